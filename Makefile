@@ -1,0 +1,123 @@
+# Every target does its own set-up: on a bare Debian with Python 3.11 and make, `make test` and `make demo` work at once.
+#
+# Set-up is two stamps whose names carry a hash of what they were made from, so it is re-done when that changes, not when a
+# checkout touches a file's time: the pinned packages (pyproject.toml, constraints.txt), and the strict editable install,
+# a tree of links under build/ that must be laid anew when a file of the package comes or goes.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# The first Python >= 3.11 that can make a virtual environment; `make PYTHON=...` chooses another.
+USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 /usr/bin/python3; do \
+	$$p -c '$(USABLE)' 2>/dev/null && { command -v $$p; break; }; done)
+
+# torch is pinned here as well as in constraints.txt: only this spelling finds a local CPU build where there is one.
+TORCH := torch==2.13.0
+EXTRAS := dev,torch,gpu
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install -qq --disable-pip-version-check --constraint constraints.txt
+ROOMS := core adapters cli
+
+hash = $(firstword $(shell $(1) | sha256sum))
+PACKAGES_MADE := $(VENV)/made-packages-$(call hash,cat pyproject.toml constraints.txt)
+LINKS_MADE := $(VENV)/made-links-$(call hash,{ cat pyproject.toml; find *.py $(ROOMS) -name '*.py' | LC_ALL=C sort; })
+
+# ---------------------------------------------------------------------------------------------------------------- set-up
+
+.PHONY: setup
+setup: $(LINKS_MADE)  ## make .venv with the pinned packages, and the package installed so that edits count at once
+
+$(BIN)/pip:
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; write: apt-get install python3.11-venv" >&2; exit 1; }
+	@command -v setpriv >/dev/null || { apt-get update -qq && apt-get install -qq -y util-linux; }
+	$(PYTHON) -m venv $(VENV)
+
+$(PACKAGES_MADE): | $(BIN)/pip
+	$(PIP) $$(grep '^setuptools==' constraints.txt)
+	$(PIP) $(TORCH) --no-build-isolation --config-settings editable_mode=strict --editable '.[$(EXTRAS)]'
+	@rm -f $(VENV)/made-* && touch $@
+
+$(LINKS_MADE): | $(PACKAGES_MADE)
+	$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=strict --editable .
+	@rm -f $(VENV)/made-links-* && touch $@
+
+# ---------------------------------------------------------------------------------------------------------------- checks
+
+# The full run ends with pytest's closing line: the last thing that CI reads.
+.PHONY: test
+test: lint types imports core-fast  ## all that must hold: lint, types, imports, core-fast, then every test
+	$(BIN)/pytest
+
+.PHONY: lint
+lint: setup  ## ruff: rules, import order, formatting
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+
+.PHONY: types
+types: setup  ## mypy --strict: the package, then the tests and examples
+	$(BIN)/mypy -p elastic
+	$(BIN)/mypy $$(find tests property_tests examples benchmarks -name '*.py' 2>/dev/null)
+
+.PHONY: imports
+imports: setup  ## import-linter: cli -> adapters -> core, and the core's machines apart
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: core-fast
+core-fast: setup  ## the core by its own tests: every branch covered
+	$(BIN)/coverage run $(BIN)/pytest --quiet tests/core
+	$(BIN)/coverage report --fail-under=100
+
+.PHONY: unit
+unit: setup  ## every test but those that start launchers (tests/e2e) and the property tests
+	$(BIN)/pytest tests --ignore=tests/e2e
+
+.PHONY: properties
+properties: setup  ## the property tests, as `test` runs them: the same examples every time
+	$(BIN)/pytest property_tests
+
+# The core needs nothing compiled for one Python, so the other Pythons run it from the same links, without torch.
+OTHER_PYTHONS := 3.12 3.13
+PYENV_ROOT ?= $(HOME)/.pyenv
+
+.PHONY: pythons
+pythons: setup  ## core and property tests on Python 3.12 and 3.13, where pyenv has them
+	@for version in $(OTHER_PYTHONS); do \
+	  python=$$(ls -d $(PYENV_ROOT)/versions/$$version.*/bin/python 2>/dev/null | tail -1); \
+	  python=$${python:-$$(command -v /usr/bin/python$$version)}; \
+	  if [ -z "$$python" ]; then echo "Python $$version: not here, passed over"; continue; fi; \
+	  echo "Python $$version: $$python"; \
+	  [ -x .venvs/$$version/bin/pytest ] || { $$python -m venv .venvs/$$version && \
+	    .venvs/$$version/bin/pip install -qq --disable-pip-version-check -c constraints.txt \
+	      attrs msgspec hypothesis pytest pytest-timeout; } || exit 1; \
+	  PYTHONPATH=$$(echo build/__editable__.*) .venvs/$$version/bin/pytest -q -p no:cacheprovider \
+	    $(wildcard tests/core property_tests) || exit 1; \
+	done
+
+.PHONY: soak
+soak: setup  ## the property tests with many fresh examples; the run is kept in logs/soak-TIME.log
+	@mkdir -p logs
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 property_tests 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
+
+# ------------------------------------------------------------------------------------------------------------------ show
+
+.PHONY: demo
+demo: setup  ## train on two workers, kill one, watch it go on: about half a minute
+	@$(BIN)/python examples/digits/demo.py
+
+.PHONY: bench
+bench: setup  ## the benchmarks, if there are any
+	@if compgen -G 'benchmarks/*.py' >/dev/null; then $(BIN)/python -m benchmarks; else echo "no benchmarks yet"; fi
+
+.PHONY: clean
+clean:  ## remove all that make made, .venv too
+	rm -rf $(VENV) .venvs build *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find $(ROOMS) tests property_tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: help
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20

@@ -1,0 +1,14 @@
+"""elastic: a launcher for distributed PyTorch that keeps a job training. `elastic launch --help` is the manual.
+
+Nothing is imported until it is asked for: `from elastic import core` is the pure protocol, for simulators.
+"""
+
+from __future__ import annotations
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("elastic-launch")
+    raise AttributeError(f"module 'elastic' has no attribute {name!r}")

@@ -1,0 +1,372 @@
+"""The agent of one node: one inbox of events -> `core.group.transition` -> commands carried out.
+
+Many post, one decides: the rendezvous, the heart, the workers' watcher and the signal handlers only put into the inbox; this
+thread alone holds the group. It also is the thread that starts workers, because the kernel ties their lives to it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Protocol, assert_never
+
+from attrs import frozen
+
+from ..core.group import Group, Outcome, Phase, begin, transition
+from ..core.group.state import (
+    Beat,
+    Beaten,
+    Close,
+    Closed,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Exited,
+    Gone,
+    Join,
+    Leave,
+    MarkDone,
+    Ready,
+    Reaped,
+    Record,
+    RecordUnstartable,
+    Refused,
+    Signal,
+    Signalled,
+    Start,
+    Unstartable,
+)
+from ..core.group.state import Over as RoundOver
+from ..core.ranks import Ranks, WorkerRanks, assign
+from ..core.rendezvous import Fail, Held, Over, Raise, RendezvousState, Settled, handlers
+from ..core.world import Fault, Life, Node, Profile, Verdict, Why, World
+from .backends.port import Backend
+from .clock import Clock
+from .endpoint import Reservation
+from .faults import Attempt, read_fault, unstartable_fault
+from .heart import Heart
+from .rendezvous_loop import (
+    Notice,
+    Recorded,
+    RendezvousLoop,
+    Request,
+    Seen,
+    StoreBack,
+    StoreSilent,
+    Told,
+    ToRecord,
+)
+from .settings import Kind, LaunchSettings
+from .workers.environment import command, environment
+from .workers.logs import ERROR_FILE, line_prefix, make_run_directory, sinks
+from .workers.port import CannotStart, Exit, WorkerSpec
+from .workers.programs import check_script
+from .workers.subprocess import SubprocessWorkers
+
+DRAIN_TIMEOUT_S = 5.0
+"""How long the end of the job waits for a console that does not read."""
+RECORD_TIMEOUT_S = 5.0
+"""How long it waits for failures that are still being put on record."""
+
+
+@frozen
+class Died:
+    """A worker died and is not reaped yet."""
+
+    local_rank: int
+    at: float
+
+
+@frozen
+class Step:
+    """One step of the group, as it was taken. The log and the status lines are rendered from these."""
+
+    event: Event | None
+    before: Group
+    after: Group
+    commands: tuple[Command, ...]
+    at: float
+
+
+@frozen
+class Started:
+    """The workers of a world were started here, by these process ids."""
+
+    world: World
+    pids: tuple[int, ...]
+    at: float
+
+
+News = Step | Started | Recorded | Seen | StoreSilent | StoreBack
+
+
+class Observer(Protocol):
+    """Whoever shows or writes down what happens. Called from the agent's thread alone."""
+
+    def saw(self, news: News) -> None:
+        """The group took a step, workers were started, a failure is on record, the register or its store changed."""
+
+    @property
+    def until(self) -> float | None:
+        """When it wants to be called again without news."""
+
+    def passed(self, now: float) -> None:
+        """That point in time has passed."""
+
+
+@frozen
+class Result:
+    """How this agent's part ended, and all failures that the job put on record.
+
+    `failures` counts the restarts that the job had spent when the last world began; `stopped` the workers of this node that
+    were running when the last round broke, and that we stopped.
+    """
+
+    node: Node
+    outcome: Outcome
+    faults: tuple[Fault, ...]
+    world_size: int
+    failures: int
+    stopped: int
+
+
+class Agent:
+    """One node's part in one job; `run` once."""
+
+    def __init__(self, settings: LaunchSettings, backend: Backend, clock: Clock, observer: Observer) -> None:
+        """Raises ValueError if no log directory can be made, OSError if the host has no port left."""
+        self._settings = settings
+        self._backend = backend
+        self._clock = clock
+        self._observer = observer
+        self._inbox: SimpleQueue[Event | Died | Notice] = SimpleQueue()
+        self._directory = make_run_directory(settings.logs.directory, settings.run_id)
+        self._reserved = Reservation(settings.address)
+        self._host = os.uname().nodename
+        self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
+        held = Held(self.node, self._profile(), settings.rendezvous, Life(os.urandom(8).hex()))
+        self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.put)
+        self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._beaten)
+        self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now)
+        self._round, self._failures, self._ranks = 0, 0, Ranks(0, 0, 0, settings.role, 0, ())
+        self._stopped = self._recording = 0
+        self._state: RendezvousState | None = None
+        self._attempts: Mapping[int, Attempt] = {}
+        self._exits: dict[int, Exit] = {}
+
+    @property
+    def report_path(self) -> str | None:
+        """Where the report belongs if the user keeps logs."""
+        kept = self._directory.root and not self._directory.temporary
+        return str(self._directory.root / "report.json") if kept and self._directory.root else None
+
+    def run(self) -> Result:
+        """Take part in the job until it has a verdict, or this node leaves or is refused. Nothing of it lives afterwards."""
+        with self._signals():
+            try:
+                self._rendezvous.start()
+                self._heart.start()
+                return self._run()
+            finally:
+                self._close()
+
+    def _run(self) -> Result:
+        group, commands = begin(Group(self.node, self._settings.group))
+        self._took(None, group, group, commands)
+        while (outcome := group.outcome) is None:
+            event = self._next(group.until)
+            if event is None:
+                continue
+            before, (group, commands) = group, transition(group, event)
+            self._took(event, before, group, commands)
+            if isinstance(event, Exited) and not group.running:
+                self._inbox.put(Reaped(self._clock.now()))
+        self._hear_of_records()
+        self._workers.drain(DRAIN_TIMEOUT_S)
+        faults = self._backend.faults()
+        return Result(self.node, outcome, faults, self._ranks.world_size, self._failures, self._stopped)
+
+    def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...]) -> None:
+        if before.phase is Phase.RUNNING and after.phase is not Phase.RUNNING:
+            self._stopped = len(after.running)
+        for command_ in commands:
+            self._carry_out(command_)
+            if before.phase is Phase.STOPPING and isinstance(command_, Record):
+                self._stopped -= 1  # it was not running any more when we stopped the others
+        self._observer.saw(Step(event, before, after, commands, self._clock.now()))
+
+    # --- events in
+
+    def _next(self, until: float | None) -> Event | None:
+        """The next event; None for what is news to the observer alone."""
+        wake_at = min((at for at in (until, self._observer.until) if at is not None), default=None)
+        timeout = None if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), threading.TIMEOUT_MAX)
+        try:
+            message = self._inbox.get(timeout=timeout)
+        except Empty:
+            self._observer.passed(self._clock.now())
+            return Elapsed(self._clock.now())
+        match message:
+            case Died(local_rank):
+                return self._collected(local_rank)
+            case Told() as told:
+                return _heard(told, self._clock.now())
+            case Recorded() as recorded:
+                self._recorded(recorded)
+                return None
+            case Seen() | StoreSilent() | StoreBack() as news:
+                self._state = news.state if isinstance(news, Seen) else self._state
+                self._observer.saw(news)
+                return None
+            case event:
+                return event
+
+    def _recorded(self, recorded: Recorded) -> None:
+        self._recording -= 1
+        self._observer.saw(recorded)
+
+    def _hear_of_records(self) -> None:
+        """The job may be over before all failures that led there are on record. A signal ends the wait."""
+        until = self._clock.now() + RECORD_TIMEOUT_S
+        while self._recording and (left := until - self._clock.now()) > 0:
+            try:
+                message = self._inbox.get(timeout=left)
+            except Empty:
+                return
+            if isinstance(message, Recorded):
+                self._recorded(message)
+            elif isinstance(message, Signalled):
+                return
+
+    def _collected(self, local_rank: int) -> Exited:
+        ended = self._exits[local_rank] = self._workers.collect(local_rank)
+        return Exited(local_rank, ended.code, ended.died_at, self._clock.now())
+
+    def _beaten(self, sent_at: float) -> None:
+        self._inbox.put(Beaten(sent_at, self._clock.now()))
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """While the agent runs, its signals are events; afterwards they mean again what they meant before.
+
+        SIGCHLD must not be ignored, as some supervisors leave it: the kernel would throw the exit codes away.
+        """
+        before = {}
+        try:
+            if threading.current_thread() is threading.main_thread():
+                before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for signum in self._settings.signals:
+                    if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):  # nohup
+                        before[signum] = signal.signal(signum, self._signalled)
+            yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+
+    def _signalled(self, signum: int, frame: FrameType | None) -> None:
+        self._inbox.put(Signalled(signum, self._clock.now()))
+
+    # --- commands out
+
+    def _carry_out(self, command_: Command) -> None:
+        match command_:
+            case Join():
+                self._join()
+            case End(why):
+                self._rendezvous.submit(Request(handlers.end, why))
+            case MarkDone():
+                self._rendezvous.submit(Request(handlers.done))
+            case Leave():
+                self._rendezvous.submit(Request(handlers.leave))
+            case Close(ending, why):
+                self._rendezvous.submit(Request(handlers.close, why, ending))
+            case Beat():
+                self._heart.beat()
+            case Start(world):
+                self._start(world)
+            case Signal(signum):
+                self._workers.signal(signum)
+            case Record(local_rank):
+                attempt, ended = self._attempts[local_rank], self._exits[local_rank]
+                self._record(partial(read_fault, attempt, ended, self._clock.wall_text(), self._workers.drain))
+            case RecordUnstartable(text):
+                place = self.node, self._host, self._round, self._ranks
+                self._record(partial(unstartable_fault, *place, self._clock.wall_text(), text))
+            case other:
+                assert_never(other)
+
+    def _record(self, read: Callable[[], Fault]) -> None:
+        self._recording += 1
+        self._rendezvous.submit(ToRecord(read))
+
+    def _join(self) -> None:
+        """Into the next round, with a port that no worker has used."""
+        self._reserved.release()
+        self._reserved = Reservation(self._settings.address)
+        self._rendezvous.submit(Request(handlers.join, profile=self._profile()))
+
+    def _profile(self) -> Profile:
+        settings = self._settings
+        return Profile(self._reserved.endpoint, settings.local_world_size, settings.role, self._host)
+
+    def _start(self, world: World) -> None:
+        self._round, self._failures, self._ranks = world.round, world.failures, assign(world)[self.node]
+        self._exits = {}
+        try:
+            self._attempts = {worker.local_rank: self._attempt(world, worker) for worker in self._ranks.workers}
+            if self._settings.program.kind is Kind.SCRIPT:
+                check_script(self._settings.program.name)
+            pids = self._workers.start([attempt.spec for attempt in self._attempts.values()])
+            self._observer.saw(Started(world, tuple(pids), self._clock.now()))
+        except (CannotStart, OSError) as error:
+            now = self._clock.now()
+            self._inbox.put(Unstartable(str(error), now))
+            self._inbox.put(Reaped(now))
+
+    def _attempt(self, world: World, worker: WorkerRanks) -> Attempt:
+        settings, logs = self._settings, self._settings.logs
+        directory = self._directory.attempt(world.round, worker.local_rank)
+        error_file = directory / ERROR_FILE if directory else None
+        stdout, stderr = sinks(logs.redirects, logs.tee, logs.shown, worker.local_rank, directory)
+        spec = WorkerSpec(
+            worker.local_rank,
+            command(settings.program, worker),
+            environment(settings, self.node.slot, world, self._ranks, worker, error_file),
+            stdout,
+            stderr,
+            line_prefix(logs.prefix, settings.role, worker.rank, worker.local_rank),
+        )
+        return Attempt(self.node, self._host, world.round, self._ranks, spec, error_file)
+
+    def _close(self) -> None:
+        self._workers.close()
+        self._rendezvous.stop()
+        self._heart.stop()
+        self._reserved.release()
+        self._directory.remove_if_unused()
+
+
+def _heard(told: Told, now: float) -> Event | None:
+    """What the rendezvous has told, as the group hears it."""
+    match told.answer:
+        case World() as world:
+            return Ready(world, now)
+        case Over(round, ended):
+            return RoundOver(round, ended.why if ended else None, ended.by if ended else None, now)
+        case Verdict() as verdict:
+            return Closed(verdict, now)
+        case Settled():
+            return Gone(now) if told.handler is handlers.leave else None
+        case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
+            return Closed(verdict, now)
+        case Raise(failure, text):
+            return Refused(failure.why, text, now)
+        case other:
+            assert_never(other)

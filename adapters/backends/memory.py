@@ -1,0 +1,83 @@
+"""The embedded backend: a register in this process's memory, for one agent, or for many in the threads of a test.
+
+It keeps the immutable values themselves, so nothing is encoded; one condition guards them and pushes every change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+
+from ...core.rendezvous import RendezvousState, Token
+from ...core.world import Fault, Node
+from ..clock import Clock
+
+
+class MemoryStore:
+    """What all clients of one job share."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.state: RendezvousState | None = None
+        self.counters: dict[Node, int] = {}
+        self.faults: list[Fault] = []
+
+
+class MemoryBackend:
+    """One client of a MemoryStore."""
+
+    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._closed = False
+
+    def get(self) -> RendezvousState | None:
+        with self._store.changed:
+            return self._store.state
+
+    def set(self, state: RendezvousState, token: Token | None) -> RendezvousState | None:
+        with self._store.changed:
+            if self._token() == token:
+                self._store.state = state
+                self._store.changed.notify_all()
+            return self._store.state
+
+    def wait_for_change(self, token: Token | None, until: float) -> RendezvousState | None:
+        with self._store.changed:
+            while not self._closed and self._token() == token:
+                left = until - self._clock.now()
+                if left <= 0:
+                    break
+                self._store.changed.wait(min(left, threading.TIMEOUT_MAX))
+            return self._store.state
+
+    def heartbeat(self, node: Node, counter: int) -> None:
+        with self._store.changed:
+            self._store.counters[node] = counter
+
+    def heartbeats(self, nodes: Iterable[Node]) -> Mapping[Node, int | None]:
+        with self._store.changed:
+            return {node: self._store.counters.get(node) for node in nodes}
+
+    def remove_heartbeat(self, node: Node) -> None:
+        with self._store.changed:
+            self._store.counters.pop(node, None)
+
+    def put_fault(self, fault: Fault) -> None:
+        with self._store.changed:
+            self._store.faults.append(fault)
+
+    def faults(self) -> tuple[Fault, ...]:
+        with self._store.changed:
+            return tuple(sorted(self._store.faults, key=lambda fault: fault.round))
+
+    def clone(self) -> MemoryBackend:
+        return MemoryBackend(self._store, self._clock)
+
+    def close(self) -> None:
+        with self._store.changed:
+            self._closed = True
+            self._store.changed.notify_all()
+
+    def _token(self) -> Token | None:
+        return self._store.state.token if self._store.state else None

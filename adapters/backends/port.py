@@ -1,0 +1,70 @@
+"""The port to a job's store: what the rendezvous loop may ask of whatever keeps the register.
+
+Every backend passes `tests/adapters/backends/conformance.py`. States go in and out as values; a backend that keeps bytes
+uses `core.rendezvous.codec` and raises `Unreadable` for what does not decode. A client belongs to one thread; `clone` gives
+another thread its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from ...core.rendezvous import RendezvousState, Token
+from ...core.world import Fault, Node
+
+
+class StoreError(Exception):
+    """The store cannot do what was asked. The text names the store and says who must act."""
+
+
+class OutOfReach(StoreError):
+    """No answer, and nothing was written."""
+
+
+class OutcomeUnknown(StoreError):
+    """A write was sent, its answer never came: it may have landed, may still land, or never."""
+
+
+class Unreadable(StoreError):
+    """The store holds something under our key that is no register."""
+
+
+class Backend(Protocol):
+    """One job's register, its nodes' heartbeats and its faults."""
+
+    def get(self) -> RendezvousState | None:
+        """The register; None when nothing was ever written."""
+
+    def set(self, state: RendezvousState, token: Token | None) -> RendezvousState | None:
+        """Write `state` if the register still is what `token` names (None: if there is none yet).
+
+        Returns what stands now, either way: `state` itself when it was written.
+        """
+
+    def wait_for_change(self, token: Token | None, until: float) -> RendezvousState | None:
+        """Return what stands as soon as it is no longer what `token` names, or at `until` on this host's monotonic clock.
+
+        Pushed, not polled. Returns early when the client is closed.
+        """
+
+    def heartbeat(self, node: Node, counter: int) -> None:
+        """Say that `node` lives."""
+
+    def heartbeats(self, nodes: Iterable[Node]) -> Mapping[Node, int | None]:
+        """The last counter of each of these nodes; None for one that has none."""
+
+    def remove_heartbeat(self, node: Node) -> None:
+        """`node` has learned the verdict and goes."""
+
+    def put_fault(self, fault: Fault) -> None:
+        """Add a worker's failure to the job's record."""
+
+    def faults(self) -> tuple[Fault, ...]:
+        """All failures on record, by round; those of one round in the order in which they were put."""
+
+    def clone(self) -> Backend:
+        """A client of the same register for another thread."""
+
+    def close(self) -> None:
+        """Give up this client; a wait in it returns. Idempotent."""

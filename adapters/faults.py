@@ -1,0 +1,75 @@
+"""A worker's failure, read from what it left behind: its exit code, its error file, the end of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import frozen
+
+from ..core.ranks import Ranks
+from ..core.world import Fault, Node
+from .workers.errors import exit_sentence, last_exception, read_error_file
+from .workers.logs import NOWHERE, tail
+from .workers.port import Exit, WorkerSpec
+
+UNSTARTABLE = 127
+SEARCHED = 200
+"""How many of a log's last lines are searched for the exception that ended the worker."""
+DRAIN_TIMEOUT_S = 1.0
+"""How long a failure's record waits for the end of the worker's own output."""
+
+
+@frozen
+class Attempt:
+    """One worker of one round as this node started it."""
+
+    node: Node
+    host: str
+    round: int
+    ranks: Ranks
+    spec: WorkerSpec
+    error_file: Path | None
+
+
+def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float], None]) -> Fault:
+    """What is known of a worker's failure. Total: whatever is missing or unreadable is left out or said."""
+    drain(DRAIN_TIMEOUT_S)
+    log = _log(attempt.spec)
+    lines = tail(log, SEARCHED) if log else ()
+    message, where = _cause(attempt.error_file, lines)
+    return Fault(
+        node=attempt.node,
+        round=attempt.round,
+        rank=attempt.ranks.workers[ended.local_rank].rank,
+        local_rank=ended.local_rank,
+        pid=ended.pid,
+        exit_code=ended.code,
+        after_s=ended.died_at - ended.started_at,
+        world_size=attempt.ranks.world_size,
+        host=attempt.host,
+        when=when,
+        message=message or exit_sentence(ended.code),
+        where=where,
+        log=str(log or ""),
+        tail=lines,
+    )
+
+
+def unstartable_fault(node: Node, host: str, round: int, ranks: Ranks, when: str, text: str) -> Fault:
+    """A program that cannot be executed, charged to the node's first worker. 127 is a shell's code for it."""
+    first = ranks.workers[0]
+    return Fault(node, round, first.rank, first.local_rank, 0, UNSTARTABLE, 0.0, ranks.world_size, host, when, text)
+
+
+def _log(spec: WorkerSpec) -> Path | None:
+    """The file in which a failing program would have said why."""
+    for sink in (spec.stderr, spec.stdout):
+        if sink.file is not None and sink.file != NOWHERE:
+            return sink.file
+    return None
+
+
+def _cause(error_file: Path | None, lines: tuple[str, ...]) -> tuple[str, str]:
+    found = read_error_file(error_file) if error_file else None
+    return (found.message, found.where) if found else last_exception(lines)

@@ -1,0 +1,122 @@
+"""A program of its own: it outlives an agent that was killed, and sees to it that none of the agent's workers does.
+
+    python -I -S reaper.py TOKEN < pipe
+
+The agent holds the pipe's only write end, so the pipe's end is the agent's end, however it came; an agent that ends well
+kills its reaper first. Lines `+GROUP` and `-GROUP` say which process groups, one for each worker, the agent holds. At the
+end of the pipe those are killed, and then whatever carries TOKEN in its environment: a worker's children that made their
+own session, and a worker that was just being started, whose group the agent could not name yet.
+
+The kernel's parent-death signal (setpriv) kills the workers themselves without this program. It does not reach their
+children, nor a worker that had not asked for it yet.
+
+Cheap to start, since it does so beside the first worker: `_signal` is the C half of `signal`, whose import is a third of
+the start-up. Only SIGKILL ends this program: a service that stops the agent and all its helpers at once by SIGTERM would
+otherwise take away the one that must be last.
+"""
+
+from __future__ import annotations
+
+import _signal as signal  # type: ignore[import-not-found]
+import os
+import sys
+
+PASSES_MAX = 100
+"""Looks through /proc at most: a program that forks faster than it is killed must not keep this one for ever."""
+DYING_TIMEOUT_S = 10.0
+"""How long the killed of one pass are waited for; a driver may take seconds to let go of a process."""
+EXEC_TIMEOUT_S = 0.1
+"""How long a new worker may take from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
+
+
+def held_at_the_end(pipe: int) -> set[str]:
+    """Read the pipe to its end, which is the agent's: what it still held then."""
+    held: set[str] = set()
+    rest = b""
+    while chunk := os.read(pipe, 65536):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            change, name = line[:1], line[1:].decode("ascii", "replace")
+            if change == b"+":
+                held.add(name)
+            elif change == b"-":
+                held.discard(name)
+    return held
+
+
+def kill_groups(held: set[str]) -> None:
+    for group in sorted(int(name) for name in held if name.isdigit()):
+        if group > 1:  # 0 would be our own group, and 1 is init's
+            _kill(-group)
+
+
+def kill_carriers(token: bytes) -> bool:
+    """Kill every process that has the token in its environment and wait for its death; whether there was one."""
+    carriers = [pid for pid in _processes() if token in _environment(pid)]
+    for pid in carriers:
+        _kill(pid)
+    _wait_for(carriers)
+    return bool(carriers)
+
+
+def _kill(pid_or_minus_group: int) -> None:
+    try:
+        os.kill(pid_or_minus_group, signal.SIGKILL)
+    except OSError:
+        pass  # gone already, or another user's
+
+
+def _processes() -> list[int]:
+    me = os.getpid()
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != me]
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environment:
+            return environment.read()
+    except OSError:
+        return b""  # gone, or another user's
+
+
+def _wait_for(pids: list[int]) -> None:
+    """Until all of them are dead: one that is being torn down still shows its environment."""
+    import select
+
+    pidfds = []
+    for pid in pids:
+        try:
+            pidfds.append(os.pidfd_open(pid))
+        except OSError:
+            pass
+    for pidfd in pidfds:
+        ready = select.poll()
+        ready.register(pidfd, select.POLLIN)
+        ready.poll(DYING_TIMEOUT_S * 1000)
+        os.close(pidfd)
+
+
+def _let_exec_happen() -> None:
+    import select
+
+    select.poll().poll(EXEC_TIMEOUT_S * 1000)
+
+
+def end(held: set[str], token: bytes) -> None:
+    kill_groups(held)
+    passes = 1
+    while kill_carriers(token) and passes < PASSES_MAX:
+        passes += 1
+    _let_exec_happen()
+    kill_carriers(token)
+
+
+def main() -> None:
+    for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(signum, signal.SIG_IGN)
+    token = sys.argv[1].encode()
+    end(held_at_the_end(0), token)
+
+
+if __name__ == "__main__":
+    main()

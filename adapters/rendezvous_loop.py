@@ -1,0 +1,325 @@
+"""The loop under the protocol: `turn` -> backend -> `turn`, in a thread of its own.
+
+No decision is made here. The agent submits operations; they are carried out one after the other, each until the register
+answers; when none is left, the node watches the world that its workers run in. What comes of each is told to the agent.
+
+A second thread, with a client of its own, waits for the register's next change, and only posts it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import assert_never
+
+from attrs import frozen
+
+from ..core.rendezvous import (
+    Held,
+    Observe,
+    Operation,
+    Outcome,
+    Raise,
+    Return,
+    Token,
+    Wait,
+    Write,
+    handlers,
+    heard,
+    introduced,
+    joined,
+    operation,
+    saw,
+    turn,
+    unanswered,
+    unreadable,
+)
+from ..core.rendezvous.context import Handler
+from ..core.rendezvous.state import RendezvousState
+from ..core.world import Ending, Fault, Node, Profile, Why, World
+from .backends.port import Backend, OutcomeUnknown, StoreError, Unreadable
+from .clock import Clock
+
+
+@frozen
+class Request:
+    """An operation that the agent wants carried out. `profile` is what this node says of itself from now on."""
+
+    handler: Handler
+    why: Why = Why.ASKED
+    ending: Ending = Ending.CANCELLED
+    profile: Profile | None = None
+
+
+@frozen
+class ToRecord:
+    """A failure to put on record before whatever is submitted next; read in the loop's thread, since logs take time."""
+
+    read: Callable[[], Fault]
+
+
+@frozen
+class Told:
+    """What came of an operation."""
+
+    handler: Handler
+    answer: Outcome | Raise
+
+
+@frozen
+class Recorded:
+    """A failure is on record."""
+
+    fault: Fault
+
+
+@frozen
+class Seen:
+    """The register as this node now holds it."""
+
+    state: RendezvousState
+    at: float
+
+
+@frozen
+class StoreSilent:
+    """The store does not answer, or not with a register; whatever must be asked of it waits."""
+
+    text: str
+    at: float
+
+
+@frozen
+class StoreBack:
+    """It answers again."""
+
+    at: float
+
+
+Notice = Told | Recorded | Seen | StoreSilent | StoreBack
+
+
+@frozen
+class _Changed:
+    """What the waiter saw, by a request sent at this time."""
+
+    state: RendezvousState | None
+    sent_at: float
+
+
+@frozen
+class _Unseen:
+    """The waiter could not see the register."""
+
+    error: StoreError
+
+
+@frozen
+class _Stop:
+    """The agent is done."""
+
+
+Post = Callable[[Notice], None]
+
+FIRST_PAUSE_S = 0.05
+"""After the first question without an answer; each further pause is twice as long, up to a heartbeat's interval."""
+
+
+class RendezvousLoop:
+    """One node's operations on the register."""
+
+    def __init__(self, backend: Backend, held: Held, clock: Clock, post: Post) -> None:
+        self._backend = backend.clone()
+        self._waiting = backend.clone()
+        self._held = held
+        self._clock = clock
+        self._post = post
+        self._chance = random.Random()
+        self._inbox: SimpleQueue[Request | ToRecord | _Changed | _Unseen | _Stop] = SimpleQueue()
+        self._requests: deque[Request | ToRecord] = deque()
+        self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
+        self._armed = False
+        self._unanswered_before = 0
+        self._stopped = False
+        self._watching = False
+        self._threads = [
+            threading.Thread(target=self._run, name="elastic-rendezvous", daemon=True),
+            threading.Thread(target=self._wait_for_changes, name="elastic-waiter", daemon=True),
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, request: Request | ToRecord) -> None:
+        self._inbox.put(request)
+
+    def stop(self) -> None:
+        """Give up what is under way. Idempotent, also before `start`; returns when the threads are done."""
+        self._inbox.put(_Stop())
+        self._tokens.put(_Stop())
+        self._waiting.close()
+        self._backend.close()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    # --- the loop's thread
+
+    def _run(self) -> None:
+        while not self._stopped:
+            match self._requests.popleft() if self._requests else None:
+                case ToRecord(read):
+                    self._record(read())
+                case Request() as request:
+                    self._begin(request)
+                case None if self._watching:
+                    self._carry_out(self._operation(handlers.watch))
+                case None:
+                    self._take(None)
+
+    def _begin(self, request: Request) -> None:
+        if request.profile:
+            self._held = introduced(self._held, request.profile)
+        self._carry_out(self._operation(request.handler, request.why, request.ending))
+
+    def _operation(self, handler: Handler, why: Why = Why.ASKED, ending: Ending = Ending.CANCELLED) -> Operation:
+        return operation(handler, self._held.settings, self._clock.now(), self._chance.random(), why, ending)
+
+    def _carry_out(self, op: Operation) -> None:
+        while self._goes_on(op):
+            match turn(op, self._held, self._clock.now()):
+                case Write(state, token):
+                    self._write(state, token)
+                case Wait(token, until):
+                    self._wait(token, until)
+                case Observe(nodes):
+                    self._observe(nodes)
+                case Return(outcome):
+                    self._tell(op, outcome)
+                    return
+                case Raise() as refusal:
+                    self._tell(op, refusal)
+                    return
+                case other:
+                    assert_never(other)
+
+    def _goes_on(self, op: Operation) -> bool:
+        """Unless the agent wants something else: a watch ends for any operation, leaving voids all others but a close."""
+        while not self._inbox.empty():
+            self._take(None)
+        if op.handler is handlers.watch and self._requests:
+            return False
+        leaving = any(isinstance(waiting, Request) and waiting.handler is handlers.leave for waiting in self._requests)
+        return not self._stopped and (not leaving or op.handler in (handlers.leave, handlers.close))
+
+    def _tell(self, op: Operation, answer: Outcome | Raise) -> None:
+        if isinstance(answer, World):
+            self._held = joined(self._held, answer.id)
+        self._watching = op.handler in (handlers.join, handlers.done) and not isinstance(answer, Raise)
+        self._post(Told(op.handler, answer))
+
+    def _record(self, fault: Fault) -> None:
+        try:
+            self._backend.put_fault(fault)
+        except StoreError:
+            pass  # the report of this node shows it all the same
+        self._post(Recorded(fault))
+
+    def _write(self, state: RendezvousState, token: Token | None) -> None:
+        sent_at = self._clock.now()
+        try:
+            stands = self._backend.set(state, token)
+        except OutcomeUnknown:
+            self._held = unanswered(self._held, token, self._clock.now())
+        except StoreError as error:
+            self._unanswered(error)
+        else:
+            self._saw(stands, sent_at)
+
+    def _observe(self, nodes: tuple[Node, ...]) -> None:
+        sent_at = self._clock.now()
+        try:
+            counters = self._backend.heartbeats(nodes)
+        except StoreError as error:
+            self._unanswered(error)
+        else:
+            self._answered()
+            self._held = heard(self._held, counters, sent_at, self._clock.now())
+
+    def _wait(self, token: Token | None, until: float) -> None:
+        sent_at = self._clock.now()
+        if until > sent_at:
+            self._arm(token)
+            self._take(until)
+            return
+        try:
+            stands = self._backend.get()
+        except StoreError as error:
+            self._unanswered(error)
+        else:
+            self._saw(stands, sent_at)
+
+    def _arm(self, token: Token | None) -> None:
+        """Have the waiter wait. One that waits on an older token is about to return, since the register has moved on."""
+        if not self._armed:
+            self._armed = True
+            self._tokens.put(token)
+
+    def _saw(self, state: RendezvousState | None, sent_at: float) -> None:
+        self._answered()
+        before = self._held.state
+        self._held = saw(self._held, state, sent_at, self._clock.now())
+        if self._held.state is not None and self._held.state is not before:
+            self._post(Seen(self._held.state, self._clock.now()))
+
+    def _answered(self) -> None:
+        if self._unanswered_before > 1:
+            self._post(StoreBack(self._clock.now()))
+        self._unanswered_before = 0
+
+    def _unanswered(self, error: StoreError) -> None:
+        """Nothing can be decided by this. The next try comes after a pause, or when something is heard."""
+        if isinstance(error, Unreadable):
+            self._held = unreadable(self._held, str(error))
+        doublings = min(
+            self._unanswered_before, 30
+        )  # an outage of a day is no larger a power of two than a float can be
+        pause = min(FIRST_PAUSE_S * 2**doublings, self._held.settings.keep_alive_interval)
+        self._unanswered_before += 1
+        if self._unanswered_before == 2:
+            self._post(StoreSilent(str(error), self._clock.now()))
+        self._take(self._clock.now() + pause)
+
+    def _take(self, until: float | None) -> None:
+        """The next message, waited for until this point in time (None: as long as it takes)."""
+        left = None if until is None else max(until - self._clock.now(), 0.0)
+        try:
+            message = self._inbox.get(timeout=None if left is None else min(left, threading.TIMEOUT_MAX))
+        except Empty:
+            return
+        match message:
+            case _Stop():
+                self._stopped = True
+            case _Changed(state, sent_at):
+                self._armed = False
+                self._saw(state, sent_at)
+            case _Unseen(error):
+                self._armed = False
+                self._unanswered(error)
+            case Request() | ToRecord() as request:
+                self._requests.append(request)
+
+    # --- the waiter's thread
+
+    def _wait_for_changes(self) -> None:
+        while not isinstance(token := self._tokens.get(), _Stop):
+            sent_at = self._clock.now()
+            try:
+                self._inbox.put(_Changed(self._waiting.wait_for_change(token, math.inf), sent_at))
+            except StoreError as error:
+                self._inbox.put(_Unseen(error))

@@ -1,0 +1,90 @@
+"""What a launch is to do: one frozen value, made by the CLI (or by a program) and read by the agent.
+
+Every value is checked when it is made, with the value and the remedy in the message; the CLI only says which option it was.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from enum import Enum
+
+from attrs import Attribute, field, frozen
+
+from ..core import group, rendezvous
+from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
+from .workers.logs import Streams
+
+HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""The signals that end an agent in order, unless it was told others."""
+
+
+class Kind(Enum):
+    """How the workers' program is executed."""
+
+    SCRIPT = "script"
+    """python -u program arguments"""
+    MODULE = "module"
+    """python -u -m program arguments"""
+    BINARY = "binary"
+    """program arguments"""
+
+
+@frozen
+class Program:
+    """What every worker runs."""
+
+    kind: Kind
+    name: str
+    arguments: tuple[str, ...] = ()
+    python: str = ""
+    """The interpreter of a script or module."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What is executed, without the arguments."""
+        flags = {Kind.SCRIPT: (self.python, "-u"), Kind.MODULE: (self.python, "-u", "-m"), Kind.BINARY: ()}[self.kind]
+        return (*flags, self.name)
+
+
+@frozen
+class Logs:
+    """Where the workers' output goes."""
+
+    directory: str | None = None
+    redirects: Streams = Streams()
+    tee: Streams = Streams()
+    shown: frozenset[int] | None = None
+    """The local ranks whose output reaches the console; None for all."""
+    prefix: str | None = None
+    """The template of a tee'd line's prefix."""
+
+
+def _name(instance: object, attribute: Attribute[str], value: str) -> None:
+    if not value or len(value) > NAME_MAX or not value.isprintable():
+        raise ValueError(f"{value!r}: 1 to {NAME_MAX} printable characters")
+
+
+@frozen
+class LaunchSettings:
+    """One `elastic launch`."""
+
+    program: Program
+    local_world_size: int = field(default=1)
+    run_id: str = field(default="none", validator=_name)
+    role: str = field(default="default", validator=_name)
+    slot: str | None = None
+    """This node's place, if a supervisor gave it one; else it is the address and a random id."""
+    address: str = field(default="localhost", validator=_name)
+    """How other nodes reach this one."""
+    rendezvous: rendezvous.Settings = rendezvous.Settings()
+    group: group.Settings = group.Settings()
+    logs: Logs = Logs()
+    signals: tuple[signal.Signals, ...] = HANDLED
+    environment: Mapping[str, str] = field(factory=dict)
+    """What the workers inherit."""
+
+    @local_world_size.validator
+    def _some_workers(self, attribute: Attribute[int], value: int) -> None:
+        if not 1 <= value <= LOCAL_WORLD_SIZE_MAX:
+            raise ValueError(f"{value}: 1 to {LOCAL_WORLD_SIZE_MAX} workers per node")

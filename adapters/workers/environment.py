@@ -1,0 +1,62 @@
+"""What a worker finds in its environment: torchrun's names and values, and our two.
+
+Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
+worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
+ELASTIC_ROUND is the fencing token for whoever writes checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+
+from ...core.ranks import Ranks, WorkerRanks
+from ...core.world import World
+from ..settings import LaunchSettings, Program
+
+
+def environment(
+    settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks, error_file: Path | None
+) -> Mapping[str, str]:
+    """The whole environment of one worker; its own variables override inherited ones."""
+    inherited = settings.environment
+    master = world.members[0].profile.endpoint
+    return {
+        **_threads(settings.local_world_size),
+        **inherited,
+        "RANK": str(worker.rank),
+        "LOCAL_RANK": str(worker.local_rank),
+        "GROUP_RANK": str(ranks.group_rank),
+        "ROLE_RANK": str(worker.role_rank),
+        "ROLE_NAME": settings.role,
+        "WORLD_SIZE": str(ranks.world_size),
+        "LOCAL_WORLD_SIZE": str(ranks.local_world_size),
+        "GROUP_WORLD_SIZE": str(ranks.group_world_size),
+        "ROLE_WORLD_SIZE": str(ranks.role_world_size),
+        "MASTER_ADDR": master.address,
+        "MASTER_PORT": str(master.port),
+        "TORCHELASTIC_RUN_ID": settings.run_id,
+        "TORCHELASTIC_RESTART_COUNT": str(world.failures),
+        "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+        "TORCHELASTIC_ERROR_FILE": str(error_file or ""),
+        "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+        "ELASTIC_ROUND": str(world.round),
+        "ELASTIC_NODE_ID": slot,
+    }
+
+
+def _threads(local_world_size: int) -> Mapping[str, str]:
+    """Several workers on one host would each take all of its cores; whoever sets the variable is obeyed."""
+    return {"OMP_NUM_THREADS": "1"} if local_world_size > 1 else {}
+
+
+def command(program: Program, worker: WorkerRanks) -> tuple[str, ...]:
+    """The command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept."""
+    return (*program.command, *(_substituted(argument, worker.local_rank) for argument in program.arguments))
+
+
+def _substituted(argument: str, local_rank: int) -> str:
+    return Template(argument).safe_substitute(local_rank=local_rank) if "$" in argument else argument

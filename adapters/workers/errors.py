@@ -1,0 +1,138 @@
+"""Why a worker failed, out of what it left behind: its error file, the end of its stderr, its exit code.
+
+The error file is torch's (`@record`): `{"message": {"message": …, "extraInfo": {"py_callstack": …, "timestamp": …}}}`,
+or a message that is plain text with a timestamp beside it. A worker may have died while writing it, or anything else
+may stand there, so it is read bounded and checked; what cannot be read is a finding too, never an exception. Without
+the file, an uncaught exception is found at the end of stderr.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+ERROR_FILE_BYTES_MAX = 1 << 20
+
+
+def _seconds(value: Any) -> float | None:
+    """A timestamp as torch writes it, a number or its text."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        return None
+    return seconds if math.isfinite(seconds) else None
+
+
+@frozen
+class ErrorFile:
+    """What a worker said of its end. `where` is like "train.py:88 in step"; `timestamp` is in Unix seconds."""
+
+    message: str
+    where: str = ""
+    callstack: str = ""
+    timestamp: float | None = field(default=None, converter=_seconds)
+
+
+@frozen
+class _Extra:
+    py_callstack: str = ""
+    timestamp: str | int | float | None = None
+
+
+@frozen
+class _Message:
+    message: str
+    extraInfo: _Extra = _Extra()
+
+
+@frozen
+class _Record:
+    message: _Message | str
+    timestamp: str | int | float | None = None
+
+
+def read_error_file(path: Path) -> ErrorFile | None:
+    """None if there is no such file. What it says otherwise, if only that it cannot be read and why."""
+    try:
+        data = _bytes(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return _unreadable(path, error.strerror or str(error))
+    if len(data) > ERROR_FILE_BYTES_MAX:
+        return _unreadable(path, f"longer than {ERROR_FILE_BYTES_MAX} bytes")
+    return _parse(path, data) if data.strip() else _unreadable(path, "empty")
+
+
+def _parse(path: Path, data: bytes) -> ErrorFile:
+    import msgspec
+
+    try:
+        record = msgspec.json.decode(data, type=_Record)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return _unreadable(path, str(error))
+    if isinstance(record.message, str):
+        return ErrorFile(record.message, timestamp=record.timestamp)
+    extra = record.message.extraInfo
+    return ErrorFile(record.message.message, _where(extra.py_callstack), extra.py_callstack, extra.timestamp)
+
+
+def _bytes(path: Path) -> bytes:
+    """One byte more than allowed, at most. A pipe in the file's place must not block."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "not a regular file")
+        return os.pread(file.fileno(), ERROR_FILE_BYTES_MAX + 1, 0)
+
+
+def _unreadable(path: Path, why: str) -> ErrorFile:
+    return ErrorFile(f"the error file {path} is unreadable: {why}")
+
+
+_FRAME = re.compile(r'^(?P<margin>.*?)  File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+
+
+def _where(callstack: str) -> str:
+    frames = [frame for line in callstack.splitlines() if (frame := _FRAME.match(line))]
+    return _place(frames[-1]) if frames else ""
+
+
+def _place(frame: re.Match[str]) -> str:
+    place = f"{os.path.basename(frame['file'])}:{frame['line']}"
+    return f"{place} in {frame['function']}" if frame["function"] else place
+
+
+def last_exception(lines: Sequence[str]) -> tuple[str, str]:
+    """Message and place of the last uncaught exception in the end of a log; empty if there is none.
+
+    Its first frames may have been cut off, and each line may stand behind a margin (torch writes `[rank0]: `). After
+    the last frame come its source lines, indented; the first line that is not is the exception.
+    """
+    frames = [(index, frame) for index, line in enumerate(lines) if (frame := _FRAME.match(line))]
+    if not frames:
+        return "", ""
+    index, frame = frames[-1]
+    following = (line.removeprefix(frame["margin"]) for line in lines[index + 1 :])
+    message = next((line for line in following if line and not line.startswith(" ")), "")
+    return message, _place(frame)
+
+
+def exit_sentence(code: int) -> str:
+    """An exit code in words. `code` is subprocess's: negative for a signal."""
+    return f"exit code {code}" if code >= 0 else f"killed by {signal_name(-code)}"
+
+
+def signal_name(signum: int) -> str:
+    try:
+        return signal.Signals(signum).name
+    except ValueError:
+        low, high = int(signal.SIGRTMIN), int(signal.SIGRTMAX)
+        return f"SIGRTMIN+{signum - low}" if low < signum < high else f"signal {signum}"

@@ -1,0 +1,126 @@
+"""The agent's end of the reaper, the program that kills the workers of an agent that was killed (helpers/reaper.py).
+
+It is told of each worker's process group through a pipe, which is made first, so nothing waits for the program's start.
+Its messages never block: a reaper that does not read is killed, and one that died is started again and told everything
+anew, by the watcher's thread; hence the lock.
+
+Each worker carries the token in its environment, behind those of the agents it runs under, so that the outer agent's
+reaper finds the workers of an inner one. A reaper itself carries none: it must outlive the outer one's search.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..helpers import reaper
+
+VARIABLE = "ELASTIC_AGENT"
+"""The environment variable that carries the tokens, outermost first."""
+STARTS_MAX = 100
+"""A reaper that cannot live must not be started for ever."""
+PROGRAM = Path(reaper.__file__)
+
+
+class Guard:
+    """One reaper and what it was told."""
+
+    def __init__(self, python: str = sys.executable) -> None:
+        self._python = python
+        self._token = os.urandom(16).hex()
+        self._lock = threading.Lock()
+        self._held: dict[int, None] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe = self._pidfd = -1
+        self._starts = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The reaper's process id, if it was started."""
+        return None if self._process is None else self._process.pid
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """A worker's environment, with the token."""
+        outer = base.get(VARIABLE)
+        return {**base, VARIABLE: f"{outer}:{self._token}" if outer else self._token}
+
+    def start(self) -> int | None:
+        """Start a reaper, in place of one that died too; its pidfd (ours to close), or None: it died too often."""
+        with self._lock:
+            self._end()
+            if self._starts == STARTS_MAX:
+                return None
+            self._starts += 1
+            told = "".join(f"+{group}\n" for group in self._held)
+            self._process, self._pipe = _spawn(self._python, self._token, told)
+            self._pidfd = os.pidfd_open(self._process.pid)
+            return self._pidfd
+
+    def hold(self, groups: Sequence[int]) -> None:
+        """In one message: each wakes the reaper, which then wants a processor beside the new workers."""
+        with self._lock:
+            self._held.update(dict.fromkeys(groups))
+            self._send("".join(f"+{group}\n" for group in groups))
+
+    def forget(self, group: int) -> None:
+        with self._lock:
+            if group in self._held:
+                del self._held[group]
+                self._send(f"-{group}\n")
+
+    def close(self) -> None:
+        """Kill the reaper, so that it kills nothing: an agent that gets here has no workers. Idempotent."""
+        with self._lock:
+            self._end()
+
+    def _send(self, text: str) -> None:
+        if self._process is None:
+            return
+        try:
+            os.write(self._pipe, text.encode())
+        except BrokenPipeError:
+            pass  # it is dead: the next one will be told
+        except BlockingIOError:
+            self._process.kill()  # it does not read: so will the next one
+
+    def _end(self) -> None:
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+        os.close(self._pipe)
+        if self._pidfd != -1:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+def _spawn(python: str, token: str, told: str) -> tuple[subprocess.Popen[bytes], int]:
+    """A reaper that finds in its pipe what it is told, so that it knows it from its first moment on.
+
+    Its output goes nowhere: a copy of the agent's would hold up a reader of that output after the agent's end.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    try:
+        os.write(write, told.encode())
+        process = subprocess.Popen(
+            [python, "-I", "-S", str(PROGRAM), token],
+            stdin=read,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError:
+        os.close(write)
+        raise
+    finally:
+        os.close(read)
+    return process, write

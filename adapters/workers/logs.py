@@ -1,0 +1,179 @@
+"""Where a worker's output goes: what `--redirects`, `--tee` and `--local-ranks-filter` mean, and the files' places.
+
+    <log dir>/<run id>_<8 random>/attempt_<round>/<local rank>/{stdout.log, stderr.log, error.json}
+
+A run directory belongs to one agent, an attempt's directory to one worker of one round; neither is ever written by
+another or wiped. Without a log directory it is made among the temporary files, for the error files' sake, and removed
+at the end if nothing was written. With `/dev/null` nothing is stored.
+
+    tee of the stream            file and console
+    redirect alone               file
+    neither                      console, inherited from the agent
+    rank not in the filter       file alone, whatever was asked for (torchrun throws such output away)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Collection
+from enum import Flag
+from pathlib import Path
+
+from attrs import field, frozen
+
+from .port import Sink
+
+STDOUT, STDERR, ERROR_FILE = "stdout.log", "stderr.log", "error.json"
+NOWHERE = Path("/dev/null")
+NAME_BYTES_MAX = 180
+"""How much of a run id stands in a file name; the file system allows 255 bytes."""
+TAIL_BYTES_MAX = 65_536
+
+
+class Std(Flag):
+    """Which of a worker's two streams. Values are those of `--redirects` and `--tee`."""
+
+    NONE = 0
+    OUT = 1
+    ERR = 2
+    ALL = 3
+
+
+@frozen
+class Streams:
+    """A stream choice for every local rank."""
+
+    default: Std = Std.NONE
+    ranks: dict[int, Std] = field(factory=dict)
+
+    def of(self, local_rank: int) -> Std:
+        return self.ranks.get(local_rank, self.default)
+
+
+def parse_streams(text: str) -> Streams:
+    """`0..3` for all ranks, or `rank:v,rank:v`; a rank that is not named has none."""
+    if re.fullmatch("[0-3]", text):
+        return Streams(Std(int(text)))
+    if not re.fullmatch(r"\d+:[0-3](,\d+:[0-3])*", text, re.ASCII):
+        raise ValueError(
+            f"{text!r} is not a choice of streams: write 0 (none), 1 (stdout), 2 (stderr) or 3 (both), "
+            "or one for each local rank, like 0:3,1:2"
+        )
+    pairs = (entry.split(":") for entry in text.split(","))
+    return Streams(ranks={int(rank): Std(int(value)) for rank, value in pairs})
+
+
+def sinks(
+    redirects: Streams, tee: Streams, shown: Collection[int] | None, local_rank: int, directory: Path | None
+) -> tuple[Sink, Sink]:
+    """The sinks of a worker's stdout and stderr. `shown` are the ranks of the filter, None for all."""
+    console = shown is None or local_rank in shown
+    teed = tee.of(local_rank)
+    redirected = redirects.of(local_rank) | teed
+
+    def sink(stream: Std, name: str) -> Sink:
+        if console and not redirected & stream:
+            return Sink()
+        return Sink(NOWHERE if directory is None else directory / name, console and bool(teed & stream))
+
+    return sink(Std.OUT, STDOUT), sink(Std.ERR, STDERR)
+
+
+def line_prefix(template: str | None, role: str, rank: int, local_rank: int) -> str:
+    """What stands before a tee'd line; of a template's `${name}` others than the three stay as they are."""
+    if template is None:
+        return f"[{role}{local_rank}]:"
+    from string import Template
+
+    return Template(template).safe_substitute(role_name=role, rank=rank, local_rank=local_rank)
+
+
+@frozen
+class RunDirectory:
+    """One agent's directory. `root` is None if nothing is stored; `temporary` is to be removed at the end if unused."""
+
+    root: Path | None
+    temporary: Path | None = None
+
+    def attempt(self, round: int, local_rank: int) -> Path | None:
+        """Make the directory of one worker of one round, which must be new."""
+        if self.root is None:
+            return None
+        directory = self.root / f"attempt_{round}" / str(local_rank)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir()
+        return directory
+
+    def remove_if_unused(self) -> None:
+        """Remove a temporary directory's empty directories, itself included; files and their directories stay."""
+        if self.temporary is None:
+            return
+        for directory, _, _ in os.walk(self.temporary, topdown=False):
+            try:
+                os.rmdir(directory)
+            except OSError:
+                pass  # it holds something
+
+
+def make_run_directory(log_dir: str | None, run_id: str) -> RunDirectory:
+    """Raises ValueError, in one line, if no directory can be made at `log_dir`."""
+    if log_dir and Path(log_dir) == NOWHERE:
+        return RunDirectory(None)
+    base = Path(os.path.abspath(log_dir or os.environ.get("TMPDIR") or "/tmp"))
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        temporary = None if log_dir else _make_new(base, "torchelastic")
+        return RunDirectory(_make_new(temporary or base, file_name(run_id)), temporary)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ValueError(f"{log_dir or base}: a file is in the way; name a directory") from error
+    except OSError as error:
+        raise ValueError(f"{log_dir or base}: cannot make a directory there: {error.strerror}") from error
+
+
+def file_name(run_id: str) -> str:
+    """A run id as (part of) a file name: what a path or a shell would read otherwise becomes %XX."""
+    name = "".join(c if c.isalnum() or c in "._-+=@," else f"%{ord(c):02X}" for c in run_id)
+    return name.encode("utf-8", "replace")[:NAME_BYTES_MAX].decode("utf-8", "ignore")
+
+
+def _make_new(base: Path, name: str, chance: Callable[[int], bytes] = os.urandom) -> Path:
+    """A directory `name_<8 random>`, for the owner alone. (`tempfile` would do; its import takes 8 ms.)"""
+    while True:
+        directory = base / f"{name}_{chance(4).hex()}"
+        try:
+            directory.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return directory
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
+
+
+def tail(path: Path, lines: int = 20) -> tuple[str, ...]:
+    """The last lines of a log, made harmless for a terminal; none if there is no such file."""
+    text = _end_of(path).decode("utf-8", "replace")
+    found = text.removesuffix("\n").split("\n")[-lines:] if text else []
+    return tuple(_harmless(line) for line in found)
+
+
+def _end_of(path: Path) -> bytes:
+    """At most TAIL_BYTES_MAX, from a line's start if there is one in them."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as log:
+            status = os.fstat(log.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return b""
+            start = max(0, status.st_size - TAIL_BYTES_MAX)
+            data = os.pread(log.fileno(), TAIL_BYTES_MAX, start)
+    except OSError:
+        return b""
+    return data if start == 0 else data.partition(b"\n")[2] or data
+
+
+def _harmless(line: str) -> str:
+    """As a terminal would show it in the end: no colours, a progress bar's last state; other controls spelled out."""
+    shown = _COLOURS.sub("", line).rstrip("\r").rpartition("\r")[2].expandtabs()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)

@@ -1,0 +1,75 @@
+"""The port to a node's workers: what the agent may ask of whatever runs them.
+
+The agent's own thread calls; the adapter's threads only call `on_exit`, which posts to the agent's inbox. A worker that
+`on_exit` named has died but is not yet collected: its process id still belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from attrs import frozen
+
+
+class CannotStart(Exception):
+    """A worker's program cannot be executed; a restart cannot help. The text names the path and the reason."""
+
+
+@frozen
+class Sink:
+    """Where one stream of one worker goes.
+
+    Console alone: the worker inherits the agent's stream. File alone: the worker writes the file itself. Both: a pipe that
+    the agent copies to the file byte by byte and to the console line by line, each with the worker's prefix.
+    """
+
+    file: Path | None = None
+    console: bool = True
+
+
+@frozen
+class WorkerSpec:
+    """One worker to start: what to execute, with which environment, and where its output goes."""
+
+    local_rank: int
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    stdout: Sink = Sink()
+    stderr: Sink = Sink()
+    prefix: str = ""
+
+
+@frozen
+class Exit:
+    """How one worker ended. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock."""
+
+    local_rank: int
+    pid: int
+    code: int
+    started_at: float
+    died_at: float
+
+
+class Workers(Protocol):
+    """The workers of one node, at most one generation of them at a time."""
+
+    def start(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
+        """Start one generation, return its process ids in the order of `specs`.
+
+        Raises CannotStart before any worker runs if a program cannot be executed. Must be called from the thread that
+        lives as long as the agent: the kernel ties the workers' death to it.
+        """
+
+    def signal(self, signum: int) -> None:
+        """Send a signal to the process group of every worker that was not collected yet."""
+
+    def collect(self, local_rank: int) -> Exit:
+        """Reap a worker that `on_exit` named, after killing what is left of its process group."""
+
+    def drain(self, timeout_s: float) -> None:
+        """Wait until the collected workers' output is in its files and on the console."""
+
+    def close(self) -> None:
+        """Kill and reap whatever still lives, stop helpers and threads. Idempotent."""

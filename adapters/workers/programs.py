@@ -1,0 +1,117 @@
+"""Whether a program can be executed, asked before any worker runs.
+
+The kernel would answer as well, but late and badly: the answer would come out of `setpriv`, in a worker that has
+already cost a round, as exit code 127. Here it is one line that names the path, the reason and, where there is one, the
+remedy. What is checked is what execvp looks at: the search through the worker's own PATH, the mode, the first bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from .port import CannotStart
+
+DEFAULT_PATH = "/bin:/usr/bin"
+"""Where execvp looks when the environment has no PATH."""
+BINFMT = Path("/proc/sys/fs/binfmt_misc")
+"""Handlers registered with the kernel for other formats (wine, qemu, ...)."""
+FIRST_LINE_MAX = 256
+"""How much of a `#!` line the kernel reads."""
+
+
+def check_program(name: str, path: str | None = None, binfmt: Path = BINFMT) -> None:
+    """Raise CannotStart if execvp could not run `name` with this PATH."""
+    found = _find(name, DEFAULT_PATH if path is None else path)
+    _check_mode(found, name)
+    _check_format(found, name, binfmt)
+
+
+def check_script(path: str) -> None:
+    """Raise CannotStart if `python path` has nothing to run. A directory or an archive may hold a `__main__.py`."""
+    if not os.path.exists(path):
+        raise CannotStart(f"{path}: no such file{_from_here(path)}")
+
+
+def find_setpriv(path: str | None = None) -> str:
+    """The program that ties a worker's death to the agent's."""
+    found = shutil.which("setpriv", path=path)
+    if found is None:
+        raise CannotStart("setpriv: not found in PATH; it is part of util-linux: install that (apt install util-linux)")
+    return found
+
+
+def _find(name: str, path: str) -> str:
+    """The file that execvp would take; one that cannot be executed only if there is no better."""
+    if not name:
+        raise CannotStart("'': a program's name is empty")
+    if "/" in name:
+        if not os.path.lexists(name):
+            raise CannotStart(f"{name}: no such file{_from_here(name)}")
+        return name
+    files = [file for file in (os.path.join(place, name) for place in path.split(":")) if os.path.isfile(file)]
+    if not files:
+        hint = f"; it is in this directory: write ./{name}" if os.path.isfile(name) else ""
+        raise CannotStart(f"{name}: not found in PATH{hint}")
+    return next((file for file in files if os.access(file, os.X_OK)), files[0])
+
+
+def _from_here(path: str) -> str:
+    return "" if os.path.isabs(path) else f" in {os.getcwd()}"
+
+
+def _check_mode(found: str, name: str) -> None:
+    try:
+        mode = os.stat(found).st_mode
+    except OSError as error:
+        raise CannotStart(f"{name}: {_reason(error)}") from error
+    if stat.S_ISDIR(mode):
+        raise CannotStart(f"{name}: a directory, not a program")
+    if not stat.S_ISREG(mode):
+        raise CannotStart(f"{name}: not a regular file")
+    if not os.access(found, os.X_OK):
+        raise CannotStart(f"{name}: not executable: chmod +x {found}")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _check_format(found: str, name: str, binfmt: Path) -> None:
+    try:
+        with open(found, "rb") as program:
+            start = program.read(FIRST_LINE_MAX)
+    except PermissionError:
+        return  # executable but not readable: only the kernel can tell
+    if start.startswith(b"#!"):
+        _check_interpreter(start[2:].split(b"\n")[0], name)
+    elif not start.startswith(b"\x7fELF") and not _has_handlers(binfmt):
+        raise CannotStart(f"{name}: {_wrong_format(start)}")
+
+
+def _check_interpreter(line: bytes, name: str) -> None:
+    words = line.strip(b" \t").replace(b"\t", b" ").split(b" ")
+    interpreter = os.fsdecode(words[0])
+    if interpreter.endswith("\r"):
+        raise CannotStart(f"{name}: its first line ends as on Windows (\\r\\n): dos2unix {name}")
+    if not interpreter:
+        raise CannotStart(f"{name}: its first line '#!' names no interpreter")
+    if not os.path.isfile(interpreter):
+        raise CannotStart(f"{name}: its interpreter {interpreter} (first line) does not exist")
+    if not os.access(interpreter, os.X_OK):
+        raise CannotStart(f"{name}: its interpreter {interpreter} (first line) is not executable")
+
+
+def _has_handlers(binfmt: Path) -> bool:
+    try:
+        return bool(set(os.listdir(binfmt)) - {"register", "status"})
+    except OSError:
+        return False
+
+
+def _wrong_format(start: bytes) -> str:
+    if not start:
+        return "an empty file"
+    return "neither a binary nor a script: its first line must name the interpreter, like #!/bin/sh"

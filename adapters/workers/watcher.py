@@ -1,0 +1,60 @@
+"""One thread that waits for processes to die, and says so at once.
+
+A pidfd becomes readable when its process is dead (a zombie until it is reaped), so one epoll over pidfds waits for any
+number of them without a look at a clock. A callback runs on this thread, once per pidfd, and must be quick.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable
+
+JOIN_TIMEOUT_S = 5.0
+
+
+class Watcher:
+    """Starts its thread with the first pidfd at the latest. Everything but the callbacks is called by one other thread."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._stop = os.eventfd(0, os.EFD_CLOEXEC)
+        self._epoll.register(self._stop, select.EPOLLIN)
+        self._then: dict[int, Callable[[], None]] = {}
+        self._thread = threading.Thread(target=self._run, name="elastic-watcher", daemon=True)
+
+    def start(self) -> None:
+        """Idempotent. Best done before the machine is busy with new processes: it waits until the thread runs."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def watch(self, pidfd: int, then: Callable[[], None]) -> None:
+        """Call `then` once, on the watcher's thread, when the process is dead."""
+        self._then[pidfd] = then
+        self._epoll.register(pidfd, select.EPOLLIN | select.EPOLLONESHOT)
+        self.start()
+
+    def forget(self, pidfd: int) -> None:
+        """Before the pidfd is closed. No effect on one that is not watched, or when stopped."""
+        if self._then.pop(pidfd, None) is not None and not self._epoll.closed:
+            self._epoll.unregister(pidfd)
+
+    def stop(self) -> None:
+        """After this no callback runs any more. Idempotent."""
+        if self._epoll.closed:
+            return
+        os.eventfd_write(self._stop, 1)
+        if self._thread.ident is not None:
+            self._thread.join(JOIN_TIMEOUT_S)
+        if not self._thread.is_alive():
+            self._epoll.close()
+            os.close(self._stop)
+
+    def _run(self) -> None:
+        while True:
+            for ready, _ in self._epoll.poll():
+                if ready == self._stop:
+                    return
+                if then := self._then.get(ready):
+                    then()

@@ -1,0 +1,32 @@
+"""How an agent's part ended -> the exit code of the command."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ..core.group import Outcome, Stopped
+from ..core.group.state import Refused
+from ..core.world import Ending, Verdict, Why
+from .mistakes import USAGE
+
+SUCCEEDED = 0
+FAILED = 1
+RENDEZVOUS = 3
+SIGNALLED = 128
+
+
+def exit_code(outcome: Outcome) -> int:
+    """0 succeeded, 1 failed, 2 usage, 3 rendezvous or store, 128+n stopped by signal n."""
+    match outcome:
+        case Verdict(Ending.SUCCEEDED):
+            return SUCCEEDED
+        case Verdict():
+            return FAILED
+        case Refused(Why.LIMITS):
+            return USAGE
+        case Refused():
+            return RENDEZVOUS
+        case Stopped(signum):
+            return SIGNALLED + signum
+        case other:
+            assert_never(other)

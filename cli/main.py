@@ -1,0 +1,43 @@
+"""The `elastic` command: finds the sub-command, and turns a user's mistake into one line and exit code 2."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """The entry point. Until the agent handles signals, they end the program as they end any other: with no traceback."""
+    _fill_standard_streams()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(run(sys.argv[1:]))
+
+
+def _fill_standard_streams() -> None:
+    """One that was closed (`2>&-`) leads nowhere from now on; else the next file to be opened would take its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, number)
+            os.set_inheritable(number, True)
+            if nowhere != number:
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line, return its exit code."""
+    import click
+
+    from .mistakes import USAGE, one_line
+    from .root import root
+
+    try:
+        return root.main(arguments, prog_name="elastic", standalone_mode=False) or 0
+    except click.exceptions.Exit as exit:
+        return exit.exit_code
+    except click.ClickException as mistake:
+        print(one_line(mistake), file=sys.stderr)
+        return USAGE

@@ -1,0 +1,84 @@
+"""A user's mistake: one line that names the option, the value, and what to write; exit code 2; before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+USAGE = 2
+
+
+class Mistake(click.UsageError):
+    """Something in the command line (or in a PET_ variable) that cannot be meant."""
+
+
+def one_line(error: click.ClickException) -> str:
+    """The line that the user sees."""
+    return f"elastic: {_said(error)}"
+
+
+def _said(error: click.ClickException) -> str:
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    match error:
+        case click.NoSuchOption(option_name=name, possibilities=possibilities):
+            near = f"; did you mean {' or '.join(sorted(possibilities))}?" if possibilities else ""
+            return f"{name}: no such option{near} (elastic launch --help lists them)"
+        case click.BadOptionUsage(option_name=name) if ctx:
+            return f"{name}: {_with_or_without_value(name, ctx)}"
+        case click.MissingParameter(param=click.Argument() as argument) if ctx:
+            return f"{argument.make_metavar(ctx)} is missing: write {_usage(ctx)}"
+        case click.BadParameter(param=click.Option(is_flag=True) as flag) if ctx:  # by its variable alone
+            return f"{spelled(flag, ctx)}={flag.resolve_envvar_value(ctx)}: write 1 or 0, true or false, yes or no"
+        case _:
+            return _lower(error.format_message())
+
+
+def _with_or_without_value(name: str, ctx: click.Context) -> str:
+    option = next(param for param in ctx.command.get_params(ctx) if name in param.opts)
+    longest = max(option.opts, key=len)
+    if isinstance(option, click.Option) and option.is_flag:
+        return f"takes no value; write {longest} alone, or leave it out"
+    return f"needs a value, like {longest}={option.metavar}"
+
+
+def _usage(ctx: click.Context) -> str:
+    return " ".join((ctx.command_path, *ctx.command.collect_usage_pieces(ctx)))
+
+
+def _lower(text: str) -> str:
+    text = " ".join(text.split()).rstrip(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # generic since click 8.2
+
+
+class Value(ParamType):
+    """A value read by a plain function that raises ValueError with the reason and the remedy."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except ValueError as reason:
+            raise Mistake(f"{spelled(param, ctx)}={value}: {reason}") from None
+
+
+def spelled(param: click.Parameter | None, ctx: click.Context | None) -> str:
+    """How the user gave a parameter: the option, or the variable."""
+    if param is None or ctx is None or not param.name:
+        return "value"
+    if ctx.get_parameter_source(param.name) is ParameterSource.ENVIRONMENT and isinstance(param.envvar, str):
+        return param.envvar
+    return max(param.opts, key=len)

@@ -1,0 +1,233 @@
+"""The options of `elastic launch`, as a manual page: names, where each stands in the help, defaults, variables.
+
+torchrun's options keep their names, in both spellings, and their PET_ variables; the command line comes before the variable,
+the variable before the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from . import values
+from .mistakes import Value
+
+WORKERS = "Workers"
+NODES = "Nodes and rendezvous"
+FAILURES = "Failures and ends"
+OUTPUT = "Output"
+SECTIONS = (WORKERS, NODES, FAILURES, OUTPUT)
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Option(click.Option):
+    """An option in a section of the help, shown with its dashed spelling only."""
+
+    def __init__(self, *args: Any, section: str, **attributes: Any) -> None:
+        self.section = section
+        super().__init__(*args, **attributes)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        names = ", ".join(name for name in self.opts if "_" not in name)
+        return (f"{names} {self.metavar}" if self.metavar else names, record[1]) if record else None
+
+
+def option(name: str, section: str, *short: str, own: bool = False, **attributes: Any) -> Decorator:
+    """One option, in both spellings. `own`: it is not torchrun's, so it has no PET_ variable."""
+    parameter = name[2:].replace("-", "_")
+    spellings = dict.fromkeys((*short, name, f"--{parameter}"))
+    return click.option(
+        *spellings,
+        parameter,
+        cls=Option,
+        section=section,
+        envvar=None if own else f"PET_{parameter.upper()}",
+        show_default=bool(attributes.get("default")),
+        **attributes,
+    )
+
+
+def _options() -> tuple[Decorator, ...]:
+    return (
+        option(
+            "--nproc-per-node",
+            WORKERS,
+            default="1",
+            metavar="N",
+            type=Value("N", values.workers),
+            help="Workers on this node: a number, gpu (one per GPU), cpu (one per CPU), auto (gpu if any, else cpu).",
+        ),
+        option("--module", WORKERS, "-m", is_flag=True, help="SCRIPT is a module: run it as python -m does."),
+        option("--no-python", WORKERS, is_flag=True, help="SCRIPT is a program of its own: execute it without Python."),
+        option(
+            "--role",
+            WORKERS,
+            default="default",
+            metavar="NAME",
+            type=Value("NAME", values.name),
+            help="The role of this node's workers (ROLE_NAME; ROLE_RANK counts within a role).",
+        ),
+        option(
+            "--standalone",
+            NODES,
+            is_flag=True,
+            help="One node, nothing to agree with others, no port: the default when no endpoint is given.",
+        ),
+        option(
+            "--nnodes",
+            NODES,
+            default="1",
+            metavar="N|MIN:MAX",
+            type=Value("N|MIN:MAX", values.nodes),
+            help="Nodes of the job. This version runs on one node.",
+        ),
+        option(
+            "--rdzv-backend",
+            NODES,
+            default="c10d",
+            metavar="NAME",
+            type=Value("NAME", values.name),
+            help="Where nodes meet. This version meets in its own memory, whatever is said here.",
+        ),
+        option("--rdzv-endpoint", NODES, default="", metavar="HOST[:PORT]", help="Where nodes meet."),
+        option(
+            "--rdzv-id",
+            NODES,
+            default=None,
+            metavar="ID",
+            type=Value("ID", values.name),
+            help="The job's name (TORCHELASTIC_RUN_ID, log directory). [default: a random one]",
+        ),
+        option(
+            "--rdzv-conf",
+            NODES,
+            default="",
+            metavar="K=V,...",
+            type=Value("K=V,...", values.configuration),
+            help="Spans of the rendezvous: join_timeout, last_call_timeout, close_timeout, keep_alive_interval, "
+            "keep_alive_max_attempt.",
+        ),
+        option(
+            "--local-addr",
+            NODES,
+            default=None,
+            metavar="ADDRESS",
+            type=Value("ADDRESS", values.name),
+            help="How others reach this node; MASTER_ADDR when rank 0 is here. [default: localhost]",
+        ),
+        option(
+            "--node-id",
+            NODES,
+            own=True,
+            default=None,
+            metavar="ID",
+            type=Value("ID", values.name),
+            help="This node's place in the job, as its supervisor counts (ELASTIC_NODE_ID). A later start with the "
+            "same id takes over its place. [default: address and a random id]",
+        ),
+        option(
+            "--max-restarts",
+            FAILURES,
+            default="0",
+            metavar="N",
+            type=Value("N", values.whole),
+            help="Restarts of the whole job after failures of workers; more fail the job.",
+        ),
+        option(
+            "--grace",
+            FAILURES,
+            own=True,
+            default="30",
+            metavar="S",
+            type=Value("S", values.seconds),
+            help="From SIGTERM to SIGKILL when workers are stopped for a restart.",
+        ),
+        option(
+            "--shutdown-timeout",
+            FAILURES,
+            default=None,
+            metavar="S",
+            type=Value("S", values.seconds),
+            help="The same when this command itself is told to stop. [default: TORCH_ELASTIC_SHUTDOWN_TIMEOUT or 30]",
+        ),
+        option(
+            "--signals-to-handle",
+            FAILURES,
+            default="SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+            metavar="NAMES",
+            type=Value("NAMES", values.signals),
+            help="Signals that stop the job in order: passed on to the workers, which have --shutdown-timeout to end. "
+            "A second one kills them.",
+        ),
+        option(
+            "--monitor-interval",
+            FAILURES,
+            default="0.1",
+            metavar="S",
+            type=Value("S", values.some_seconds),
+            help="Accepted for torchrun's sake. Nothing polls here: a death is seen at once.",
+        ),
+        option(
+            "--log-dir",
+            OUTPUT,
+            default=None,
+            metavar="DIR",
+            type=Value("DIR", values.directory),
+            help="Where logs go: DIR/<run id>_<random>/attempt_<round>/<local rank>/. /dev/null stores nothing. "
+            "[default: a directory of /tmp, removed if nothing is in it]",
+        ),
+        option(
+            "--redirects",
+            OUTPUT,
+            "-r",
+            default="0",
+            metavar="STD",
+            type=Value("STD", values.streams),
+            help="Streams that go to log files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank: 0:3,1:2.",
+        ),
+        option(
+            "--tee",
+            OUTPUT,
+            "-t",
+            default="0",
+            metavar="STD",
+            type=Value("STD", values.streams),
+            help="Streams that go to log files and, line by line with a prefix, to the console.",
+        ),
+        option(
+            "--local-ranks-filter",
+            OUTPUT,
+            default="",
+            metavar="RANKS",
+            type=Value("RANKS", values.local_ranks),
+            help="Only these local ranks reach the console; the output of the others goes to their log files.",
+        ),
+        option(
+            "--status",
+            OUTPUT,
+            own=True,
+            default="auto",
+            metavar="auto|plain|off",
+            type=Value("", values.status),
+            help="What this command says of itself on stderr: plain lines, or nothing but the final report.",
+        ),
+        option(
+            "--report",
+            OUTPUT,
+            own=True,
+            default=None,
+            metavar="FILE.json",
+            type=Value("FILE", values.new_file),
+            help="Write how the job ended, and every failure, to this file.",
+        ),
+    )
+
+
+def all_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for decorate in reversed(_options()):
+        command = decorate(command)
+    return command

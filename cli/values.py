@@ -1,0 +1,144 @@
+"""How option values are read: plain functions from text, each with the reason and the remedy when it cannot be."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+from collections.abc import Mapping
+
+from ..adapters.workers.devices import count_devices
+from ..adapters.workers.logs import Streams, parse_streams
+from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX
+
+ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
+
+
+def whole(text: str, least: int = 0) -> int:
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", text) or int(text) < least:
+        raise ValueError(f"write a whole number, {least} or more")
+    if int(text) >= COUNT_MAX:
+        raise ValueError("write a smaller number")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    return whole(text, 1)
+
+
+def seconds(text: str) -> float:
+    """A span of 0 or more seconds."""
+    try:
+        span = float(text)
+    except ValueError:
+        span = -1.0
+    if not math.isfinite(span) or span < 0:
+        raise ValueError("write a number of seconds, 0 or more")
+    return span
+
+
+def some_seconds(text: str) -> float:
+    span = seconds(text)
+    if span == 0:
+        raise ValueError("write a number of seconds above 0")
+    return span
+
+
+def nodes(text: str) -> tuple[int, int]:
+    """`N` or `MIN:MAX`."""
+    parts = text.split(":")
+    if len(parts) > 2 or not all(re.fullmatch(r"\d+", part) for part in parts):
+        raise ValueError("write a number of nodes, or MIN:MAX, like --nnodes=2:4")
+    low, high = int(parts[0]), int(parts[-1])
+    if low < 1:
+        raise ValueError(f"at least 1 node; write --nnodes={1 if len(parts) == 1 else f'1:{max(high, 1)}'}")
+    if high < low:
+        raise ValueError(f"the minimum ({low}) is above the maximum ({high}); write --nnodes={high}:{low}")
+    return low, high
+
+
+def workers(text: str) -> int:
+    """A number of workers per node, or `auto`, `cpu`, `gpu`: counted here."""
+    match text:
+        case "auto" | "cpu" | "gpu" as kind:
+            return count_devices(kind)
+        case _:
+            pass
+    if not re.fullmatch(r"\d+", text) or int(text) < 1:
+        raise ValueError("write a number of workers, 1 or more, or one of auto, cpu, gpu")
+    if int(text) > LOCAL_WORLD_SIZE_MAX:
+        raise ValueError(f"at most {LOCAL_WORLD_SIZE_MAX} workers on one node")
+    return int(text)
+
+
+def name(text: str) -> str:
+    if not text or len(text) > NAME_MAX or not text.isprintable():
+        raise ValueError(f"write 1 to {NAME_MAX} printable characters")
+    return text
+
+
+def local_ranks(text: str) -> frozenset[int] | None:
+    """`0,1,2`; nothing for all."""
+    if not text.strip():
+        return None
+    if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
+        raise ValueError("write local ranks with commas between, like 0,1")
+    return frozenset(int(rank) for rank in text.split(","))
+
+
+def signals(text: str) -> tuple[signal.Signals, ...]:
+    """`SIGTERM,SIGINT,…`"""
+    found = []
+    for word in text.split(","):
+        signum = signal.Signals.__members__.get(word.strip())
+        if signum is None:
+            raise ValueError(f"{word.strip()!r} is no signal; write names like SIGTERM,SIGINT")
+        if signum in (signal.SIGKILL, signal.SIGSTOP):
+            raise ValueError(f"{signum.name} cannot be handled by any program; leave it out")
+        found.append(signum)
+    return tuple(dict.fromkeys(found))
+
+
+def configuration(text: str) -> Mapping[str, str]:
+    """`key=value,key=value`, blanks around either ignored."""
+    pairs = {}
+    for entry in text.split(",") if text.strip() else []:
+        key, separator, value = (part.strip() for part in entry.partition("="))
+        if not key or not separator or not value:
+            raise ValueError(f"{entry.strip()!r} is not key=value; write key=value,key=value")
+        pairs[key] = value
+    return pairs
+
+
+def directory(text: str) -> str:
+    """A directory, or where one can be made; /dev/null stores nothing."""
+    if os.path.exists(text) and not os.path.isdir(text) and text != os.devnull:
+        raise ValueError("is a file; name a directory")
+    return text
+
+
+def streams(text: str) -> Streams:
+    return parse_streams(text)
+
+
+def status(text: str) -> str:
+    if text not in ("auto", "plain", "off"):
+        raise ValueError("write auto, plain or off")
+    return text
+
+
+def new_file(text: str) -> str:
+    """A file that can be made or replaced."""
+    folder = os.path.dirname(os.path.abspath(text))
+    if os.path.isdir(text) or not os.access(folder, os.W_OK):
+        raise ValueError("no file can be written there; name a file in a directory that exists")
+    return text
+
+
+def endpoint(text: str) -> tuple[str, int | None]:
+    """`host`, `host:port`, `[v6]`, `[v6]:port`."""
+    match = ENDPOINT.fullmatch(text.strip())
+    if not match or int(match["port"] or 0) > 65_535:
+        raise ValueError("write HOST or HOST:PORT, port 0 to 65535")
+    return match["host"].strip("[]"), int(match["port"]) if match["port"] else None

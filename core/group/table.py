@@ -1,0 +1,68 @@
+"""Which moves a group may make, as data: (phase, event) -> the phases it may be in afterwards.
+
+What is not listed changes nothing but notes. `transition` says when each move is made; a test holds it to this table, and
+the diagram in ARCHITECTURE.md is what `diagram` draws from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .state import (
+    Beaten,
+    Closed,
+    Elapsed,
+    Event,
+    Exited,
+    Gone,
+    Over,
+    Phase,
+    Ready,
+    Reaped,
+    Refused,
+    Signalled,
+    Unstartable,
+)
+
+P = Phase
+
+MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
+    (P.JOINING, Ready): (P.HELD,),
+    (P.JOINING, Closed): (P.ENDED,),
+    (P.JOINING, Refused): (P.ENDED,),
+    (P.JOINING, Signalled): (P.LEAVING,),
+    (P.HELD, Beaten): (P.RUNNING,),
+    (P.HELD, Over): (P.JOINING,),
+    (P.HELD, Closed): (P.ENDED,),
+    (P.HELD, Refused): (P.ENDED,),
+    (P.HELD, Signalled): (P.LEAVING,),
+    (P.RUNNING, Exited): (P.BARRIER, P.STOPPING),
+    (P.RUNNING, Unstartable): (P.STOPPING,),
+    (P.RUNNING, Over): (P.STOPPING,),
+    (P.RUNNING, Closed): (P.STOPPING,),
+    (P.RUNNING, Refused): (P.STOPPING,),
+    (P.RUNNING, Elapsed): (P.STOPPING,),
+    (P.RUNNING, Signalled): (P.LEAVING,),
+    (P.STOPPING, Reaped): (P.JOINING, P.ENDED),
+    (P.STOPPING, Signalled): (P.LEAVING,),
+    (P.BARRIER, Over): (P.JOINING,),
+    (P.BARRIER, Closed): (P.ENDED,),
+    (P.BARRIER, Refused): (P.ENDED,),
+    (P.BARRIER, Signalled): (P.LEAVING,),
+    (P.LEAVING, Reaped): (P.ENDED,),
+    (P.LEAVING, Gone): (P.ENDED,),
+    (P.LEAVING, Closed): (P.ENDED,),
+    (P.LEAVING, Elapsed): (P.ENDED,),
+    (P.LEAVING, Refused): (P.ENDED,),
+    (P.LEAVING, Signalled): (P.ENDED,),
+}
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    arrows = dict[tuple[Phase, Phase], list[str]]()
+    for (phase, event), targets in MOVES.items():
+        for target in targets:
+            arrows.setdefault((phase, target), []).append(event.__name__)
+    lines = [f"    {start.name} --> {end.name}: {', '.join(events)}" for (start, end), events in arrows.items()]
+    return "\n".join(["stateDiagram-v2", f"    [*] --> {P.JOINING.name}", *lines, f"    {P.ENDED.name} --> [*]"])

@@ -1,0 +1,233 @@
+"""What the group does next: `transition(group, event) -> (group, commands)`.
+
+Pure and total: every event is legal in every phase, and one that means nothing there changes nothing. The order of commands
+is part of the rule: a fault is on record before the round ends, and the others learn that it ended while our workers are
+still being stopped. Nobody joins with a worker alive, and success comes from the register alone.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from attrs import evolve
+
+from ..world import Ending, Why, World
+from .state import (
+    SIGKILL,
+    SIGTERM,
+    Beat,
+    Beaten,
+    Close,
+    Closed,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Exited,
+    Gone,
+    Group,
+    Join,
+    Leave,
+    MarkDone,
+    Over,
+    Phase,
+    Ready,
+    Reaped,
+    Record,
+    RecordUnstartable,
+    Refused,
+    Signal,
+    Signalled,
+    Start,
+    Unstartable,
+)
+
+Step = tuple[Group, tuple[Command, ...]]
+
+
+def begin(group: Group) -> Step:
+    """The first step of a new agent."""
+    return group, (Join(),)
+
+
+def transition(group: Group, event: Event) -> Step:
+    """The group after this event, and what is to be done, in order."""
+    group = _noted(group, event)
+    match group.phase:
+        case Phase.JOINING:
+            return _joining(group, event)
+        case Phase.HELD:
+            return _held(group, event)
+        case Phase.RUNNING:
+            return _running(group, event)
+        case Phase.STOPPING:
+            return _stopping(group, event)
+        case Phase.BARRIER:
+            return _barrier(group, event)
+        case Phase.LEAVING:
+            return _leaving(group, event)
+        case Phase.ENDED:
+            return group, ()
+        case other:
+            assert_never(other)
+
+
+def _noted(group: Group, event: Event) -> Group:
+    """What is remembered in every phase, whatever comes of it, until the end."""
+    match event:
+        case _ if group.phase is Phase.ENDED:
+            return group
+        case Closed(verdict):
+            return evolve(group, verdict=group.verdict or verdict)
+        case Refused():
+            return evolve(group, refused=group.refused or event)
+        case Beaten(sent_at):
+            return evolve(group, acked_at=sent_at if group.acked_at is None else max(sent_at, group.acked_at))
+        case Exited(local_rank):
+            return evolve(group, running=group.running - {local_rank})
+        case Reaped():
+            return evolve(group, running=frozenset())
+        case Signalled(signum):
+            return evolve(group, signum=group.signum or signum)
+        case _:
+            return group
+
+
+def _joining(group: Group, event: Event) -> Step:
+    match event:
+        case Ready(world):
+            return evolve(group, phase=Phase.HELD, world=world), (Beat(),)
+        case Closed() | Refused():
+            return _ended(group)
+        case Signalled():
+            return _leave(group, event)
+        case _:
+            return group, ()
+
+
+def _held(group: Group, event: Event) -> Step:
+    match event:
+        case Beaten(sent_at, at) if group.world and at - sent_at <= group.settings.fresh:
+            return _start(group, group.world)
+        case Over(round) if _is_mine(group, round):
+            return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
+        case Closed() | Refused():
+            return _ended(group)
+        case Signalled():
+            return _leave(group, event)
+        case _:
+            return group, ()
+
+
+def _start(group: Group, world: World) -> Step:
+    sizes = {member.node: member.profile.local_world_size for member in world.members}
+    running = frozenset(range(sizes[group.node]))
+    return evolve(group, phase=Phase.RUNNING, running=running, stopped_at=None), (Start(world),)
+
+
+def _running(group: Group, event: Event) -> Step:
+    match event:
+        case Exited(code=0):
+            return (group, ()) if group.running else (evolve(group, phase=Phase.BARRIER), (MarkDone(),))
+        case Exited(local_rank, code, died_at, at):
+            return _stop(group, at, Record(local_rank, code, died_at), End(Why.FAILED))
+        case Unstartable(text, at):
+            words = RecordUnstartable(text), Close(Ending.FAILED, Why.CANNOT_START)
+            return _stop(evolve(group, running=frozenset()), at, *words)
+        case Over(round, at=at) if _is_mine(group, round):
+            return _stop(group, at)
+        case Closed(at=at) | Refused(at=at):
+            return _stop(group, at)
+        case Elapsed(at) if group.fence_at is not None and at >= group.fence_at:
+            return _stop(group, at, signum=SIGKILL)
+        case Signalled():
+            return _leave(group, event)
+        case _:
+            return group, ()
+
+
+def _stopping(group: Group, event: Event) -> Step:
+    match event:
+        case Exited(local_rank, code, died_at) if code and _before_our_signal(group, died_at):
+            return group, (Record(local_rank, code, died_at),)
+        case Elapsed(at) if group.kill_at is not None and at >= group.kill_at:
+            return evolve(group, kill_at=None), _signal(group, SIGKILL)
+        case Reaped() if group.verdict or group.refused:
+            return _ended(group)
+        case Reaped():
+            return evolve(group, phase=Phase.JOINING, world=None, kill_at=None), (Join(),)
+        case Signalled():
+            return _leave(group, event)
+        case _:
+            return group, ()
+
+
+def _barrier(group: Group, event: Event) -> Step:
+    match event:
+        case Over(round) if _is_mine(group, round):
+            return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
+        case Closed() | Refused():
+            return _ended(group)
+        case Signalled():
+            return _leave(group, event)
+        case _:
+            return group, ()
+
+
+def _leaving(group: Group, event: Event) -> Step:
+    match event:
+        case Gone() | Closed() | Refused():
+            return _gone_if(evolve(group, left=True))
+        case Signalled():
+            return _gone_if(evolve(group, left=True, kill_at=None), *_signal(group, SIGKILL))
+        case Elapsed(at):
+            killing = group.kill_at is not None and at >= group.kill_at
+            late = group.leave_by is not None and at >= group.leave_by
+            group = evolve(group, left=group.left or late, kill_at=None if killing else group.kill_at)
+            return _gone_if(group, *(_signal(group, SIGKILL) if killing else ()))
+        case Reaped():
+            return _gone_if(group)
+        case _:
+            return group, ()
+
+
+def _stop(group: Group, at: float, *first: Command, signum: int = SIGTERM) -> Step:
+    """Signal, grace, SIGKILL; what the others must know goes first."""
+    kill_at = None if signum == SIGKILL else at + group.settings.grace
+    stopping = evolve(group, phase=Phase.STOPPING, stopped_at=at, kill_at=kill_at)
+    return stopping, (*first, *_signal(group, signum))
+
+
+def _leave(group: Group, event: Signalled) -> Step:
+    """The first signal is forwarded; the workers have the shutdown timeout, the register has the leave timeout."""
+    settings = group.settings
+    leaving = evolve(
+        group,
+        phase=Phase.LEAVING,
+        stopped_at=event.at,
+        kill_at=event.at + settings.shutdown_timeout if group.running else None,
+        leave_by=event.at + settings.leave_timeout,
+    )
+    return leaving, (Leave(), *_signal(group, event.signum))
+
+
+def _signal(group: Group, signum: int) -> tuple[Command, ...]:
+    return (Signal(signum),) if group.running else ()
+
+
+def _gone_if(group: Group, *commands: Command) -> Step:
+    """ENDED once the register knows (or had its time) and no worker lives."""
+    return (evolve(group, phase=Phase.ENDED), commands) if group.left and not group.running else (group, commands)
+
+
+def _ended(group: Group) -> Step:
+    return evolve(group, phase=Phase.ENDED, kill_at=None), ()
+
+
+def _is_mine(group: Group, round: int) -> bool:
+    return group.world is not None and group.world.round == round
+
+
+def _before_our_signal(group: Group, died_at: float) -> bool:
+    """It failed by itself: it was dead before we sent anything."""
+    return group.stopped_at is not None and died_at <= group.stopped_at

@@ -1,0 +1,98 @@
+"""A world -> ranks: arithmetic over its members, no store and no exchange.
+
+A world lists its members in rank order, each with its role and local world size. Global ranks are prefix sums of the local
+world sizes; role ranks are the same sums over the members of one role. torch's agents exchange these through the store
+(`SimpleElasticAgent._assign_worker_ranks`); here the world already says everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+
+from attrs import frozen
+
+from .world import Member, Node, World
+
+
+@frozen
+class WorkerRanks:
+    """One worker's place. Spelled in its environment as RANK, LOCAL_RANK, ROLE_RANK."""
+
+    rank: int
+    local_rank: int
+    role_rank: int
+
+
+@frozen
+class Ranks:
+    """One node's place in its world, and that of each of its workers, by local rank."""
+
+    group_rank: int
+    group_world_size: int
+    world_size: int
+    role: str
+    role_world_size: int
+    workers: tuple[WorkerRanks, ...]
+
+    @property
+    def local_world_size(self) -> int:
+        return len(self.workers)
+
+
+def assign(world: World) -> Mapping[Node, Ranks]:
+    """The ranks of every node of a world. Survivors keep their order because the world does."""
+    members = world.members
+    if members and all(_shape(member) == _shape(members[0]) for member in members):
+        return _identical(members)
+    return _by_prefix_sums(members)
+
+
+def _shape(member: Member) -> tuple[str, int]:
+    return member.profile.role, member.profile.local_world_size
+
+
+def _by_prefix_sums(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
+    firsts, world_size = _firsts([member.profile.local_world_size for member in members])
+    role_firsts, role_sizes = _firsts_by_role(members)
+    return {
+        member.node: Ranks(
+            group_rank,
+            len(members),
+            world_size,
+            member.profile.role,
+            role_sizes[member.profile.role],
+            _workers(member.profile.local_world_size, firsts[group_rank], role_firsts[group_rank]),
+        )
+        for group_rank, member in enumerate(members)
+    }
+
+
+def _identical(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
+    """The same formula when all nodes are alike (torch's TORCH_ELASTIC_WORKER_IDENTICAL): rank = group_rank * n + local."""
+    role, size = _shape(members[0])
+    world_size = len(members) * size
+    return {
+        member.node: Ranks(
+            group_rank, len(members), world_size, role, world_size, _workers(size, group_rank * size, group_rank * size)
+        )
+        for group_rank, member in enumerate(members)
+    }
+
+
+def _workers(size: int, first: int, role_first: int) -> tuple[WorkerRanks, ...]:
+    return tuple(WorkerRanks(first + local, local, role_first + local) for local in range(size))
+
+
+def _firsts(sizes: list[int]) -> tuple[list[int], int]:
+    """The sum before each size, and the sum of all."""
+    *firsts, total = accumulate(sizes, initial=0)
+    return firsts, total
+
+
+def _firsts_by_role(members: tuple[Member, ...]) -> tuple[list[int], Mapping[str, int]]:
+    firsts, sizes = [], dict[str, int]()
+    for role, size in map(_shape, members):
+        firsts.append(sizes.get(role, 0))
+        sizes[role] = sizes.get(role, 0) + size
+    return firsts, sizes

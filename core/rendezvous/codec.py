@@ -1,0 +1,253 @@
+"""Bytes to state and back: JSON, schema-checked, bounded, with a format number.
+
+What a store returns is not trusted. Anything that is not exactly a state of this format is refused with a sentence that
+names the place; nothing is executed, and no field is guessed. A state that decodes may still break an invariant: that is
+`verify`'s to say.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..world import (
+    COUNT_MAX,
+    LABELS_MAX,
+    LOCAL_WORLD_SIZE_MAX,
+    MESSAGE_MAX,
+    NAME_MAX,
+    PORT_MAX,
+    TAIL_MAX,
+    Ending,
+    Endpoint,
+    Fault,
+    Life,
+    Node,
+    Profile,
+    Verdict,
+    Why,
+)
+from .state import NODES_MAX, Ended, Limits, RendezvousState, Seat, Status
+
+FORMAT = 1
+BYTES_MAX = 8 * 2**20
+"""A larger value is refused unread."""
+FAULT_BYTES_MAX = 2**20
+
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
+Text = Annotated[str, Meta(max_length=NAME_MAX)]
+Message = Annotated[str, Meta(max_length=MESSAGE_MAX)]
+
+
+class Refused(ValueError):
+    """These bytes are no state that this version can read."""
+
+
+class _Wire(Struct, forbid_unknown_fields=True):
+    pass
+
+
+class _Verdict(_Wire):
+    ending: Ending
+    round: Count
+    by: tuple[Name, Count]
+    why: Why
+
+
+class _Ended(_Wire):
+    round: Count
+    why: Why
+    by: tuple[Name, Count]
+
+
+class _Limits(_Wire):
+    min_nodes: Annotated[int, Meta(ge=1, le=NODES_MAX)]
+    max_nodes: Annotated[int, Meta(ge=1, le=NODES_MAX)]
+    max_restarts: Count
+
+
+class _Seat(_Wire):
+    slot: Name
+    incarnation: Count
+    status: Status
+    order: Count
+    address: Name
+    port: Annotated[int, Meta(ge=1, le=PORT_MAX)]
+    local_world_size: Annotated[int, Meta(ge=1, le=LOCAL_WORLD_SIZE_MAX)]
+    role: Name
+    host: Name
+    labels: Annotated[tuple[tuple[Name, Text], ...], Meta(max_length=LABELS_MAX)]
+
+
+class _State(_Wire):
+    format: int
+    life: Name
+    version: Count
+    limits: _Limits
+    round: Count
+    complete: bool
+    closed: _Verdict | None
+    seats: Annotated[tuple[_Seat, ...], Meta(max_length=NODES_MAX)]
+    next_order: Count
+    target: Count
+    quorum_at: Count | None
+    failures: Count
+    ended: _Ended | None
+    stale_before: Count
+
+
+class _Format(Struct):
+    format: int
+
+
+_encoder = msgspec.json.Encoder()
+_state = msgspec.json.Decoder(_State)
+_format = msgspec.json.Decoder(_Format)
+
+
+def encode(state: RendezvousState) -> bytes:
+    return _encoder.encode(_to_wire(state))
+
+
+def decode(data: bytes) -> RendezvousState:
+    """Raises Refused, with the reason."""
+    if len(data) > BYTES_MAX:
+        raise Refused(f"{len(data)} bytes, more than the {BYTES_MAX} that a register may hold")
+    try:
+        number = _format.decode(data).format
+        state = _from_wire(_state.decode(data)) if number == FORMAT else None
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Refused(f"no register state: {error}") from error
+    if state is None:
+        raise Refused(f"format {number}, this version reads format {FORMAT}")
+    return state
+
+
+def _to_wire(state: RendezvousState) -> _State:
+    closed, ended, limits = state.closed, state.ended, state.limits
+    return _State(
+        format=FORMAT,
+        life=state.life.nonce,
+        version=state.version,
+        limits=_Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts),
+        round=state.round,
+        complete=state.complete,
+        closed=_Verdict(closed.ending, closed.round, _pair(closed.by), closed.why) if closed else None,
+        seats=tuple(_seat_to_wire(node, seat) for node, seat in state.seats.items()),
+        next_order=state.next_order,
+        target=state.target,
+        quorum_at=state.quorum_at,
+        failures=state.failures,
+        ended=_Ended(ended.round, ended.why, _pair(ended.by)) if ended else None,
+        stale_before=state.stale_before,
+    )
+
+
+def _seat_to_wire(node: Node, seat: Seat) -> _Seat:
+    profile = seat.profile
+    return _Seat(
+        node.slot,
+        node.incarnation,
+        seat.status,
+        seat.order,
+        profile.endpoint.address,
+        profile.endpoint.port,
+        profile.local_world_size,
+        profile.role,
+        profile.host,
+        profile.labels,
+    )
+
+
+def _from_wire(wire: _State) -> RendezvousState:
+    seats = {Node(seat.slot, seat.incarnation): _seat_from_wire(seat) for seat in wire.seats}
+    if len(seats) < len(wire.seats):
+        raise ValueError("a node is seated twice")
+    closed, ended, limits = wire.closed, wire.ended, wire.limits
+    return RendezvousState(
+        life=Life(wire.life),
+        limits=Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts),
+        version=wire.version,
+        round=wire.round,
+        complete=wire.complete,
+        closed=Verdict(closed.ending, closed.round, Node(*closed.by), closed.why) if closed else None,
+        seats=seats,
+        next_order=wire.next_order,
+        target=wire.target,
+        quorum_at=wire.quorum_at,
+        failures=wire.failures,
+        ended=Ended(ended.round, ended.why, Node(*ended.by)) if ended else None,
+        stale_before=wire.stale_before,
+    )
+
+
+def _seat_from_wire(wire: _Seat) -> Seat:
+    endpoint = Endpoint(wire.address, wire.port)
+    profile = Profile(endpoint, wire.local_world_size, wire.role, wire.host, wire.labels)
+    return Seat(wire.status, wire.order, profile)
+
+
+def _pair(node: Node) -> tuple[str, int]:
+    return (node.slot, node.incarnation)
+
+
+class _Fault(_Wire):
+    format: int
+    slot: Name
+    incarnation: Count
+    round: Count
+    rank: Count
+    local_rank: Count
+    pid: Count
+    exit_code: int
+    after_s: float
+    world_size: Count
+    host: Message
+    when: Message
+    message: Message
+    where: Message
+    log: Message
+    tail: Annotated[tuple[Message, ...], Meta(max_length=TAIL_MAX)]
+
+
+_fault = msgspec.json.Decoder(_Fault)
+
+
+def encode_fault(fault: Fault) -> bytes:
+    node = fault.node
+    return _encoder.encode(
+        _Fault(
+            FORMAT,
+            node.slot,
+            node.incarnation,
+            fault.round,
+            fault.rank,
+            fault.local_rank,
+            fault.pid,
+            fault.exit_code,
+            fault.after_s,
+            fault.world_size,
+            fault.host,
+            fault.when,
+            fault.message,
+            fault.where,
+            fault.log,
+            fault.tail,
+        )
+    )
+
+
+def decode_fault(data: bytes) -> Fault:
+    """Raises Refused, with the reason."""
+    if len(data) > FAULT_BYTES_MAX:
+        raise Refused(f"{len(data)} bytes, more than the {FAULT_BYTES_MAX} of a fault record")
+    try:
+        wire = _fault.decode(data)
+        node = Node(wire.slot, wire.incarnation)
+        place = wire.round, wire.rank, wire.local_rank, wire.pid, wire.exit_code, wire.after_s, wire.world_size
+        return Fault(node, *place, wire.host, wire.when, wire.message, wire.where, wire.log, wire.tail)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Refused(f"no fault record: {error}") from error

@@ -1,0 +1,187 @@
+"""All that a decision may read: what this node remembers, what it is about, and the time.
+
+`Held` is the node's memory between two turns; only `memory.py` makes a new one. `Operation` is what the node is about.
+`Context` puts both beside the time and gives the questions that handlers ask their names. Everything is counted from when
+*this observer* first saw a fact, on its own clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cached_property
+from typing import TypeAlias
+
+from attrs import field, frozen
+
+from ..world import Ending, Life, Node, Profile, Why, WorldId
+from .actions import Action
+from .settings import Settings
+from .sightings import Sightings
+from .state import RendezvousState, Seat, Status, Token
+
+
+class Fact(Enum):
+    """A fact of the register or of the sightings whose age decides something."""
+
+    QUORUM = "the open round has its minimum"
+    OPEN = "the round is open"
+    NEWCOMER = "a newcomer waits and there is room"
+    DEAD = "somebody seated is dead"
+
+
+Spans: TypeAlias = Mapping[Fact, tuple[object, float]]
+"""Fact -> (which instance of it, my time when I first saw it)."""
+
+
+@frozen
+class Trouble:
+    """What the register showed that no node may act on."""
+
+    why: Why
+    text: str
+
+
+@frozen
+class Held:
+    """What a node remembers. `nonce` names the life that it would begin if it made the register out of nothing."""
+
+    node: Node
+    profile: Profile
+    settings: Settings
+    nonce: Life
+    state: RendezvousState | None = None
+    held_at: float | None = None
+    """My time when I first held this state; None before the first answered read."""
+    sightings: Sightings = Sightings()
+    spans: Spans = field(factory=dict)
+    mine: WorldId | None = None
+    """The world that my workers last ran in."""
+    owed: Token | None = None
+    """The state that a write of mine with an unknown outcome was based on (of version 0: on nothing)."""
+    unsure_at: float | None = None
+    """When I began not to know its outcome: it must be read, by a request sent later, before I decide again."""
+    spare_at: float | None = None
+    """When I was last seen to be a spare."""
+    trouble: Trouble | None = None
+
+    @property
+    def token(self) -> Token | None:
+        return self.state.token if self.state else None
+
+
+@frozen
+class Context:
+    """What a handler reads; everything else is derived."""
+
+    held: Held
+    now: float
+    since: float
+    jitter: float
+    """In [0, 1), drawn by the shell once per operation, because core draws no chance."""
+    why: Why = Why.ASKED
+    """What an `end` or `close` operation gives as its reason."""
+    ending: Ending = Ending.CANCELLED
+    """What a `close` operation is to say."""
+
+    @property
+    def state(self) -> RendezvousState | None:
+        return self.held.state
+
+    @property
+    def me(self) -> Node:
+        return self.held.node
+
+    @property
+    def settings(self) -> Settings:
+        return self.held.settings
+
+    @property
+    def seat(self) -> Seat | None:
+        return self.state.seats.get(self.me) if self.state else None
+
+    @property
+    def status(self) -> Status | None:
+        return self.seat.status if self.seat else None
+
+    @property
+    def spare(self) -> bool:
+        return self.state is not None and self.me in self.state.redundancy_list
+
+    @property
+    def owed(self) -> bool:
+        """A write of mine may still land: its compare-and-set names the state that stands, or one that I do not know."""
+        owed = self.held.owed
+        return owed is not None and (self.state is None or owed.version >= self.state.version)
+
+    @property
+    def in_my_world(self) -> bool:
+        """The world that my workers ran in stands, and I am a member of it."""
+        state, mine = self.state, self.held.mine
+        standing = state is not None and state.complete and mine is not None and mine.round == state.round
+        return standing and self.status in (Status.IN, Status.DONE, Status.GONE)
+
+    @cached_property
+    def dead(self) -> frozenset[Node]:
+        """The seated nodes whose silence reached the TTL."""
+        return dead(self.held)
+
+    @cached_property
+    def awake(self) -> tuple[Node, ...]:
+        """The seated nodes that are not dead, in the order of arrival: who does chores, and in which order."""
+        if self.state is None:
+            return ()
+        return tuple(
+            node for node, seat in self.state.seats.items() if seat.status is not Status.GONE and node not in self.dead
+        )
+
+    @property
+    def coordinator(self) -> Node | None:
+        """Who does common chores first. It has no authority: safety never depends on who it is."""
+        return self.awake[0] if self.awake else None
+
+    @property
+    def patience(self) -> float:
+        """How long I leave a due chore to others: nothing for the coordinator, more for a later seat, and a node without a
+        seat does none."""
+        if self.coordinator == self.me:
+            return 0.0
+        if self.me not in self.awake:
+            return math.inf
+        return self.settings.patience * (1 + self.awake.index(self.me) / len(self.awake))
+
+    def due(self, fact: Fact, after: float) -> float | None:
+        """When it is mine to act on a fact that has lasted `after` seconds; None while the fact is not there."""
+        seen = self.held.spans.get(fact)
+        return seen[1] + after + self.patience if seen else None
+
+
+Handler: TypeAlias = Callable[[Context, float], Action]
+
+
+@frozen
+class Operation:
+    """What a node is about, since when and until when, on its own clock."""
+
+    handler: Handler
+    since: float
+    deadline: float
+    jitter: float = 0.0
+    why: Why = Why.ASKED
+    ending: Ending = Ending.CANCELLED
+
+
+def context(operation: Operation, held: Held, now: float) -> Context:
+    return Context(held, now, operation.since, operation.jitter, operation.why, operation.ending)
+
+
+def dead(held: Held) -> frozenset[Node]:
+    """Not me, not those who have left, but everybody else who was silent for a TTL when I last asked."""
+    if held.state is None:
+        return frozenset()
+    return frozenset(
+        node
+        for node, seat in held.state.seats.items()
+        if node != held.node and seat.status is not Status.GONE and held.sightings.silence(node) >= held.settings.ttl
+    )

@@ -1,0 +1,82 @@
+"""A state in one sentence: what the round waits for, by name, for people.
+
+Text only, and only what the state and my own spans say. Seconds as `mm:ss`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..world import Node
+from .state import RendezvousState, Status
+
+
+def explain(state: RendezvousState | None, me: Node) -> str:
+    """What the register's state means for `me`: "waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2"."""
+    if state is None:
+        return "nobody has arrived yet"
+    if state.closed:
+        return f"closed: {state.closed.ending.value} in round {state.closed.round} ({state.closed.why.value})"
+    if me in state.redundancy_list:
+        return f"round {state.round}: spare, {_seats_taken(state)}"
+    return f"round {state.round}: {_complete(state) if state.complete else _open(state)}"
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds: 00:14."""
+    whole = max(int(seconds), 0)
+    return f"{whole // 60:02d}:{whole % 60:02d}"
+
+
+def hint(state: RendezvousState | None, last_call_timeout: float) -> str:
+    """What could be done about a wait for the minimum; nothing to say, nothing returned."""
+    if state is None or state.complete or state.quorate or state.census[Status.EXPECTED]:
+        return ""
+    here = state.census[Status.IN]
+    if here < 1:
+        return ""
+    those = "the one that is" if here == 1 else f"the {here} that are"
+    return f"with --nnodes={here}:{state.limits.max_nodes} it would start with {those} here in {last_call_timeout:g} s"
+
+
+def named(state: RendezvousState, nodes: Sequence[Node]) -> str:
+    """Nodes as people know them: by host, or by slot where several share a host."""
+    shared = Counter(seat.profile.host for seat in state.seats.values())
+    hosts = {node: state.seats[node].profile.host for node in nodes}
+    return ", ".join(host if shared[host] == 1 else node.slot for node, host in hosts.items())
+
+
+def _complete(state: RendezvousState) -> str:
+    running, size = state.census[Status.IN], len(state.members)
+    if not state.finishing:
+        return f"{_nodes(size)} running"
+    return f"{size - running} of {_nodes(size)} done · waiting for {named(state, state.participants)}"
+
+
+def _open(state: RendezvousState) -> str:
+    missing = []
+    if state.expected:
+        missing.append(f"expected back: {named(state, state.expected)}")
+    unseen = state.limits.min_nodes - state.census[Status.IN] - state.census[Status.EXPECTED]
+    if unseen > 0:
+        missing.append(f"not yet seen: {unseen}")
+    here = f"here: {named(state, state.participants) or 'nobody'}"
+    if not missing:
+        return f"last call, {state.census[Status.IN]} of up to {_nodes(state.limits.max_nodes)} · {here}"
+    return " · ".join((_wanted(state), here, *missing))
+
+
+def _wanted(state: RendezvousState) -> str:
+    wanted = max(state.limits.min_nodes, state.census[Status.IN] + state.census[Status.EXPECTED])
+    return f"waiting for {wanted - state.census[Status.IN]} of {_nodes(wanted)}"
+
+
+def _seats_taken(state: RendezvousState) -> str:
+    if state.finishing:
+        return f"the running round is finishing ({_nodes(len(state.members))})"
+    return f"{state.limits.max_nodes} of {state.limits.max_nodes} seats are taken"
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"

@@ -1,0 +1,161 @@
+"""What to do next, per operation: `(ctx, deadline) -> Action`.
+
+A handler is a list of questions, one per line, each with its answer. The order is the priority, the last line the default.
+Handlers are pure and total; they know no store and never fail but by `Fail`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..world import Verdict, Why
+from .actions import (
+    Action,
+    Arrive,
+    Close,
+    Complete,
+    Done,
+    Edit,
+    End,
+    Evict,
+    Fail,
+    Finish,
+    Leave,
+    Over,
+    Overdue,
+    Settled,
+    Sync,
+)
+from .context import Context, Fact
+from .state import Status
+
+END_JITTER = 0.0002
+"""Seconds per other member within which the members spread their word that a round failed."""
+
+
+def join(ctx: Context, deadline: float) -> Action:
+    """My workers are reaped: into the next world."""
+    state, mine = ctx.state, ctx.held.mine
+    if state is None:
+        return _too_late(ctx) if ctx.now >= deadline else Arrive(ctx.held.profile)
+    if state.closed:
+        return Fail(Why.CLOSED, state.closed)
+    if state.limits != ctx.settings.limits:
+        return Fail(Why.LIMITS)
+    if any(node.slot == ctx.me.slot and node.incarnation > ctx.me.incarnation for node in state.seats):
+        return Fail(Why.SUPERSEDED)
+    if state.complete and ctx.status is Status.IN and (mine is None or state.round > mine.round):
+        return Finish(state.world)
+    if ctx.in_my_world and ctx.status is not Status.GONE:
+        return End(state.round, Why.FENCED)
+    if ctx.now >= deadline and not ctx.spare:
+        return _too_late(ctx)
+    if chore := _evict(ctx):
+        return chore
+    if ctx.seat is None or ctx.status is Status.EXPECTED:
+        return Arrive(ctx.held.profile)
+    if _reached(ctx, overdue := _overdue_at(ctx)):
+        return Overdue(state.round)
+    if _reached(ctx, last_call := _last_call_at(ctx)):
+        return Complete(state.round)
+    return Sync(_nearest(deadline, overdue, last_call))
+
+
+def watch(ctx: Context, deadline: float) -> Action:
+    """My workers run, or I stand at the exit barrier: until the world is over or the job is."""
+    state = ctx.state
+    if state is not None and state.closed:
+        return Finish(state.closed)
+    if state is None or not ctx.in_my_world:
+        return _over(ctx)
+    if chore := _evict(ctx):
+        return chore
+    barrier = deadline if ctx.status is Status.DONE else math.inf
+    if ctx.now >= barrier:
+        return Leave()
+    if _reached(ctx, upscale := _upscale_at(ctx)):
+        return End(state.round, Why.UPSCALE)
+    return Sync(_nearest(barrier, upscale))
+
+
+def end(ctx: Context, deadline: float) -> Action:
+    """My workers failed or cannot be started: nobody's work counts any longer in this round."""
+    state = ctx.state
+    if state is None or state.closed or not ctx.in_my_world:
+        return Finish(Settled())
+    if ctx.now >= deadline:
+        return Fail(Why.UNCONFIRMED)
+    spread = ctx.since + ctx.jitter * END_JITTER * (len(state.members) - 1)
+    return End(state.round, ctx.why) if ctx.now >= spread else Sync(spread)
+
+
+def done(ctx: Context, deadline: float) -> Action:
+    """My workers have all succeeded: say so."""
+    state = ctx.state
+    if state is not None and state.closed:
+        return Finish(state.closed)
+    if state is None or not ctx.in_my_world:
+        return _over(ctx)
+    if ctx.status in (Status.DONE, Status.GONE):
+        return Finish(Settled())
+    return Done(state.round)
+
+
+def leave(ctx: Context, deadline: float) -> Action:
+    """I go, by a signal or a drain, and nothing of mine may land afterwards."""
+    if ctx.state is not None and ctx.state.closed:
+        return Finish(ctx.state.closed)
+    if not _can_leave(ctx):
+        return Finish(Settled())
+    return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Leave()
+
+
+def close(ctx: Context, deadline: float) -> Action:
+    """The job ends, for everybody."""
+    state = ctx.state
+    if state is not None and state.closed:
+        return Finish(state.closed)
+    if ctx.now >= deadline:
+        return Fail(Why.UNCONFIRMED)
+    return Close(Verdict(ctx.ending, state.round if state else 0, ctx.me, ctx.why))
+
+
+def _over(ctx: Context) -> Finish:
+    mine, state = ctx.held.mine, ctx.state
+    return Finish(Over(mine.round if mine else 0, state.ended if state else None))
+
+
+def _too_late(ctx: Context) -> Action:
+    return Leave() if _can_leave(ctx) else Fail(Why.TIMEOUT)
+
+
+def _can_leave(ctx: Context) -> bool:
+    return ctx.status is not Status.GONE and (ctx.owed or ctx.seat is not None)
+
+
+def _evict(ctx: Context) -> Edit | None:
+    return Evict(ctx.dead) if ctx.dead and _reached(ctx, ctx.due(Fact.DEAD, 0.0)) else None
+
+
+def _overdue_at(ctx: Context) -> float | None:
+    missing = ctx.status is Status.IN and ctx.state is not None and ctx.state.expected
+    return ctx.due(Fact.OPEN, ctx.settings.overdue_timeout) if missing else None
+
+
+def _last_call_at(ctx: Context) -> float | None:
+    state = ctx.state
+    if state is None or ctx.status is not Status.IN or state.expected or state.over_budget:
+        return None
+    return ctx.due(Fact.QUORUM, ctx.settings.last_call_timeout)
+
+
+def _upscale_at(ctx: Context) -> float | None:
+    return ctx.due(Fact.NEWCOMER, ctx.settings.upscale_after)
+
+
+def _reached(ctx: Context, at: float | None) -> bool:
+    return at is not None and ctx.now >= at
+
+
+def _nearest(deadline: float, *others: float | None) -> float:
+    return min([deadline, *(at for at in others if at is not None)])

@@ -1,0 +1,60 @@
+"""Spans and limits that the handlers decide by. Every value is refused at birth if it can not work."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from attrs import Attribute, field, frozen
+
+from .state import Limits
+
+
+def _span(instance: object, attribute: Attribute[float], value: float) -> None:
+    if not math.isfinite(value) or value <= 0:
+        raise ValueError(f"{attribute.name}: a span above 0 seconds, not {value}")
+
+
+def _span_or_zero(instance: object, attribute: Attribute[float], value: float) -> None:
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{attribute.name}: a span of 0 or more seconds, not {value}")
+
+
+def _positive(default: float) -> Any:
+    return field(default=default, validator=_span)
+
+
+@frozen
+class Settings:
+    """All spans in seconds, on this node's own clock.
+
+    Names and meanings of the first five are those of torch's c10d rendezvous; its defaults for the last call (30 s) and the
+    heartbeats (5 s, three attempts) are longer.
+    """
+
+    limits: Limits = Limits()
+    join_timeout: float = _positive(600.0)
+    """Longest wait for a complete round; a spare waits for ever."""
+    last_call_timeout: float = field(default=5.0, validator=_span_or_zero)
+    """How long a round that has its minimum waits for more, below the maximum."""
+    close_timeout: float = _positive(5.0)
+    keep_alive_interval: float = _positive(1.0)
+    keep_alive_max_attempt: int = field(default=5)
+    """Heartbeats that may be missed; the silence of so many intervals, the TTL, means dead."""
+    leave_timeout: float = _positive(5.0)
+    overdue_timeout: float = _positive(45.0)
+    """How long a member of the last world may take to come back: the grace of its workers and some more."""
+    upscale_after: float = field(default=1.0, validator=_span_or_zero)
+    """How long a newcomer with room waits before the running round ends for it."""
+    patience: float = _positive(0.6)
+    """How long a chore of the coordinator may stay undone before the next node does it."""
+
+    @keep_alive_max_attempt.validator
+    def _two_beats(self, attribute: Attribute[int], value: int) -> None:
+        if value < 2:
+            raise ValueError(f"keep_alive_max_attempt: at least 2, or one late heartbeat is a death; not {value}")
+
+    @property
+    def ttl(self) -> float:
+        """The silence after which a node is dead."""
+        return self.keep_alive_interval * self.keep_alive_max_attempt

@@ -1,0 +1,141 @@
+"""One step of an operation: what to ask of the backend next.
+
+Production, the simulator and the tests run this very function in the same loop: ask, remember the answer (`memory`), turn
+again. A turn is where an edit becomes the state to write, where my own write is judged before it is sent, and where a wait
+is cut into what is waited for: the register, or the next look at heartbeats.
+"""
+
+from __future__ import annotations
+
+import math
+
+from attrs import frozen
+
+from ..world import Node, Why
+from .actions import Edit, Fail, Finish, Outcome, Sync
+from .apply import apply
+from .context import Context, Held, Operation, Trouble, context
+from .explain import explain
+from .handlers import join
+from .state import Limits, RendezvousState, Status, Token, blank
+from .verify import Violation, verify, verify_step
+
+
+@frozen
+class Write:
+    """Set the register to `state` if `token` still names what it holds (None: if it holds nothing)."""
+
+    state: RendezvousState
+    token: Token | None
+
+
+@frozen
+class Wait:
+    """Return when the register is no longer what `token` names, or at `until`; at once if that is past."""
+
+    token: Token | None
+    until: float
+
+
+@frozen
+class Observe:
+    """Read the heartbeat counters of these nodes."""
+
+    nodes: tuple[Node, ...]
+
+
+@frozen
+class Return:
+    """The operation is done."""
+
+    outcome: Outcome
+
+
+@frozen
+class Raise:
+    """The operation cannot be done."""
+
+    failure: Fail
+    text: str = ""
+
+
+Ask = Write | Wait | Observe | Return | Raise
+
+
+def turn(operation: Operation, held: Held, now: float) -> Ask:
+    """What to ask next. Total: a store's nonsense and my own bug both end as `Raise`, with nothing written."""
+    deadline, unsure = _deadline(operation, held), held.held_at is None or held.unsure_at is not None
+    if held.trouble and (unsure or held.trouble.why is Why.STORE_LOST):
+        return _raise(held.trouble)
+    if unsure:
+        return Raise(Fail(Why.UNCONFIRMED)) if now >= deadline else Wait(held.token, now)
+    ctx = context(operation, held, now)
+    match operation.handler(ctx, deadline):
+        case Sync(until):
+            return _wait(ctx, until)
+        case Finish(outcome):
+            return Return(outcome)
+        case Fail() as failure:
+            return Raise(failure, _explained(failure, ctx))
+        case edit:
+            return _raise(held.trouble) if held.trouble else _write(ctx, edit)
+
+
+def _deadline(operation: Operation, held: Held) -> float:
+    """A spare has no deadline; it starts afresh when there is room."""
+    if operation.handler is not join or held.spare_at is None:
+        return operation.deadline
+    if held.state is not None and held.node in held.state.redundancy_list:
+        return math.inf
+    return max(operation.deadline, held.spare_at + held.settings.join_timeout)
+
+
+def _wait(ctx: Context, until: float) -> Ask:
+    """For the register; or first a look at heartbeats, when that is due."""
+    watched = _watched(ctx)
+    if not watched:
+        return Wait(ctx.held.token, until)
+    read_at = ctx.held.sightings.read_at
+    asked_all = ctx.held.sightings.of.keys() >= set(watched)
+    look_at = read_at + ctx.settings.keep_alive_interval if asked_all and read_at is not None else ctx.now
+    return Observe(watched) if ctx.now >= look_at else Wait(ctx.held.token, min(until, look_at))
+
+
+def _watched(ctx: Context) -> tuple[Node, ...]:
+    """Whose heartbeats I read: the coordinator everybody's, the others the coordinator's; when that one is silent for half
+    a TTL, everybody reads all until it is gone."""
+    if ctx.state is None or ctx.state.closed or ctx.seat is None:
+        return ()
+    first = ctx.coordinator
+    silent = first is not None and ctx.held.sightings.silence(first) >= ctx.settings.ttl / 2
+    if first is not None and first != ctx.me and not silent and not ctx.dead:
+        return (first,)
+    return tuple(node for node, seat in ctx.state.seats.items() if node != ctx.me and seat.status is not Status.GONE)
+
+
+def _write(ctx: Context, edit: Edit) -> Ask:
+    before = ctx.state or blank(ctx.held.nonce, ctx.settings.limits)
+    after = apply(before, edit, ctx.me)
+    try:
+        verify(after)
+        verify_step(before, after)
+    except Violation as violation:
+        return _raise(Trouble(Why.ILLEGAL, f"not written: {edit} of {ctx.me} breaks {violation}"))
+    return Write(after, ctx.held.token)
+
+
+def _raise(trouble: Trouble) -> Raise:
+    return Raise(Fail(trouble.why), trouble.text)
+
+
+def _explained(failure: Fail, ctx: Context) -> str:
+    state = ctx.state
+    if failure.why is Why.LIMITS and state is not None:
+        return f"the job runs with {_spelled(state.limits)}, this agent was given {_spelled(ctx.settings.limits)}"
+    if failure.why is Why.SUPERSEDED:
+        return f"a later start of {ctx.me.slot} has taken its seat"
+    return explain(state, ctx.me)
+
+
+def _spelled(limits: Limits) -> str:
+    return f"--nnodes={limits.min_nodes}:{limits.max_nodes} --max-restarts={limits.max_restarts}"

@@ -1,0 +1,161 @@
+"""What no state may ever be, and what no write may ever do.
+
+One fact per line, each with the number it has in the protocol (docs and property tests use the same names). `verify` judges
+one state by itself, `verify_step` two successive ones: my own write before it is sent, and what I read exactly one version
+above what I held. A violation is an exception that carries its number; whoever meets one writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from attrs import evolve
+
+from ..world import Ending, Node, Why
+from .state import Ended, RendezvousState, Status
+
+
+class Violation(Exception):
+    """A state, or a step between two, that the protocol forbids."""
+
+    def __init__(self, number: str, fact: str) -> None:
+        super().__init__(f"{number}: {fact}")
+        self.number = number
+
+
+Finding = tuple[str, str]
+"""The number of a broken invariant, and what is wrong."""
+
+
+def verify(state: RendezvousState) -> None:
+    """Raise the first Violation of one state."""
+    for number, fact in _of_any(state):
+        raise Violation(number, fact)
+    for number, fact in _of_complete(state) if state.complete else _of_open(state):
+        raise Violation(number, fact)
+
+
+def verify_step(before: RendezvousState, after: RendezvousState) -> None:
+    """Raise the first Violation of one write. Both states verify by themselves."""
+    for number, fact in _of_step(before, after):
+        raise Violation(number, fact)
+    ended = after.ended if after.round > before.round else None
+    for number, fact in _of_end(before, after, ended) if ended else _of_round(before, after):
+        raise Violation(number, fact)
+
+
+def _of_any(state: RendezvousState) -> Iterator[Finding]:
+    orders = [seat.order for seat in state.seats.values()]
+    if any(earlier >= later for earlier, later in pairwise(orders)):
+        yield "S5", f"orders are not unique and sorted: {orders}"
+    if orders and orders[-1] >= state.next_order:
+        yield "S5", f"order {orders[-1]} is not below the next one, {state.next_order}"
+    slots = [node.slot for node, seat in state.seats.items() if seat.status is not Status.GONE]
+    if len(set(slots)) < len(slots):
+        yield "S8", f"two incarnations of one slot are seated: {[str(node) for node in state.seats]}"
+    if state.stale_before > state.version:
+        yield "S7", f"wishes are void up to version {state.stale_before}, beyond this one, {state.version}"
+    closed = state.closed
+    succeeded = closed is not None and closed.ending is Ending.SUCCEEDED
+    if succeeded and (not state.complete or state.census[Status.IN]):
+        yield "S14", f"closed as succeeded while workers of {_names(state.participants)} still run"
+    failed = closed is not None and closed.ending is Ending.FAILED and closed.why is not Why.CANNOT_START
+    if failed and (not state.over_budget or state.census[Status.EXPECTED]):
+        budget = f"{state.failures} failures, {state.limits.max_restarts} restarts allowed"
+        yield "B3", f"closed as failed within the budget or before everybody was back ({budget})"
+
+
+def _of_complete(state: RendezvousState) -> Iterator[Finding]:
+    size = len(state.members)
+    if not state.limits.min_nodes <= size <= state.limits.max_nodes:
+        yield "S4", f"a world of {size} nodes, outside {state.limits.min_nodes} to {state.limits.max_nodes}"
+    if state.census[Status.EXPECTED]:
+        yield "V1", f"complete while {_names(state.expected)} are still expected"
+    if state.over_budget:
+        yield "B1", f"complete after {state.failures} failures with {state.limits.max_restarts} restarts allowed"
+
+
+def _of_open(state: RendezvousState) -> Iterator[Finding]:
+    seated = state.census
+    if state.finishing:
+        yield "V2", f"done in a round that has not begun: {_names(state.those(Status.DONE, Status.GONE))}"
+    if seated[Status.IN] + seated[Status.EXPECTED] > state.limits.max_nodes:
+        yield "V3", f"{len(state.seats) - seated[Status.WAITING]} seats for at most {state.limits.max_nodes} nodes"
+    if state.closed:
+        return
+    if seated[Status.WAITING] and state.room > 0:
+        yield "V4", f"{_names(state.those(Status.WAITING))} wait while there is room for {state.room}"
+    if state.quorate != (state.quorum_at is not None):
+        yield "V5", f"quorum since version {state.quorum_at} with {seated[Status.IN]} of {state.limits.min_nodes} nodes"
+    if seated[Status.IN] == state.limits.max_nodes and not seated[Status.EXPECTED]:
+        yield "V6", "everybody is in and nobody expected, but the round is not complete"
+
+
+def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
+    if after.token.life != before.life or after.limits != before.limits:
+        yield "S7", f"another life or other limits in one chain of versions: {after.life.nonce}, {after.limits}"
+    if after.version != before.version + 1:
+        yield "S7", f"version {after.version} after {before.version}"
+    if before.closed:
+        yield "S10", "a write after the verdict"
+    if after.round not in (before.round, before.round + 1) or (after.round > before.round and not before.complete):
+        yield "S6", f"round {after.round} after round {before.round} ({'complete' if before.complete else 'open'})"
+    if after.round > before.round and (after.ended is None or after.ended.round != before.round):
+        yield "S6", f"round {before.round} is over, but no end of it is on record"
+    if after.next_order < before.next_order or after.stale_before < before.stale_before:
+        yield "S5", "an order or a bound on wishes went backwards"
+
+
+def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
+    """Within one round."""
+    if before.complete and (not after.complete or _world(before) != _world(after)):
+        yield "S1", f"the world of round {before.round} changed: {_names(before.members)}, {_names(after.members)}"
+    if before.quorum_at is not None and after.quorum_at not in (None, before.quorum_at):
+        yield "V11", f"the quorum moved from version {before.quorum_at} to {after.quorum_at}"
+    if after.failures == before.failures and after.ended == before.ended:
+        return
+    if not _is_refund(before, after):
+        yield "B2", f"{before.failures} failures became {after.failures} within round {after.round}"
+
+
+def _is_refund(before: RendezvousState, after: RendezvousState) -> bool:
+    if before.ended is None or after.ended is None or before.complete:
+        return False
+    replaced = {node.slot for node in after.seats}
+    lost = [node for node in before.expected if node != before.ended.by and node.slot not in replaced]
+    charged, forgiven = before.ended, after.ended
+    return (
+        bool(lost)
+        and charged.why is Why.FAILED
+        and forgiven == evolve(charged, why=Why.LOST)
+        and after.failures == before.failures - 1
+    )
+
+
+def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> Iterator[Finding]:
+    """From one round to the next."""
+    members = before.members
+    if after.failures != before.failures + (ended.why is Why.FAILED):
+        yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
+    stayed = [node for node in members if node in after.seats]
+    wrong = [node for node in stayed if after.seats[node].status is not Status.EXPECTED]
+    if wrong:
+        yield "V10", f"{_names(tuple(wrong))} are not expected back although their round ended"
+    if after.target != len(stayed):
+        yield "V7", f"the next round waits for {after.target} nodes, {len(stayed)} can come back"
+    was_in = [node for node in members if before.seats[node].status is Status.IN]
+    if ended.why is Why.LOST and all(node in after.seats for node in was_in):
+        yield "V8", "the round ended as lost, but nobody whose workers ran is gone"
+    if ended.why is Why.UPSCALE and before.finishing:
+        yield "V9", "a newcomer ended a round in which somebody is done"
+    if ended.why in (Why.FAILED, Why.UPSCALE, Why.FENCED) and ended.by not in members:
+        yield "V12", f"{ended.by} ended a round ({ended.why.value}) of which it is no member"
+
+
+def _world(state: RendezvousState) -> tuple[tuple[Node, object], ...]:
+    return tuple((node, state.seats[node].profile) for node in state.members)
+
+
+def _names(nodes: tuple[Node, ...]) -> str:
+    return ", ".join(str(node) for node in nodes) or "nobody"

@@ -1,0 +1,210 @@
+"""What the machines of the core share: who a node is, what a world is, how a job ends and why.
+
+Values only. A machine of the core (rendezvous, ranks, group) imports this file and none of the others, so whatever two of
+them must agree on stands here. Nothing here knows a clock, a store or a process.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from attrs import Attribute, field, frozen
+
+NAME_MAX = 256
+"""Longest slot, role, host, address or label, in characters: what comes from a store is bounded."""
+LABELS_MAX = 32
+"""Most labels of one node."""
+MESSAGE_MAX = 4_096
+"""Longest message of a fault record, in characters."""
+TAIL_MAX = 20
+"""Most log lines that a fault record carries."""
+LOCAL_WORLD_SIZE_MAX = 65_536
+COUNT_MAX = 2**53
+"""Whole numbers are exact in every JSON reader up to here: what a node writes, all can read."""
+PORT_MAX = 65_535
+
+
+def _name(instance: object, attribute: Attribute[str], value: str) -> None:
+    if not value or len(value) > NAME_MAX or not value.isprintable():
+        raise ValueError(f"{attribute.name}: 1 to {NAME_MAX} printable characters, not {value[: NAME_MAX + 1]!r}")
+
+
+def _between(low: int, high: int | None = None) -> Any:
+    def check(instance: object, attribute: Attribute[int], value: int) -> None:
+        if value < low or (high is not None and value > high):
+            bounds = f"at least {low}" if high is None else f"{low} to {high}"
+            raise ValueError(f"{attribute.name}: {bounds}, not {value}")
+
+    return check
+
+
+@frozen(order=True, cache_hash=True)
+class Node:
+    """One agent: `slot` names its place (a supervisor's index, or address/random), `incarnation` which life of it this is.
+
+    Incarnations are compared within a slot only; the later one replaces the earlier.
+    """
+
+    slot: str = field(validator=_name)
+    incarnation: int = field(validator=_between(0, COUNT_MAX))
+
+    def __str__(self) -> str:
+        return f"{self.slot}#{self.incarnation}"
+
+
+@frozen
+class Life:
+    """One chain of versions of a register, named by the nonce of the write that made it out of nothing."""
+
+    nonce: str = field(validator=_name)
+
+
+@frozen
+class WorldId:
+    """The identity of a world: the life in which it was completed, and its round."""
+
+    life: Life
+    round: int = field(validator=_between(0))
+
+
+class Why(Enum):
+    """Why a round ended, an operation failed or a job closed. Values are what the register and the reports spell."""
+
+    FAILED = "failed"
+    """A worker failed: costs one restart."""
+    LOST = "lost"
+    """A member fell silent for a TTL."""
+    LEFT = "left"
+    """A member left on purpose (signal, drain)."""
+    UPSCALE = "upscale"
+    """A newcomer waits and there is room."""
+    FENCED = "fenced"
+    """A member stopped its workers because the store did not acknowledge its heartbeat."""
+
+    DONE = "done"
+    """Every worker of every member succeeded."""
+    CANNOT_START = "cannot start"
+    """The program cannot be executed: a restart cannot help."""
+    ASKED = "asked"
+    """A person or program asked for the end."""
+
+    CLOSED = "closed"
+    """The job has its verdict."""
+    SUPERSEDED = "superseded"
+    """A later incarnation of this node's slot is seated."""
+    TIMEOUT = "timeout"
+    """No round was complete before the join deadline."""
+    UNCONFIRMED = "unconfirmed"
+    """The register did not answer before the operation's deadline."""
+    LIMITS = "limits"
+    """The register's limits are not this agent's."""
+    STORE_LOST = "store lost"
+    """The register came back empty, older, or with another life."""
+    ILLEGAL = "illegal state"
+    """The register holds what no node may have written."""
+
+
+class Ending(Enum):
+    """How a job ends, for all nodes alike."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LIMIT = "limit"
+
+
+@frozen
+class Verdict:
+    """The end of a job, as the register holds it: decided in `round` by `by`'s write, because of `why`."""
+
+    ending: Ending
+    round: int = field(validator=_between(0))
+    by: Node
+    why: Why
+
+
+@frozen
+class Endpoint:
+    """Address and port that a node reserved for one round; rank 0's becomes MASTER_ADDR and MASTER_PORT."""
+
+    address: str = field(validator=_name)
+    port: int = field(validator=_between(1, PORT_MAX))
+
+
+def _labels(instance: object, attribute: Attribute[Any], value: tuple[tuple[str, str], ...]) -> None:
+    texts = [text for pair in value for text in pair]
+    if len(value) > LABELS_MAX or any(len(text) > NAME_MAX or not text.isprintable() for text in texts):
+        raise ValueError(f"labels: at most {LABELS_MAX}, each key and value at most {NAME_MAX} printable characters")
+    if not all(key for key, _ in value):
+        raise ValueError("labels: a key is not empty")
+    if list(value) != sorted(dict(value).items()):
+        raise ValueError("labels: keys must be unique and sorted")
+
+
+@frozen
+class Profile:
+    """What a node says of itself when it arrives; what rank policies may read."""
+
+    endpoint: Endpoint
+    local_world_size: int = field(default=1, validator=_between(1, LOCAL_WORLD_SIZE_MAX))
+    role: str = field(default="default", validator=_name)
+    host: str = field(default="localhost", validator=_name)
+    labels: tuple[tuple[str, str], ...] = field(default=(), validator=_labels)
+
+
+@frozen
+class Member:
+    """One node of a world, with the profile it arrived with."""
+
+    node: Node
+    profile: Profile
+
+
+@frozen
+class World:
+    """The members of a complete round, in rank order, and what the job has spent so far.
+
+    `failures` is the job's restart count, the same on every member.
+    """
+
+    id: WorldId
+    members: tuple[Member, ...]
+    failures: int = field(default=0, validator=_between(0))
+
+    @property
+    def round(self) -> int:
+        return self.id.round
+
+
+def _message(text: str) -> str:
+    return text[:MESSAGE_MAX]
+
+
+def _tail(lines: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_message(line) for line in lines[-TAIL_MAX:])
+
+
+@frozen
+class Fault:
+    """One worker's failure as the job remembers it: bounded, so that it can travel through a store.
+
+    `exit_code` is subprocess's: negative for a signal. `after_s` is how long the worker had run,
+    `world_size` how many workers the round had. `host` and `when` (the
+    host's wall clock) are for people; nothing is decided by them.
+    """
+
+    node: Node
+    round: int = field(validator=_between(0))
+    rank: int = field(validator=_between(0))
+    local_rank: int = field(validator=_between(0))
+    pid: int
+    exit_code: int
+    after_s: float
+    world_size: int = field(default=1, validator=_between(1))
+    host: str = field(default="", converter=_message)
+    when: str = field(default="", converter=_message)
+    message: str = field(default="", converter=_message)
+    where: str = field(default="", converter=_message)
+    log: str = field(default="", converter=_message)
+    tail: tuple[str, ...] = field(default=(), converter=_tail)

@@ -1,0 +1,122 @@
+"""Any history of edits by any nodes: every state and every step verifies, travels as bytes, and is the same again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from explore import edits, judged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seen import sometimes
+from worlds import node, register
+
+from elastic.core.ranks import assign
+from elastic.core.rendezvous import (
+    Arrive,
+    Close,
+    Complete,
+    Done,
+    Edit,
+    End,
+    Evict,
+    Leave,
+    Overdue,
+    RendezvousState,
+    Status,
+    apply,
+)
+from elastic.core.rendezvous.codec import decode, encode
+from elastic.core.world import Node, Why
+
+NODES = [node(f"{slot}#{incarnation}") for slot in "abcdef" for incarnation in (1, 2)]
+SEEN: Counter[str] = Counter()
+WANTED = [
+    "complete by last arrival",
+    "complete by last call",
+    "complete at max",
+    "closed SUCCEEDED",
+    "closed FAILED",
+    "closed CANCELLED",
+    "quorum lost",
+    "a spare",
+    "a spare promoted",
+    "refund",
+    "the bump",
+    *(f"end by {why.value}" for why in (Why.FAILED, Why.LOST, Why.LEFT, Why.UPSCALE, Why.FENCED)),
+    *(f"superseded {status.name}" for status in Status if status is not Status.GONE),
+]
+SIZES = ["1:1", "1:2", "2:2", "1:4", "2:4", "3:5", "4:4"]
+
+
+KINDS = [*[Arrive] * 5, *[Done] * 3, *[End] * 2, Complete, Overdue, Evict, Leave]
+RARE = [*KINDS * 5, Close]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[RendezvousState]:
+    """All states of one history of a register: kinds of edits as often as they are in life, by any node that changes
+    something by it."""
+    states = [register(draw(st.sampled_from(SIZES)), draw(st.integers(0, 2)))]
+    for _ in range(draw(st.integers(0, 60))):
+        kind, which = draw(st.sampled_from(RARE)), draw(st.integers(0, 99))
+        possible = [move for move in _moves(states[-1], kind) if judged(states[-1], *move)]
+        if possible:
+            edit, me = possible[which % len(possible)]
+            states.append(apply(states[-1], edit, me))
+            SEEN.update(sometimes(states[-2], edit, me, states[-1]))
+    return states
+
+
+def _moves(state: RendezvousState, kind: type[Edit]) -> Iterator[tuple[Edit, Node]]:
+    seated = set(state.seats)
+    for me in NODES:
+        if me in seated or kind in (Arrive, Leave):
+            yield from ((edit, me) for edit in edits(state, me) if type(edit) is kind)
+
+
+@given(histories())
+def test_every_state_comes_back_from_its_bytes(states: list[RendezvousState]) -> None:
+    for state in states:
+        assert decode(encode(state)) == state
+
+
+@given(histories())
+def test_every_edit_by_any_node_leads_to_a_legal_state_by_a_legal_step(states: list[RendezvousState]) -> None:
+    for me in NODES:
+        for edit in edits(states[-1], me):
+            judged(states[-1], edit, me)
+
+
+@given(histories())
+def test_survivors_keep_their_order_and_orders_are_never_used_again(states: list[RendezvousState]) -> None:
+    orders: dict[int, object] = {}
+    for state in states:
+        for who, seat in state.seats.items():
+            assert orders.setdefault(seat.order, who) == who
+
+
+@given(histories())
+def test_no_more_restarts_are_spent_than_rounds_were_ended_by_a_failure(states: list[RendezvousState]) -> None:
+    failed = {state.ended.round for state in states if state.ended and state.ended.why is Why.FAILED}
+    assert all(0 <= state.failures <= len(failed) for state in states)
+
+
+@given(histories())
+def test_the_ranks_of_every_complete_round_are_dense(states: list[RendezvousState]) -> None:
+    for state in states:
+        if state.complete:
+            ranks = assign(state.world)
+            assert [worker.rank for who in state.members for worker in ranks[who].workers] == list(range(len(ranks)))
+
+
+@given(histories())
+def test_an_open_round_waits_at_least_for_those_it_expects(states: list[RendezvousState]) -> None:
+    for state in states:
+        assert state.complete or state.census[Status.EXPECTED] <= state.target
+
+
+def test_random_histories_show_what_is_worth_having_seen() -> None:
+    SEEN.clear()
+    settings(max_examples=200, derandomize=True, database=None)(given(histories())(lambda states: None))()
+    assert [what for what in WANTED if not SEEN[what]] == [], SEEN

@@ -1,0 +1,136 @@
+"""Any events in any order, at any time: the worker group keeps its rules, and comes to its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from group_rules import Judge
+from groups import world
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import node
+
+from elastic.core.group import MOVES, Group, Phase, Settings, begin, transition
+from elastic.core.group.state import (
+    Beaten,
+    Closed,
+    Command,
+    Elapsed,
+    Event,
+    Exited,
+    Gone,
+    Join,
+    Over,
+    Ready,
+    Reaped,
+    Refused,
+    Signalled,
+    Start,
+    Unstartable,
+)
+from elastic.core.world import Ending, Verdict, Why
+
+SEEN: Counter[str] = Counter()
+SPANS = (0.0, 0.0, 0.1, 0.1, 1.0, 1.3, 3.0, 40.0)
+
+
+class Shell:
+    """What carries out the commands: it starts each world once, and tells Reaped when no worker lives."""
+
+    def __init__(self, group: Group) -> None:
+        self.group, self.now, self.round = group, 0.0, -1
+        self.judge, self.commands = Judge(), list[Command](begin(group)[1])
+
+    def tells(self, event: Event) -> None:
+        before = self.group
+        self.group, commands = transition(before, event)
+        self.judge.step(before, event, self.group, commands, self.now)
+        self.commands += commands
+        SEEN[f"{before.phase.name} + {type(event).__name__} -> {self.group.phase.name}"] += 1
+
+    def rare(self) -> list[Event]:
+        """What leads to the end."""
+        now, b = self.now, node("b")
+        return [
+            Closed(Verdict(Ending.CANCELLED, 0, b, Why.ASKED), now),
+            Closed(Verdict(Ending.SUCCEEDED, 0, b, Why.DONE), now),
+            Refused(Why.STORE_LOST, "", now),
+            Unstartable("no such file", now),
+            Signalled(15, now),
+        ]
+
+    def possible(self) -> list[Event]:
+        """Events that can come now: a world is ready after a Join only, a worker exits that lives."""
+        now, b = self.now, node("b")
+        events: list[Event] = [
+            Over(self.round, Why.FAILED, b, now),
+            Over(self.round - 1 if self.round else 7, Why.LEFT, b, now),
+            Gone(now),
+            *(Beaten(max(now - age, 0.0), now) for age in (0.0, 1.0, 2.0)),
+            Elapsed(now),
+        ]
+        for rank in sorted(self.group.running):
+            events += [Exited(rank, 0, now, now)] * 3 + [Exited(rank, 1, now, now), Exited(rank, -9, now - 1.0, now)]
+        if not self.group.running:
+            events += [Reaped(now)] * 3
+        if self.commands.count(Join()) > self.round + 1:
+            events += [Ready(world(self.round + 1), now)] * 3
+        return events
+
+
+def wandered(choose: Callable[[int], int]) -> Shell:
+    """A group after up to 50 events; `choose(n)` is the one source of chance."""
+    shell = Shell(Group(node("a"), Settings(fence=(None, 2.5, 3.0)[choose(3)])))
+    for _ in range(choose(51)):
+        shell.now += SPANS[choose(len(SPANS))]
+        possible = shell.rare() if choose(10) == 9 else shell.possible()
+        event = possible[choose(len(possible))]
+        shell.round += isinstance(event, Ready)
+        shell.tells(event)
+    return shell
+
+
+@st.composite
+def shells(draw: st.DrawFn) -> Shell:
+    return wandered(lambda n: draw(st.integers(0, n - 1)))
+
+
+@given(shells())
+def test_a_group_keeps_its_rules_whatever_comes(shell: Shell) -> None:
+    starts = [command.world.id for command in shell.commands if isinstance(command, Start)]
+    assert len(starts) == len(set(starts))
+
+
+@given(shells())
+def test_a_group_that_is_told_to_stop_ends_whatever_came_before(shell: Shell) -> None:
+    """One signal, workers that die of SIGKILL, and no register: it ends by its own timers."""
+    shell.tells(Signalled(15, shell.now))
+    while shell.group.until is not None:
+        shell.now = max(shell.now, shell.group.until)
+        shell.tells(Elapsed(shell.now))
+    for rank in sorted(shell.group.running):
+        shell.tells(Exited(rank, -9, shell.now, shell.now))
+    shell.tells(Reaped(shell.now))
+    assert shell.group.phase is Phase.ENDED
+    assert shell.group.outcome is not None
+
+
+@given(shells())
+def test_a_group_names_no_time_that_it_does_not_wait_for(shell: Shell) -> None:
+    """Told of the time that it named, it waits for another or for none: it does not spin."""
+    for _ in range(5):
+        if shell.group.until is None:
+            return
+        shell.now = max(shell.now, shell.group.until)
+        shell.tells(Elapsed(shell.now))
+    assert shell.group.until is None
+
+
+def test_random_groups_make_every_move() -> None:
+    SEEN.clear()
+    for seed in range(2_000):
+        wandered(Random(seed).randrange)
+    moves = {f"{phase.name} + {event.__name__} -> {to.name}" for (phase, event), ends in MOVES.items() for to in ends}
+    assert moves - set(SEEN) == set()

@@ -1,0 +1,74 @@
+"""Exhaustive: every state that two or three nodes can make of a register, and every step between them, verifies."""
+
+from __future__ import annotations
+
+import pytest
+from explore import explore
+from worlds import node, register
+
+from elastic.core.rendezvous import Edit, RendezvousState, apply
+from elastic.core.rendezvous.codec import decode, encode
+from elastic.core.world import Node
+
+# The numbers are pinned: a rule that changes what can happen changes them, and then somebody should know why.
+SMALL = [
+    ("1:2", 0, "a b", 317, 1_026),
+    ("2:2", 1, "a b", 788, 2_660),
+    ("1:2", 1, "a b", 956, 3_204),
+    ("1:2", 1, "a b a#2", 2_212, 11_259),
+    ("1:2", 1, "a b c", 5_562, 31_773),
+    ("2:2", 1, "a b c", 4_707, 27_423),
+    ("2:3", 1, "a b c", 15_417, 99_456),
+]
+
+
+@pytest.mark.parametrize(("size", "restarts", "names", "states", "steps"), SMALL)
+def test_every_state_of_a_small_world_and_every_step_verifies(
+    size: str, restarts: int, names: str, states: int, steps: int
+) -> None:
+    explored = explore(register(size, restarts), [node(name) for name in names.split()])
+    assert (explored.states, explored.steps) == (states, steps)
+
+
+def test_every_state_of_a_small_world_comes_back_from_its_bytes() -> None:
+    def travelled(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
+        after = apply(state, edit, me)
+        assert decode(encode(after)) == after
+        return after
+
+    assert explore(register("1:2", 1), [node(name) for name in ("a", "b", "a#2")], travelled).states == 2_212
+
+
+def test_small_worlds_show_what_is_worth_having_seen() -> None:
+    seen = explore(register("1:2", 1), [node(name) for name in "abc"]).seen
+    seen += explore(register("1:1", 0), [node(name) for name in ("a", "b", "b#2")]).seen
+    assert set(seen) == {
+        "complete by last arrival",
+        "complete by last call",
+        "complete by a seat dropped",
+        "complete at max",
+        "quorum lost",
+        "closed SUCCEEDED",
+        "closed FAILED",
+        "closed CANCELLED",
+        "end by failed",
+        "end by lost",
+        "end by left",
+        "end by upscale",
+        "end by fenced",
+        "a done node called back",
+        "a done node dies",
+        "refund",
+        "refund over budget",
+        "a death without refund",
+        "a spare",
+        "a spare promoted",
+        "a newcomer behind a finishing round",
+        "expected dropped as dead",
+        "expected dropped as overdue",
+        "the bump",
+        "done before the others",
+        "superseded EXPECTED",
+        "superseded IN",
+        "superseded WAITING",
+    }

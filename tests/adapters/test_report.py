@@ -1,0 +1,94 @@
+"""The report as a value and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from elastic.adapters.agent import Result
+from elastic.adapters.report import Report, as_json, write_report
+from elastic.adapters.settings import Kind, LaunchSettings, Program
+from elastic.core import rendezvous
+from elastic.core.group import Outcome, Stopped
+from elastic.core.group.state import Refused
+from elastic.core.world import Ending, Fault, Node, Verdict, Why
+
+ME = Node("n", 1)
+FAULT = Fault(
+    ME, round=0, rank=5, local_rank=1, pid=8812, exit_code=-9, after_s=12.41, host="gpu-02", when="now", message="boom"
+)
+FAILED = Verdict(Ending.FAILED, 3, ME, Why.FAILED)
+SUCCEEDED = Verdict(Ending.SUCCEEDED, 3, ME, Why.DONE)
+
+
+def report(outcome: Outcome = FAILED, *faults: Fault, failures: int = 0) -> Report:
+    settings = LaunchSettings(
+        Program(Kind.SCRIPT, "x"), run_id="job7", rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3))
+    )
+    return Report(settings, Result(ME, outcome, faults, 8, failures, 7), 1, 41.2666)
+
+
+def test_the_cause_is_the_first_failure_of_the_last_round_in_which_one_failed() -> None:
+    first, echo = evolve(FAULT, round=2, rank=1), evolve(FAULT, round=2, rank=0)
+    earlier = evolve(FAULT, round=0), evolve(FAULT, round=0, rank=2), evolve(FAULT, round=1, rank=3)
+    told = report(FAILED, *earlier, first, echo)
+    assert told.cause == first
+    assert told.earlier == (earlier[0], earlier[2])
+
+
+def test_without_failures_there_is_no_cause() -> None:
+    assert (report(SUCCEEDED).cause, report(SUCCEEDED).earlier) == (None, ())
+
+
+def test_a_job_over_its_budget_has_spent_all_of_it_and_another_what_its_last_world_knew() -> None:
+    assert report(FAILED, FAULT, failures=3).restarts == 3
+    assert report(SUCCEEDED, FAULT, failures=1).restarts == 1
+    assert report(evolve(FAILED, why=Why.CANNOT_START), FAULT).restarts == 0
+
+
+def test_the_json_has_every_failure(tmp_path: Path) -> None:
+    made = as_json(report(FAILED, FAULT, evolve(FAULT, round=1, exit_code=3, tail=("a", "b"))))
+    assert {name: made[name] for name in ("format", "run_id", "node", "exit_code", "duration_s")} == {
+        "format": 1,
+        "run_id": "job7",
+        "node": "n#1",
+        "exit_code": 1,
+        "duration_s": 41.267,
+    }
+    assert (made["restarts"], made["max_restarts"], made["stopped_by_us"]) == (3, 3, 7)
+    killed, failed = made["failures"]
+    assert (killed["exit"], killed["exit_code"], killed["message"]) == ("killed by SIGKILL", -9, "boom")
+    assert (failed["exit"], failed["round"], failed["tail"]) == ("exit code 3", 1, ["a", "b"])
+
+
+ENDINGS: list[tuple[Outcome, dict[str, Any]]] = [
+    (FAILED, {"state": "failed", "why": "failed", "round": 3, "by": "n#1"}),
+    (SUCCEEDED, {"state": "succeeded", "why": "done", "round": 3, "by": "n#1"}),
+    (Refused(Why.TIMEOUT, "late", 0.0), {"state": "refused", "why": "timeout", "text": "late"}),
+    (Stopped(15), {"state": "stopped", "signal": 15}),
+]
+
+
+@pytest.mark.parametrize(("outcome", "ending"), ENDINGS)
+def test_the_json_says_how_it_ended(outcome: Outcome, ending: dict[str, Any]) -> None:
+    assert as_json(report(outcome))["ending"] == ending
+
+
+def test_a_report_replaces_an_older_one_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_text("older")
+    write_report(str(file), report(FAILED, FAULT))
+    assert json.loads(file.read_text()) == as_json(report(FAILED, FAULT))
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_report_that_cannot_be_put_in_place_leaves_nothing(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "report.json"
+    in_the_way.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_report(str(in_the_way), report())
+    assert list(tmp_path.iterdir()) == [in_the_way]

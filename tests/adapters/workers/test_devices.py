@@ -1,0 +1,165 @@
+"""How many workers, by an NVML of ours."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from elastic.adapters.workers import devices
+from elastic.adapters.workers.devices import Kind, NoDevices, count_devices
+
+UUIDS = ("GPU-8a31-aa", "GPU-8a32-bb", "GPU-91ff-cc", "GPU-a0a0-dd")
+CPUS = os.cpu_count()
+NOWHERE = Path("/no/driver")
+
+
+class FakeNvml:
+    """GPUs by UUID, each with its MIG slices; None is a slot that is not in use."""
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(
+        self, *uuids: str | bytes, slices: tuple[tuple[str | None, ...], ...] = (), works: bool = True
+    ) -> None:
+        self._uuids, self._slices, self._works = uuids, slices, works
+        self.open = 0
+
+    def nvmlInit(self) -> None:
+        if not self._works:
+            raise self.NVMLError("Driver Not Loaded")
+        self.open += 1
+
+    def nvmlShutdown(self) -> None:
+        self.open -= 1
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self._uuids)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        if self._uuids[index] == "GPU-lost":
+            raise self.NVMLError("GPU is lost")
+        return index
+
+    def nvmlDeviceGetUUID(self, handle: object) -> str:
+        return self._uuids[handle] if isinstance(handle, int) else handle  # type: ignore[return-value] # bytes, as in old versions
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int:
+        assert isinstance(handle, int)
+        if handle >= len(self._slices):
+            raise self.NVMLError("Not Supported")
+        return len(self._slices[handle])
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, device: object, index: int) -> str:
+        assert isinstance(device, int)
+        uuid = self._slices[device][index]
+        if uuid is None:
+            raise self.NVMLError("Not Found")
+        return uuid
+
+
+def gpus(visible: str | None, *uuids: str | bytes, slices: tuple[tuple[str | None, ...], ...] = ()) -> int:
+    """What is counted of these (or the four) GPUs; 0 for NoDevices."""
+    nvml = FakeNvml(*(uuids or UUIDS), slices=slices)
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    try:
+        return count_devices("gpu", environment, lambda: nvml)
+    except NoDevices:
+        return 0
+    finally:
+        assert nvml.open == 0
+
+
+def test_cpu_is_the_number_of_cpus_and_asks_nobody() -> None:
+    assert count_devices("cpu", {}, lambda: FakeNvml(works=False)) == CPUS
+
+
+@pytest.mark.parametrize(
+    ("visible", "count"),
+    [
+        (None, 4),
+        ("", 0),
+        ("-1", 0),
+        ("none", 0),
+        ("0", 1),
+        ("3,1", 2),
+        (" 0 , 2", 2),
+        ("1gpu2,+2ampere", 2),
+        ("0,4,1", 1),
+        ("0,-1,1", 1),
+        ("0,,1", 1),
+        ("GPU-8a31,GPU-91", 2),
+        ("GPU-8a31-aa,0", 1),
+        ("GPU-8a", 0),
+        ("GPU-8a32,GPU-ffff,GPU-91", 1),
+    ],
+)
+def test_the_gpus_that_a_program_sees_are_counted(visible: str | None, count: int) -> None:
+    assert gpus(visible) == count
+
+
+def test_gpu_with_none_visible_quotes_the_variable() -> None:
+    with pytest.raises(NoDevices, match="no NVIDIA GPU is visible with CUDA_VISIBLE_DEVICES='-1'; use cpu, or write a"):
+        count_devices("gpu", {"CUDA_VISIBLE_DEVICES": "-1"}, lambda: FakeNvml(*UUIDS))
+
+
+def test_uuids_may_be_bytes_as_in_old_versions() -> None:
+    assert gpus("GPU-8a31", b"GPU-8a31-aa") == 1
+
+
+@pytest.mark.parametrize("visible", ["0,0", "1,2,1", "GPU-91,GPU-91ff", "MIG-a,MIG-a1"])
+@pytest.mark.parametrize("kind", ["gpu", "auto"])
+def test_a_device_named_twice_is_an_error(kind: Kind, visible: str) -> None:
+    nvml = FakeNvml(*UUIDS, slices=(("MIG-a1",),))
+    with pytest.raises(NoDevices, match=f"CUDA_VISIBLE_DEVICES={visible} names a device twice"):
+        count_devices(kind, {"CUDA_VISIBLE_DEVICES": visible}, lambda: nvml)
+    assert nvml.open == 0
+
+
+def test_a_sliced_gpu_counts_as_one_and_of_named_slices_a_program_sees_one() -> None:
+    slices = (("MIG-a1", None, "MIG-a2"), (), ("MIG-c1",))
+    assert gpus(None, slices=slices) == 4
+    assert gpus("MIG-a2", slices=slices) == 1
+    assert gpus("MIG-a1,MIG-c1", slices=slices) == 1
+    assert gpus("MIG-b,MIG-a1", slices=slices) == 0
+
+
+def test_auto_is_the_gpus_if_there_are_any_and_the_cpus_if_not() -> None:
+    assert count_devices("auto", {}, lambda: FakeNvml(*UUIDS)) == 4
+    assert count_devices("auto", {}, FakeNvml) == CPUS
+    assert count_devices("auto", {}, lambda: FakeNvml(works=False)) == CPUS
+    assert count_devices("auto", {"CUDA_VISIBLE_DEVICES": ""}, lambda: FakeNvml(*UUIDS)) == CPUS
+
+
+@pytest.mark.parametrize("nvml", [FakeNvml(), FakeNvml(works=False)])
+def test_gpu_without_any_says_what_to_do(nvml: FakeNvml) -> None:
+    with pytest.raises(NoDevices, match=r"^gpu: there is no NVIDIA GPU here; use cpu, or write a number, like --nproc"):
+        count_devices("gpu", {}, lambda: nvml)
+
+
+def test_an_nvml_that_fails_half_way_is_shut_down_and_quoted() -> None:
+    nvml = FakeNvml("GPU-lost")
+    with pytest.raises(NoDevices, match="NVML cannot count the GPUs: GPU is lost; write a number"):
+        count_devices("auto", {"CUDA_VISIBLE_DEVICES": "GPU-lost"}, lambda: nvml)
+    assert nvml.open == 0
+
+
+def missing() -> devices.Nvml:
+    raise ImportError("No module named 'pynvml'")
+
+
+def test_without_the_package_gpu_says_how_to_install_it_and_auto_does_so_if_there_is_a_driver(tmp_path: Path) -> None:
+    for kind, driver in (("gpu", NOWHERE), ("auto", tmp_path)):
+        with pytest.raises(
+            NoDevices, match=rf"^{kind}: GPUs are counted by nvidia-ml-py: pip install elastic-launch\[gpu\]"
+        ):
+            count_devices(kind, {}, load=missing, driver=driver)  # type: ignore[arg-type]
+    assert count_devices("auto", {}, load=missing, driver=NOWHERE) == CPUS
+
+
+def test_the_real_module_has_all_that_is_used_of_it() -> None:
+    pynvml = pytest.importorskip("pynvml")
+    assert not {name for name in vars(devices.Nvml) if name.startswith("nvml")} - set(vars(pynvml))
+    assert count_devices("auto") >= 1

@@ -1,0 +1,256 @@
+"""The log pump: bytes to the file, lines to the console."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from processes import TIMEOUT_S, comes_true
+
+from elastic.adapters.workers import pump as module
+from elastic.adapters.workers.pump import LogPump, cut, last
+
+
+class Pipe:
+    """A pipe whose ends are closed at most once."""
+
+    def __init__(self) -> None:
+        self.read, self._write = os.pipe()
+
+    @property
+    def write(self) -> int:
+        return self._write
+
+    def send(self, data: bytes) -> None:
+        os.write(self._write, data)
+
+    def end(self) -> None:
+        if self._write != -1:
+            os.close(self._write)
+            self._write = -1
+
+
+@pytest.fixture
+def pump() -> Iterator[LogPump]:
+    pump = LogPump()
+    yield pump
+    pump.close()
+
+
+@pytest.fixture
+def pipe() -> Iterator[Callable[[], Pipe]]:
+    pipes: list[Pipe] = []
+
+    def make() -> Pipe:
+        pipes.append(Pipe())
+        return pipes[-1]
+
+    yield make
+    for each in pipes:
+        each.end()
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Iterator[int]:
+    descriptor = os.open(tmp_path / "console", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    yield descriptor
+    os.close(descriptor)
+
+
+def shown(console: int) -> bytes:
+    return os.pread(console, 1 << 22, 0)
+
+
+def test_the_file_gets_each_byte_at_once_and_the_console_whole_lines_with_the_prefix(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    out, file = pipe(), tmp_path / "out"
+    pump.follow(out.read, file, console, "[w0]:")
+    out.send(b"one\ntw")
+    assert comes_true(lambda: file.read_bytes() == b"one\ntw" and shown(console) == b"[w0]:one\n")
+    out.send(b"o \xff\xfe\nthree")
+    assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:two \xff\xfe\n")
+    out.end()
+    assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:two \xff\xfe\n[w0]:three\n")
+    assert file.read_bytes() == b"one\ntwo \xff\xfe\nthree"
+
+
+def test_lines_of_several_workers_never_mix(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    pipes = [pipe() for _ in range(4)]
+    for number, each in enumerate(pipes):
+        pump.follow(each.read, tmp_path / str(number), console, f"{number}:")
+    for line in range(200):
+        for each in pipes:
+            each.send(b"half ")
+            each.send(b"%d\n" % line)
+    for each in pipes:
+        each.end()
+    assert comes_true(lambda: shown(console).count(b"\n") == 800)
+    lines = shown(console).decode().splitlines()
+    for number in range(4):
+        assert [line for line in lines if line.startswith(f"{number}:")] == [f"{number}:half {n}" for n in range(200)]
+
+
+def test_what_a_finished_workers_pipe_holds_is_carried_though_a_grandchild_keeps_it_open(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    out = pipe()
+    stream = pump.follow(out.read, tmp_path / "out", console, "")
+    out.send(b"x" * 60_000 + b"\nend")
+    pump.finish(stream)
+    assert pump.drain(TIMEOUT_S)
+    assert shown(console) == b"x" * 60_000 + b"\nend\n"
+    with pytest.raises(BrokenPipeError):
+        out.send(b"late")
+
+
+def test_a_writer_that_never_stops_does_not_hold_the_finish_up(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = pipe()
+    stream = pump.follow(out.read, tmp_path / "out", console, "")
+    fcntl.fcntl(out.write, fcntl.F_SETPIPE_SZ, 4096)
+    child = os.posix_spawn(
+        "/bin/sh", ["sh", "-c", "yes >&3"], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, out.write, 3)]
+    )
+    out.end()
+    assert comes_true(lambda: shown(console) != b"")
+    pump.finish(stream)
+    assert pump.drain(TIMEOUT_S)
+    os.waitpid(child, 0)
+
+
+def test_a_stream_may_be_finished_after_its_end(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    out = pipe()
+    stream = pump.follow(out.read, tmp_path / "out", console, "")
+    out.end()
+    assert comes_true(lambda: stream.closed)
+    pump.finish(stream)
+    assert pump.drain(0.0)
+
+
+def test_a_drain_without_streams_needs_no_time_and_a_blocked_console_does_not_hold_it_for_ever(
+    pipe: Callable[[], Pipe], tmp_path: Path
+) -> None:
+    pump, out, blocked = LogPump(), pipe(), pipe()
+    assert pump.drain(0.0)
+    os.set_blocking(blocked.write, False)
+    while True:
+        try:
+            blocked.send(b"x" * 4096)
+        except BlockingIOError:
+            break
+    stream = pump.follow(out.read, tmp_path / "out", blocked.write, "")
+    out.send(b"line\n")
+    pump.finish(stream)
+    assert not pump.drain(0.05)
+    pump.close(timeout_s=0.01)
+    while not (read := os.read(blocked.read, 65536)).endswith(b"line\n"):
+        assert read
+    assert pump.drain(TIMEOUT_S)
+    pump.close()
+    os.close(blocked.read)
+    assert (tmp_path / "out").read_bytes() == b"line\n"
+
+
+def test_a_console_that_fails_stops_neither_the_file_nor_the_other_console(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    broken, out, err = pipe(), pipe(), pipe()
+    os.close(broken.read)
+    pump.follow(out.read, tmp_path / "out", broken.write, "")
+    pump.follow(err.read, tmp_path / "err", console, "")
+    for _ in range(2):
+        out.send(b"out\n")
+        err.send(b"err\n")
+    assert comes_true(lambda: shown(console) == b"err\nerr\n")
+    assert comes_true(lambda: (tmp_path / "out").read_bytes() == b"out\nout\n")
+
+
+def test_a_file_that_fails_is_said_once_and_the_console_goes_on(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int
+) -> None:
+    out = pipe()
+    stream = pump.follow(out.read, Path("/dev/full"), console, "p:")
+    out.send(b"one\n")
+    assert comes_true(lambda: shown(console).endswith(b"p:one\n"))
+    out.send(b"two\n")
+    pump.finish(stream)
+    assert pump.drain(TIMEOUT_S)
+    note = b"p:/dev/full: No space left on device: from here on this output is on the console only\n"
+    assert shown(console) == note + b"p:one\np:two\n"
+
+
+def test_a_file_that_cannot_be_opened_costs_no_descriptor(
+    pump: LogPump, pipe: Callable[[], Pipe], tmp_path: Path
+) -> None:
+    out = pipe()
+    with pytest.raises(FileNotFoundError):
+        pump.follow(out.read, tmp_path / "no" / "out", 1, "")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.close(out.read)
+
+
+def test_a_close_carries_what_there_is_and_may_be_repeated_or_come_first(
+    pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    pump, out = LogPump(), pipe()
+    pump.follow(out.read, tmp_path / "out", console, "")
+    out.send(b"unfinished")
+    pump.close()
+    pump.close()
+    assert shown(console) == b"unfinished\n"
+    LogPump().close()
+
+
+def test_an_event_of_a_pipe_that_was_empty_after_all_is_no_end(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    out = pipe()
+    stream = pump.follow(out.read, tmp_path / "out", console, "")
+    assert pump._carry_once(stream) == 0 and not stream.closed
+
+
+def in_chunks(data: bytes, cuts: list[int]) -> list[bytes]:
+    edges = sorted({0, len(data), *(at % (len(data) + 1) for at in cuts)})
+    return [data[a:b] for a, b in pairwise(edges)]
+
+
+TEXT = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", b"\xff", b"\x85"])).map(b"".join)
+
+
+@given(TEXT, st.lists(st.integers(min_value=0)))
+def test_however_the_bytes_arrive_the_console_shows_the_same_lines(data: bytes, cuts: list[int]) -> None:
+    text, rest = b"", b""
+    for chunk in in_chunks(data, cuts):
+        more, rest = cut(rest + chunk, b">")
+        text += more
+    text += last(rest, b">")
+    expected = [line for line in data.splitlines(keepends=True) if line != b"\r"]
+    assert text == b"".join(b">" + line.rstrip(b"\r\n") + b"\n" for line in expected)
+
+
+def test_a_line_without_end_is_passed_on_in_pieces() -> None:
+    size = module.LINE_MAX
+    text, rest = cut(b"a" * (2 * size + 3), b">")
+    assert text == b">" + b"a" * size + b"\n>" + b"a" * size + b"\n"
+    assert rest == b"aaa"
+    text, rest = cut(b"a" * (size + 1) + b"\n", b">")
+    assert text == b">" + b"a" * size + b"\n>a\n" and rest == b""
+
+
+def test_a_progress_bar_is_seen_to_move() -> None:
+    assert cut(b"\r 10%\r 11%", b">") == (b"> 10%\n", b" 11%")
+    assert cut(b" 11%\r", b">") == (b"", b" 11%\r")
+    assert last(b" 11%\r", b">") == b"> 11%\n"
+    assert last(b"", b">") == b""

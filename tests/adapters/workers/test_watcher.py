@@ -1,0 +1,53 @@
+"""The thread that waits for deaths."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from queue import SimpleQueue
+
+from processes import TIMEOUT_S
+
+from elastic.adapters.workers.watcher import Watcher
+
+
+def dead() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["true"])
+
+
+def test_a_death_is_told_once() -> None:
+    watcher, told = Watcher(), SimpleQueue[int]()
+    processes = [dead(), dead()]
+    pidfds = [os.pidfd_open(process.pid) for process in processes]
+    for number, pidfd in enumerate(pidfds):
+        watcher.watch(pidfd, lambda number=number: told.put(number))  # type: ignore[misc]
+    assert sorted(told.get(timeout=TIMEOUT_S) for _ in pidfds) == [0, 1]
+    watcher.stop()
+    assert told.empty()
+    for process, pidfd in zip(processes, pidfds, strict=True):
+        process.wait()
+        os.close(pidfd)
+
+
+def test_a_stop_may_be_repeated_and_come_before_any_watch() -> None:
+    watcher = Watcher()
+    watcher.stop()
+    watcher.stop()
+    watcher.forget(99)
+
+
+def test_a_callback_may_forget_and_watch() -> None:
+    watcher, told = Watcher(), SimpleQueue[str]()
+    first, second = dead(), dead()
+    pidfds = [os.pidfd_open(first.pid), os.pidfd_open(second.pid)]
+
+    def then() -> None:
+        watcher.forget(pidfds[0])
+        watcher.watch(pidfds[1], lambda: told.put("second"))
+
+    watcher.watch(pidfds[0], then)
+    assert told.get(timeout=TIMEOUT_S) == "second"
+    watcher.stop()
+    for process, pidfd in zip((first, second), pidfds, strict=True):
+        process.wait()
+        os.close(pidfd)

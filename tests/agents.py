@@ -1,0 +1,239 @@
+"""A small world as its agents run it, with the properties that need the nodes (protocol.md §9, world and liveness)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from attrs import define, field
+from seen import sometimes
+from smallworld import Actor, Fate, SmallWorld, Told
+from worlds import node
+
+from elastic.core.rendezvous import (
+    Arrive,
+    Complete,
+    Done,
+    Edit,
+    Evict,
+    Fail,
+    Leave,
+    Operation,
+    Overdue,
+    Raise,
+    RendezvousState,
+    Return,
+    Settings,
+    Settled,
+    Status,
+    Wait,
+    Write,
+    apply,
+    blank,
+    close,
+    done,
+    end,
+    join,
+    leave,
+    turn,
+    verify,
+    verify_step,
+    watch,
+)
+from elastic.core.rendezvous.context import Handler
+from elastic.core.world import Ending, Verdict, Why, World, WorldId
+
+HANDLERS: tuple[Handler, ...] = (join, watch, end, done, leave, close)
+
+
+class Broken(AssertionError):
+    """A property does not hold; the text begins with its number."""
+
+
+@define
+class Agents:
+    """What a test may do to a few agents, at any time, and what must hold whatever it does."""
+
+    settings: Settings
+    world: SmallWorld = field(init=False)
+    worlds: dict[WorldId, World] = field(factory=dict)
+    running: dict[str, WorldId] = field(factory=dict)
+    """Whose workers live, and in which world."""
+    succeeded: dict[str, WorldId] = field(factory=dict)
+    """Whose workers have all succeeded, and in which world."""
+    started: set[tuple[str, WorldId]] = field(factory=set)
+    failed: set[int] = field(factory=set)
+    """The rounds in which a worker failed."""
+    left: set[str] = field(factory=set)
+    register: RendezvousState | None = None
+    seen: Counter[str] = field(factory=Counter)
+
+    def __attrs_post_init__(self) -> None:
+        self.world = SmallWorld(self.settings, tell=self._told)
+
+    # --- what agents do
+
+    def joins(self, who: str) -> None:
+        """Its workers are reaped, whatever they did."""
+        self.running.pop(who, None)
+        self.succeeded.pop(who, None)
+        self.left.discard(who)
+        self.world.begins(who, join)
+        self.world.settle()
+
+    def fails(self, who: str) -> None:
+        self.failed.add(self.running[who].round)
+        self.world.begins(who, end, Why.FAILED)
+        self.world.settle()
+
+    def succeeds(self, who: str) -> None:
+        self.succeeded[who] = self.running.pop(who)
+        self.world.begins(who, done)
+        self.world.settle()
+
+    def leaves(self, who: str) -> None:
+        self.world.begins(who, leave)
+        self.world.settle()
+
+    def closes(self, who: str, why: Why, ending: Ending) -> None:
+        self.world.begins(who, close, why, ending)
+        self.world.settle()
+
+    def is_over(self, who: str) -> bool:
+        """It has been told how the job ended, or that it cannot take part; or it was asked to leave."""
+        actor = self.world.actor(who)
+        return isinstance(actor.answer, Raise | Verdict) or who in self.left
+
+    def converges(self) -> None:
+        """No more faults, and every agent does what agents do: the world must come to rest. L1, L2."""
+        self.world.away = False
+        for who, actor in self.world.actors.items():
+            actor.silent, actor.fate = False, Fate.ANSWERED
+            while actor.late:
+                self.world.lands(who)
+        for _ in range(20):
+            for who in [each for each, actor in self.world.actors.items() if actor.operation is None]:
+                if not self.is_over(who):
+                    self.joins(who)
+            if not (lost := [who for who in self.world.actors if not self._rests(who)]):
+                return
+            self.world.passes(self.world.now + 5)
+        raise Broken(f"L2: {lost} are in no complete round, no spares, and were told nothing: {self.world.register}")
+
+    def _rests(self, who: str) -> bool:
+        """In the one complete world, a spare, told, or waiting for a minimum that nobody here can make up."""
+        state = self.world.register
+        if self.is_over(who) or state is None or state.closed:
+            return self.is_over(who)
+        waits = state.complete or not (state.quorate or state.expected)
+        return waits and node(who) in state.seats and self.world.actor(who).operation is not None
+
+    # --- what must hold
+
+    def _told(self, told: Told) -> None:
+        match told.ask:
+            case Write() if self.world.register is not self.register:
+                self._written(told)
+            case Write():
+                self.seen["a refused write" if told.fate is Fate.ANSWERED else told.fate.value] += 1
+            case Return(World() as world):
+                self._joined(told.who, world)
+            case Return(Settled()) if told.operation == "leave":
+                self.left.add(told.who)
+            case Raise(Fail(Why.ILLEGAL), text):
+                raise Broken(f"a step that is not legal was wanted by {told.who}: {text}")
+            case Return() | Raise():
+                self.seen[f"{told.operation} {_answer(told)}"] += 1
+
+    def _written(self, told: Told) -> None:
+        before, after = self.register, self.world.register
+        assert after is not None
+        self.register = after
+        before = before or blank(after.life, after.limits)
+        verify(after)
+        verify_step(before, after)
+        self.seen.update(sometimes(before, _edit(told, before), node(told.who), after))
+        if told.fate is not Fate.ANSWERED:
+            self.seen[told.fate.value] += 1
+        if told.operation == "late write":
+            self.seen["a late write lands"] += 1
+        self._check(before, after)
+
+    def _check(self, before: RendezvousState, after: RendezvousState) -> None:
+        for who in self.left:
+            if node(who) in after.seats and node(who) not in before.seats:
+                raise Broken(f"S15: {who} is seated after it had left")
+        for who, actor in self.world.actors.items():
+            seat, was = after.seats.get(actor.held.node), before.seats.get(actor.held.node)
+            newly_done = seat and seat.status is Status.DONE and not (was and was.status is Status.DONE)
+            if newly_done and self.succeeded.get(who) != WorldId(after.life, after.round):
+                raise Broken(f"S14b: {who} is done in round {after.round}, in which its workers have not succeeded")
+        if after.failures > len(self.failed):
+            raise Broken(f"B4: {after.failures} failures, but workers failed in rounds {sorted(self.failed)}")
+
+    def _joined(self, who: str, world: World) -> None:
+        self.seen["joined"] += 1
+        if self.worlds.setdefault(world.id, world) != world:
+            raise Broken(f"S2: {world.id} is another world for {who}")
+        if (who, world.id) in self.started:
+            raise Broken(f"S17: the workers of {who} start twice in {world.id}")
+        self.started.add((who, world.id))
+        state = self.world.register
+        for other, ran in self.running.items():
+            if ran.round < world.round and state and self._is_member(other, state, world):
+                raise Broken(
+                    f"S9: workers of {other} still run in round {ran.round}, those of {who} start in {world.round}"
+                )
+        self.running[who] = world.id
+
+    def _is_member(self, who: str, state: RendezvousState, world: World) -> bool:
+        return node(who) in {member.node for member in world.members}
+
+    # --- what any handler may answer at any time
+
+    def check_handlers(self) -> None:
+        """Every handler, in the context of every node, now and past its deadline: legal, and no node spins."""
+        for actor in self.world.actors.values():
+            held = actor.held
+            if held.trouble or held.held_at is None or held.unsure_at is not None:
+                continue
+            for handler in HANDLERS:
+                for deadline in (math.inf, self.world.now):
+                    self._check_answer(actor, handler, deadline)
+
+    def _check_answer(self, actor: Actor, handler: Handler, deadline: float) -> None:
+        ask = turn(Operation(handler, self.world.now, deadline), actor.held, self.world.now)
+        match ask:
+            case Wait(_, until) if until <= self.world.now:
+                raise Broken(f"{handler.__name__} waits until {until}, which is past: it would spin")
+            case Raise(Fail(Why.ILLEGAL), text):
+                raise Broken(f"{handler.__name__} wants what is not legal: {text}")
+
+
+def _edit(told: Told, before: RendezvousState) -> Edit | None:
+    """What was done, as far as it can be told from what came of it."""
+    after, who = told.stands, node(told.who)
+    if after is None:
+        return None
+    dropped = frozenset(before.seats) - frozenset(after.seats) - {who}
+    candidates: list[Edit] = [
+        Leave(),
+        Complete(before.round),
+        Overdue(before.round),
+        Done(before.round),
+        Evict(dropped),
+    ]
+    candidates += [Arrive(after.seats[who].profile)] if who in after.seats else []
+    return next((edit for edit in candidates if apply(before, edit, who) == after), None)
+
+
+def _answer(told: Told) -> str:
+    match told.ask:
+        case Raise(failure):
+            return f"fails ({failure.why.value})"
+        case Return(Verdict(ending)):
+            return f"is told {ending.value}"
+        case Return(outcome):
+            return type(outcome).__name__.lower()
+        case other:
+            return type(other).__name__

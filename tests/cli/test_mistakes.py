@@ -1,0 +1,128 @@
+"""What is answered to a command line that cannot be meant: one line with option, value and remedy, and exit code 2."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elastic.cli.main import run
+from elastic.core.world import LOCAL_WORLD_SIZE_MAX
+
+MISTAKES = [
+    # nodes and workers
+    ("--nnodes=4:2 x", "--nnodes=4:2: the minimum (4) is above the maximum (2); write --nnodes=2:4"),
+    ("--nnodes=0 x", "--nnodes=0: at least 1 node; write --nnodes=1"),
+    ("--nnodes=0:3 x", "--nnodes=0:3: at least 1 node; write --nnodes=1:3"),
+    ("--nnodes=1:2:3 x", "--nnodes=1:2:3: write a number of nodes, or MIN:MAX, like --nnodes=2:4"),
+    ("--nnodes=two x", "--nnodes=two: write a number of nodes, or MIN:MAX, like --nnodes=2:4"),
+    ("--nnodes=1:2 x", "--nnodes=1:2: this version runs on one node; write --nnodes=1"),
+    ("--nproc-per-node=0 x", "--nproc-per-node=0: write a number of workers, 1 or more, or one of auto, cpu, gpu"),
+    ("--nproc_per_node=two x", "--nproc-per-node=two: write a number of workers, 1 or more, or one of auto, cpu, gpu"),
+    (f"--nproc-per-node={LOCAL_WORLD_SIZE_MAX + 1} x", "--nproc-per-node=65537: at most 65536 workers on one node"),
+    ("--role= x", "--role=: write 1 to 256 printable characters"),
+    ("--no-python -m x", "--no-python and --module: a module needs Python; leave one of them out"),
+    # rendezvous
+    ("--rdzv-backend=etcd x", "--rdzv-backend=etcd: this version knows c10d (and static); leave it out"),
+    ("--rdzv-endpoint=a:1 x", "--rdzv-endpoint=a:1: this version runs on one node; write --standalone"),
+    ("--rdzv-conf=a x", "--rdzv-conf=a: 'a' is not key=value; write key=value,key=value"),
+    ("--rdzv-conf=join_timeout=1, x", "--rdzv-conf=join_timeout=1,: '' is not key=value; write key=value,key=value"),
+    ("--rdzv-conf=join_timeout=1h x", "--rdzv-conf: join_timeout=1h: write a number of seconds, 0 or more"),
+    ("--rdzv-conf=join_timeout=0 x", "--rdzv-conf: join_timeout: a span above 0 seconds, not 0.0"),
+    ("--rdzv-conf=store_type=file x", "--rdzv-conf: store_type=file: a file is no store for a job; leave it out"),
+    ("--node-id= x", "--node-id=: write 1 to 256 printable characters"),
+    # failures and ends
+    ("--max-restarts=-1 x", "--max-restarts=-1: write a whole number, 0 or more"),
+    ("--max-restarts=few x", "--max-restarts=few: write a whole number, 0 or more"),
+    (f"--max-restarts={10**20} x", f"--max-restarts={10**20}: write a smaller number"),
+    ("--grace=soon x", "--grace=soon: write a number of seconds, 0 or more"),
+    ("--grace=nan x", "--grace=nan: write a number of seconds, 0 or more"),
+    ("--shutdown-timeout=-1 x", "--shutdown-timeout=-1: write a number of seconds, 0 or more"),
+    ("--monitor-interval=0 x", "--monitor-interval=0: write a number of seconds above 0"),
+    (
+        "--signals-to-handle=SIGFOO x",
+        "--signals-to-handle=SIGFOO: 'SIGFOO' is no signal; write names like SIGTERM,SIGINT",
+    ),
+    (
+        "--signals-to-handle=SIGTERM,SIGKILL x",
+        "--signals-to-handle=SIGTERM,SIGKILL: SIGKILL cannot be handled by any program; leave it out",
+    ),
+    # output
+    ("--log-dir=/proc/version x", "--log-dir=/proc/version: is a file; name a directory"),
+    (
+        "-r 4 x",
+        (
+            "--redirects=4: '4' is not a choice of streams: write 0 (none), 1 (stdout), 2 (stderr) or 3 (both), "
+            "or one for each local rank, like 0:3,1:2"
+        ),
+    ),
+    ("--local-ranks-filter=a x", "--local-ranks-filter=a: write local ranks with commas between, like 0,1"),
+    ("--status=loud x", "--status=loud: write auto, plain or off"),
+    (
+        "--report=/nowhere/x.json x",
+        "--report=/nowhere/x.json: no file can be written there; name a file in a directory that exists",
+    ),
+    # the command line itself
+    ("", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
+    ("-m", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
+    ("--nprocs=2 x", "--nprocs: no such option; did you mean --nnodes? (elastic launch --help lists them)"),
+    ("-x y", "-x: no such option (elastic launch --help lists them)"),
+    ("--max-restarts", "--max-restarts: needs a value, like --max-restarts=N"),
+    ("-r", "-r: needs a value, like --redirects=STD"),
+    ("--standalone=1 x", "--standalone: takes no value; write --standalone alone, or leave it out"),
+]
+
+
+@pytest.mark.parametrize(("given", "answer"), MISTAKES, ids=[given or "nothing" for given, _ in MISTAKES])
+def test_a_mistake_is_answered_with_option_value_and_remedy(
+    mistake: Callable[..., str], given: str, answer: str
+) -> None:
+    assert mistake(*given.split()) == answer
+
+
+VARIABLES = [
+    ("PET_NNODES", "0", "PET_NNODES=0: at least 1 node; write --nnodes=1"),
+    ("PET_MAX_RESTARTS", "many", "PET_MAX_RESTARTS=many: write a whole number, 0 or more"),
+    ("PET_STANDALONE", "maybe", "PET_STANDALONE=maybe: write 1 or 0, true or false, yes or no"),
+    ("PET_NO_PYTHON", "2", "PET_NO_PYTHON=2: write 1 or 0, true or false, yes or no"),
+    ("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "x", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=x: write a number of seconds, 0 or more"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "answer"), VARIABLES)
+def test_a_mistake_in_a_variable_names_the_variable(
+    mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, name: str, text: str, answer: str
+) -> None:
+    monkeypatch.setenv(name, text)
+    assert mistake("x") == answer
+
+
+def test_gpus_that_are_not_there_are_a_mistake_and_numbers_the_remedy(
+    mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    answer = mistake("--nproc-per-node=gpu", "x")
+    assert answer.startswith("--nproc-per-node=gpu: ") and answer.endswith("write a number, like --nproc-per-node=8")
+
+
+def test_a_log_directory_that_cannot_be_made_is_a_mistake(mistake: Callable[..., str]) -> None:
+    assert mistake("--log-dir=/proc/logs", "x").startswith("--log-dir=/proc/logs: cannot make a directory there: ")
+
+
+def test_nothing_is_left_of_a_command_line_with_a_mistake(mistake: Callable[..., str], tmp_path: Path) -> None:
+    mistake(f"--log-dir={tmp_path}/logs", "--nnodes=0", "x")
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_command_at_all_is_answered_with_the_help(capfd: pytest.CaptureFixture[str]) -> None:
+    code = run([])
+    out, err = capfd.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: elastic ") and "\n  launch " in err
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["lunch"]) == 2
+    assert capfd.readouterr().err == "elastic: no such command 'lunch'. Did you mean 'launch'?\n"

@@ -1,0 +1,178 @@
+"""How options are read: both spellings, variables, where the script's own arguments begin, what the help shows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elastic.adapters.settings import HANDLED, Kind, LaunchSettings, Program
+from elastic.adapters.workers.logs import Std, Streams
+from elastic.cli.launch import launch
+from elastic.cli.main import run
+from elastic.cli.options import SECTIONS, Option
+from elastic.core.rendezvous import Limits
+
+Parse = Callable[..., LaunchSettings]
+TORCHRUN = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone max-restarts monitor-interval
+role module no-python log-dir redirects tee local-ranks-filter local-addr signals-to-handle shutdown-timeout""".split()
+OURS = "node-id grace status report".split()
+
+
+def options() -> dict[str, Option]:
+    named = {max(param.opts, key=len): param for param in launch.params if isinstance(param, Option)}
+    return {name.removeprefix("--").replace("_", "-"): param for name, param in named.items()}
+
+
+def test_there_are_torchrun_s_options_and_ours() -> None:
+    assert sorted(options()) == sorted([*TORCHRUN, *OURS])
+
+
+@pytest.mark.parametrize("name", [*TORCHRUN, *OURS])
+def test_every_option_has_two_spellings_and_torchrun_s_have_a_variable(name: str) -> None:
+    option = options()[name]
+    underscored = name.replace("-", "_")
+    assert {f"--{name}", f"--{underscored}"} <= set(option.opts)
+    assert option.envvar == (f"PET_{underscored.upper()}" if name in TORCHRUN else None)
+
+
+def test_the_defaults(settings: Parse) -> None:
+    made = settings("train.py")
+    assert made.program == Program(Kind.SCRIPT, "train.py", (), sys.executable)
+    assert (made.local_world_size, made.role, made.slot, made.address) == (1, "default", None, "localhost")
+    assert made.rendezvous.limits == Limits(1, 1, 0)
+    assert (made.group.grace, made.group.shutdown_timeout) == (30.0, 30.0)
+    assert made.signals == HANDLED
+    assert (made.logs.directory, made.logs.shown, made.logs.prefix) == (None, None, None)
+    assert made.logs.redirects == made.logs.tee == Streams()
+
+
+def test_a_job_without_a_name_gets_a_random_one_and_a_name_that_was_given_is_kept(settings: Parse) -> None:
+    assert settings("x").run_id != settings("x").run_id
+    assert settings("--rdzv-id=job7", "x").run_id == "job7"
+
+
+def test_underscores_do_as_well_as_dashes(settings: Parse) -> None:
+    dashes = "--nproc-per-node=2 --max-restarts=3 --shutdown-timeout=4 --rdzv-id=a --local-ranks-filter=1 --no-python"
+    script = ("x", "--a-b")
+    assert settings(*dashes.split(), *script) == settings(
+        *dashes.replace("-", "_").replace("__", "--").split(), *script
+    )
+
+
+@pytest.mark.parametrize("text", ["1", "true", "True", "yes", "YES"])
+def test_a_flag_s_variable_may_be_spelled_as_people_do(
+    settings: Parse, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("PET_MODULE", text)
+    assert settings("x").program.kind is Kind.MODULE
+
+
+@pytest.mark.parametrize("text", ["0", "false", "No", ""])
+def test_a_flag_s_variable_may_say_no(settings: Parse, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PET_MODULE", text)
+    assert settings("x").program.kind is Kind.SCRIPT
+
+
+def test_the_command_line_beats_the_variable_and_the_variable_the_default(
+    settings: Parse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PET_MAX_RESTARTS", "5")
+    assert settings("x").rendezvous.limits.max_restarts == 5
+    assert settings("--max-restarts=1", "x").rendezvous.limits.max_restarts == 1
+
+
+def test_everything_behind_the_script_belongs_to_it(settings: Parse) -> None:
+    arguments = ("--nnodes=9", "-h", "--no-such-option", "--", "--max-restarts", "1")
+    made = settings("--max-restarts=2", "train.py", *arguments)
+    assert made.program.arguments == arguments
+    assert made.rendezvous.limits == Limits(1, 1, 2)
+
+
+def test_the_script_is_not_taken_from_a_variable(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PET_SCRIPT", "other.py")
+    assert settings("train.py").program.name == "train.py"
+
+
+def test_what_is_said_of_output(settings: Parse) -> None:
+    logs = settings("-r", "3", "-t", "0:1,12:2", "--local-ranks-filter=0, 12", "--log-dir=logs", "x").logs
+    assert logs.redirects == Streams(Std.ALL)
+    assert logs.tee == Streams(ranks={0: Std.OUT, 12: Std.ERR})
+    assert (logs.shown, logs.directory) == (frozenset({0, 12}), "logs")
+
+
+def test_what_is_said_of_ends(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7")
+    assert settings("x").group.shutdown_timeout == 7.0
+    made = settings("--shutdown-timeout=0", "--grace=1.5", "--signals-to-handle=SIGUSR1, SIGTERM,SIGUSR1", "x")
+    assert (made.group.grace, made.group.shutdown_timeout) == (1.5, 0.0)
+    assert made.signals == (signal.SIGUSR1, signal.SIGTERM)
+
+
+def test_spans_of_the_rendezvous_are_read(settings: Parse) -> None:
+    made = settings("--rdzv-conf= join_timeout = 60 ,last_call_timeout=0,keep_alive_max_attempt=3", "x").rendezvous
+    assert (made.join_timeout, made.last_call_timeout, made.keep_alive_max_attempt) == (60.0, 0.0, 3)
+
+
+def test_torch_s_keys_that_mean_nothing_here_are_taken_without_a_word(
+    settings: Parse, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings("--rdzv-conf=timeout=900,read_timeout=60,is_host=1,store_type=tcp,heartbeat_timeout=5", "x")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_key_that_nobody_knows_is_named_with_the_nearest_and_the_job_goes_on(
+    settings: Parse, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings("--rdzv-conf=last_call=3", "x")
+    (line,) = capfd.readouterr().err.splitlines()
+    begin = "elastic: --rdzv-conf: 'last_call' is not a key; did you mean last_call_timeout? (known: join_timeout, "
+    assert line.startswith(begin)
+
+
+def test_the_workers_inherit_the_environment(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", "x")
+    assert settings("x").environment == dict(os.environ)
+
+
+def test_the_help_has_its_sections_each_with_its_options(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["launch", "--help"]) == 0
+    text = capfd.readouterr().out
+    places = [text.index(f"\n{section}:\n") for section in SECTIONS] + [text.index("Everything after SCRIPT")]
+    assert places == sorted(places)
+    for name, option in options().items():
+        section = SECTIONS.index(option.section)
+        assert places[section] < text.index(f"--{name}", places[section]) < places[section + 1]
+    assert "--nproc_per_node" not in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_the_version_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    from elastic import __version__
+
+    assert run(["--version"]) == 0
+    assert capfd.readouterr().out == f"elastic {__version__}\n"
+
+
+def test_a_report_that_can_no_longer_be_written_changes_nothing_else(
+    nothing_left: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert run(["launch", f"--report={folder}/report.json", "--no-python", "rmdir", str(folder)]) == 0
+    end, lost = capfd.readouterr().err.splitlines()[-2:]
+    assert "elastic  1 worker succeeded · 0 restarts, " in end
+    assert lost == f"the report could not be written: {folder}/report.json: no such file or directory"
+
+
+def test_a_command_line_runs_a_job_in_this_process_and_leaves_no_signal_handler(
+    nothing_left: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = [signal.getsignal(signum) for signum in HANDLED]
+    assert run(["launch", "--nproc-per-node=2", "--no-python", "echo", "${local_rank}"]) == 0
+    assert sorted(capfd.readouterr().out.split()) == ["0", "1"]
+    assert [signal.getsignal(signum) for signum in HANDLED] == before

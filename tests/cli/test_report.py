@@ -1,0 +1,131 @@
+"""The end of a job as people read it: stories, from hand-made results."""
+
+from __future__ import annotations
+
+import signal
+from textwrap import dedent
+
+from attrs import evolve
+
+from elastic.adapters.agent import Result
+from elastic.adapters.report import Report
+from elastic.adapters.settings import Kind, LaunchSettings, Program
+from elastic.cli.exit_codes import exit_code
+from elastic.cli.render.report import render_report
+from elastic.core import rendezvous
+from elastic.core.group import Outcome, Stopped
+from elastic.core.group.state import Refused
+from elastic.core.world import Ending, Fault, Node, Verdict, Why
+
+ME = Node("gpu-02/1", 1)
+FAULT = Fault(
+    ME,
+    round=0,
+    rank=5,
+    local_rank=1,
+    pid=8812,
+    exit_code=1,
+    after_s=12.41,
+    host="gpu-02",
+    when="2025-01-01 13:05:40",
+    message="RuntimeError: an illegal memory access\nCUDA kernel errors might be …",
+    where="train.py:88 in step",
+    log="logs/job7_x1/attempt_0/1/stderr.log",
+)
+KILLED = evolve(FAULT, exit_code=-9, message="killed by SIGKILL", where="", log="")
+OVER_BUDGET = Verdict(Ending.FAILED, 3, ME, Why.FAILED)
+
+
+def told(
+    outcome: Outcome, *faults: Fault, stopped: int = 0, failures: int = 0, paths: tuple[str, ...] = (), size: int = 8
+) -> str:
+    """The report of a job with 3 restarts."""
+    settings = LaunchSettings(
+        Program(Kind.SCRIPT, "train.py"), rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3))
+    )
+    result = Result(ME, outcome, faults, size, failures, stopped)
+    report = Report(settings, result, exit_code(outcome), 41.27)
+    return "\n".join(render_report(report, paths)) + "\n"
+
+
+def text(expected: str) -> str:
+    return dedent(expected).removeprefix("\n")
+
+
+def test_a_success_is_one_line() -> None:
+    succeeded = Verdict(Ending.SUCCEEDED, 1, ME, Why.DONE)
+    assert told(succeeded, FAULT, failures=1) == "all 8 workers succeeded · 1 restart, 41.3 s\n"
+    assert told(succeeded, size=1) == "1 worker succeeded · 0 restarts, 41.3 s\n"
+
+
+def test_a_failure_names_the_first_cause_what_came_before_and_where_to_look() -> None:
+    faults = [evolve(FAULT, round=round) for round in range(3)]
+    last = evolve(KILLED, round=3)
+    echo = evolve(KILLED, round=3, rank=6, local_rank=2, exit_code=-6)
+    assert told(OVER_BUDGET, *faults, last, echo, stopped=6, paths=("logs/report.json",)) == text(
+        """
+        FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
+          first cause   gpu-02 rank 5, round 3, 13:05:40: killed by SIGKILL
+          before that   round 0 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 1 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 2 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step)
+          others        6 workers were running, stopped by us
+          hint          rank 5 on gpu-02 failed in 4 rounds
+          details       logs/report.json
+        """  # noqa: E501
+    )
+
+
+def test_a_failure_that_is_the_same_every_time_is_told_as_such() -> None:
+    faults = [evolve(KILLED, round=round) for round in range(5)]
+    assert told(OVER_BUDGET, *faults, stopped=1) == text(
+        """
+        FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
+          first cause   gpu-02 rank 5, round 4, 13:05:40: killed by SIGKILL
+          before that   1 round more · round 1 rank 5 killed by SIGKILL · round 2 rank 5 killed by SIGKILL · round 3 rank 5 killed by SIGKILL
+          others        1 worker was running, stopped by us
+          hint          rank 5 failed the same way in 5 rounds: a restart does not help
+        """  # noqa: E501
+    )
+
+
+def test_failures_of_different_ranks_give_no_hint() -> None:
+    assert told(OVER_BUDGET, KILLED, evolve(KILLED, round=1, rank=2)) == text(
+        """
+        FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
+          first cause   gpu-02 rank 2, round 1, 13:05:40: killed by SIGKILL
+          before that   round 0 rank 5 killed by SIGKILL
+        """
+    )
+
+
+def test_the_log_of_the_first_cause_is_named() -> None:
+    assert "\n                log: logs/job7_x1/attempt_0/1/stderr.log (gpu-02)\n" in told(OVER_BUDGET, FAULT)
+
+
+def test_a_program_that_cannot_be_started_is_told_with_its_path_and_node() -> None:
+    fault = evolve(FAULT, pid=0, exit_code=127, message="train.sh: not executable: chmod +x train.sh", where="", log="")
+    assert told(Verdict(Ending.FAILED, 0, ME, Why.CANNOT_START), fault) == text(
+        """
+        FAILED: the program cannot be started; no restart was spent, since it cannot help
+          first cause   gpu-02: train.sh: not executable: chmod +x train.sh
+        """
+    )
+
+
+def test_a_job_that_was_ended_by_someone_says_by_whom() -> None:
+    assert told(Verdict(Ending.CANCELLED, 2, ME, Why.ASKED)) == "CANCELLED: asked, by gpu-02/1#1\n"
+
+
+def test_a_launcher_that_was_stopped_says_by_what() -> None:
+    assert told(Stopped(signal.SIGTERM), failures=2) == "stopped by SIGTERM · 2 restarts, 41.3 s\n"
+
+
+def test_a_launcher_that_was_refused_says_why() -> None:
+    assert told(Refused(Why.TIMEOUT, "", 0.0)) == "ended without a verdict: timeout · no more is known\n"
+    assert (
+        told(Refused(Why.ILLEGAL, "V3: two seats", 0.0)) == "ended without a verdict: illegal state · V3: two seats\n"
+    )
+
+
+def test_words_that_a_terminal_would_obey_are_shown_as_what_they_are() -> None:
+    fault = evolve(FAULT, message="\n\x1b[2Jgone", where="", log="")
+    assert r": exit code 1: \x1b[2Jgone" in told(OVER_BUDGET, fault)

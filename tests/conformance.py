@@ -1,0 +1,508 @@
+"""What every backend must do: one suite, run over each of them (docs: adapters/backends/port.py).
+
+A test file makes a class of it and says how a client is made:
+
+    class TestMemory(Conformance):
+        @pytest.fixture
+        def client(self) -> Iterator[Clients]: ...
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+from attrs import evolve
+from processes import comes_true
+from worlds import arrived, edited, node, profile, register
+
+from elastic.adapters.backends.port import Backend
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.heart import Heart
+from elastic.adapters.rendezvous_loop import (
+    Notice,
+    Recorded,
+    RendezvousLoop,
+    Request,
+    Seen,
+    StoreBack,
+    StoreSilent,
+    Told,
+    ToRecord,
+)
+from elastic.core.rendezvous import (
+    Held,
+    Leave,
+    Limits,
+    Outcome,
+    Over,
+    Raise,
+    RendezvousState,
+    Settings,
+    Settled,
+    handlers,
+)
+from elastic.core.rendezvous.context import Handler
+from elastic.core.world import Ending, Fault, Life, Profile, Verdict, Why, World
+
+Clients = Callable[[], Backend]
+"""Makes another client of the test's one store; the fixture closes them all."""
+
+SOON_S = 2.0
+"""How late what is pushed may come on a busy machine; a poll at any sensible period would miss it many times over."""
+ANSWER_S = 20.0
+"""No answer comes later than this in a test that passes."""
+
+
+def born(life: str = "life", who: str = "a") -> RendezvousState:
+    """The first state of a register that waits for many nodes."""
+    return arrived(evolve(register("9:9"), life=Life(life)), who)
+
+
+def grown(state: RendezvousState, who: str) -> RendezvousState:
+    """The next state."""
+    return arrived(state, who)
+
+
+def fault(of: str, round: int = 0, message: str = "boom") -> Fault:
+    return Fault(
+        node=node(of),
+        round=round,
+        rank=3,
+        local_rank=1,
+        pid=4242,
+        exit_code=-11,
+        after_s=1.5,
+        host="host",
+        when="2026-01-01 00:00:00",
+        message=message,
+        where="x.py:1",
+        log="/log",
+        tail=("a", "b"),
+    )
+
+
+def at_once(*calls: Callable[[], object]) -> list[object]:
+    """What these calls return, begun together in a thread each."""
+    gate = threading.Barrier(len(calls))
+
+    def begin(call: Callable[[], object]) -> object:
+        gate.wait()
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(begin, calls))
+
+
+class Waiting:
+    """A wait in a thread of its own; made when that thread sleeps in it."""
+
+    def __init__(self, wait: Callable[[], RendezvousState | None]) -> None:
+        self._answers: SimpleQueue[tuple[RendezvousState | None, float]] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(wait,), daemon=True)
+        self._thread.start()
+        assert comes_true(self._sleeps)
+
+    def _run(self, wait: Callable[[], RendezvousState | None]) -> None:
+        state = wait()
+        self._answers.put((state, time.monotonic()))
+
+    def _sleeps(self) -> bool:
+        try:
+            return Path(f"/proc/self/task/{self._thread.native_id}/stat").read_text().rpartition(") ")[2][0] == "S"
+        except OSError:
+            return True  # over already
+
+    def answer(self, since: float) -> tuple[RendezvousState | None, float]:
+        """What it returned, and how long after this point in time."""
+        state, at = self._answers.get(timeout=ANSWER_S)
+        self._thread.join()
+        return state, at - since
+
+
+class Peer:
+    """One node of a real protocol run, without workers: the loop, the heart, and what they tell."""
+
+    def __init__(self, backend: Backend, name: str, settings: Settings, life: str = "life") -> None:
+        self.node = node(name)
+        self.backend = backend
+        self.profile = profile(name)
+        self.told: SimpleQueue[Told | Recorded] = SimpleQueue()
+        self.news: SimpleQueue[Seen | StoreSilent | StoreBack] = SimpleQueue()
+        held = Held(self.node, self.profile, settings, Life(life))
+        self.loop = RendezvousLoop(backend, held, SystemClock(), self._post)
+        self.heart = Heart(backend, self.node, settings.keep_alive_interval, SystemClock(), lambda sent_at: None)
+
+    def __enter__(self) -> Peer:
+        self.loop.start()
+        self.heart.start()
+        return self
+
+    def __exit__(self, *of: object) -> None:
+        self.loop.stop()
+        self.heart.stop()
+
+    def submit(
+        self,
+        handler: Handler,
+        why: Why = Why.ASKED,
+        ending: Ending = Ending.CANCELLED,
+        profile: Profile | None = None,
+    ) -> None:
+        self.loop.submit(Request(handler, why, ending, profile))
+
+    def record(self, fault: Fault) -> None:
+        self.loop.submit(ToRecord(lambda: fault))
+
+    def _post(self, notice: Notice) -> None:
+        if isinstance(notice, Told | Recorded):
+            self.told.put(notice)
+        else:
+            self.news.put(notice)
+
+    def hears(self, handler: Handler) -> Outcome | Raise:
+        """The next that is told; it must be of this operation."""
+        told = self.told.get(timeout=ANSWER_S)
+        assert isinstance(told, Told) and told.handler is handler, told
+        return told.answer
+
+    def asks(self, handler: Handler, why: Why = Why.ASKED, ending: Ending = Ending.CANCELLED) -> Outcome | Raise:
+        self.submit(handler, why, ending)
+        return self.hears(handler)
+
+
+class Conformance:
+    """The claims. `client` makes clients of one empty store."""
+
+    @pytest.fixture
+    def client(self) -> Iterator[Clients]:
+        raise NotImplementedError("say how this backend's clients are made")
+
+    # --- the register
+
+    def test_a_register_that_nobody_wrote_is_absent(self, client: Clients) -> None:
+        assert client().get() is None
+
+    def test_what_was_written_is_what_everybody_reads(self, client: Clients) -> None:
+        state = born()
+        assert client().set(state, None) == state
+        assert client().get() == state
+
+    def test_of_many_first_writes_one_lands_and_everybody_gets_that_one(self, client: Clients) -> None:
+        states = [born(f"life{number}", f"n{number}") for number in range(16)]
+        clients = [client() for _ in states]
+        stand = at_once(*(lambda c=c, s=s: c.set(s, None) for c, s in zip(clients, states, strict=True)))
+        assert stand[0] in states
+        assert all(one == stand[0] for one in stand)
+        assert client().get() == stand[0]
+
+    def test_of_many_next_writes_one_lands_and_everybody_gets_that_one(self, client: Clients) -> None:
+        first = born()
+        client().set(first, None)
+        states = [grown(first, f"n{number}") for number in range(16)]
+        clients = [client() for _ in states]
+        stand = at_once(*(lambda c=c, s=s: c.set(s, first.token) for c, s in zip(clients, states, strict=True)))
+        assert stand[0] in states
+        assert all(one == stand[0] for one in stand)
+        assert client().get() == stand[0]
+
+    def test_a_write_on_an_old_token_is_refused_and_shows_what_stands(self, client: Clients) -> None:
+        first, late = client(), client()
+        one = born()
+        two = grown(one, "b")
+        three = grown(two, "c")
+        first.set(one, None)
+        first.set(two, one.token)
+        first.set(three, two.token)
+        assert late.set(grown(one, "z"), one.token) == three
+        assert late.set(grown(two, "z"), two.token) == three
+        assert client().get() == three
+
+    def test_a_write_on_a_very_old_token_is_refused_too(self, client: Clients) -> None:
+        writer, late = client(), client()
+        one = state = born()
+        writer.set(state, None)
+        late.get()
+        for _ in range(60):
+            before, state = state, _bumped(state)
+            assert writer.set(state, before.token) == state
+        assert late.set(grown(one, "z"), one.token) == state
+        assert client().set(grown(one, "y"), one.token) == state
+        assert client().get() == state
+
+    def test_a_first_write_where_something_stands_is_refused(self, client: Clients) -> None:
+        one = born()
+        client().set(one, None)
+        assert client().set(born("other", "z"), None) == one
+        assert client().get() == one
+
+    def test_a_token_of_another_life_is_refused(self, client: Clients) -> None:
+        one = born()
+        client().set(one, None)
+        other = born("other")
+        assert client().set(grown(other, "z"), other.token) == one
+        assert client().get() == one
+
+    def test_a_write_on_a_register_that_is_absent_is_refused(self, client: Clients) -> None:
+        one = born()
+        assert client().set(grown(one, "b"), one.token) is None
+        assert client().get() is None
+
+    def test_a_state_with_many_seats_survives(self, client: Clients) -> None:
+        names = " ".join(f"node-{number:03d}" for number in range(512))
+        state = arrived(register("512"), names)
+        one = evolve(state, version=1, stale_before=0, quorum_at=None, complete=False)
+        client().set(one, None)
+        assert client().get() == one
+
+    # --- waiting
+
+    def test_a_wait_for_what_has_come_already_returns_at_once(self, client: Clients) -> None:
+        one = born()
+        client().set(one, None)
+        began = time.monotonic()
+        assert client().wait_for_change(None, math.inf) == one
+        assert client().wait_for_change(born("other").token, math.inf) == one
+        assert time.monotonic() - began < SOON_S
+
+    def test_a_waiter_is_woken_by_the_first_write(self, client: Clients) -> None:
+        waiter, writer = client(), client()
+        waiting = Waiting(lambda: waiter.wait_for_change(None, math.inf))
+        began = time.monotonic()
+        writer.set(born(), None)
+        state, took_s = waiting.answer(began)
+        assert state == born() and took_s < SOON_S
+
+    def test_a_waiter_is_woken_by_the_next_write(self, client: Clients) -> None:
+        waiter, writer = client(), client()
+        one = born()
+        two = grown(one, "b")
+        writer.set(one, None)
+        waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf))
+        began = time.monotonic()
+        writer.set(two, one.token)
+        state, took_s = waiting.answer(began)
+        assert state == two and took_s < SOON_S
+
+    def test_many_waiters_are_woken_by_one_write(self, client: Clients) -> None:
+        one = born()
+        two = grown(one, "b")
+        writer, waiters = client(), [client() for _ in range(8)]
+        writer.set(one, None)
+        waits = [Waiting(lambda waiter=waiter: waiter.wait_for_change(one.token, math.inf)) for waiter in waiters]  # type: ignore[misc]
+        began = time.monotonic()
+        writer.set(two, one.token)
+        for waiting in waits:
+            state, took_s = waiting.answer(began)
+            assert state == two and took_s < SOON_S
+
+    def test_changes_are_pushed_not_polled(self, client: Clients) -> None:
+        """Two clients take turns: each waits for the other's write. Polling would cost a period for each of them."""
+        one, turns = born(), 40
+        client().set(one, None)
+
+        def play(backend: Backend, odd: int) -> None:
+            state: RendezvousState | None = one
+            while state is not None and state.version < turns:
+                if state.version % 2 == odd:
+                    state = backend.set(_bumped(state), state.token)
+                else:
+                    state = backend.wait_for_change(state.token, math.inf)
+
+        began = time.monotonic()
+        at_once(lambda: play(client(), 0), lambda: play(client(), 1))
+        assert time.monotonic() - began < SOON_S
+
+    def test_a_wait_returns_at_its_end_with_what_stands(self, client: Clients) -> None:
+        waiter = client()
+        one = born()
+        client().set(one, None)
+        began = time.monotonic()
+        assert waiter.wait_for_change(one.token, began + 0.1) == one
+        assert 0.1 <= time.monotonic() - began < SOON_S
+
+    def test_a_wait_for_the_first_write_returns_at_its_end(self, client: Clients) -> None:
+        began = time.monotonic()
+        assert client().wait_for_change(None, began + 0.1) is None
+        assert 0.1 <= time.monotonic() - began < SOON_S
+
+    def test_a_wait_until_a_past_time_returns_at_once(self, client: Clients) -> None:
+        one = born()
+        client().set(one, None)
+        began = time.monotonic()
+        assert client().wait_for_change(one.token, began - 1) == one
+        assert time.monotonic() - began < SOON_S
+
+    def test_the_same_client_goes_on_after_a_wait_that_found_nothing(self, client: Clients) -> None:
+        one = born()
+        waiter = client()
+        waiter.set(one, None)
+        waiter.wait_for_change(one.token, time.monotonic() + 0.05)
+        two = grown(one, "b")
+        assert waiter.set(two, one.token) == two
+        assert client().get() == two
+
+    def test_closing_a_client_from_another_thread_ends_its_wait(self, client: Clients) -> None:
+        waiter = client()
+        one = born()
+        waiter.set(one, None)
+        waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf))
+        began = time.monotonic()
+        waiter.close()
+        state, took_s = waiting.answer(began)
+        assert state == one and took_s < SOON_S
+
+    def test_closing_a_client_ends_its_wait_for_the_first_write(self, client: Clients) -> None:
+        waiter = client()
+        waiting = Waiting(lambda: waiter.wait_for_change(None, math.inf))
+        began = time.monotonic()
+        waiter.close()
+        state, took_s = waiting.answer(began)
+        assert state is None and took_s < SOON_S
+
+    def test_a_wait_in_a_closed_client_returns_at_once(self, client: Clients) -> None:
+        waiter = client()
+        one = born()
+        waiter.set(one, None)
+        waiter.close()
+        assert waiter.wait_for_change(one.token, math.inf) == one
+
+    # --- heartbeats
+
+    def test_a_node_that_never_beat_has_no_heartbeat(self, client: Clients) -> None:
+        assert client().heartbeats([node("a"), node("b#7")]) == {node("a"): None, node("b#7"): None}
+        assert client().heartbeats([]) == {}
+
+    def test_heartbeats_move_for_everybody(self, client: Clients) -> None:
+        heart, observer = client(), client()
+        heart.heartbeat(node("a"), 1)
+        client().heartbeat(node("b"), 10)
+        assert observer.heartbeats([node("a"), node("b"), node("c")]) == {node("a"): 1, node("b"): 10, node("c"): None}
+        heart.heartbeat(node("a"), 2)
+        assert observer.heartbeats([node("a"), node("b"), node("c")]) == {node("a"): 2, node("b"): 10, node("c"): None}
+
+    def test_incarnations_have_heartbeats_of_their_own(self, client: Clients) -> None:
+        client().heartbeat(node("a"), 5)
+        assert client().heartbeats([node("a#2")]) == {node("a#2"): None}
+
+    def test_a_removed_heartbeat_is_gone_and_may_begin_again(self, client: Clients) -> None:
+        heart, observer = client(), client()
+        heart.heartbeat(node("a"), 1)
+        observer.heartbeats([node("a")])
+        heart.remove_heartbeat(node("a"))
+        assert observer.heartbeats([node("a")]) == {node("a"): None}
+        heart.heartbeat(node("a"), 2)
+        assert observer.heartbeats([node("a")]) == {node("a"): 2}
+
+    def test_removing_a_heartbeat_that_is_not_there_is_nothing(self, client: Clients) -> None:
+        client().remove_heartbeat(node("a"))
+        assert client().heartbeats([node("a")]) == {node("a"): None}
+
+    # --- faults
+
+    def test_a_job_begins_without_faults(self, client: Clients) -> None:
+        assert client().faults() == ()
+
+    def test_faults_come_by_round_and_within_one_in_the_order_in_which_they_were_put(self, client: Clients) -> None:
+        one, two = client(), client()
+        put = [fault("b", 1), fault("a", 0, "first"), fault("b", 0, "second"), fault("a", 0, "third"), fault("a", 1)]
+        for number, each in enumerate(put):
+            (one if number % 2 else two).put_fault(each)
+        assert client().faults() == (put[1], put[2], put[3], put[0], put[4])
+
+    def test_no_fault_is_lost_when_many_are_put_at_once(self, client: Clients) -> None:
+        put = [fault(f"n{number}") for number in range(16)]
+        clients = [client() for _ in put]
+        at_once(*(lambda c=c, f=f: c.put_fault(f) for c, f in zip(clients, put, strict=True)))
+        assert sorted(each.node for each in client().faults()) == sorted(each.node for each in put)
+
+    def test_a_large_fault_survives(self, client: Clients) -> None:
+        large = evolve(fault("a", message="ä\n" * 2_048), tail=("☃" * 4_096,) * 20)
+        client().put_fault(large)
+        assert client().faults() == (large,)
+
+    # --- clients
+
+    def test_a_clone_is_a_client_of_the_same_register(self, client: Clients) -> None:
+        one = client()
+        one.set(born(), None)
+        clone = one.clone()
+        assert clone.get() == born()
+        clone.close()
+
+    def test_a_clone_outlives_the_client_that_it_was_made_of_and_the_other_way_round(self, client: Clients) -> None:
+        one = client()
+        one.set(born(), None)
+        clone = one.clone()
+        second = clone.clone()
+        second.close()
+        assert clone.get() == born()
+        one.close()
+        assert clone.get() == born()
+        clone.close()
+
+    def test_closing_twice_is_closing(self, client: Clients) -> None:
+        one = client()
+        one.get()
+        one.close()
+        one.close()
+        fresh = client()
+        fresh.close()
+        fresh.close()
+
+    # --- all together
+
+    def test_eight_nodes_run_the_protocol_through_a_failure_to_success(self, client: Clients) -> None:
+        names = [f"n{number}" for number in range(8)]
+        settings = Settings(Limits(8, 8, 1))
+        with ExitStack() as stack:
+            peers = [stack.enter_context(Peer(client(), name, settings, f"life{name}")) for name in names]
+            for peer in peers:
+                peer.submit(handlers.join)
+            first = [peer.hears(handlers.join) for peer in peers]
+            assert isinstance(first[0], World) and all(world == first[0] for world in first)
+            assert {member.node for member in first[0].members} == {peer.node for peer in peers}
+
+            unlucky, *others = peers
+            unlucky.record(fault("n0"))
+            unlucky.submit(handlers.end, Why.FAILED)
+            assert unlucky.told.get(timeout=ANSWER_S) == Recorded(fault("n0"))
+            assert unlucky.hears(handlers.end) == Settled()
+            for peer in others:
+                over = peer.hears(handlers.watch)
+                assert isinstance(over, Over) and over.ended and (over.round, over.ended.why) == (0, Why.FAILED)
+
+            for peer in peers:
+                peer.submit(handlers.join)
+            second = [peer.hears(handlers.join) for peer in peers]
+            assert isinstance(second[0], World) and all(world == second[0] for world in second)
+            assert (second[0].round, second[0].failures, second[0].members) == (1, 1, first[0].members)
+
+            for peer in peers:
+                peer.submit(handlers.done)
+            verdicts = [_verdict(peer) for peer in peers]
+            assert {verdict.ending for verdict in verdicts} == {Ending.SUCCEEDED}
+            assert all(verdict == verdicts[0] for verdict in verdicts)
+            assert client().faults() == (fault("n0"),)
+        assert set(client().heartbeats(peer.node for peer in peers).values()) == {None}
+
+
+def _verdict(peer: Peer) -> Verdict:
+    """What the barrier's watch tells, after the answer to `done`."""
+    answer = peer.hears(handlers.done)
+    assert isinstance(answer, Settled | Verdict)
+    verdict = peer.hears(handlers.watch)
+    assert isinstance(verdict, Verdict)
+    return verdict
+
+
+def _bumped(state: RendezvousState) -> RendezvousState:
+    """The next version of the same: somebody left who was not seated."""
+    return edited(state, "nobody", Leave())

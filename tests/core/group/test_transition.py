@@ -1,0 +1,332 @@
+"""What the group of workers does: protocol.md §5, cell by cell."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from attrs import evolve
+from groups import (
+    FAIL,
+    FENCED,
+    GROUPS,
+    RUN,
+    SUCCEED,
+    beat,
+    closed,
+    commands,
+    exited,
+    led,
+    over,
+    ready,
+    refused,
+    world,
+)
+from worlds import node
+
+from elastic.core.group import Group, Outcome, Phase, Settings, Stopped, begin, transition
+from elastic.core.group.state import (
+    Beat,
+    Close,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Gone,
+    Join,
+    Leave,
+    MarkDone,
+    Reaped,
+    Record,
+    RecordUnstartable,
+    Signal,
+    Signalled,
+    Start,
+    Unstartable,
+)
+from elastic.core.world import Ending, Why
+
+TERM, KILL = Signal(15), Signal(9)
+FAILED_0 = (Record(0, 1, 1.0), End(Why.FAILED), TERM)
+
+
+def told(group: Group, event: Event) -> tuple[Phase, tuple[Command, ...]]:
+    after, commands = transition(group, event)
+    return after.phase, commands
+
+
+# --- joining and held
+
+
+def test_a_new_agent_joins() -> None:
+    assert begin(Group(node("a")))[1] == (Join(),)
+
+
+def test_joining_a_world_holds_the_start_and_asks_for_a_heartbeat() -> None:
+    assert told(led(), ready()) == (Phase.HELD, (Beat(),))
+
+
+def test_held_a_fresh_heartbeat_starts_the_workers() -> None:
+    group = led(ready())
+    assert told(group, beat(1.0, 2.25)) == (Phase.RUNNING, (Start(world()),))
+    assert transition(group, beat(1.0))[0].running == {0, 1}
+
+
+def test_held_F1_a_heartbeat_sent_more_than_a_quarter_of_the_ttl_ago_starts_nothing() -> None:
+    assert told(led(ready()), beat(1.0, 2.26)) == (Phase.HELD, ())
+
+
+def test_held_a_round_that_is_over_before_the_start_is_joined_again() -> None:
+    assert told(led(ready(3)), over(3)) == (Phase.JOINING, (Join(),))
+    assert told(led(ready(3)), over(2)) == (Phase.HELD, ())
+
+
+@pytest.mark.parametrize("name", ["joining", "held", "barrier"])
+@pytest.mark.parametrize("event", [closed(), refused()], ids=["closed", "refused"])
+def test_without_workers_a_verdict_or_a_refusal_ends_at_once(name: str, event: Event) -> None:
+    assert told(GROUPS[name], event) == (Phase.ENDED, ())
+
+
+@pytest.mark.parametrize("name", ["joining", "held", "barrier"])
+def test_without_workers_a_signal_leaves_and_signals_nobody(name: str) -> None:
+    assert told(GROUPS[name], Signalled(15, 1.0)) == (Phase.LEAVING, (Leave(),))
+
+
+# --- running
+
+
+def test_running_one_of_two_workers_succeeds_and_the_other_runs_on() -> None:
+    assert told(led(*RUN), exited(0)) == (Phase.RUNNING, ())
+
+
+def test_running_when_all_workers_have_succeeded_the_node_is_done() -> None:
+    assert told(led(*RUN, exited(1)), exited(0)) == (Phase.BARRIER, (MarkDone(),))
+
+
+def test_running_a_failure_is_recorded_then_ends_the_round_then_stops_the_others() -> None:
+    assert told(led(*RUN), exited(0, 1, at=1.0)) == (Phase.STOPPING, FAILED_0)
+
+
+def test_running_the_last_worker_fails_and_there_is_nobody_to_signal() -> None:
+    assert told(led(*RUN, exited(1)), exited(0, 1, at=1.0)) == (Phase.STOPPING, FAILED_0[:2])
+
+
+@pytest.mark.parametrize("event", [over(), closed(), refused()], ids=["over", "closed", "refused"])
+def test_running_when_the_round_is_over_or_the_job_is_the_workers_are_stopped(event: Event) -> None:
+    assert told(led(*RUN), event) == (Phase.STOPPING, (TERM,))
+
+
+def test_running_another_rounds_end_means_nothing() -> None:
+    assert told(led(*RUN), over(7)) == (Phase.RUNNING, ())
+
+
+def test_running_a_program_that_cannot_start_closes_the_job_at_once() -> None:
+    words = (RecordUnstartable("no such file"), Close(Ending.FAILED, Why.CANNOT_START))
+    assert told(led(*RUN), Unstartable("no such file", 0.0)) == (Phase.STOPPING, words)
+
+
+def test_running_the_first_signal_is_forwarded_and_the_node_leaves() -> None:
+    assert told(led(*RUN), Signalled(2, 1.0)) == (Phase.LEAVING, (Leave(), Signal(2)))
+
+
+def test_running_fenced_workers_are_killed_at_once_when_no_heartbeat_is_acknowledged() -> None:
+    group = led(*RUN, beat(4.0), settings=FENCED)
+    assert group.until == 7.0
+    assert told(group, Elapsed(6.9)) == (Phase.RUNNING, ())
+    assert told(group, Elapsed(7.0)) == (Phase.STOPPING, (KILL,))
+
+
+def test_running_an_acknowledgement_that_comes_late_fences_nobody_earlier() -> None:
+    assert led(*RUN, beat(4.0), beat(3.0, 5.0), settings=FENCED).until == 7.0
+
+
+def test_running_nobody_is_fenced_unless_asked_for() -> None:
+    assert led(*RUN).until is None
+    assert told(led(*RUN), Elapsed(999.0)) == (Phase.RUNNING, ())
+
+
+# --- stopping
+
+
+def test_stopping_SIGKILL_follows_when_the_grace_is_over() -> None:
+    group = led(*FAIL)
+    assert group.until == 31.0
+    assert told(group, Elapsed(30.9)) == (Phase.STOPPING, ())
+    assert told(group, Elapsed(31.0)) == (Phase.STOPPING, (KILL,))
+
+
+def test_stopping_SIGKILL_is_sent_once() -> None:
+    assert commands(led(*FAIL), Elapsed(31.0), Elapsed(32.0)) == (KILL,)
+    assert led(*FAIL, Elapsed(31.0)).until is None
+
+
+def test_stopping_fenced_workers_get_no_second_SIGKILL() -> None:
+    group = led(*RUN, Elapsed(3.0), settings=FENCED)
+    assert (group.phase, group.until) == (Phase.STOPPING, None)
+
+
+def test_stopping_when_all_are_reaped_the_node_joins_again() -> None:
+    group = led(*FAIL, exited(1, -15))
+    assert told(group, Reaped(2.0)) == (Phase.JOINING, (Join(),))
+
+
+@pytest.mark.parametrize("event", [closed(), refused()], ids=["closed", "refused"])
+def test_stopping_when_all_are_reaped_a_closed_or_refused_node_ends(event: Event) -> None:
+    assert told(led(*FAIL, event), Reaped(2.0)) == (Phase.ENDED, ())
+
+
+def test_stopping_a_worker_that_had_died_by_itself_is_recorded() -> None:
+    assert told(led(*FAIL), exited(1, -9, at=0.9)) == (Phase.STOPPING, (Record(1, -9, 0.9),))
+
+
+@pytest.mark.parametrize("event", [exited(1, -15, at=1.1), exited(1, 0, at=0.9)], ids=["by us", "with success"])
+def test_stopping_a_worker_that_we_stopped_or_that_succeeded_is_no_failure(event: Event) -> None:
+    assert told(led(*FAIL), event) == (Phase.STOPPING, ())
+
+
+def test_stopping_a_signal_leaves_and_is_forwarded() -> None:
+    assert told(led(*FAIL), Signalled(15, 2.0)) == (Phase.LEAVING, (Leave(), TERM))
+
+
+# --- barrier
+
+
+def test_barrier_a_round_that_is_over_makes_the_result_void() -> None:
+    assert told(led(*SUCCEED), over()) == (Phase.JOINING, (Join(),))
+    assert told(led(*SUCCEED), over(7)) == (Phase.BARRIER, ())
+
+
+def test_barrier_waiting_there_is_free() -> None:
+    assert led(*SUCCEED).until is None
+    assert led(*SUCCEED, settings=FENCED).until is None
+
+
+def test_success_comes_from_the_register_alone() -> None:
+    assert led(*SUCCEED).outcome is None
+    assert led(*SUCCEED, closed(Ending.SUCCEEDED)).outcome == closed(Ending.SUCCEEDED).verdict
+
+
+# --- leaving
+
+LEAVING = (*RUN, Signalled(15, 1.0))
+
+
+def test_leaving_ends_when_the_register_knows_and_all_are_reaped() -> None:
+    assert told(led(*LEAVING), Gone(1.5)) == (Phase.LEAVING, ())
+    assert told(led(*LEAVING, Gone(1.5), exited(0, -15)), exited(1, -15)) == (Phase.LEAVING, ())
+    assert told(led(*LEAVING, Gone(1.5)), Reaped(2.0)) == (Phase.ENDED, ())
+    assert told(led(*LEAVING, Reaped(1.5)), Gone(2.0)) == (Phase.ENDED, ())
+
+
+def test_leaving_a_program_that_could_not_start_is_reaped_too() -> None:
+    # The signal came between the start and the news that it was none.
+    assert led(*LEAVING, Unstartable("no such file", 1.0), Reaped(1.0), Gone(1.1)).phase is Phase.ENDED
+
+
+@pytest.mark.parametrize("event", [closed(), refused()], ids=["closed", "refused"])
+def test_leaving_a_job_that_is_closed_or_a_register_that_refuses_needs_no_leave(event: Event) -> None:
+    assert told(led(Signalled(15, 1.0)), event) == (Phase.ENDED, ())
+
+
+def test_leaving_waits_for_the_register_no_longer_than_the_leave_timeout() -> None:
+    group = led(Signalled(15, 1.0))
+    assert group.until == 6.0
+    assert told(group, Elapsed(5.9)) == (Phase.LEAVING, ())
+    assert told(group, Elapsed(6.0)) == (Phase.ENDED, ())
+
+
+def test_leaving_workers_have_the_shutdown_timeout_then_SIGKILL() -> None:
+    group = led(*LEAVING, Gone(1.5))
+    assert group.until == 31.0
+    assert told(group, Elapsed(31.0)) == (Phase.LEAVING, (KILL,))
+    assert led(*LEAVING, Gone(1.5), Elapsed(31.0)).until is None
+
+
+def test_leaving_with_workers_the_leave_timeout_passes_and_the_workers_still_have_theirs() -> None:
+    assert led(*LEAVING).until == 6.0
+    assert led(*LEAVING, Elapsed(6.0)).until == 31.0
+
+
+def test_leaving_a_second_signal_kills_at_once_and_waits_for_no_register() -> None:
+    assert told(led(*LEAVING), Signalled(2, 1.2)) == (Phase.LEAVING, (KILL,))
+    assert led(*LEAVING, Signalled(2, 1.2), Reaped(1.3)).phase is Phase.ENDED
+    assert told(led(Signalled(15, 1.0)), Signalled(15, 1.1)) == (Phase.ENDED, ())
+
+
+@pytest.mark.parametrize("event", [over(), ready(1), beat(2.0), exited(0)], ids=["over", "ready", "beat", "exit"])
+def test_leaving_nothing_else_counts(event: Event) -> None:
+    assert told(led(*LEAVING), event) == (Phase.LEAVING, ())
+
+
+# --- ended
+
+
+@pytest.mark.parametrize("event", [closed(Ending.SUCCEEDED), refused(), Signalled(9, 9.0), beat(9.0), ready(1)])
+def test_ended_is_final(event: Event) -> None:
+    group = led(Signalled(2, 1.0), Gone(1.0))
+    assert transition(group, event) == (group, ())
+    assert group.until is None
+
+
+@pytest.mark.parametrize(
+    ("group", "outcome"),
+    [
+        (led(closed()), closed().verdict),
+        (led(refused()), refused()),
+        (led(*RUN, refused(), closed(), Reaped(1.0)), closed().verdict),
+        (led(Signalled(2, 1.0), Gone(1.0)), Stopped(2)),
+        (led(Signalled(2, 1.0), Signalled(15, 1.0)), Stopped(2)),
+        (led(Signalled(2, 1.0), closed()), Stopped(2)),
+        (led(*SUCCEED, Signalled(2, 1.0), closed(Ending.SUCCEEDED)), closed(Ending.SUCCEEDED).verdict),
+        (led(*RUN), None),
+    ],
+    ids=[
+        "a verdict",
+        "a refusal",
+        "a verdict above a refusal",
+        "a signal",
+        "the first signal",
+        "a signal above a verdict",
+        "a success above a signal",
+        "not yet",
+    ],
+)
+def test_the_outcome(group: Group, outcome: Outcome | None) -> None:
+    assert group.outcome == outcome
+
+
+def test_the_first_verdict_and_the_first_refusal_stay() -> None:
+    group = led(*RUN, closed(), closed(Ending.SUCCEEDED), refused(), refused(Why.STORE_LOST))
+    assert (group.verdict, group.refused) == (closed().verdict, refused())
+
+
+# --- settings
+
+
+@pytest.mark.parametrize("span", ["grace", "shutdown_timeout", "leave_timeout", "ttl", "keep_alive_interval"])
+@pytest.mark.parametrize("value", [-1.0, math.inf, math.nan])
+def test_a_span_is_finite_and_not_negative(span: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{span}: a span of 0 or more seconds, not {value}"):
+        Settings(**{span: value})
+
+
+def test_a_fence_leaves_the_others_time_to_find_out() -> None:
+    # fence + heartbeat + 1 s <= TTL: or the others may start a world while our workers still run.
+    assert Settings(ttl=5.0, fence=3.0).fence == 3.0
+    with pytest.raises(ValueError, match=r"fence: 2.5 to 3 s with a TTL of 5 s and a heartbeat each 1 s, not 3.1"):
+        Settings(ttl=5.0, fence=3.1)
+    assert Settings(ttl=5.0, keep_alive_interval=0.5, fence=3.1).fence == 3.1
+
+
+def test_F1_a_fence_is_at_least_a_quarter_of_the_ttl_after_a_start() -> None:
+    # A start takes a heartbeat that is up to TTL/4 old, so the fence is at least TTL/2.
+    with pytest.raises(ValueError, match=r"fence: 2.5 to 3 s .* not 2.4"):
+        Settings(ttl=5.0, fence=2.4)
+    started_at = 1.25
+    group = led(ready(), beat(0.0, started_at), settings=Settings(fence=2.5))
+    assert group.until is not None
+    assert group.until - started_at >= Settings().ttl / 4
+
+
+def test_a_group_is_a_value() -> None:
+    assert evolve(led(*RUN)) == led(*RUN)

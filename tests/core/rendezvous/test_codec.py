@@ -1,0 +1,228 @@
+"""Bytes to state and back: what is not exactly a state is refused, and nothing but Refused comes of it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import evolve
+from worlds import arrived, edited, node, profile, register, running
+
+from elastic.core.rendezvous import Arrive, Close, Done, End, Leave, RendezvousState
+from elastic.core.rendezvous.codec import BYTES_MAX, FORMAT, Refused, decode, encode
+from elastic.core.world import Ending, Endpoint, Profile, Verdict, Why
+
+FULL = edited(
+    edited(arrived(running("a b c", size="1:3", restarts=1), "d"), "b", End(0, Why.FAILED)),
+    "a",
+    Arrive(Profile(Endpoint("fe80::1", 65535), 8, "trainer", "gpu-01", (("rack", "r 7"), ("zone", "ü")))),
+)
+CLOSED = edited(FULL, "a", Close(Verdict(Ending.CANCELLED, 1, node("a"), Why.ASKED)))
+GONE = edited(edited(running(), "a", Done(0)), "a", Leave())
+
+Wire = dict[str, Any]
+
+
+def wire(state: RendezvousState = CLOSED) -> Wire:
+    made: Wire = json.loads(encode(state))
+    return made
+
+
+@pytest.mark.parametrize("state", [register("1"), FULL, CLOSED, GONE], ids=["blank", "open", "closed", "gone"])
+def test_a_state_comes_back_as_it_was(state: RendezvousState) -> None:
+    assert decode(encode(state)) == state
+
+
+def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
+    assert wire(arrived(register("1:2"), "a")) == {
+        "format": FORMAT,
+        "life": "life",
+        "version": 1,
+        "limits": {"min_nodes": 1, "max_nodes": 2, "max_restarts": 0},
+        "round": 0,
+        "complete": False,
+        "closed": None,
+        "seats": [
+            {
+                "slot": "a",
+                "incarnation": 1,
+                "status": "in",
+                "order": 0,
+                "address": "a.example",
+                "port": 29500,
+                "local_world_size": 1,
+                "role": "default",
+                "host": "a",
+                "labels": [],
+            }
+        ],
+        "next_order": 1,
+        "target": 0,
+        "quorum_at": 1,
+        "failures": 0,
+        "ended": None,
+        "stale_before": 0,
+    }
+
+
+VALID = encode(CLOSED)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"garbage",
+        b"\x00\xff\xfe" * 99,
+        b"null",
+        b"[]",
+        b"7",
+        b"{}",
+        b'{"format": 1}',
+        pickle.dumps(CLOSED.token),
+        VALID + b"}",
+        VALID + VALID,
+        VALID.replace(b"life", b"l\xffe", 1),
+        b'{"format":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b"[" * 1_000_000,
+        b'{"a":' * 100_000,
+    ],
+    ids=lambda data: f"{data[:16]!r}"[2:-1] + f" ({len(data)})",
+)
+def test_what_is_no_state_is_refused(data: bytes) -> None:
+    with pytest.raises(Refused, match="no register state: "):
+        decode(data)
+
+
+@pytest.mark.parametrize("length", range(0, len(VALID), 7))
+def test_a_truncated_state_is_refused(length: int) -> None:
+    with pytest.raises(Refused):
+        decode(VALID[:length])
+
+
+def test_more_bytes_than_a_register_may_hold_are_refused_unread() -> None:
+    with pytest.raises(Refused, match=f"9437184 bytes, more than the {BYTES_MAX} that a register may hold"):
+        decode(b" " * (9 * 2**20))
+
+
+def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
+    with pytest.raises(Refused, match="format 2, this version reads format 1"):
+        decode(b'{"format": 2, "seats": {"new": "shape"}}')
+
+
+SEAT = ("seats", 0)
+
+# A path in the wire form, and what stands there instead.
+WRONG: dict[str, tuple[tuple[str | int, ...], object]] = {
+    "format as text": (("format",), "1"),
+    "format as truth": (("format",), True),
+    "an empty life": (("life",), ""),
+    "a life that is too long": (("life",), "x" * 257),
+    "a life that cannot be printed": (("life",), "a\nb"),
+    "version below zero": (("version",), -1),
+    "version as text": (("version",), "1"),
+    "version as a fraction": (("version",), 1.5),
+    "version as a huge number": (("version",), 2**53 + 1),
+    "version beyond 64 bits": (("version",), 2**70),
+    "complete as a number": (("complete",), 1),
+    "minimum of nobody": (("limits", "min_nodes"), 0),
+    "minimum above the maximum": (("limits", "min_nodes"), 4),
+    "maximum beyond all bounds": (("limits", "max_nodes"), 4097),
+    "restarts below zero": (("limits", "max_restarts"), -1),
+    "an unknown ending": (("closed", "ending"), "won"),
+    "a verdict by nobody": (("closed", "by"), []),
+    "a verdict by three": (("closed", "by"), ["a", 1, 2]),
+    "a verdict by no name": (("closed", "by"), ["", 1]),
+    "a verdict as a list": (("closed",), []),
+    "an unknown reason": (("ended", "why"), "bored"),
+    "a reason missing": (("ended",), {"round": 0}),
+    "seats as an object": (("seats",), {}),
+    "seats of nothing": (("seats",), [None]),
+    "a slot of nothing": ((*SEAT, "slot"), ""),
+    "a slot that is too long": ((*SEAT, "slot"), "s" * 257),
+    "a slot that cannot be printed": ((*SEAT, "slot"), "\x1b[2J"),
+    "an incarnation below zero": ((*SEAT, "incarnation"), -1),
+    "an unknown status": ((*SEAT, "status"), "away"),
+    "an order below zero": ((*SEAT, "order"), -1),
+    "an address of nothing": ((*SEAT, "address"), ""),
+    "port 0": ((*SEAT, "port"), 0),
+    "a port beyond all ports": ((*SEAT, "port"), 65536),
+    "no worker": ((*SEAT, "local_world_size"), 0),
+    "too many workers": ((*SEAT, "local_world_size"), 65537),
+    "a role of nothing": ((*SEAT, "role"), ""),
+    "too many labels": ((*SEAT, "labels"), [[f"{i:02}", ""] for i in range(33)]),
+    "labels that are not sorted": ((*SEAT, "labels"), [["b", ""], ["a", ""]]),
+    "a label twice": ((*SEAT, "labels"), [["a", ""], ["a", "x"]]),
+    "a label without a name": ((*SEAT, "labels"), [["", "x"]]),
+    "a label that is too long": ((*SEAT, "labels"), [["a", "x" * 257]]),
+    "labels as an object": ((*SEAT, "labels"), {"a": "b"}),
+    "target below zero": (("target",), -1),
+    "quorum below zero": (("quorum_at",), -1),
+    "failures below zero": (("failures",), -1),
+}
+
+
+def put(made: Wire, path: tuple[str | int, ...], value: object) -> bytes:
+    *way, last = path
+    at: Any = made
+    for step in way:
+        at = at[step]
+    at[last] = value
+    return json.dumps(made).encode()
+
+
+@pytest.mark.parametrize(("path", "value"), WRONG.values(), ids=WRONG)
+def test_a_wrong_value_is_refused(path: tuple[str | int, ...], value: object) -> None:
+    with pytest.raises(Refused):
+        decode(put(wire(), path, value))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [lambda made: made, lambda made: made["limits"], lambda made: made["seats"][0], lambda made: made["closed"]],
+    ids=["state", "limits", "seat", "verdict"],
+)
+def test_an_unknown_or_a_missing_field_is_refused(where: Callable[[Wire], Wire]) -> None:
+    made = wire()
+    where(made)["colour"] = "red"
+    with pytest.raises(Refused, match="unknown field `colour`"):
+        decode(json.dumps(made).encode())
+    for name in where(wire()):
+        made = wire()
+        del where(made)[name]
+        with pytest.raises(Refused):
+            decode(json.dumps(made).encode())
+
+
+def test_a_node_that_is_seated_twice_is_refused() -> None:
+    made = wire()
+    made["seats"].append(made["seats"][0])
+    with pytest.raises(Refused, match="a node is seated twice"):
+        decode(json.dumps(made).encode())
+
+
+def test_more_seats_than_a_register_has_are_refused() -> None:
+    made = wire()
+    made["seats"] = [made["seats"][0] | {"slot": f"s{i}"} for i in range(4097)]
+    with pytest.raises(Refused):
+        decode(json.dumps(made).encode())
+
+
+def test_the_refusal_names_the_place() -> None:
+    with pytest.raises(Refused, match=r"Invalid enum value 'away' - at `\$\.seats\[0\]\.status`"):
+        decode(put(wire(), (*SEAT, "status"), "away"))
+
+
+def test_a_state_that_breaks_an_invariant_decodes_because_that_is_verifys_to_say() -> None:
+    broken = evolve(running(), next_order=0)
+    assert decode(encode(broken)) == broken
+
+
+def test_everything_that_can_be_built_can_be_encoded_and_read_back() -> None:
+    most = Profile(Endpoint("h" * 256, 1), 65_536, "ü" * 256, "h", (("k" * 256, "v" * 256),))
+    state = edited(register("1", restarts=2**53 - 1), f"{'s' * 256}#{2**53}", Arrive(most))
+    assert decode(encode(state)) == state
+    assert profile("a") != most

@@ -1,0 +1,73 @@
+"""A state in one sentence, for people."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from worlds import arrived, edited, node, profile, register, running
+
+from elastic.core.rendezvous import Arrive, Close, Done, End, Leave, RendezvousState, explain
+from elastic.core.rendezvous.explain import clock, hint
+from elastic.core.world import Ending, Verdict, Why
+
+FAILED = edited(running("a b c", size="2:4", restarts=1), "a", End(0, Why.FAILED))
+CANCELLED = edited(running(), "a", Close(Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)))
+
+
+def on_host(state: RendezvousState, who: str, host: str) -> RendezvousState:
+    return edited(state, who, Arrive(evolve(profile(who), host=host)))
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (None, "nobody has arrived yet"),
+        (register("2"), "round 0: waiting for 2 of 2 nodes · here: nobody · not yet seen: 2"),
+        (arrived(register("2:4"), "a"), "round 0: waiting for 1 of 2 nodes · here: a · not yet seen: 1"),
+        (arrived(register("2:4"), "a b"), "round 0: last call, 2 of up to 4 nodes · here: a, b"),
+        (arrived(FAILED, "a"), "round 1: waiting for 2 of 3 nodes · here: a · expected back: b, c"),
+        (
+            arrived(edited(running("a b c"), "c", Leave()), "a"),
+            "round 1: waiting for 2 of 3 nodes · here: a · expected back: b · not yet seen: 1",
+        ),
+        (running("a"), "round 0: 1 node running"),
+        (running(), "round 0: 2 nodes running"),
+        (edited(running(), "a", Done(0)), "round 0: 1 of 2 nodes done · waiting for b"),
+        (CANCELLED, "closed: cancelled in round 0 (asked)"),
+    ],
+)
+def test_it_says_what_the_round_waits_for(state: RendezvousState | None, text: str) -> None:
+    assert explain(state, node("a")) == text
+
+
+def test_a_spare_is_told_why_it_waits() -> None:
+    full = arrived(running(), "c")
+    assert explain(full, node("c")) == "round 0: spare, 2 of 2 seats are taken"
+    finishing = edited(arrived(running(), "c"), "a", Done(0))
+    assert explain(finishing, node("c")) == "round 0: spare, the running round is finishing (2 nodes)"
+
+
+def test_nodes_are_named_by_their_host_or_by_their_slot_where_several_share_one() -> None:
+    state = on_host(on_host(on_host(register("4"), "x", "gpu-01"), "y", "gpu-02"), "z", "gpu-02")
+    assert explain(state, node("x")) == "round 0: waiting for 1 of 4 nodes · here: gpu-01, y, z · not yet seen: 1"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "00:00"), (14.9, "00:14"), (605, "10:05"), (-1, "00:00")])
+def test_a_clock_shows_minutes_and_seconds(seconds: float, text: str) -> None:
+    assert clock(seconds) == text
+
+
+def test_a_hint_says_with_which_limits_it_would_start() -> None:
+    one = "with --nnodes=1:4 it would start with the one that is here in 5 s"
+    assert hint(arrived(register("3:4"), "a"), 5.0) == one
+    two = "with --nnodes=2:4 it would start with the 2 that are here in 0.5 s"
+    assert hint(arrived(register("3:4"), "a b"), 0.5) == two
+
+
+@pytest.mark.parametrize(
+    "state",
+    [None, register("2"), running(), arrived(register("1:3"), "a"), arrived(FAILED, "a"), CANCELLED],
+    ids=["absent", "nobody", "complete", "quorum", "expected", "closed"],
+)
+def test_there_is_no_hint_where_nobody_waits_for_the_minimum(state: RendezvousState | None) -> None:
+    assert hint(state, 5.0) == ""

@@ -1,0 +1,66 @@
+"""Fault records as bytes: what comes back is what was written, and nothing else is believed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from elastic.core.rendezvous import codec
+from elastic.core.world import MESSAGE_MAX, TAIL_MAX, Fault, Node
+
+FAULT = Fault(
+    Node("gpu-02", 7),
+    3,
+    5,
+    1,
+    8812,
+    -9,
+    12.4,
+    8,
+    "gpu-02",
+    "2026-11-21 13:05:40",
+    "out of memory",
+    "train.py:88",
+    "log",
+    ("a",),
+)
+
+
+def changed(**fields: object) -> bytes:
+    return json.dumps({**json.loads(codec.encode_fault(FAULT)), **fields}).encode()
+
+
+def test_a_fault_survives_the_journey() -> None:
+    assert codec.decode_fault(codec.encode_fault(FAULT)) == FAULT
+
+
+def test_the_longest_fault_is_readable() -> None:
+    longest = Fault(
+        Node("n", 1), 0, 0, 0, 1, 1, 0.0, message="é" * 2 * MESSAGE_MAX, tail=("é" * MESSAGE_MAX,) * 2 * TAIL_MAX
+    )
+    assert codec.decode_fault(codec.encode_fault(longest)) == longest
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[" * 10_000,
+        pickle.dumps(FAULT.message),
+        b"x" * (codec.FAULT_BYTES_MAX + 1),
+        changed(rank=-1),
+        changed(rank="5"),
+        changed(slot=""),
+        changed(message="x" * (MESSAGE_MAX + 1)),
+        changed(tail=["x"] * (TAIL_MAX + 1)),
+        changed(unknown=1),
+        changed(world_size=0),
+    ],
+    ids=range(12),
+)
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises(codec.Refused):
+        codec.decode_fault(data)

@@ -1,0 +1,440 @@
+"""What each operation does next: one test per rule of protocol.md §4, named by its number."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from attrs import evolve
+from worlds import LIFE, action, arrived, edited, holding, node, nodes, operation, profile, register, running
+
+from elastic.core.rendezvous import (
+    Action,
+    Arrive,
+    Close,
+    Complete,
+    Done,
+    End,
+    Ended,
+    Evict,
+    Fail,
+    Finish,
+    Held,
+    Leave,
+    Over,
+    Overdue,
+    RendezvousState,
+    Settings,
+    Settled,
+    Sync,
+    Token,
+    close,
+    done,
+    end,
+    heard,
+    join,
+    leave,
+    saw,
+    unanswered,
+    watch,
+)
+from elastic.core.rendezvous.context import Handler, context
+from elastic.core.world import Ending, Verdict, Why
+
+CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
+FAILED = End(0, Why.FAILED)
+ALL: list[Handler] = [join, watch, end, done, leave, close]
+
+
+def closed() -> RendezvousState:
+    return edited(running(), "b", Close(CANCELLED))
+
+
+def returning(size: str = "1:3", back: str = "") -> RendezvousState:
+    return arrived(edited(running("a b c", size, restarts=1), "a", FAILED), back)
+
+
+def seen_silent(held: Held, silent: str, alive: str = "", until: float = 5.0) -> Held:
+    """One read of the heartbeats each second: those of `silent` never move."""
+    for second in range(int(until) + 1):
+        counters = dict.fromkeys(nodes(silent), 7) | dict.fromkeys(nodes(alive), second)
+        held = heard(held, counters, float(second), float(second))
+    return held
+
+
+# --- join
+
+
+def test_join_without_a_register_arrives_until_its_deadline() -> None:
+    held = holding("a", None)
+    assert action(join, held, now=0, deadline=10) == Arrive(profile("a"))
+    assert action(join, held, now=10, deadline=10) == Fail(Why.TIMEOUT)
+
+
+def test_join_1_closed_fails_with_the_verdict() -> None:
+    assert action(join, holding("a", closed(), ran=0)) == Fail(Why.CLOSED, CANCELLED)
+    assert action(join, holding("c", closed())) == Fail(Why.CLOSED, CANCELLED)
+
+
+def test_join_under_other_limits_is_refused() -> None:
+    held = holding("c", arrived(register("1:4"), "a"), Settings())
+    assert action(join, held) == Fail(Why.LIMITS)
+
+
+@pytest.mark.parametrize("seated", ["a#2", "a#2 b"])
+def test_join_2_a_later_incarnation_of_its_slot_supersedes_it(seated: str) -> None:
+    assert action(join, holding("a", arrived(register("1:2"), seated))) == Fail(Why.SUPERSEDED)
+
+
+def test_join_2_an_earlier_incarnation_is_replaced() -> None:
+    assert action(join, holding("a#2", arrived(register("1:2"), "a"))) == Arrive(profile("a"))
+
+
+def test_join_3_a_complete_round_later_than_mine_is_the_world() -> None:
+    state = running()
+    assert action(join, holding("a", state)) == Finish(state.world)
+    assert action(join, holding("a", arrived(edited(running(restarts=1), "a", FAILED), "a b"), ran=0)) == Finish(
+        arrived(edited(running(restarts=1), "a", FAILED), "a b").world
+    )
+
+
+def test_join_3_comes_before_the_deadline() -> None:
+    assert action(join, holding("a", running()), now=10, deadline=10) == Finish(running().world)
+
+
+@pytest.mark.parametrize("state", [running(), edited(running(), "a", Done(0))], ids=["in", "done"])
+def test_join_4_a_round_whose_workers_i_have_stopped_is_fenced(state: RendezvousState) -> None:
+    assert action(join, holding("a", state, ran=0)) == End(0, Why.FENCED)
+
+
+def test_join_4_one_that_is_gone_waits_for_the_round_to_end() -> None:
+    state = edited(edited(running(), "a", Done(0)), "a", Leave())
+    assert action(join, holding("a", state, ran=0), deadline=10) == Sync(10)
+
+
+def test_join_5_past_the_deadline_a_seated_node_leaves() -> None:
+    held = holding("a", arrived(register("2:3"), "a"), at=0)
+    assert action(join, held, now=9, deadline=10) == Sync(10)
+    assert action(join, held, now=10, deadline=10) == Leave()
+
+
+def test_join_5_past_the_deadline_a_node_that_is_not_seated_times_out() -> None:
+    assert action(join, holding("c", arrived(register("3"), "a")), now=10, deadline=10) == Fail(Why.TIMEOUT)
+
+
+def test_join_5_past_the_deadline_an_owed_arrival_is_voided_first() -> None:
+    held = holding("c", arrived(register("3"), "a"))
+    held = unanswered(held, held.token, 9)
+    assert action(join, held, now=10, deadline=10) == Leave()
+
+
+def test_join_5_past_the_deadline_an_owed_genesis_is_voided_first() -> None:
+    # The register may still be made out of nothing by my write; then I would sit in it for a TTL.
+    held = unanswered(holding("a", None), None, 9)
+    assert action(join, held, now=10, deadline=10) == Leave()
+
+
+def test_join_5_one_that_is_gone_times_out_whatever_it_owes() -> None:
+    state = edited(edited(running(), "a", Done(0)), "a", Leave())
+    held = unanswered(holding("a", state, ran=0), state.token, 9)
+    assert action(join, held, now=10, deadline=10) == Fail(Why.TIMEOUT)
+
+
+def test_join_5_a_spare_has_no_deadline() -> None:
+    assert isinstance(action(join, holding("c", arrived(running(), "c")), now=10, deadline=10), Sync)
+
+
+def test_join_6_the_coordinator_evicts_the_dead() -> None:
+    held = seen_silent(holding("a", arrived(register("3"), "a b")), "b")
+    assert action(join, held, now=5) == Evict(nodes("b"))
+
+
+def test_join_6_chores_come_before_arriving() -> None:
+    held = seen_silent(holding("b", returning()), "a", alive="c")
+    assert action(join, held, now=5) == Evict(nodes("a"))
+
+
+def test_join_6_chores_come_after_the_deadline() -> None:
+    held = seen_silent(holding("a", arrived(register("3"), "a b")), "b")
+    assert action(join, held, now=10, deadline=10) == Leave()
+
+
+def test_join_6_another_node_evicts_when_the_coordinator_has_not_for_its_patience() -> None:
+    # a is alive by its heartbeat, and does not do its chore.
+    held = seen_silent(holding("b", arrived(register("4"), "a b c")), "c", alive="a")
+    patience = 0.6 * (1 + 1 / 2)
+    assert isinstance(action(join, held, now=5 + patience - 0.01), Sync)
+    assert action(join, held, now=5 + patience) == Evict(nodes("c"))
+
+
+def test_join_6_a_node_that_is_not_seated_does_no_chores() -> None:
+    held = seen_silent(holding("b", returning()), "a", alive="c")
+    held = saw(held, edited(returning(), "c", Evict(nodes("b"))), 5, 5)
+    assert action(join, held, now=99) == Arrive(profile("b"))
+
+
+def test_join_7_expected_or_not_seated_arrives() -> None:
+    assert action(join, holding("b", returning(), ran=0)) == Arrive(profile("b"))
+    assert action(join, holding("d", returning())) == Arrive(profile("d"))
+
+
+def test_join_8_overdue_counts_from_when_i_saw_the_round_open() -> None:
+    held = holding("a", returning(back="a"), at=100, ran=0)
+    assert action(join, held, now=144.9, deadline=999) == Sync(145)
+    assert action(join, held, now=145, deadline=999) == Overdue(1)
+
+
+def test_join_8_overdue_is_for_those_who_are_in() -> None:
+    held = holding("d", arrived(returning(size="3", back="a"), "d"), at=0)
+    assert action(join, held, now=999) == Sync(math.inf)
+
+
+def test_join_9_the_last_call_counts_from_when_i_saw_the_quorum() -> None:
+    held = holding("a", arrived(register("1:3"), "a"), at=100)
+    assert action(join, held, now=104, deadline=999) == Sync(105)
+    assert action(join, held, now=105, deadline=999) == Complete(0)
+
+
+def test_join_9_a_later_arrival_does_not_restart_the_last_call() -> None:
+    held = holding("a", arrived(register("1:3"), "a"), at=100)
+    held = saw(held, arrived(register("1:3"), "a b"), 104, 104)
+    assert action(join, held, now=105) == Complete(0)
+
+
+def test_join_9_the_last_call_starts_again_when_the_quorum_was_lost() -> None:
+    two = arrived(register("2:4"), "a b")
+    held = holding("a", two, at=100)
+    for state in (one := edited(two, "b", Leave()), arrived(one, "b")):
+        held = saw(held, state, 104, 104)
+    assert action(join, held, now=105, deadline=999) == Sync(109)
+
+
+def test_join_9_completes_nothing_while_somebody_is_expected() -> None:
+    held = holding("a", returning(back="a b"), at=0, ran=0)
+    assert action(join, held, now=44, deadline=999) == Sync(45)
+
+
+def test_join_9_another_node_completes_when_the_coordinator_has_not_for_its_patience() -> None:
+    held = holding("b", arrived(register("1:3"), "a b"), at=100)
+    assert action(join, held, now=105, deadline=999) == Sync(105.9)
+    assert action(join, held, now=105.9, deadline=999) == Complete(0)
+
+
+def test_join_10_waits_for_the_nearest_of_deadline_last_call_and_overdue() -> None:
+    held = holding("a", arrived(register("1:3"), "a"), at=0)
+    assert action(join, held, deadline=3) == Sync(3)
+    assert action(join, held, deadline=99) == Sync(5)
+
+
+# --- end
+
+
+def test_end_ends_the_round_that_my_workers_run_in() -> None:
+    assert action(end, holding("a", running(), ran=0), why=Why.FAILED) == FAILED
+
+
+def test_end_spreads_the_word_of_n_members_over_n_times_a_fifth_of_a_millisecond() -> None:
+    held = holding("a", running("a b c"), ran=0)
+    ctx = context(operation(end, since=1.0, jitter=0.5, why=Why.FAILED), held, 1.0)
+    assert end(ctx, math.inf) == Sync(1.0002)
+    assert end(evolve(ctx, now=1.0002), math.inf) == FAILED
+
+
+@pytest.mark.parametrize(
+    ("state", "ran"),
+    [(closed(), 0), (returning(), 0), (arrived(returning(), "a b c"), 0), (None, None)],
+    ids=["closed", "open", "another round", "no register"],
+)
+def test_end_is_settled_when_somebody_was_first(state: RendezvousState | None, ran: int | None) -> None:
+    assert action(end, holding("a", state, ran=ran)) == Finish(Settled())
+
+
+def test_end_is_settled_for_one_that_is_no_member() -> None:
+    assert action(end, holding("c", arrived(running(), "c"), ran=0)) == Finish(Settled())
+
+
+def test_end_gives_up_at_its_deadline() -> None:
+    assert action(end, holding("a", running(), ran=0), now=5, deadline=5) == Fail(Why.UNCONFIRMED)
+
+
+# --- watch
+
+
+def test_watch_without_a_register_is_over() -> None:
+    assert action(watch, holding("a", None)) == Finish(Over(0, None))
+
+
+def test_watch_closed_is_finished_with_the_verdict() -> None:
+    assert action(watch, holding("a", closed(), ran=0)) == Finish(CANCELLED)
+
+
+def test_watch_is_over_when_the_round_moved_on_or_i_am_no_member() -> None:
+    ended = Ended(0, Why.FAILED, node("a"))
+    assert action(watch, holding("b", returning(), ran=0)) == Finish(Over(0, ended))
+    assert action(watch, holding("b", arrived(returning(), "a b c"), ran=0)) == Finish(Over(0, ended))
+    assert action(watch, holding("d", arrived(running(), "d"), ran=0)) == Finish(Over(0, None))
+
+
+def test_watch_waits_while_all_is_well() -> None:
+    assert action(watch, holding("a", running(), ran=0)) == Sync(math.inf)
+
+
+def test_watch_the_coordinator_evicts_the_dead() -> None:
+    held = seen_silent(holding("a", running(), ran=0), "b")
+    assert action(watch, held, now=5) == Evict(nodes("b"))
+
+
+def test_watch_the_next_node_is_coordinator_when_the_lowest_seat_is_dead() -> None:
+    held = seen_silent(holding("b", running("a b c"), ran=0), "a", alive="c")
+    assert action(watch, held, now=5) == Evict(nodes("a"))
+
+
+def test_watch_the_last_call_of_the_exit_barrier_is_its_deadline() -> None:
+    held = holding("a", edited(running(), "a", Done(0)), ran=0)
+    assert action(watch, held, now=9, deadline=10) == Sync(10)
+    assert action(watch, held, now=10, deadline=10) == Leave()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [running(), edited(edited(running(), "a", Done(0)), "a", Leave())],
+    ids=["running", "gone"],
+)
+def test_watch_a_barrier_deadline_that_is_past_keeps_nobody_awake_who_is_not_done(state: RendezvousState) -> None:
+    assert action(watch, holding("a", state, ran=0), now=10, deadline=10) == Sync(math.inf)
+
+
+def test_watch_ends_the_round_for_a_newcomer_with_room_that_has_waited() -> None:
+    state = running("a b", size="1:3")
+    held = saw(holding("a", state, ran=0), arrived(state, "c"), 7, 7)
+    assert action(watch, held, now=7) == Sync(8)
+    assert action(watch, held, now=8) == End(0, Why.UPSCALE)
+
+
+def test_watch_leaves_the_upscale_to_the_coordinator_for_its_patience() -> None:
+    state = running("a b", size="1:3")
+    held = saw(holding("b", state, ran=0), arrived(state, "c"), 7, 7)
+    assert action(watch, held, now=8) == Sync(8 + 0.6 * (1 + 1 / 3))
+
+
+def test_watch_ends_no_round_for_a_spare_without_room() -> None:
+    assert action(watch, holding("a", arrived(running(), "c"), ran=0), now=99) == Sync(math.inf)
+
+
+@pytest.mark.parametrize("also", [(), (Leave(),)], ids=["done", "gone"])
+def test_watch_ends_no_round_for_a_newcomer_when_somebody_is_done(also: tuple[Leave, ...]) -> None:
+    state = edited(running("a b", size="1:3"), "b", Done(0))
+    for edit in also:
+        state = edited(state, "b", edit)
+    assert action(watch, holding("a", arrived(state, "c"), ran=0), now=99) == Sync(math.inf)
+
+
+# --- done
+
+
+def test_done_marks_me_in_the_round_that_my_workers_ran_in() -> None:
+    assert action(done, holding("a", running(), ran=0)) == Done(0)
+
+
+def test_done_closed_is_finished_with_the_verdict() -> None:
+    assert action(done, holding("a", closed(), ran=0)) == Finish(CANCELLED)
+
+
+def test_done_is_over_in_another_round_or_for_one_that_is_not_seated() -> None:
+    ended = Ended(0, Why.FAILED, node("a"))
+    assert action(done, holding("b", returning(), ran=0)) == Finish(Over(0, ended))
+    assert action(done, holding("d", running(), ran=0)) == Finish(Over(0, None))
+    assert action(done, holding("d", None)) == Finish(Over(0, None))
+
+
+def test_done_is_settled_when_the_register_says_so() -> None:
+    state = edited(running(), "a", Done(0))
+    assert action(done, holding("a", state, ran=0)) == Finish(Settled())
+    assert action(done, holding("a", edited(state, "a", Leave()), ran=0)) == Finish(Settled())
+
+
+# --- leave
+
+
+def test_leave_closed_is_finished_with_the_verdict() -> None:
+    assert action(leave, holding("a", closed(), ran=0)) == Finish(CANCELLED)
+
+
+def test_leave_gives_up_the_seat() -> None:
+    assert action(leave, holding("a", running(), ran=0), deadline=5) == Leave()
+
+
+def test_leave_is_settled_for_one_that_is_not_seated_and_owes_nothing() -> None:
+    assert action(leave, holding("c", running())) == Finish(Settled())
+    assert action(leave, holding("c", None)) == Finish(Settled())
+
+
+def test_leave_voids_what_is_owed_although_not_seated() -> None:
+    held = holding("c", arrived(register("3"), "a"))
+    assert action(leave, unanswered(held, held.token, 0)) == Leave()
+
+
+def test_leave_owes_nothing_any_longer_when_the_register_has_moved_on() -> None:
+    state = arrived(register("3"), "a")
+    held = unanswered(holding("c", state), state.token, 0)
+    held = saw(held, arrived(state, "b"), 1, 1)
+    assert action(leave, held) == Finish(Settled())
+
+
+@pytest.mark.parametrize("owes", [False, True])
+def test_leave_is_settled_for_one_that_is_gone_whatever_it_owes(owes: bool) -> None:
+    state = edited(edited(running(), "a", Done(0)), "a", Leave())
+    held = holding("a", state, ran=0)
+    assert action(leave, unanswered(held, state.token, 0) if owes else held) == Finish(Settled())
+
+
+def test_leave_gives_up_at_its_deadline() -> None:
+    assert action(leave, holding("a", running(), ran=0), now=5, deadline=5) == Fail(Why.UNCONFIRMED)
+
+
+# --- close
+
+
+def test_close_is_finished_with_the_verdict_that_stands() -> None:
+    assert action(close, holding("a", closed(), ran=0)) == Finish(CANCELLED)
+
+
+def test_close_says_which_round_and_who_and_why() -> None:
+    state = arrived(returning(), "a b c")
+    assert action(close, holding("a", state), deadline=5) == Close(Verdict(Ending.CANCELLED, 1, node("a"), Why.ASKED))
+
+
+def test_close_ends_a_job_that_has_no_register_yet() -> None:
+    assert action(close, holding("a", None)) == Close(Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED))
+
+
+def test_close_gives_up_at_its_deadline() -> None:
+    assert action(close, holding("a", running()), now=5, deadline=5) == Fail(Why.UNCONFIRMED)
+
+
+# --- what all of them read
+
+
+def test_owed_is_a_write_that_may_still_land_on_the_state_that_stands() -> None:
+    state = arrived(register("3"), "a")
+    held = unanswered(holding("a", state), Token(LIFE, state.version - 1), 0)
+    assert not context(operation(leave), held, 0).owed
+    assert context(operation(leave), unanswered(held, state.token, 0), 0).owed
+
+
+@pytest.mark.parametrize("handler", ALL, ids=lambda handler: handler.__name__)
+def test_no_handler_counts_me_among_the_dead(handler: Handler) -> None:
+    held = seen_silent(holding("a", running(), ran=0), "a")
+    answer: Action = action(handler, held, now=99)
+    assert not isinstance(answer, Evict)
+
+
+def test_nobody_is_coordinator_of_a_register_without_seats() -> None:
+    ctx = context(operation(join), holding("a", None), 0)
+    assert (ctx.coordinator, ctx.awake, ctx.dead) == (None, (), frozenset())
+
+
+def test_one_that_is_gone_does_no_chores() -> None:
+    state = edited(edited(running("a b c"), "a", Done(0)), "a", Leave())
+    held = seen_silent(holding("a", state, ran=0), "c", alive="b")
+    assert action(watch, held, now=99) == Sync(math.inf)

@@ -1,0 +1,44 @@
+"""Settings refuse at birth what cannot work."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from elastic.core.rendezvous import Settings
+from elastic.core.rendezvous.settings import Settings as Spans
+
+SPANS = ["join_timeout", "close_timeout", "keep_alive_interval", "leave_timeout", "overdue_timeout", "patience"]
+OR_ZERO = ["last_call_timeout", "upscale_after"]
+
+
+@pytest.mark.parametrize("span", SPANS)
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+def test_a_span_is_above_zero_and_finite(span: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{span}: a span above 0 seconds, not {value}"):
+        Spans(**{span: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("span", OR_ZERO)
+def test_a_span_that_may_be_zero_is_not_negative(span: str) -> None:
+    assert getattr(Spans(**{span: 0.0}), span) == 0  # type: ignore[arg-type]
+    for value in (-0.1, math.inf, math.nan):
+        with pytest.raises(ValueError, match=f"{span}: a span of 0 or more seconds"):
+            Spans(**{span: value})  # type: ignore[arg-type]
+
+
+def test_one_late_heartbeat_is_no_death() -> None:
+    with pytest.raises(ValueError, match="keep_alive_max_attempt: at least 2"):
+        Settings(keep_alive_max_attempt=1)
+
+
+def test_the_ttl_is_so_many_heartbeats() -> None:
+    assert Settings(keep_alive_interval=0.5, keep_alive_max_attempt=4).ttl == 2.0
+
+
+def test_the_defaults_are_the_protocols() -> None:
+    settings = Settings()
+    assert (settings.join_timeout, settings.last_call_timeout, settings.upscale_after) == (600, 5, 1)
+    assert (settings.leave_timeout, settings.close_timeout, settings.patience) == (5, 5, 0.6)
+    assert (settings.overdue_timeout, settings.ttl, settings.keep_alive_interval) == (45, 5, 1)

@@ -1,0 +1,111 @@
+"""Who is alive, by the observer's own clock (protocol.md §1)."""
+
+from __future__ import annotations
+
+import pytest
+from worlds import arrived, edited, node, nodes, profile, register, reseated, running
+
+from elastic.core.rendezvous import Arrive, Done, End, Leave, RendezvousState, Status
+from elastic.core.rendezvous.sightings import Sighting, Sightings, observe, refreshed, signs_of_life
+from elastic.core.world import Why
+
+A, B = node("a"), node("b")
+FRESH_AFTER = 2.0
+
+
+def observed(*reads: tuple[float, int | None]) -> Sightings:
+    """Reads of a's counter, sent at these times and answered a tenth later."""
+    sightings = Sightings()
+    for sent_at, counter in reads:
+        sightings = observe(sightings, {A: counter}, sent_at, sent_at + 0.1, FRESH_AFTER)
+    return sightings
+
+
+def test_nobody_is_silent_before_the_first_read() -> None:
+    assert Sightings().silence(A) == 0
+
+
+def test_a_node_that_i_do_not_watch_is_not_silent() -> None:
+    assert observed((0, 1), (1, 1)).silence(B) == 0
+
+
+def test_silence_is_counted_from_the_answer_that_moved_to_the_sending_of_the_last() -> None:
+    assert observed((0, 1), (1, 1), (2, 1)).silence(A) == pytest.approx(1.9)
+
+
+def test_a_counter_that_moves_ends_the_silence() -> None:
+    assert observed((0, 1), (1, 1), (2, 2)).silence(A) == 0
+
+
+@pytest.mark.parametrize("counter", [0, None], ids=["backwards", "removed"])
+def test_any_move_counts(counter: int | None) -> None:
+    assert observed((0, 1), (1, 1), (2, counter)).of == {A: Sighting(counter, 2.1)}
+
+
+def test_a_node_without_a_heartbeat_falls_silent_too() -> None:
+    assert observed((0, None), (1, None)).silence(A) == pytest.approx(0.9)
+
+
+def test_every_sighting_starts_afresh_after_a_pause_of_mine() -> None:
+    assert observed((0, 1), (1, 1), (3.01, 1)).silence(A) == 0
+    assert observed((0, 1), (1, 1), (3.0, 1)).silence(A) == pytest.approx(2.9)
+
+
+def test_only_the_nodes_that_were_read_last_are_known() -> None:
+    assert observe(observed((0, 1)), {B: 1}, 1, 1, FRESH_AFTER).of.keys() == {B}
+
+
+def test_a_sign_of_life_is_as_good_as_a_heartbeat() -> None:
+    sightings = observed((0, 1), (1, 1), (2, 1))
+    assert refreshed(sightings, [A, B], 2.5).silence(A) == 0
+    assert refreshed(sightings, [B], 2.5) is sightings
+
+
+def signs(before: RendezvousState | None, after: RendezvousState) -> frozenset[object]:
+    return frozenset(signs_of_life(before, after))
+
+
+RUNNING = running("a b", size="2", restarts=2)
+OPEN = edited(RUNNING, "a", End(0, Why.FAILED))
+
+
+def test_an_arrival_and_a_success_are_signs_of_life() -> None:
+    assert signs(register("2"), arrived(register("2"), "a")) == nodes("a")
+    assert signs(OPEN, arrived(OPEN, "b")) == nodes("b")
+    assert signs(RUNNING, edited(RUNNING, "a", Done(0))) == nodes("a")
+
+
+def test_what_others_did_to_a_seat_is_no_sign_of_life() -> None:
+    spare = arrived(RUNNING, "c")
+    promoted = edited(spare, "b", Leave())
+    assert signs(spare, promoted) == frozenset()
+    assert signs(RUNNING, OPEN) == frozenset()
+    gone = edited(edited(RUNNING, "a", Done(0)), "a", Leave())
+    assert signs(edited(RUNNING, "a", Done(0)), gone) == frozenset()
+
+
+def test_nothing_is_a_sign_of_life_in_the_first_state_that_i_read() -> None:
+    assert signs(None, RUNNING) == frozenset()
+
+
+def test_signs_of_life_are_seen_although_i_missed_states_between() -> None:
+    # Each can only stand there by writes of its node in between.
+    again = arrived(OPEN, "a b")
+    assert signs(RUNNING, again) == nodes("a b")
+    assert signs(edited(RUNNING, "b", Done(0)), again) == nodes("a b")
+    assert signs(OPEN, edited(again, "a", Done(1))) == nodes("a b")
+    done_again = edited(arrived(edited(edited(RUNNING, "b", Done(0)), "a", End(0, Why.FAILED)), "a b"), "b", Done(1))
+    assert signs(edited(RUNNING, "b", Done(0)), done_again) == nodes("a b")
+    assert signs(arrived(RUNNING, "c"), reseated(arrived(RUNNING, "c"), c=Status.DONE)) == nodes("c")
+
+
+def test_a_promotion_in_a_later_round_is_no_sign_of_life() -> None:
+    spare = arrived(RUNNING, "c")
+    later = arrived(edited(spare, "b", Leave()), "a")
+    assert later.complete
+    assert signs(spare, later) == nodes("a")
+
+
+def test_the_next_incarnation_is_another_node() -> None:
+    state = arrived(register("3"), "a")
+    assert signs(state, edited(state, "a#2", Arrive(profile("a")))) == nodes("a#2")

@@ -1,0 +1,255 @@
+"""One step of an operation: what is asked of the backend next."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from attrs import evolve
+from worlds import arrived, edited, holding, node, nodes, operation, profile, register, running
+
+from elastic.core.rendezvous import Action as Answer
+from elastic.core.rendezvous import (
+    Ask,
+    Done,
+    End,
+    Evict,
+    Held,
+    Leave,
+    Observe,
+    Raise,
+    Return,
+    Settings,
+    Settled,
+    Sync,
+    Token,
+    Wait,
+    Write,
+    end,
+    heard,
+    join,
+    leave,
+    saw,
+    turn,
+    unanswered,
+    unreadable,
+    verify,
+    watch,
+)
+from elastic.core.rendezvous import operation as begin
+from elastic.core.rendezvous.context import Context, Handler
+from elastic.core.rendezvous.handlers import close, done
+from elastic.core.world import Ending, Life, Why
+
+
+def asked(handler: Handler, held: Held, now: float = 0.0, deadline: float = math.inf) -> Ask:
+    return turn(operation(handler, deadline=deadline, why=Why.FAILED), held, now)
+
+
+def trouble(ask: Ask) -> tuple[Why, str]:
+    assert isinstance(ask, Raise)
+    return ask.failure.why, ask.text
+
+
+# --- before the register is known
+
+
+def test_the_first_thing_is_to_read_the_register() -> None:
+    unread = Held(node("a"), profile("a"), Settings(), Life("x"))
+    assert asked(join, unread, now=3) == Wait(None, 3)
+    assert trouble(asked(join, unread, now=3, deadline=3)) == (Why.UNCONFIRMED, "")
+
+
+def test_after_a_write_with_an_unknown_outcome_the_register_is_read_before_anything_is_decided() -> None:
+    state = arrived(register("3"), "a")
+    held = unanswered(holding("b", state), state.token, 2)
+    assert asked(join, held, now=2, deadline=9) == Wait(state.token, 2)
+    assert trouble(asked(join, held, now=9, deadline=9)) == (Why.UNCONFIRMED, "")
+
+
+def test_a_spare_waits_for_the_outcome_of_its_write_beyond_its_deadline() -> None:
+    spare = arrived(running(), "c")
+    held = unanswered(holding("c", spare, at=0), spare.token, 5000)
+    assert asked(join, held, now=5000, deadline=600) == Wait(spare.token, 5000)
+
+
+def test_what_the_first_answer_shows_that_is_no_state_is_raised() -> None:
+    # Not read again and again until the deadline.
+    unread = Held(node("a"), profile("a"), Settings(), Life("x"))
+    assert trouble(asked(join, unreadable(unread, "garbage at k"))) == (Why.ILLEGAL, "garbage at k")
+
+
+def test_an_unreadable_register_is_raised_by_one_that_must_know_what_came_of_its_write() -> None:
+    held = unreadable(unanswered(holding("a", running(), ran=0), Token(Life("life"), 2), 1), "garbage")
+    assert trouble(asked(watch, held)) == (Why.ILLEGAL, "garbage")
+
+
+# --- writes
+
+
+def test_an_edit_is_written_against_the_state_it_was_decided_on() -> None:
+    state = arrived(register("2"), "a")
+    assert asked(join, holding("b", state)) == Write(arrived(state, "b"), state.token)
+
+
+def test_the_first_write_makes_the_register_out_of_nothing_with_my_life_and_limits() -> None:
+    held = evolve(holding("a", None, Settings(limits=register("2:3", 4).limits)), nonce=Life("mine"))
+    ask = asked(join, held)
+    assert isinstance(ask, Write)
+    assert ask.token is None
+    assert (ask.state.life, ask.state.limits, ask.state.version) == (Life("mine"), register("2:3", 4).limits, 1)
+    verify(ask.state)
+
+
+def test_a_write_that_would_break_an_invariant_is_not_sent() -> None:
+    def close_as_succeeded(ctx: Context, deadline: float) -> Answer:
+        return close(evolve(ctx, ending=Ending.SUCCEEDED, why=Why.DONE), deadline)
+
+    why, text = trouble(turn(operation(close_as_succeeded), holding("a", running(), ran=0), 0))
+    assert why is Why.ILLEGAL
+    assert "S14" in text
+
+
+def test_an_edit_that_changes_nothing_is_not_sent() -> None:
+    def idle(ctx: Context, deadline: float) -> Answer:
+        return Done(7)
+
+    why, text = trouble(turn(operation(idle), holding("a", running(), ran=0), 0))
+    assert (why, "S7" in text) == (Why.ILLEGAL, True)
+
+
+# --- outcomes
+
+
+def test_the_outcome_is_returned() -> None:
+    assert asked(join, holding("a", running())) == Return(running().world)
+    assert asked(leave, holding("c", running())) == Return(Settled())
+
+
+def test_a_failure_says_why_in_words() -> None:
+    held = holding("c", arrived(register("1:4"), "a"), Settings(limits=register("2:4", 3).limits))
+    said = "the job runs with --nnodes=1:4 --max-restarts=0, this agent was given --nnodes=2:4 --max-restarts=3"
+    assert trouble(asked(join, held)) == (Why.LIMITS, said)
+    held = holding("a", arrived(register("1:2"), "a#2"))
+    assert trouble(asked(join, held)) == (Why.SUPERSEDED, "a later start of a has taken its seat")
+    held = holding("c", arrived(register("3"), "a"))
+    waiting = "round 0: waiting for 2 of 3 nodes · here: a · not yet seen: 2"
+    assert trouble(asked(join, held, now=9, deadline=9)) == (Why.TIMEOUT, waiting)
+    assert trouble(asked(join, holding("c", None), now=9, deadline=9)) == (Why.TIMEOUT, "nobody has arrived yet")
+
+
+# --- trouble
+
+
+@pytest.mark.parametrize("handler", [join, watch, end, done, leave, close], ids=lambda handler: handler.__name__)
+def test_a_store_that_forgot_ends_every_operation_with_nothing_written(handler: Handler) -> None:
+    held = saw(holding("a", running(), ran=0), None, 1, 1)
+    said = "the register came back empty (I hold version 2)"
+    assert trouble(asked(handler, held)) == (Why.STORE_LOST, said)
+
+
+def test_workers_run_on_over_an_unreadable_register() -> None:
+    assert isinstance(asked(watch, unreadable(holding("a", running("a", size="1"), ran=0), "garbage")), Wait)
+
+
+def test_an_operation_that_must_write_ends_over_an_unreadable_register() -> None:
+    held = unreadable(holding("a", running(), ran=0), "garbage at k")
+    assert trouble(asked(end, held)) == (Why.ILLEGAL, "garbage at k")
+
+
+# --- deadlines
+
+
+def test_a_spare_that_found_room_has_the_join_timeout_from_then() -> None:
+    spare = arrived(running("a b", size="2"), "c")
+    patient = Settings(limits=spare.limits, overdue_timeout=9_999)
+    held = saw(holding("c", spare, patient, at=0), edited(spare, "b", Leave()), 5000, 5000)
+    held = heard(held, {node("a"): 1}, 5599, 5599)
+    ask = asked(join, held, now=5599, deadline=600)
+    assert ask == Wait(held.token, 5600)
+    assert isinstance(asked(join, heard(held, {node("a"): 2}, 5600, 5600), now=5600, deadline=600), Write)
+
+
+def test_only_joining_is_prolonged_for_a_spare() -> None:
+    held = holding("c", arrived(running(), "c"), at=9)
+    assert trouble(asked(leave, held, now=9, deadline=9))[0] is Why.UNCONFIRMED
+
+
+def test_joining_leaving_and_closing_have_deadlines_the_others_wait_for_the_register() -> None:
+    settings = Settings(join_timeout=100, leave_timeout=3, close_timeout=4)
+    deadlines = {handler: begin(handler, settings, 10).deadline for handler in (join, leave, close, watch, end, done)}
+    assert deadlines == {join: 110, leave: 13, close: 14, watch: math.inf, end: math.inf, done: math.inf}
+
+
+# --- who watches whom
+
+
+def beating(held: Held, *reads: tuple[float, dict[str, int]]) -> Held:
+    for at, counters in reads:
+        held = heard(held, {node(who): counter for who, counter in counters.items()}, at, at)
+    return held
+
+
+THREE = running("a b c", size="3:4")
+
+
+def test_the_coordinator_reads_all_heartbeats_but_its_own() -> None:
+    assert asked(watch, holding("a", THREE, ran=0), now=1) == Observe((node("b"), node("c")))
+
+
+def test_the_others_read_the_coordinators() -> None:
+    assert asked(watch, holding("c", THREE, ran=0), now=1) == Observe((node("a"),))
+
+
+def test_the_next_look_is_a_heartbeat_later() -> None:
+    held = beating(holding("c", THREE, ran=0), (1.0, {"a": 1}))
+    assert asked(watch, held, now=1.5) == Wait(THREE.token, 2.0)
+    assert asked(watch, held, now=2.0) == Observe((node("a"),))
+
+
+def test_a_wait_ends_before_the_next_look_if_the_handler_wants_it() -> None:
+    held = beating(holding("a", arrived(register("2:3"), "a"), at=0))
+    assert asked(join, held, now=3, deadline=3.5) == Wait(held.token, 3.5)
+    held = beating(holding("a", arrived(register("3:4"), "a b"), at=0), (3, {"b": 1}))
+    assert asked(join, held, now=3, deadline=3.5) == Wait(held.token, 3.5)
+
+
+def test_a_node_that_has_not_been_read_yet_is_read_at_once() -> None:
+    held = beating(holding("a", running("a b", size="2:4"), ran=0), (1.0, {"b": 1}))
+    held = saw(held, arrived(running("a b", size="2:4"), "c"), 1.1, 1.1)
+    assert asked(watch, held, now=1.2) == Observe((node("b"), node("c")))
+
+
+def test_everybody_reads_all_when_the_coordinator_is_silent_for_half_a_ttl_until_it_is_gone() -> None:
+    held = beating(holding("c", THREE, ran=0), *((at, {"a": 1}) for at in (0.0, 1.0, 2.0)))
+    assert asked(watch, held, now=3) == Observe((node("a"),))
+    held = beating(held, (2.6, {"a": 1}))
+    assert asked(watch, held, now=3) == Observe((node("a"), node("b")))
+    held = beating(held, *((2.6 + at, {"a": 1, "b": at}) for at in (1, 2, 3)))
+    assert asked(watch, held, now=5.7) == Wait(THREE.token, 6.6)
+    assert asked(watch, held, now=6.6 + 0.9) == Write(edited(THREE, "c", Evict(nodes("a"))), THREE.token)
+
+
+def test_nobody_is_watched_by_one_that_has_no_seat() -> None:
+    state = arrived(running(), "c")
+    held = holding("d", evolve(state, seats=state.seats))
+    assert asked(_waiting, held) == Wait(state.token, 9)
+
+
+def test_those_who_have_gone_are_watched_no_longer() -> None:
+    state = edited(edited(THREE, "b", Done(0)), "b", Leave())
+    assert asked(watch, holding("a", state, ran=0)) == Observe((node("c"),))
+
+
+def test_nobody_is_watched_when_i_am_alone() -> None:
+    assert asked(watch, holding("a", running("a", size="1"), ran=0)) == Wait(running("a", size="1").token, math.inf)
+
+
+def _waiting(ctx: Context, deadline: float) -> Answer:
+    return Sync(9)
+
+
+def test_a_turn_is_determined_by_its_arguments() -> None:
+    held = holding("a", running(restarts=1), ran=0)
+    ended = edited(running(restarts=1), "a", End(0, Why.FAILED))
+    assert asked(end, held) == asked(end, held) == Write(ended, held.token)

@@ -1,0 +1,270 @@
+"""What no state may be and no write may do (protocol.md §9): each broken state or step is refused with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from attrs import evolve
+from worlds import LIFE, arrived, edited, node, nodes, profile, register, reseated, running
+
+from elastic.core.rendezvous import (
+    Arrive,
+    Close,
+    Done,
+    End,
+    Ended,
+    Evict,
+    Leave,
+    Limits,
+    RendezvousState,
+    Seat,
+    Status,
+    Violation,
+    verify,
+    verify_step,
+)
+from elastic.core.world import Ending, Life, Node, Verdict, Why
+
+EXPECTED, IN, WAITING, DONE, GONE = Status
+
+
+def refused(state: RendezvousState) -> str:
+    with pytest.raises(Violation) as caught:
+        verify(state)
+    return caught.value.number
+
+
+def step_refused(before: RendezvousState, after: RendezvousState) -> str:
+    """Both states may stand by themselves: it is the step that is refused."""
+    verify(before)
+    with pytest.raises(Violation) as caught:
+        verify_step(before, after)
+    return caught.value.number
+
+
+def closed(ending: Ending, why: Why) -> Verdict:
+    return Verdict(ending, 0, node("a"), why)
+
+
+def with_order(state: RendezvousState, **orders: int) -> RendezvousState:
+    changed = {node(who): evolve(state.seats[node(who)], order=order) for who, order in orders.items()}
+    return evolve(state, seats={**state.seats, **changed})
+
+
+def returning(names: str = "a b c", size: str = "1:3", restarts: int = 1, back: str = "") -> RendezvousState:
+    return arrived(edited(running(names, size, restarts), "a", End(0, Why.FAILED)), back)
+
+
+def test_a_violation_carries_its_number_and_says_what_is_wrong() -> None:
+    with pytest.raises(Violation, match="S5: order 1 is not below the next one, 1") as caught:
+        verify(evolve(running(), next_order=1))
+    assert caught.value.number == "S5"
+
+
+# --- one state
+
+ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
+    "two seats of one order": ("S5", with_order(running(), b=0)),
+    "seats that are not sorted by arrival": ("S5", with_order(running(), a=1, b=0)),
+    "an order that will be given again": ("S5", evolve(running(), next_order=1)),
+    "two incarnations of one slot": (
+        "S8",
+        evolve(running(), seats={node("a"): Seat(IN, 0, profile("a")), node("a#2"): Seat(IN, 1, profile("a"))}),
+    ),
+    "wishes void beyond this version": ("S7", evolve(running(), stale_before=3)),
+    "a world below the minimum": ("S4", evolve(running("a", size="1"), limits=Limits(2, 2))),
+    "a world above the maximum": ("S4", evolve(running(), limits=Limits(1, 1))),
+    "complete while somebody is expected": ("V1", reseated(running("a b", size="1:2"), b=EXPECTED)),
+    "complete over budget": ("B1", evolve(running(), failures=1)),
+    "done in an open round": ("V2", reseated(arrived(register("2:3"), "a b"), a=DONE)),
+    "gone in an open round": ("V2", reseated(arrived(register("2:3"), "a b"), a=GONE)),
+    "more seats than the maximum": ("V3", evolve(returning(back="a"), limits=Limits(1, 2))),
+    "more seats than the maximum, although closed": (
+        "V3",
+        evolve(returning(back="a"), limits=Limits(1, 2), closed=closed(Ending.CANCELLED, Why.ASKED)),
+    ),
+    "a waiter beside a free seat": ("V4", reseated(arrived(register("1:3"), "a b"), b=WAITING)),
+    "the minimum without a quorum": ("V5", evolve(arrived(register("1:3"), "a b"), quorum_at=None)),
+    "a quorum without the minimum": ("V5", evolve(arrived(register("3:4"), "a b"), quorum_at=2)),
+    "open at the maximum with nobody expected": ("V6", evolve(running(), complete=False)),
+    "failed within the budget": ("B3", evolve(running(), closed=closed(Ending.FAILED, Why.FAILED))),
+    "failed before the survivors are back": (
+        "B3",
+        evolve(returning(restarts=0, back="a"), closed=closed(Ending.FAILED, Why.FAILED)),
+    ),
+    "succeeded while a member's workers run": (
+        "S14",
+        evolve(reseated(running(), a=DONE), closed=closed(Ending.SUCCEEDED, Why.DONE)),
+    ),
+    "succeeded in an open round": ("S14", evolve(register("1:2"), closed=closed(Ending.SUCCEEDED, Why.DONE))),
+}
+
+
+@pytest.mark.parametrize(("number", "state"), ONE_STATE.values(), ids=ONE_STATE)
+def test_a_broken_state_is_refused_with_its_number(number: str, state: RendezvousState) -> None:
+    assert refused(state) == number
+
+
+def test_S8_a_gone_seat_of_the_same_slot_is_no_second_incarnation() -> None:
+    verify(edited(edited(running(), "a", Done(0)), "a#2", Arrive(profile("a"))))
+
+
+@pytest.mark.parametrize("ending", [Ending.CANCELLED, Ending.LIMIT])
+def test_V4_to_V6_hold_no_longer_once_closed(ending: Ending) -> None:
+    verdict = closed(ending, Why.ASKED)
+    verify(evolve(reseated(arrived(register("1:3"), "a b"), b=WAITING), quorum_at=None, closed=verdict))
+    verify(evolve(running(), complete=False, closed=verdict))
+
+
+def test_B3_a_program_that_cannot_start_closes_as_failed_within_the_budget() -> None:
+    verify(edited(running(restarts=3), "a", Close(closed(Ending.FAILED, Why.CANNOT_START))))
+
+
+# --- one step
+
+BEFORE = running("a b c", size="1:3", restarts=1)
+ENDED = edited(BEFORE, "a", End(0, Why.FAILED))
+LOST = edited(BEFORE, "a", Evict(nodes("b")))
+OPEN = arrived(register("1:3"), "a b")
+OVER_BUDGET = returning(restarts=0, back="a")
+
+
+def after(state: RendezvousState, **changes: Any) -> RendezvousState:
+    """One version later, with these changes."""
+    return evolve(state, version=state.version + 1, **changes)
+
+
+def without(state: RendezvousState, names: str) -> Mapping[Node, Seat]:
+    return {who: seat for who, seat in state.seats.items() if who not in nodes(names)}
+
+
+CANCELLED = edited(BEFORE, "a", Close(closed(Ending.CANCELLED, Why.ASKED)))
+
+STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
+    "a write that leaves the version": ("S7", BEFORE, reseated(BEFORE, a=DONE)),
+    "a version that is passed over": ("S7", BEFORE, evolve(ENDED, version=ENDED.version + 1)),
+    "another life": ("S7", OPEN, after(OPEN, life=Life("other"))),
+    "other limits": ("S7", OPEN, after(OPEN, limits=Limits(1, 4))),
+    "a write after the verdict": ("S10", CANCELLED, after(CANCELLED)),
+    "a round that goes back": ("S6", returning(), after(returning(), round=0)),
+    "a round that is passed over": ("S6", BEFORE, evolve(ENDED, round=2)),
+    "a next round before this one was complete": ("S6", OPEN, after(OPEN, round=1)),
+    "an end that is not on record": ("S6", BEFORE, evolve(ENDED, ended=None)),
+    "an end on record of another round": ("S6", BEFORE, evolve(ENDED, ended=Ended(7, Why.FAILED, node("a")))),
+    "an order that is given again": ("S5", OPEN, after(OPEN, next_order=1, seats=without(OPEN, "b"))),
+    "a bound on wishes that goes back": (
+        "S5",
+        edited(OPEN, "d", Leave()),
+        after(edited(OPEN, "d", Leave()), stale_before=0),
+    ),
+    "a complete world that shrinks": ("S1", BEFORE, after(BEFORE, seats=without(BEFORE, "c"))),
+    "a complete round that opens again": ("S1", BEFORE, after(BEFORE, complete=False, seats=without(BEFORE, "c"))),
+    "a member with another endpoint": (
+        "S1",
+        BEFORE,
+        after(BEFORE, seats={**BEFORE.seats, node("a"): Seat(IN, 0, profile("a", port=1))}),
+    ),
+    "a quorum that moves while it stands": ("V11", OPEN, after(OPEN, quorum_at=3)),
+    "a failure counted within a round": ("B2", ENDED, after(ENDED, failures=2)),
+    "a failure counted in a round that nothing came before": ("B2", BEFORE, after(BEFORE, failures=1)),
+    "a failure forgotten within a round": ("B2", ENDED, after(ENDED, failures=0)),
+    "a failure forgiven although nobody is lost": (
+        "B2",
+        ENDED,
+        after(ENDED, failures=0, ended=Ended(0, Why.LOST, node("a"))),
+    ),
+    "a failure forgiven for the culprit's own death": (
+        "B2",
+        ENDED,
+        after(ENDED, failures=0, ended=Ended(0, Why.LOST, node("a")), seats=without(ENDED, "a"), target=2),
+    ),
+    "a failure forgiven by the arrival of a next incarnation": (
+        "B2",
+        ENDED,
+        after(
+            ENDED,
+            failures=0,
+            ended=Ended(0, Why.LOST, node("a")),
+            seats={**without(ENDED, "b"), node("b#2"): Seat(IN, 3, profile("b"))},
+            next_order=4,
+        ),
+    ),
+    "two failures forgiven for one loss": (
+        "B2",
+        evolve(ENDED, failures=2, limits=Limits(1, 3, 2)),
+        after(
+            evolve(ENDED, failures=2, limits=Limits(1, 3, 2)),
+            failures=0,
+            ended=Ended(0, Why.LOST, node("a")),
+            seats=without(ENDED, "b"),
+        ),
+    ),
+    "a refund that changes who ended the round": (
+        "B2",
+        ENDED,
+        after(ENDED, failures=0, ended=Ended(0, Why.LOST, node("c")), seats=without(ENDED, "b")),
+    ),
+    "a refund that changes which round had ended": (
+        "B2",
+        ENDED,
+        after(ENDED, failures=0, ended=Ended(7, Why.LOST, node("a")), seats=without(ENDED, "b")),
+    ),
+    "a refund in a complete round": (
+        "B2",
+        arrived(ENDED, "a b c"),
+        after(arrived(ENDED, "a b c"), failures=0, ended=Ended(0, Why.LOST, node("a"))),
+    ),
+    "an end by failure that costs nothing": ("B2", BEFORE, evolve(ENDED, failures=0)),
+    "an end by loss that costs a restart": ("B2", BEFORE, evolve(LOST, failures=1)),
+    "a member that stays in at an end": ("V10", BEFORE, reseated(ENDED, b=IN)),
+    "a member that waits at an end": ("V10", BEFORE, reseated(ENDED, b=WAITING)),
+    "an end that forgets the target": ("V7", BEFORE, evolve(ENDED, target=0)),
+    "an end that waits for one that cannot come back": ("V7", BEFORE, evolve(LOST, target=3)),
+    "lost, but nobody is gone": ("V8", BEFORE, evolve(ENDED, failures=0, ended=Ended(0, Why.LOST, node("a")))),
+    "lost, but the one that is gone was done": (
+        "V8",
+        edited(BEFORE, "b", Done(0)),
+        evolve(LOST, version=LOST.version + 1, stale_before=LOST.version + 1),
+    ),
+    "an upscale over one that is done": (
+        "V9",
+        edited(BEFORE, "b", Done(0)),
+        evolve(ENDED, version=ENDED.version + 1, failures=0, ended=Ended(0, Why.UPSCALE, node("a"))),
+    ),
+    "a failure of one that is no member": ("V12", BEFORE, evolve(ENDED, ended=Ended(0, Why.FAILED, node("d")))),
+    "an upscale by one that is no member": (
+        "V12",
+        BEFORE,
+        evolve(ENDED, failures=0, ended=Ended(0, Why.UPSCALE, node("d"))),
+    ),
+    "a fencing by one that is no member": (
+        "V12",
+        BEFORE,
+        evolve(ENDED, failures=0, ended=Ended(0, Why.FENCED, node("d"))),
+    ),
+}
+
+
+@pytest.mark.parametrize(("number", "before", "now"), STEPS.values(), ids=STEPS)
+def test_a_broken_step_is_refused_with_its_number(number: str, before: RendezvousState, now: RendezvousState) -> None:
+    assert step_refused(before, now) == number
+
+
+def test_the_life_of_the_first_write_is_the_one_that_stays() -> None:
+    first = arrived(register("1:2"), "a")
+    assert first.life == LIFE
+    assert step_refused(first, after(first, life=Life("x"))) == "S7"
+
+
+def test_B2_a_refund_is_no_violation() -> None:
+    refunded = edited(ENDED, "a", Evict(nodes("b")))
+    assert refunded.failures == 0
+
+
+def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
+    tested = {number for number, *_ in (*ONE_STATE.values(), *STEPS.values())}
+    states = {"S5", "S8", "S4", "V1", "B1", "V2", "V3", "V4", "V5", "V6"}
+    steps = {"S7", "S6", "S10", "S1", "V7", "V8", "V9", "V10", "V11", "V12", "B2", "B3", "S14"}
+    assert tested == states | steps

@@ -1,0 +1,250 @@
+"""What a worker finds: its environment to the last variable, its arguments, where its output goes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stage
+from launches import PROGRAMS, Launcher
+
+SHOW = PROGRAMS / "show.py"
+CHATTY = PROGRAMS / "chatty.py"
+
+
+def shown(folder: Path, local_rank: int, round: int = 0) -> Any:
+    return json.loads((folder / f"{round}.{local_rank}.json").read_text())
+
+
+def added(folder: Path, local_rank: int, inherited: Mapping[str, str]) -> dict[str, str]:
+    """What stands in a worker's environment beside what the launcher's own had."""
+    found = shown(folder, local_rank)["environment"]
+    assert {name: found.get(name) for name in inherited} == dict(inherited)
+    return {name: text for name, text in found.items() if name not in inherited and name != stage.FOLDER}
+
+
+def test_a_worker_finds_torchrun_s_variables_and_ours_and_no_others(launch: Launcher, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    launched = launch(
+        *("--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=job7", "--node-id=n0", f"--log-dir={logs}"),
+        *("--role=trainer", "--local-addr=127.0.0.1", SHOW, tmp_path),
+    )
+    assert launched.ends().code == 0
+    (run,) = logs.iterdir()
+    for rank in (0, 1):
+        found = added(tmp_path, rank, launch.environment)
+        port, agent = found.pop("MASTER_PORT"), found.pop("ELASTIC_AGENT")
+        assert 1024 <= int(port) < 65_536
+        assert re.fullmatch("[0-9a-f]{32}", agent)
+        assert found == {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "GROUP_RANK": "0",
+            "ROLE_RANK": str(rank),
+            "ROLE_WORLD_SIZE": "2",
+            "ROLE_NAME": "trainer",
+            "LOCAL_WORLD_SIZE": "2",
+            "WORLD_SIZE": "2",
+            "GROUP_WORLD_SIZE": "1",
+            "MASTER_ADDR": "127.0.0.1",
+            "TORCHELASTIC_RUN_ID": "job7",
+            "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_MAX_RESTARTS": "3",
+            "TORCHELASTIC_USE_AGENT_STORE": "False",
+            "TORCHELASTIC_ERROR_FILE": f"{run}/attempt_0/{rank}/error.json",
+            "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+            "OMP_NUM_THREADS": "1",
+            "ELASTIC_ROUND": "0",
+            "ELASTIC_NODE_ID": "n0",
+        }
+
+
+def test_what_the_user_has_set_is_kept_unless_it_is_the_launcher_s_to_say(launch: Launcher, tmp_path: Path) -> None:
+    own = {"OMP_NUM_THREADS": "5", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0", "MINE": "x", "RANK": "77"}
+    assert launch("--nproc-per-node=2", SHOW, tmp_path, environment=own).ends().code == 0
+    found = shown(tmp_path, 1)["environment"]
+    assert {name: found[name] for name in own} == {**own, "RANK": "1"}
+
+
+def test_a_single_worker_may_use_all_cores(launch: Launcher, tmp_path: Path) -> None:
+    assert launch(SHOW, tmp_path).ends().code == 0
+    assert "OMP_NUM_THREADS" not in shown(tmp_path, 0)["environment"]
+
+
+def test_arguments_are_the_script_s_own_but_for_the_local_rank(launch: Launcher, tmp_path: Path) -> None:
+    given = ["--nnodes=7", "-h", "--rank=${local_rank}", "$local_rank", "${rank}", "$$", "a b", "", "--", "100%"]
+    assert launch("--nproc-per-node=2", SHOW, tmp_path, *given).ends().code == 0
+    assert shown(tmp_path, 1)["arguments"] == ["--nnodes=7", "-h", "--rank=1", "1", "${rank}", "$", "a b", *given[7:]]
+
+
+def test_a_module_is_run_as_python_does_it_and_a_program_without(launch: Launcher, tmp_path: Path) -> None:
+    (tmp_path / "greeting.py").write_text("import sys; print(__name__, sys.argv[1:])")
+    search = {"PYTHONPATH": str(tmp_path)}
+    assert launch("-m", "greeting", "x", environment=search).ends().out == "__main__ ['x']\n"
+    assert launch("--no-python", "echo", "x").ends().out == "x\n"
+
+
+def test_another_python_may_be_named(launch: Launcher) -> None:
+    ended = launch(SHOW, "x", environment={"PYTHON_EXEC": "/bin/echo"}).ends()
+    assert ended.out == f"-u {SHOW} x\n"
+
+
+def test_options_may_come_from_variables_and_the_command_line_beats_them(launch: Launcher, tmp_path: Path) -> None:
+    variables = {
+        "PET_NPROC_PER_NODE": "2",
+        "PET_MAX_RESTARTS": "4",
+        "PET_RDZV_ID": "from a variable",
+        "PET_STANDALONE": "true",
+        "PET_ROLE": "x",
+        "PET_NNODES": "1:1",
+    }
+    assert launch("--role=y", SHOW, tmp_path, environment=variables).ends().code == 0
+    found = shown(tmp_path, 1)["environment"]
+    names = ("WORLD_SIZE", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID", "ROLE_NAME")
+    assert [found[name] for name in names] == ["2", "4", "from a variable", "y"]
+
+
+# --- output
+
+
+def files(logs: Path) -> dict[str, str]:
+    """Each log file of the one run, by its place in it."""
+    (run,) = logs.iterdir()
+    return {str(file.relative_to(run)): file.read_text() for file in sorted(run.rglob("*.log"))}
+
+
+def test_an_attempt_s_logs_stand_in_folders_of_their_own_and_outlive_the_next(launch: Launcher, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    ended = launch(
+        "--nproc-per-node=2", "--max-restarts=1", "--rdzv-id=a/b", "-r", "3", "--log-dir", logs, CHATTY
+    ).ends()
+    assert ended.code == 0
+    assert ended.out == ""
+    (run,) = logs.iterdir()
+    assert re.fullmatch("a%2Fb_[0-9a-f]{8}", run.name)
+    found = files(logs)
+    failed = {
+        "attempt_0/1/stdout.log": "out of 1 in round 0\n",
+        "attempt_0/1/stderr.log": "err of 1 in round 0\n",
+    }
+    succeeded = {
+        f"attempt_1/{rank}/std{stream}.log": f"{stream} of {rank} in round 1\n"
+        for rank in (0, 1)
+        for stream in ("out", "err")
+    }
+    assert {name: found[name] for name in (*failed, *succeeded)} == {**failed, **succeeded}
+    assert set(found) - set(failed) - set(succeeded) == {"attempt_0/0/stdout.log", "attempt_0/0/stderr.log"}
+    assert json.loads((run / "report.json").read_text())["restarts"] == 1
+
+
+def test_streams_may_be_chosen_for_each_rank(launch: Launcher, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    ended = launch("--nproc-per-node=2", "-r", "0:1", "--tee=0:2", "--log-dir", logs, CHATTY).ends()
+    assert ended.code == 1
+    assert set(files(logs)) == {"attempt_0/0/stdout.log", "attempt_0/0/stderr.log"}
+    assert ended.out == "out of 1 in round 0\n"
+    assert "err of 1 in round 0\n" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("template", "prefix"),
+    [(None, "[trainer{rank}]:"), ("<${role_name} ${rank}/${local_rank} ${x}> ", "<trainer {rank}/{rank} ${x}> ")],
+)
+def test_a_tee_d_line_is_in_the_file_and_on_the_console_behind_its_prefix(
+    launch: Launcher, tmp_path: Path, template: str | None, prefix: str
+) -> None:
+    logs = tmp_path / "logs"
+    ended = launch(
+        *("--nproc-per-node=2", "--max-restarts=1", "--role=trainer", "-t", "3", "--log-dir", logs, CHATTY),
+        environment={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": template} if template else {},
+    ).ends()
+    assert ended.code == 0
+    for rank in (0, 1):
+        before = prefix.replace("{rank}", str(rank))
+        assert f"{before}out of {rank} in round 1" in ended.out.splitlines()
+        assert f"{before}err of {rank} in round 1" in ended.err.splitlines()
+        assert files(logs)[f"attempt_1/{rank}/stdout.log"] == f"out of {rank} in round 1\n"
+
+
+def test_ranks_outside_the_filter_write_to_their_files_instead_of_the_console(launch: Launcher, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    ended = launch("--nproc-per-node=2", "--max-restarts=1", "--local-ranks-filter=0", "--log-dir", logs, CHATTY).ends()
+    assert ended.code == 0
+    assert "out of 0 in round 1\n" in ended.out and "out of 1" not in ended.out
+    assert files(logs)["attempt_1/1/stdout.log"] == "out of 1 in round 1\n"
+    assert files(logs)["attempt_1/1/stderr.log"] == "err of 1 in round 1\n"
+
+
+def test_without_a_log_directory_nothing_stays_behind_unless_something_was_written(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    assert launch("--no-python", "true").ends().code == 0
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert launch("-r", "3", SHOW, tmp_path).ends().code == 0
+    (kept,) = (tmp_path / "tmp").iterdir()
+    assert sorted(file.name for file in kept.rglob("*.log")) == ["stderr.log", "stdout.log"]
+
+
+def test_dev_null_stores_nothing(launch: Launcher, tmp_path: Path) -> None:
+    ended = launch("--log-dir=/dev/null", "-r", "1", SHOW, tmp_path).ends()
+    assert ended.code == 0
+    assert shown(tmp_path, 0)["environment"]["TORCHELASTIC_ERROR_FILE"] == ""
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+# --- the launcher itself
+
+
+def test_a_job_that_goes_well_is_two_lines(launch: Launcher) -> None:
+    ended = launch("--nproc-per-node=3", "--no-python", "true").ends()
+    first, last = ended.lines
+    assert ended.code == 0
+    assert re.fullmatch(r"round 0: 1 node, 3 workers, started in \d\.\d s", first)
+    assert re.fullmatch(r"all 3 workers succeeded · 0 restarts, \d\.\d s", last)
+
+
+def test_it_can_be_told_to_be_quiet_and_then_tells_of_failures_alone(launch: Launcher) -> None:
+    assert launch("--status=off", "--no-python", "true").ends().err == ""
+    ended = launch("--status=off", "--no-python", "false").ends()
+    assert ended.code == 1
+    assert ended.lines[0] == "FAILED: 1 failure, no restart allowed (--max-restarts=0)"
+
+
+def test_the_launcher_never_imports_torch(launch: Launcher) -> None:
+    """Not when it starts, restarts, and reports either: Python tells of each import."""
+    ended = launch(
+        *("--nproc-per-node=2", "--max-restarts=1", "-t", "3", "--no-python", "sh", "-c", "exit 1"),
+        environment={"PYTHONPROFILEIMPORTTIME": "1"},
+    ).ends()
+    imported = [line.rpartition("|")[2].strip() for line in ended.err.splitlines() if line.startswith("import time:")]
+    assert ended.code == 1
+    assert "elastic.adapters.agent" in imported
+    assert [module for module in imported if module.partition(".")[0] in ("torch", "numpy")] == []
+
+
+def test_a_launcher_whose_stderr_nobody_reads_goes_on(launch: Launcher) -> None:
+    job = launch(
+        "--nproc-per-node=2", "--max-restarts=1", PROGRAMS / "crash.py", "code:7", under=(sys.executable, "-c", SHUT)
+    )
+    job.hears(3)
+    assert job.ends().code == 0
+
+
+def test_a_launcher_without_stdin_stdout_and_stderr_goes_on(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", "--max-restarts=1", PROGRAMS / "crash.py", "code:7", under=("sh", "-c", NONE))
+    job.hears(3)
+    assert job.ends().code == 0
+
+
+SHUT = """import os, sys
+read, write = os.pipe()
+os.dup2(write, 2)
+os.close(read)
+os.execv(sys.argv[1], sys.argv[1:])"""
+NONE = 'exec "$0" "$@" 0<&- 1>&- 2>&-'

@@ -1,0 +1,192 @@
+"""Workers that fail in every way that a process can: what is said, what is charged, what lives afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from launches import PROGRAMS, Launcher
+from processes import dies, is_alive
+
+CRASH = PROGRAMS / "crash.py"
+
+IGNORANT = 'trap "" CHLD; exec "$0" "$@"'
+WAYS = [
+    ("code:7", "exit code 7"),
+    ("code:255", "exit code 255"),
+    ("signal:9", "killed by SIGKILL"),
+    ("signal:11", "killed by SIGSEGV"),
+    ("signal:15", "killed by SIGTERM"),
+    ("signal:40", "killed by SIGRTMIN+6"),
+]
+
+
+@pytest.mark.parametrize(("how", "sentence"), WAYS)
+def test_a_worker_that_fails_is_named_with_how_it_ended_and_the_job_goes_on(
+    launch: Launcher, how: str, sentence: str
+) -> None:
+    job = launch("--nproc-per-node=2", "--max-restarts=1", CRASH, how)
+    (failed,) = [told.pid for told in job.hears(3) if (told.round, told.rank) == (0, 1)]
+    ended = job.ends()
+    assert ended.code == 0
+    assert f"rank 1 (local 1, pid {failed}) failed: {sentence} after" in ended.err
+    assert "restart 1 of 1: 1 worker stopped in" in ended.err
+    assert "all 2 workers succeeded · 1 restart," in ended.lines[-1]
+
+
+def test_an_uncaught_exception_is_shown_with_its_place_out_of_the_log(launch: Launcher, tmp_path: Path) -> None:
+    ended = launch("--nproc-per-node=2", "--redirects=3", f"--log-dir={tmp_path}/logs", CRASH, "raise").ends()
+    (log,) = (tmp_path / "logs").glob("*/attempt_0/1/stderr.log")
+    assert ended.code == 1
+    assert re.search(r"ValueError: no such sample +crash\.py:\d+ in step\n", ended.err)
+    assert f"last lines: {log}" in ended.err
+    assert re.search(r": exit code 1: ValueError: no such sample \(crash\.py:\d+ in step\)\n", ended.err)
+
+
+def test_an_exception_under_torch_s_record_is_shown_with_its_place_without_any_log(launch: Launcher) -> None:
+    ended = launch("--nproc-per-node=2", CRASH, "record").ends()
+    assert ended.code == 1
+    assert re.search(r"ValueError: no such sample +crash\.py:\d+ in step\n", ended.err)
+    assert re.search(r": exit code 1: ValueError: no such sample \(crash\.py:\d+ in step\)\n", ended.err)
+
+
+def test_two_workers_that_fail_at_once_cost_one_restart(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", "--max-restarts=1", CRASH, "both")
+    job.hears(2)
+    job.open_gate()
+    assert [(told.round, told.words) for told in job.hears(2)] == [(1, "1"), (1, "1")]
+    ended = job.ends()
+    assert ended.code == 0
+    assert "all 2 workers succeeded · 1 restart," in ended.lines[-1]
+
+
+def test_workers_that_had_failed_when_the_launcher_looked_are_all_told_of(launch: Launcher, tmp_path: Path) -> None:
+    """The launcher is held up while they fail. Nobody is left to be stopped."""
+    file = tmp_path / "report.json"
+    job = launch("--nproc-per-node=4", f"--report={file}", CRASH, "both")
+    workers = job.hears(4)
+    job.signal(signal.SIGSTOP)
+    job.open_gate()
+    assert all(dies(told.pid) for told in workers)
+    job.signal(signal.SIGCONT)
+    ended = job.ends()
+    report = json.loads(file.read_text())
+    assert ended.code == 1
+    assert sorted((fault["rank"], fault["pid"]) for fault in report["failures"]) == [(w.rank, w.pid) for w in workers]
+    assert ended.err.count(" failed: exit code 3 after ") == 4
+    assert report["stopped_by_us"] == 0
+
+
+def test_exit_codes_are_known_also_where_a_supervisor_ignores_the_death_of_children(launch: Launcher) -> None:
+    ended = launch("--no-python", "sh", "-c", "exit 7", under=("bash", "-c", IGNORANT)).ends()
+    assert ended.code == 1
+    assert ": exit code 7" in ended.err
+
+
+def test_a_worker_that_ignores_sigterm_is_killed_after_the_grace_and_the_restart_goes_on(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", "--max-restarts=1", "--grace=0.2", PROGRAMS / "stubborn.py")
+    (stays,) = job.hears(1)
+    job.open_gate()
+    assert [told.words for told in job.hears(1)] == ["got SIGTERM"]
+    ended = job.ends()
+    assert not is_alive(stays.pid)
+    assert ended.code == 0
+    assert "1 worker did not stop in time: SIGKILL" in ended.lines
+    assert "restart 1 of 1: 1 worker stopped in" in ended.err
+
+
+def test_while_a_worker_takes_its_time_to_stop_it_is_named_with_the_option_that_bounds_it(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", "--max-restarts=1", "--grace=1000", PROGRAMS / "stubborn.py")
+    job.hears(1)
+    job.open_gate()
+    job.says("waiting for 1 worker to stop: local rank 0 · SIGKILL in ")
+    job.says(" s (--grace)\n")
+    assert [told.words for told in job.hears(1)] == ["got SIGTERM"]
+    job.signal(signal.SIGHUP)
+    assert [told.words for told in job.hears(1)] == ["got SIGHUP"]
+    job.signal(signal.SIGHUP)
+    assert job.ends().code == 129
+
+
+def test_when_no_restart_is_left_the_report_names_the_first_cause_and_what_came_before(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.json"
+    ended = launch("--nproc-per-node=3", "--max-restarts=2", f"--report={file}", CRASH, "code:7", "99").ends()
+    report = json.loads(file.read_text())
+    assert ended.code == 1
+    head, cause, before, others, hint, details = ended.lines[-6:]
+    assert head == "FAILED: 3 failures, 2 restarts allowed (--max-restarts=2)"
+    assert cause.startswith("  first cause   ") and " rank 1, round 2, " in cause and cause.endswith(": exit code 7")
+    assert before == "  before that   round 0 rank 1 exit code 7 · round 1 rank 1 exit code 7"
+    assert others == "  others        2 workers were running, stopped by us"
+    assert hint == "  hint          rank 1 failed the same way in 3 rounds: a restart does not help"
+    assert details == f"  details       {file}"
+    assert [(fault["round"], fault["rank"], fault["exit_code"]) for fault in report["failures"]] == [
+        (0, 1, 7),
+        (1, 1, 7),
+        (2, 1, 7),
+    ]
+    assert (report["ending"]["state"], report["exit_code"], report["restarts"]) == ("failed", 1, 2)
+
+
+UNSTARTABLE = [
+    (("nowhere.py",), "nowhere.py: no such file in "),
+    (("--no-python", "./nowhere"), "./nowhere: no such file in "),
+    (("--no-python", "no-such-program-anywhere"), "no-such-program-anywhere: not found in PATH"),
+    (("--no-python", str(CRASH)), f"{CRASH}: not executable: chmod +x {CRASH}"),
+    (("--no-python", "/"), "/: a directory, not a program"),
+]
+
+
+@pytest.mark.parametrize(("program", "reason"), UNSTARTABLE)
+def test_a_program_that_cannot_be_started_fails_the_job_at_once_and_costs_no_restart(
+    launch: Launcher, tmp_path: Path, program: tuple[str, ...], reason: str
+) -> None:
+    file = tmp_path / "report.json"
+    ended = launch("--nproc-per-node=2", "--max-restarts=3", f"--report={file}", *program).ends()
+    report = json.loads(file.read_text())
+    assert ended.code == 1
+    assert ended.lines[0] == "FAILED: the program cannot be started; no restart was spent, since it cannot help"
+    assert ended.lines[1].startswith("  first cause   ") and reason in ended.lines[1]
+    assert (report["restarts"], len(report["failures"])) == (0, 1)
+
+
+@pytest.mark.parametrize(("end", "code"), [("succeed", 0), ("fail", 1)])
+def test_what_a_worker_leaves_running_dies_with_it(launch: Launcher, end: str, code: int) -> None:
+    job = launch(PROGRAMS / "family.py", end)
+    family = job.hears(2)
+    assert all(is_alive(told.pid) for told in family)
+    job.open_gate()
+    assert job.ends().code == code
+    assert not any(is_alive(told.pid) for told in family)
+
+
+def test_a_worker_that_closes_its_output_is_not_taken_for_one_that_ended(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", "--tee=3", PROGRAMS / "mute.py")
+    assert all(is_alive(told.pid) for told in job.hears(2))
+    assert job.process.poll() is None
+    job.open_gate()
+    ended = job.ends()
+    assert ended.code == 0
+    assert ended.lines[-1].startswith("all 2 workers succeeded · 0 restarts, ")
+
+
+def test_no_worker_starts_before_all_of_the_former_generation_are_gone(launch: Launcher, tmp_path: Path) -> None:
+    rounds = 3
+    job = launch(
+        "--nproc-per-node=3",
+        f"--max-restarts={rounds}",
+        "--grace=0.2",
+        PROGRAMS / "exclusive.py",
+        tmp_path,
+        str(rounds),
+    )
+    for round in range(rounds):
+        assert [(told.round, told.words) for told in job.hears(3)] == [(round, "holds 0")] * 3
+        job.open_gate(round)
+    assert [(told.round, told.words) for told in job.hears(3)] == [(rounds, "last 0")] * 3
+    assert job.ends().code == 0

@@ -1,0 +1,111 @@
+"""Every state that a few nodes can make of a register: the exhaustive enumerator over edits.
+
+States that differ only in names (version, round, arrival numbers) are one: nothing in the rules depends on which numbers
+they are. What is left is finite, so the search ends by itself, and every step in it is judged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator
+
+from attrs import define, field
+from seen import sometimes
+from worlds import profile
+
+from elastic.core.rendezvous import (
+    Arrive,
+    Close,
+    Complete,
+    Done,
+    Edit,
+    End,
+    Evict,
+    Leave,
+    Overdue,
+    RendezvousState,
+    Violation,
+    apply,
+    verify,
+    verify_step,
+)
+from elastic.core.world import Ending, Node, Verdict, Why
+
+Apply = Callable[[RendezvousState, Edit, Node], RendezvousState]
+
+
+@define
+class Explored:
+    states: int = 0
+    steps: int = 0
+    violations: set[str] = field(factory=set)
+    seen: Counter[str] = field(factory=Counter)
+
+
+def edits(state: RendezvousState, me: Node, closes: bool = True) -> Iterator[Edit]:
+    """All that a node may want of this state, sensible or not: old rounds too, since a word may come late."""
+    yield Arrive(profile(me.slot))
+    yield Leave()
+    for round in {state.round, max(state.round - 1, 0)}:
+        yield End(round, Why.FAILED)
+        yield End(round, Why.FENCED)
+        if not state.finishing:  # what handlers see to
+            yield End(round, Why.UPSCALE)
+        yield Done(round)
+        yield Complete(round)
+        yield Overdue(round)
+    others = [node for node in state.seats if node != me]
+    for dead in (*([node] for node in others), *([others] if len(others) > 1 else ())):
+        yield Evict(frozenset(dead))
+    if closes:
+        yield Close(Verdict(Ending.CANCELLED, state.round, me, Why.ASKED))
+        yield Close(Verdict(Ending.FAILED, state.round, me, Why.CANNOT_START))
+
+
+def key(state: RendezvousState) -> Hashable:
+    """What the rules can tell apart."""
+    charged = state.ended is not None and state.ended.why is Why.FAILED
+    return (
+        state.complete,
+        state.closed and (state.closed.ending, state.closed.why),
+        tuple((node, seat.status) for node, seat in state.seats.items()),
+        state.target,
+        state.quorum_at is None,
+        state.failures,
+        state.ended.by if state.ended and charged else charged,
+    )
+
+
+def judged(before: RendezvousState, edit: Edit, me: Node, apply: Apply = apply) -> RendezvousState | None:
+    """What the edit makes of the state; None when it changes nothing. Raises Violation."""
+    after = apply(before, edit, me)
+    if after is before:
+        return None
+    verify(after)
+    verify_step(before, after)
+    return after
+
+
+def explore(start: RendezvousState, nodes: list[Node], apply: Apply = apply, goes_on: bool = False) -> Explored:
+    """All that these nodes can make of it, shortest histories first. Raises the first Violation, or finds others too."""
+    explored, known, ahead = Explored(), {key(start)}, deque([start])
+    while ahead:
+        state = ahead.popleft()
+        explored.states += 1
+        for me in nodes:
+            for edit in edits(state, me):
+                try:
+                    after = judged(state, edit, me, apply)
+                except Violation as violation:
+                    if not goes_on:
+                        raise
+                    explored.violations.add(violation.number)
+                    continue
+                if after is None:
+                    continue
+                explored.steps += 1
+                explored.seen.update(sometimes(state, edit, me, after))
+                if key(after) not in known:
+                    known.add(key(after))
+                    ahead.append(after)
+    return explored

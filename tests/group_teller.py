@@ -1,0 +1,111 @@
+"""Group stories: a line of a story -> the phase that the worker group of one node is in then, and what it is told to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from attrs import astuple, define, evolve
+from worlds import LIFE, node, profile
+
+from elastic.core.group import Group, Stopped, begin, transition
+from elastic.core.group.state import (
+    Beaten,
+    Closed,
+    Command,
+    Elapsed,
+    Event,
+    Exited,
+    Gone,
+    Over,
+    Ready,
+    Reaped,
+    Record,
+    Refused,
+    Signalled,
+    Start,
+    Unstartable,
+)
+from elastic.core.world import Ending, Member, Verdict, Why, World, WorldId
+
+
+def _world(round: int) -> World:
+    sized = (Member(node(name), evolve(profile(name), local_world_size=2)) for name in "ab")
+    return World(WorldId(LIFE, round), tuple(sized))
+
+
+@define
+class GroupTeller:
+    """Node a, with two workers, beside node b."""
+
+    group: Group = Group(node("a"))
+    now: float = 0.0
+
+    def __call__(self, command: str) -> list[str]:
+        if found := re.fullmatch(r"(grace|fence|shutdown_timeout) (\S+)", command):
+            self.group = evolve(self.group, settings=evolve(self.group.settings, **{found[1]: float(found[2])}))
+            return []
+        if command == "begin":
+            return [self._line(begin(self.group)[1])]
+        if found := re.fullmatch(r"time (\S+)", command):
+            return self._passes(float(found[1]))
+        for pattern, event in self._events():
+            if found := re.fullmatch(pattern, command):
+                return [self._line(self._after(event(*found.groups())))]
+        raise AssertionError(f"no command: {command}")
+
+    def _events(self) -> list[tuple[str, Callable[..., Event]]]:
+        now, b = self.now, node("b")
+        return [
+            (r"ready (\d+)", lambda round: Ready(_world(int(round)), now)),
+            (r"over (\d+)", lambda round: Over(int(round), Why.FAILED, b, now)),
+            (r"closed (\w+)", lambda ending: Closed(Verdict(Ending(ending), 0, b, Why.ASKED), now)),
+            (r"refused (.+)", lambda why: Refused(Why(why), "", now)),
+            (r"gone", lambda: Gone(now)),
+            (r"beat (\S+)", lambda sent_at: Beaten(float(sent_at), now)),
+            (r"worker (\d) exits (-?\d+)", lambda rank, code: Exited(int(rank), int(code), now, now)),
+            (
+                r"worker (\d) had died at (\S+) with (-?\d+)",
+                lambda rank, at, code: Exited(int(rank), int(code), float(at), now),
+            ),
+            (r"reaped", lambda: Reaped(now)),
+            (r"cannot start", lambda: Unstartable("no such file", now)),
+            (r"signal (\d+)", lambda signum: Signalled(int(signum), now)),
+        ]
+
+    def _passes(self, until: float) -> list[str]:
+        """The group hears of the points in time that it named."""
+        lines = []
+        while self.group.until is not None and self.group.until <= until:
+            self.now = self.group.until
+            lines.append(self._line(self._after(Elapsed(self.now))))
+        self.now = until
+        return lines
+
+    def _after(self, event: Event) -> tuple[Command, ...]:
+        self.group, commands = transition(self.group, event)
+        return commands
+
+    def _line(self, commands: tuple[Command, ...]) -> str:
+        orders = " · ".join(_order(command) for command in commands)
+        outcome = f" · {_outcome(self.group)}" if self.group.outcome else ""
+        return f"{self.now:g}  {self.group.phase.name}{': ' if orders else ''}{orders}{outcome}"
+
+
+def _order(command: Command) -> str:
+    if isinstance(command, Start):
+        return f"Start round {command.world.round}"
+    if isinstance(command, Record):
+        return f"Record worker {command.local_rank} ({command.code})"
+    values = [getattr(value, "value", value) for value in astuple(command, recurse=False)]
+    return " ".join([type(command).__name__, *map(str, values)])
+
+
+def _outcome(group: Group) -> str:
+    match group.outcome:
+        case Verdict(ending):
+            return f"the job has {ending.value}"
+        case Stopped(signum):
+            return f"stopped by signal {signum}"
+        case other:
+            return f"refused: {other.why.value if other else ''}"

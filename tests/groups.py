@@ -1,0 +1,128 @@
+"""Small groups for tests: node a with two workers in a world with node b, led from phase to phase by real events."""
+
+from __future__ import annotations
+
+from worlds import LIFE, node
+
+from elastic.core.group import Group, Phase, Settings, begin, transition
+from elastic.core.group.state import (
+    Beaten,
+    Closed,
+    Command,
+    Elapsed,
+    Event,
+    Exited,
+    Gone,
+    Over,
+    Ready,
+    Reaped,
+    Refused,
+    Signalled,
+    Unstartable,
+)
+from elastic.core.world import Ending, Endpoint, Member, Profile, Verdict, Why, World, WorldId
+
+FENCED = Settings(fence=3.0)
+
+
+def world(round: int = 0, workers: int = 2) -> World:
+    members = (Member(node(name), Profile(Endpoint("h", 1), workers)) for name in "ab")
+    return World(WorldId(LIFE, round), tuple(members))
+
+
+def ready(round: int = 0, at: float = 0.0) -> Ready:
+    return Ready(world(round), at)
+
+
+def over(round: int = 0, at: float = 0.0) -> Over:
+    return Over(round, Why.FAILED, node("b"), at)
+
+
+def closed(ending: Ending = Ending.CANCELLED, at: float = 0.0) -> Closed:
+    return Closed(Verdict(ending, 0, node("b"), Why.ASKED), at)
+
+
+def refused(why: Why = Why.TIMEOUT, at: float = 0.0) -> Refused:
+    return Refused(why, "text", at)
+
+
+def beat(sent_at: float = 0.0, at: float | None = None) -> Beaten:
+    return Beaten(sent_at, sent_at if at is None else at)
+
+
+def exited(local_rank: int = 0, code: int = 0, at: float = 0.0) -> Exited:
+    return Exited(local_rank, code, at, at)
+
+
+def led(*events: Event, settings: Settings | None = None) -> Group:
+    """The group after these events."""
+    group, _ = begin(Group(node("a"), settings or Settings()))
+    for event in events:
+        group, _ = transition(group, event)
+    return group
+
+
+def commands(group: Group, *events: Event) -> tuple[Command, ...]:
+    """What it is told to do by these events, one after the other."""
+    told: list[Command] = []
+    for event in events:
+        group, more = transition(group, event)
+        told += more
+    return tuple(told)
+
+
+RUN = (ready(), beat())
+FAIL = (*RUN, exited(0, 1, at=1.0))
+SUCCEED = (*RUN, exited(0), exited(1))
+
+GROUPS: dict[str, Group] = {
+    "joining": led(),
+    "joining again": led(*FAIL, exited(1, -15), Reaped(2.0)),
+    "held": led(ready()),
+    "held by an old heartbeat": led(ready(), beat(0.0, 2.0)),
+    "running": led(*RUN),
+    "running, one has succeeded": led(*RUN, exited(0)),
+    "running, fenced": led(*RUN, settings=FENCED),
+    "stopping": led(*FAIL),
+    "stopping, killed": led(*RUN, over(), settings=Settings(grace=0.0)),
+    "stopping, one is left": led(*FAIL, exited(1, -15)),
+    "stopping, closed": led(*RUN, closed()),
+    "stopping, refused": led(*RUN, refused()),
+    "stopping, cannot start": led(*RUN, Unstartable("no such file", 0.0)),
+    "barrier": led(*SUCCEED),
+    "leaving with workers": led(*RUN, Signalled(15, 1.0)),
+    "leaving with workers, register knows": led(*RUN, Signalled(15, 1.0), Gone(1.1)),
+    "leaving without workers": led(Signalled(15, 1.0)),
+    "leaving from stopping": led(*FAIL, Signalled(15, 1.0)),
+    "ended by a verdict": led(*SUCCEED, closed(Ending.SUCCEEDED)),
+    "ended by a signal": led(Signalled(2, 1.0), Gone(1.0)),
+    "ended by a refusal": led(refused()),
+}
+"""A representative of everything that a phase can be."""
+
+EVENTS: dict[str, Event] = {
+    "ready": ready(),
+    "ready again": ready(1),
+    "over": over(),
+    "over of another round": over(7),
+    "closed": closed(),
+    "succeeded": closed(Ending.SUCCEEDED),
+    "refused": refused(),
+    "gone": Gone(2.0),
+    "beaten": beat(2.0),
+    "beaten late": beat(0.5, 4.0),
+    "exited 0": exited(0, at=2.0),
+    "exited 1": exited(1, at=2.0),
+    "failed 0": exited(0, 1, at=2.0),
+    "failed 1, before our signal": exited(1, -9, at=0.5),
+    "reaped": Reaped(2.0),
+    "unstartable": Unstartable("no such file", 2.0),
+    "signalled": Signalled(15, 2.0),
+    "elapsed soon": Elapsed(0.1),
+    "elapsed late": Elapsed(999.0),
+}
+"""Each kind of event, with what may make a difference."""
+
+
+def reachable_phases() -> set[Phase]:
+    return {group.phase for group in GROUPS.values()}

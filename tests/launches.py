@@ -1,0 +1,203 @@
+"""The real command, watched: what it and its workers say, and how it ends. Every wait is for an event, and is bounded."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import stage
+from attrs import define, frozen
+
+ELASTIC = str(Path(sys.executable).with_name("elastic"))
+PROGRAMS = Path(__file__).parent / "e2e" / "programs"
+TESTS = Path(__file__).parent
+TIMEOUT_S = 60.0
+"""How long anything may take on a machine that is busy with something else."""
+
+
+@frozen
+class Told:
+    """What a worker told by `stage.tell`."""
+
+    round: int
+    rank: int
+    pid: int
+    words: str
+
+
+@frozen
+class Ended:
+    """How the command ended. `code` is subprocess's: negative for a signal."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What the launcher said of itself, without the clock."""
+        return [line.partition("elastic  ")[2] or line for line in self.err.splitlines()]
+
+
+@define
+class _Reader:
+    """What comes out of a pipe. It is never read to its end: a process that was left behind may hold it open."""
+
+    descriptor: int
+    data: bytes = b""
+
+    def read(self) -> None:
+        os.set_blocking(self.descriptor, False)
+        try:
+            while chunk := os.read(self.descriptor, 65_536):
+                self.data += chunk
+        except BlockingIOError:
+            pass
+
+    @property
+    def text(self) -> str:
+        return self.data.decode(errors="replace")
+
+
+class Launch:
+    """One `elastic launch` that runs."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str], folder: Path, stack: ExitStack) -> None:
+        os.mkfifo(folder / stage.TOLD)
+        told = os.open(folder / stage.TOLD, os.O_RDWR)
+        stack.callback(os.close, told)
+        self._gate = os.open(folder / stage.GATE, os.O_RDWR | os.O_CREAT)
+        stack.callback(os.close, self._gate)
+        fcntl.lockf(self._gate, fcntl.LOCK_EX)
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**environment, stage.FOLDER: str(folder)},
+        )
+        stack.enter_context(self.process)
+        stack.callback(self.process.kill)
+        assert self.process.stdout and self.process.stderr
+        self._out = _Reader(self.process.stdout.fileno())
+        self._err = _Reader(self.process.stderr.fileno())
+        self._told = _Reader(told)
+        self._heard = 0
+        self._pidfd = os.pidfd_open(self.process.pid)
+        stack.callback(os.close, self._pidfd)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def hears(self, count: int) -> list[Told]:
+        """The next things that workers tell, by rank."""
+        self._wait(lambda: self._told.data.count(b"\n") >= self._heard + count, f"{count} more words of workers")
+        lines = self._told.text.splitlines()[self._heard : self._heard + count]
+        self._heard += count
+        return sorted((_told(line) for line in lines), key=lambda told: (told.rank, told.words))
+
+    def says(self, text: str) -> None:
+        """Wait until the launcher, or a worker on its stderr, has said this."""
+        self._wait(lambda: text in self._err.text, f"{text!r} on stderr")
+
+    def prints(self, text: str) -> str:
+        """Wait until a worker has printed this; returns all that was printed so far."""
+        self._wait(lambda: text in self._out.text, f"{text!r} on stdout")
+        return self._out.text
+
+    def signal(self, signum: int) -> None:
+        self.process.send_signal(signum)
+
+    def open_gate(self, number: int = 0) -> None:
+        """Let the workers go on that wait for it, now or later."""
+        fcntl.lockf(self._gate, fcntl.LOCK_UN, 1, number)
+
+    def ends(self) -> Ended:
+        self._wait(self._has_ended, "the end of the launcher")
+        code = self.process.wait()
+        self._read()
+        return Ended(code, self._out.text, self._err.text)
+
+    def _read(self) -> None:
+        for reader in (self._out, self._err, self._told):
+            reader.read()
+
+    def _wait(self, claim: Callable[[], bool], what: str) -> None:
+        ends_at = time.monotonic() + TIMEOUT_S
+        sources = [self._told.descriptor, self._out.descriptor, self._err.descriptor, self._pidfd]
+        over = False
+        while not self._comes_true(claim):
+            if over:
+                raise AssertionError(f"waited in vain for {what}; {self._account()}")
+            _ready(sources, 0.5)
+            over = time.monotonic() > ends_at or self._has_ended()
+
+    def _comes_true(self, claim: Callable[[], bool]) -> bool:
+        self._read()
+        return claim()
+
+    def _has_ended(self) -> bool:
+        return bool(_ready([self._pidfd], 0.0))
+
+    def _account(self) -> str:
+        told, out, err = self._told.text, self._out.text, self._err.text
+        return f"the launcher's code is {self.process.poll()}\n--- told\n{told}--- stdout\n{out}--- stderr\n{err}"
+
+
+def _told(line: str) -> Told:
+    round, rank, pid, words = line.split(" ", 3)
+    return Told(int(round), int(rank), int(pid), words)
+
+
+def _ready(descriptors: list[int], timeout_s: float) -> list[tuple[int, int]]:
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return poll.poll(timeout_s * 1000)
+
+
+class Launcher:
+    """Starts the command, with an environment in which no option is set and the workers' `stage` is found."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+        self._count = 0
+
+    def __call__(
+        self, *arguments: str | Path, under: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+    ) -> Launch:
+        """`elastic launch` with these arguments; `under` is put before the command, like nohup."""
+        self._count += 1
+        stage_folder = self._folder / f"stage{self._count}"
+        stage_folder.mkdir()
+        command = [*under, ELASTIC, "launch", *map(str, arguments)]
+        return Launch(command, {**self.environment, **(environment or {})}, stage_folder, self._stack)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(("PET_", "TORCH", "OMP_"))}
+        temporary = self._folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        return {**kept, "PYTHONPATH": str(TESTS), "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"}
+
+
+@contextmanager
+def launcher(folder: Path) -> Iterator[Launcher]:
+    """What it started is killed at the end, if it lives."""
+    with ExitStack() as stack:
+        yield Launcher(folder, stack)
+
+
+def after_end_by(signum: signal.Signals) -> set[int]:
+    """The codes of a program that ended by a signal: in its own words, or the kernel's."""
+    return {128 + signum, -signum}

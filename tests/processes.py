@@ -1,0 +1,41 @@
+"""What the tests of real processes ask of the kernel."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+TIMEOUT_S = 10.0
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def dies(pid: int) -> bool:
+    """Whether the process dies in good time. Needs no parenthood."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        return bool(poll.poll(TIMEOUT_S * 1000))
+    finally:
+        os.close(pidfd)
+
+
+def comes_true(claim: Callable[[], bool]) -> bool:
+    """For what the kernel tells no event of, like another process's signal mask."""
+    end = time.monotonic() + TIMEOUT_S
+    while not claim() and time.monotonic() < end:
+        select.poll().poll(2)
+    return claim()

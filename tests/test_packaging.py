@@ -1,0 +1,87 @@
+"""What is in the tree is what gets installed, and importing `elastic` costs nothing.
+
+The package is the repository root, so setuptools is told each folder by name; a folder that is forgotten there works in
+no installation. The editable install is a tree of links, which knows a new file only once it is made again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import elastic
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+ROOMS = ("core", "adapters", "cli")
+
+
+def package_files(root: Path) -> list[Path]:
+    """The package's Python files, relative to the root."""
+    files = [*root.glob("*.py"), *(file for room in ROOMS for file in (root / room).rglob("*.py"))]
+    return sorted(file.relative_to(root) for file in files)
+
+
+def folders(files: Iterable[Path]) -> list[str]:
+    """The packages that hold the files, named as Python imports them."""
+    return sorted({".".join(("elastic", *file.parent.parts)) for file in files})
+
+
+def test_every_folder_with_python_files_is_named_in_pyproject_and_no_other() -> None:
+    assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == folders(package_files(ROOT))
+
+
+def test_a_new_folder_would_be_noticed(tmp_path: Path) -> None:
+    (tmp_path / "core" / "new" / "deep").mkdir(parents=True)
+    (tmp_path / "core" / "new" / "deep" / "__init__.py").touch()
+    assert folders(package_files(tmp_path)) == ["elastic.core.new.deep"]
+
+
+def test_every_package_folder_has_an_init() -> None:
+    missing = {str(file.parent) for file in package_files(ROOT) if not (ROOT / file.parent / "__init__.py").exists()}
+    assert missing == set()
+
+
+def test_the_root_holds_only_the_package_s_two_files() -> None:
+    assert {file.name for file in ROOT.glob("*.py")} <= {"__init__.py", "__main__.py"}
+
+
+def test_the_installed_package_has_every_file_of_the_tree() -> None:
+    installed = package_files(Path(elastic.__file__).parent)
+    assert installed == package_files(ROOT), "files came or went since the install: run `make setup`"
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (ROOT / "py.typed").exists()
+    assert PROJECT["tool"]["setuptools"]["package-data"]["elastic"] == ["py.typed"]
+
+
+def test_importing_elastic_loads_nothing_but_its_own_root() -> None:
+    program = (
+        "import __future__, sys; before = set(sys.modules); import elastic; print(sorted(set(sys.modules) - before))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "['elastic']\n"
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def test_torch_is_pinned_alike_for_pip_and_for_the_resolver_while_the_package_leaves_it_open() -> None:
+    assert f"TORCH := torch=={pins()['torch']}\n" in (ROOT / "Makefile").read_text()
+    assert not any("==" in need for need in PROJECT["project"]["optional-dependencies"]["torch"])
+
+
+@pytest.mark.parametrize("extra", ["", "torch", "gpu", "dev"])
+def test_everything_the_package_needs_is_pinned(extra: str) -> None:
+    project = PROJECT["project"]
+    needs = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    names = {need.split(">=")[0].split("[")[0] for need in needs}
+    assert names - pins().keys() == set()
