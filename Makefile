@@ -106,12 +106,14 @@ soak: setup  ## the property tests with many fresh examples; the run is kept in 
 # ------------------------------------------------------------------------------------------------------------------ show
 
 .PHONY: demo
-demo: setup  ## train on two workers, kill one, watch it go on: about half a minute
+demo: setup  ## train on two nodes, kill a worker, then a node, bring it back: about a minute
 	@$(BIN)/python examples/digits/demo.py
 
 .PHONY: bench
-bench: setup  ## the benchmarks, if there are any
-	@if compgen -G 'benchmarks/*.py' >/dev/null; then $(BIN)/python -m benchmarks; else echo "no benchmarks yet"; fi
+bench: setup  ## the benchmarks beside torchrun: about half an hour; single ones as benchmarks/README.md says
+	$(BIN)/python benchmarks/core_edit.py
+	$(BIN)/python benchmarks/launch.py
+	$(BIN)/python benchmarks/nodes.py
 
 .PHONY: clean
 clean:  ## remove all that make made, .venv too

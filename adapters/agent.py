@@ -18,7 +18,7 @@ from typing import Protocol, assert_never
 
 from attrs import frozen
 
-from ..core.group import Group, Outcome, Phase, begin, transition
+from ..core.group import Group, Outcome, begin, transition
 from ..core.group.state import (
     Beat,
     Beaten,
@@ -47,7 +47,7 @@ from ..core.group.state import Over as RoundOver
 from ..core.ranks import Ranks, WorkerRanks, assign
 from ..core.rendezvous import Fail, Held, Over, Raise, RendezvousState, Settled, handlers
 from ..core.world import Fault, Life, Node, Profile, Verdict, Why, World
-from .backends.port import Backend
+from .backends.port import Backend, StoreError
 from .clock import Clock
 from .endpoint import Reservation
 from .faults import Attempt, read_fault, unstartable_fault
@@ -123,18 +123,15 @@ class Observer(Protocol):
 
 @frozen
 class Result:
-    """How this agent's part ended, and all failures that the job put on record.
+    """How this agent's part ended, and what the job put on record: the same on every node that heard the verdict.
 
-    `failures` counts the restarts that the job had spent when the last world began; `stopped` the workers of this node that
-    were running when the last round broke, and that we stopped.
+    `state` is the register as this node saw it last.
     """
 
     node: Node
     outcome: Outcome
     faults: tuple[Fault, ...]
-    world_size: int
-    failures: int
-    stopped: int
+    state: RendezvousState | None
 
 
 class Agent:
@@ -155,8 +152,9 @@ class Agent:
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.put)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._beaten)
         self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now)
-        self._round, self._failures, self._ranks = 0, 0, Ranks(0, 0, 0, settings.role, 0, ())
-        self._stopped = self._recording = 0
+        self._round, self._ranks = 0, Ranks(0, 0, 0, settings.role, 0, ())
+        self._recording = 0
+        self._own_faults: list[Fault] = []
         self._state: RendezvousState | None = None
         self._attempts: Mapping[int, Attempt] = {}
         self._exits: dict[int, Exit] = {}
@@ -190,16 +188,18 @@ class Agent:
                 self._inbox.put(Reaped(self._clock.now()))
         self._hear_of_records()
         self._workers.drain(DRAIN_TIMEOUT_S)
-        faults = self._backend.faults()
-        return Result(self.node, outcome, faults, self._ranks.world_size, self._failures, self._stopped)
+        return Result(self.node, outcome, self._faults(), self._state)
+
+    def _faults(self) -> tuple[Fault, ...]:
+        """What is on record for all, or, when the store does not say, what this node put there."""
+        try:
+            return self._backend.faults()
+        except StoreError:
+            return tuple(self._own_faults)
 
     def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...]) -> None:
-        if before.phase is Phase.RUNNING and after.phase is not Phase.RUNNING:
-            self._stopped = len(after.running)
         for command_ in commands:
             self._carry_out(command_)
-            if before.phase is Phase.STOPPING and isinstance(command_, Record):
-                self._stopped -= 1  # it was not running any more when we stopped the others
         self._observer.saw(Step(event, before, after, commands, self._clock.now()))
 
     # --- events in
@@ -230,6 +230,7 @@ class Agent:
 
     def _recorded(self, recorded: Recorded) -> None:
         self._recording -= 1
+        self._own_faults.append(recorded.fault)
         self._observer.saw(recorded)
 
     def _hear_of_records(self) -> None:
@@ -317,7 +318,7 @@ class Agent:
         return Profile(self._reserved.endpoint, settings.local_world_size, settings.role, self._host)
 
     def _start(self, world: World) -> None:
-        self._round, self._failures, self._ranks = world.round, world.failures, assign(world)[self.node]
+        self._round, self._ranks = world.round, assign(world)[self.node]
         self._exits = {}
         try:
             self._attempts = {worker.local_rank: self._attempt(world, worker) for worker in self._ranks.workers}

@@ -25,6 +25,7 @@ from ..core.rendezvous import (
     Outcome,
     Raise,
     Return,
+    Settled,
     Token,
     Wait,
     Write,
@@ -34,6 +35,7 @@ from ..core.rendezvous import (
     joined,
     operation,
     saw,
+    silent,
     turn,
     unanswered,
     unreadable,
@@ -125,6 +127,7 @@ class _Stop:
 
 Post = Callable[[Notice], None]
 
+PAUSE_DOUBLINGS = 30
 FIRST_PAUSE_S = 0.05
 """After the first question without an answer; each further pause is twice as long, up to a heartbeat's interval."""
 
@@ -220,7 +223,7 @@ class RendezvousLoop:
     def _tell(self, op: Operation, answer: Outcome | Raise) -> None:
         if isinstance(answer, World):
             self._held = joined(self._held, answer.id)
-        self._watching = op.handler in (handlers.join, handlers.done) and not isinstance(answer, Raise)
+        self._watching = isinstance(answer, World) or (op.handler is handlers.done and isinstance(answer, Settled))
         self._post(Told(op.handler, answer))
 
     def _record(self, fault: Fault) -> None:
@@ -286,10 +289,10 @@ class RendezvousLoop:
         """Nothing can be decided by this. The next try comes after a pause, or when something is heard."""
         if isinstance(error, Unreadable):
             self._held = unreadable(self._held, str(error))
-        doublings = min(
-            self._unanswered_before, 30
-        )  # an outage of a day is no larger a power of two than a float can be
-        pause = min(FIRST_PAUSE_S * 2**doublings, self._held.settings.keep_alive_interval)
+        else:
+            self._held = silent(self._held, self._clock.now())
+        longest = self._held.settings.keep_alive_interval
+        pause = min(FIRST_PAUSE_S * 2 ** min(self._unanswered_before, PAUSE_DOUBLINGS), longest)
         self._unanswered_before += 1
         if self._unanswered_before == 2:
             self._post(StoreSilent(str(error), self._clock.now()))

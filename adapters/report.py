@@ -42,7 +42,20 @@ class Report:
         """How many the job has spent."""
         if self.over_budget:
             return self.max_restarts
-        return self.result.failures
+        return self.result.state.failures if self.result.state else 0
+
+    @property
+    def world_size(self) -> int:
+        """How many workers the last world had; 0 if there was none, or none is known."""
+        state = self.result.state
+        return sum(member.profile.local_world_size for member in state.world.members) if state and state.complete else 0
+
+    @property
+    def others(self) -> int:
+        """The workers of the last failed round that did not fail."""
+        if self.cause is None:
+            return 0
+        return self.cause.world_size - sum(fault.round == self.cause.round for fault in self.result.faults)
 
     @property
     def cause(self) -> Fault | None:
@@ -58,18 +71,19 @@ class Report:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as plain values. `format` moves when a key changes its meaning or goes."""
+    """The report as plain values: the same on every node but for `here`. `format` moves when a key changes or goes."""
     return {
         "format": 1,
         "run_id": report.settings.run_id,
-        "node": str(report.result.node),
         "ending": _ending(report),
-        "exit_code": report.exit_code,
-        "duration_s": round(report.duration_s, 3),
         "restarts": report.restarts,
         "max_restarts": report.max_restarts,
         "failures": [_fault_as_json(fault) for fault in report.result.faults],
-        "stopped_by_us": report.result.stopped,
+        "here": {
+            "node": str(report.result.node),
+            "exit_code": report.exit_code,
+            "duration_s": round(report.duration_s, 3),
+        },
     }
 
 

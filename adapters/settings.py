@@ -77,6 +77,8 @@ class LaunchSettings:
     """This node's place, if a supervisor gave it one; else it is the address and a random id."""
     address: str = field(default="localhost", validator=_name)
     """How other nodes reach this one."""
+    store: str = "in memory"
+    """Where the nodes meet, for people."""
     rendezvous: rendezvous.Settings = rendezvous.Settings()
     group: group.Settings = group.Settings()
     logs: Logs = Logs()

@@ -8,20 +8,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from attrs import fields
 
-from ..adapters.agent import Agent
-from ..adapters.backends.memory import MemoryBackend, MemoryStore
-from ..adapters.clock import SystemClock
+from ..adapters.agent import Agent, Result
+from ..adapters.clock import Clock, SystemClock
+from ..adapters.meeting import Meeting
 from ..adapters.report import Report, write_report
 from ..adapters.settings import Kind, LaunchSettings, Logs, Program
 from ..core import group, rendezvous
-from . import values
+from . import nodes, values
 from .exit_codes import exit_code
 from .mistakes import Mistake
 from .options import SECTIONS, Option, all_options
 from .render.report import render_report
 from .render.status import StatusLines
+
+FENCE = 0.6
+"""Of the TTL: the age of the last acknowledged heartbeat at which --on-store-loss=stop kills the workers."""
 
 EPILOG = """\b
 Everything after SCRIPT belongs to the script. ${local_rank} in an argument becomes the worker's.
@@ -81,19 +83,30 @@ def launch(**given: Any) -> int:
     Takes torchrun's options, in both spellings and as PET_ variables. SCRIPT is started as --nproc-per-node workers, each
     with its rank in its environment.
     """
-    settings = launch_settings(given, os.environ)
-    status = StatusLines(sys.stderr, settings, quiet=given["status"] == "off")
+    where = nodes.place(given)
+    settings = launch_settings(given, where, os.environ)
     clock = SystemClock()
+    status = StatusLines(sys.stderr, settings, given["status"])
+    meeting = where.open(settings.run_id, clock, settings.rendezvous)
+    status.serves_store = meeting.serves
     try:
-        agent = Agent(settings, MemoryBackend(MemoryStore(), clock), clock, status)
-    except ValueError as reason:
-        raise Mistake(f"--log-dir={reason}") from None
-    result = agent.run()
+        result, directory = _run(settings, meeting, clock, status)
+    finally:
+        meeting.close(settings.rendezvous.ttl)
     code = exit_code(result.outcome)
     report = Report(settings, result, code, clock.now() - status.began_at)
-    written, lost = _write(report, given["report"], agent.report_path)
-    status.end([*render_report(report, written), *lost])
+    written, lost = _write(report, given["report"], directory)
+    status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
     return code
+
+
+def _run(settings: LaunchSettings, meeting: Meeting, clock: Clock, status: StatusLines) -> tuple[Result, str | None]:
+    """What came of it, and where the report belongs if the user keeps logs."""
+    try:
+        agent = Agent(settings, meeting.backend, clock, status)
+    except ValueError as reason:
+        raise Mistake(f"--log-dir={reason}") from None
+    return agent.run(), agent.report_path
 
 
 def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
@@ -109,35 +122,45 @@ def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
     return written, lost
 
 
-def launch_settings(given: Mapping[str, Any], environment: Mapping[str, str]) -> LaunchSettings:
+def launch_settings(given: Mapping[str, Any], where: nodes.Place, environment: Mapping[str, str]) -> LaunchSettings:
     """What the options ask for. Raises Mistake."""
-    _check_nodes(given)
-    min_nodes, max_nodes = given["nnodes"]
-    limits = rendezvous.Limits(min_nodes, max_nodes, given["max_restarts"])
-    meeting = _rendezvous(limits, given["rdzv_conf"])
+    meeting = nodes.settings(given)
     return LaunchSettings(
         program=_program(given, environment),
         local_world_size=given["nproc_per_node"],
-        run_id=given["rdzv_id"] or os.urandom(8).hex(),
+        run_id=given["rdzv_id"] or _run_id(given),
         role=given["role"],
         slot=given["node_id"],
-        address=given["local_addr"] or "localhost",
+        address=given["local_addr"] or where.own_address(),
+        store=where.name,
         rendezvous=meeting,
-        group=group.Settings(given["grace"], _shutdown_timeout(given, environment), meeting.leave_timeout, meeting.ttl),
+        group=_group(given, meeting, environment),
         logs=_logs(given, environment),
         signals=given["signals_to_handle"],
         environment=dict(environment),
     )
 
 
-def _check_nodes(given: Mapping[str, Any]) -> None:
-    low, high = given["nnodes"]
-    if high > 1:
-        raise Mistake(f"--nnodes={low}:{high}: this version runs on one node; write --nnodes=1")
-    if given["rdzv_backend"] not in ("c10d", "static"):
-        raise Mistake(f"--rdzv-backend={given['rdzv_backend']}: this version knows c10d (and static); leave it out")
-    if given["rdzv_endpoint"] and not given["standalone"]:
-        raise Mistake(f"--rdzv-endpoint={given['rdzv_endpoint']}: this version runs on one node; write --standalone")
+def _run_id(given: Mapping[str, Any]) -> str:
+    """Nodes that are to meet must call the job by one name; a node alone calls it by any."""
+    return "none" if given["rdzv_endpoint"] and not given["standalone"] else os.urandom(8).hex()
+
+
+def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: Mapping[str, str]) -> group.Settings:
+    try:
+        return group.Settings(
+            grace=given["grace"],
+            shutdown_timeout=_shutdown_timeout(given, environment),
+            leave_timeout=meeting.leave_timeout,
+            ttl=meeting.ttl,
+            keep_alive_interval=meeting.keep_alive_interval,
+            fence=FENCE * meeting.ttl if given["on_store_loss"] == "stop" else None,
+        )
+    except ValueError as reason:
+        raise Mistake(
+            f"--on-store-loss=stop: {reason}; heartbeats of 1 s and more attempts leave time to stop the workers, like "
+            "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
+        ) from None
 
 
 def _program(given: Mapping[str, Any], environment: Mapping[str, str]) -> Program:
@@ -160,37 +183,3 @@ def _shutdown_timeout(given: Mapping[str, Any], environment: Mapping[str, str]) 
 def _logs(given: Mapping[str, Any], environment: Mapping[str, str]) -> Logs:
     template = environment.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")
     return Logs(given["log_dir"], given["redirects"], given["tee"], given["local_ranks_filter"], template)
-
-
-def _rendezvous(limits: rendezvous.Limits, conf: Mapping[str, str]) -> rendezvous.Settings:
-    """The spans of --rdzv-conf. What torch knows and we have no use for is taken silently; what nobody knows is named."""
-    ours = {field.name: field for field in fields(rendezvous.Settings) if field.name != "limits"}
-    if conf.get("store_type") == "file":
-        raise Mistake("--rdzv-conf: store_type=file: a file is no store for a job; leave it out")
-    theirs = ("timeout", "read_timeout", "heartbeat_timeout", "is_host", "store_type")
-    spans = {}
-    for key, text in conf.items():
-        if key in ours:
-            spans[key] = _span(key, text, whole=not isinstance(ours[key].default, float))
-        elif key not in theirs:
-            _warn_unknown(key, (*ours, *theirs))
-    try:
-        return rendezvous.Settings(limits, **spans)
-    except ValueError as reason:
-        raise Mistake(f"--rdzv-conf: {reason}") from None
-
-
-def _span(key: str, text: str, whole: bool) -> Any:
-    try:
-        return values.whole(text) if whole else values.seconds(text)
-    except ValueError as reason:
-        raise Mistake(f"--rdzv-conf: {key}={text}: {reason}") from None
-
-
-def _warn_unknown(key: str, known: tuple[str, ...]) -> None:
-    from difflib import get_close_matches
-
-    near = get_close_matches(key, known, 1, 0.5)
-    suggestion = f"; did you mean {near[0]}?" if near else ""
-    names = ", ".join(known)
-    print(f"elastic: --rdzv-conf: '{key}' is not a key{suggestion} (known: {names})", file=sys.stderr)

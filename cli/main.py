@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+from importlib import import_module
 
 
 def main() -> None:
@@ -12,7 +14,16 @@ def main() -> None:
     _fill_standard_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _load()
     sys.exit(run(sys.argv[1:]))
+
+
+def _load() -> None:
+    """Import the program. None of it is garbage ever: not to look for any saves 8 ms at the start and 12 ms at the end."""
+    gc.disable()
+    import_module(".root", __package__)
+    gc.freeze()
+    gc.enable()
 
 
 def _fill_standard_streams() -> None:

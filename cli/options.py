@@ -75,7 +75,7 @@ def _options() -> tuple[Decorator, ...]:
             "--standalone",
             NODES,
             is_flag=True,
-            help="One node, nothing to agree with others, no port: the default when no endpoint is given.",
+            help="One node, nothing to agree with others, no port: the default for one node without an endpoint.",
         ),
         option(
             "--nnodes",
@@ -83,7 +83,7 @@ def _options() -> tuple[Decorator, ...]:
             default="1",
             metavar="N|MIN:MAX",
             type=Value("N|MIN:MAX", values.nodes),
-            help="Nodes of the job. This version runs on one node.",
+            help="Nodes of the job. With MIN:MAX it starts with MIN after the last call, and grows and shrinks between.",
         ),
         option(
             "--rdzv-backend",
@@ -91,16 +91,25 @@ def _options() -> tuple[Decorator, ...]:
             default="c10d",
             metavar="NAME",
             type=Value("NAME", values.name),
-            help="Where nodes meet. This version meets in its own memory, whatever is said here.",
+            help="How nodes meet: c10d is our protocol on a TCPStore.",
         ),
-        option("--rdzv-endpoint", NODES, default="", metavar="HOST[:PORT]", help="Where nodes meet."),
+        option(
+            "--rdzv-endpoint",
+            NODES,
+            default=None,
+            metavar="HOST[:PORT]",
+            type=Value("HOST[:PORT]", values.endpoint),
+            help="Where nodes meet, the same on all. The agent on HOST serves the store there; it is best the one that "
+            "lives longest, since the store goes with it. [default port: 29400]",
+        ),
         option(
             "--rdzv-id",
             NODES,
             default=None,
             metavar="ID",
             type=Value("ID", values.name),
-            help="The job's name (TORCHELASTIC_RUN_ID, log directory). [default: a random one]",
+            help="The job's name, the same on all nodes (TORCHELASTIC_RUN_ID, log directory). [default: none with an "
+            "endpoint, else a random one]",
         ),
         option(
             "--rdzv-conf",
@@ -108,8 +117,17 @@ def _options() -> tuple[Decorator, ...]:
             default="",
             metavar="K=V,...",
             type=Value("K=V,...", values.configuration),
-            help="Spans of the rendezvous: join_timeout, last_call_timeout, close_timeout, keep_alive_interval, "
-            "keep_alive_max_attempt.",
+            help="Spans in seconds: join_timeout=600, last_call_timeout=5, close_timeout=5, keep_alive_interval=1, "
+            "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1; and is_host=auto.",
+        ),
+        option(
+            "--last-call",
+            NODES,
+            own=True,
+            default=None,
+            metavar="S",
+            type=Value("S", values.seconds),
+            help="How long a round that has MIN nodes waits for more. [default: last_call_timeout of --rdzv-conf, 5]",
         ),
         option(
             "--local-addr",
@@ -153,6 +171,16 @@ def _options() -> tuple[Decorator, ...]:
             metavar="S",
             type=Value("S", values.seconds),
             help="The same when this command itself is told to stop. [default: TORCH_ELASTIC_SHUTDOWN_TIMEOUT or 30]",
+        ),
+        option(
+            "--on-store-loss",
+            FAILURES,
+            own=True,
+            default="continue",
+            metavar="continue|stop",
+            type=Value("continue|stop", values.on_store_loss),
+            help="When the store is out of reach: let the workers run on, or kill them before the other nodes could hold "
+            "this one for lost and start without it (fencing).",
         ),
         option(
             "--signals-to-handle",
@@ -211,9 +239,10 @@ def _options() -> tuple[Decorator, ...]:
             OUTPUT,
             own=True,
             default="auto",
-            metavar="auto|plain|off",
+            metavar="auto|live|plain|off",
             type=Value("", values.status),
-            help="What this command says of itself on stderr: plain lines, or nothing but the final report.",
+            help="What this command says of itself on stderr: lines, below them live what is waited for; plain lines; or "
+            "nothing but a report of failure. auto is live on a terminal, else plain.",
         ),
         option(
             "--report",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from ..adapters.workers.devices import count_devices
 from ..adapters.workers.logs import Streams, parse_streams
+from ..core.rendezvous.state import NODES_MAX
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX
 
 ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
@@ -55,6 +56,8 @@ def nodes(text: str) -> tuple[int, int]:
         raise ValueError(f"at least 1 node; write --nnodes={1 if len(parts) == 1 else f'1:{max(high, 1)}'}")
     if high < low:
         raise ValueError(f"the minimum ({low}) is above the maximum ({high}); write --nnodes={high}:{low}")
+    if high > NODES_MAX:
+        raise ValueError(f"at most {NODES_MAX} nodes")
     return low, high
 
 
@@ -123,8 +126,14 @@ def streams(text: str) -> Streams:
 
 
 def status(text: str) -> str:
-    if text not in ("auto", "plain", "off"):
-        raise ValueError("write auto, plain or off")
+    if text not in ("auto", "live", "plain", "off"):
+        raise ValueError("write auto, live, plain or off")
+    return text
+
+
+def on_store_loss(text: str) -> str:
+    if text not in ("continue", "stop"):
+        raise ValueError("write continue or stop")
     return text
 
 
@@ -136,8 +145,10 @@ def new_file(text: str) -> str:
     return text
 
 
-def endpoint(text: str) -> tuple[str, int | None]:
-    """`host`, `host:port`, `[v6]`, `[v6]:port`."""
+def endpoint(text: str) -> tuple[str, int | None] | None:
+    """`host`, `host:port`, `[v6]`, `[v6]:port`; nothing for nowhere."""
+    if not text.strip():
+        return None
     match = ENDPOINT.fullmatch(text.strip())
     if not match or int(match["port"] or 0) > 65_535:
         raise ValueError("write HOST or HOST:PORT, port 0 to 65535")

@@ -129,8 +129,8 @@ def last_call_completes_over_expected(state: RendezvousState, edit: Edit, me: No
 
 def a_done_members_death_ends_the_round(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
     made = apply(state, edit, me)
-    died = isinstance(edit, Evict) and state.complete and made.round == state.round and made is not state
-    if not died or not [who for who in edit.dead if who in state.seats and state.seats[who].status is DONE]:
+    died = edit.dead & set(state.those(DONE)) if isinstance(edit, Evict) else frozenset()
+    if not died or made.round > state.round or not state.complete:
         return made
     ended = apply(state, End(state.round, Why.FENCED), state.members[0])
     return evolve(ended, ended=evolve(ended.ended, why=Why.LOST)) if ended.ended else made
@@ -226,12 +226,12 @@ def test_a_mutated_end_is_caught_by_its_number(change: Change, number: str) -> N
 # --- what a node does
 
 
-def agents(size: str = "2", restarts: int = 3, **settings: float) -> Agents:
-    return Agents(Settings(limits=register(size, restarts).limits, **settings))  # type: ignore[arg-type]
+def agents(size: str = "2", **spans: float) -> Agents:
+    return Agents(Settings(limits=register(size, restarts=3).limits, **spans))  # type: ignore[arg-type]
 
 
-def both_running(**settings: float) -> Agents:
-    made = agents(**settings)
+def both_running(**spans: float) -> Agents:
+    made = agents("2", **spans)
     made.joins("a")
     made.joins("b")
     return made
@@ -324,8 +324,8 @@ def test_sightings_that_do_not_start_afresh_are_caught_by_L3() -> None:
     for sent_at, answered_at in reads:
         held = heard(held, {b: 1}, sent_at, answered_at)
         mutant = observe(mutant, {b: 1}, sent_at, answered_at, afresh_after=math.inf)
-    assert dead(held) == frozenset()
-    assert dead(evolve(held, sightings=mutant)) == {b}
+    assert dead(held, 60.1) == frozenset()
+    assert dead(evolve(held, sightings=mutant), 60.1) == {b}
 
 
 def test_a_seat_change_that_is_no_sign_of_life_is_caught_by_L3() -> None:
@@ -336,8 +336,8 @@ def test_a_seat_change_that_is_no_sign_of_life_is_caught_by_L3() -> None:
         held = heard(held, {b: 1}, float(second), float(second))
     back = saw(held, arrived(state, "b"), 4.5, 4.5)
     mutant = evolve(back, sightings=held.sightings)
-    assert dead(heard(back, {b: 1}, 5.0, 5.0)) == frozenset()
-    assert dead(heard(mutant, {b: 1}, 5.0, 5.0)) == {b}
+    assert dead(heard(back, {b: 1}, 5.0, 5.0), 5.0) == frozenset()
+    assert dead(heard(mutant, {b: 1}, 5.0, 5.0), 5.0) == {b}
 
 
 # --- the worker group

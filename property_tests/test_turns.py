@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from hypothesis import given, note
+from hypothesis import given
 from hypothesis import strategies as st
 from wander import FATES, Wanderer
 
@@ -19,8 +19,8 @@ def wandered(wanderer: Wanderer, steps: int) -> Wanderer:
         wanderer.runs(steps)
         wanderer.happened.append("no more faults")
         wanderer.agents.converges()
-    except BaseException:
-        note("\n".join(wanderer.happened))
+    except Exception as error:
+        error.add_note("\n".join(wanderer.happened))
         raise
     return wanderer
 
@@ -66,7 +66,7 @@ def test_long_runs_by_seed_keep_the_rules_and_show_what_is_worth_having_seen() -
     for seed in range(200):
         try:
             seen += wandered(Wanderer(Random(seed).randrange), 120).agents.seen
-        except BaseException as error:
+        except Exception as error:
             error.add_note(f"seed {seed}")
             raise
     assert [what for what in WANTED if not seen[what]] == [], seen

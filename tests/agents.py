@@ -115,10 +115,13 @@ class Agents:
             for who in [each for each, actor in self.world.actors.items() if actor.operation is None]:
                 if not self.is_over(who):
                     self.joins(who)
-            if not (lost := [who for who in self.world.actors if not self._rests(who)]):
+            if not self._lost():
                 return
             self.world.passes(self.world.now + 5)
-        raise Broken(f"L2: {lost} are in no complete round, no spares, and were told nothing: {self.world.register}")
+        raise Broken(f"L2: {self._lost()} are in no complete round, no spares, told nothing: {self.world.register}")
+
+    def _lost(self) -> list[str]:
+        return [who for who in self.world.actors if not self._rests(who)]
 
     def _rests(self, who: str) -> bool:
         """In the one complete world, a spare, told, or waiting for a minimum that nobody here can make up."""
@@ -140,10 +143,12 @@ class Agents:
                 self._joined(told.who, world)
             case Return(Settled()) if told.operation == "leave":
                 self.left.add(told.who)
+                self.world.actor(told.who).stopped = True
             case Raise(Fail(Why.ILLEGAL), text):
                 raise Broken(f"a step that is not legal was wanted by {told.who}: {text}")
-            case Return() | Raise():
+            case _:
                 self.seen[f"{told.operation} {_answer(told)}"] += 1
+                self.world.actor(told.who).stopped = isinstance(told.ask, Raise | Return) and _ends(told.ask)
 
     def _written(self, told: Told) -> None:
         before, after = self.register, self.world.register
@@ -208,6 +213,13 @@ class Agents:
                 raise Broken(f"{handler.__name__} waits until {until}, which is past: it would spin")
             case Raise(Fail(Why.ILLEGAL), text):
                 raise Broken(f"{handler.__name__} wants what is not legal: {text}")
+            case _:
+                return
+
+
+def _ends(answer: Raise | Return) -> bool:
+    """The agent has nothing more to do here."""
+    return isinstance(answer, Raise) or isinstance(answer.outcome, Verdict)
 
 
 def _edit(told: Told, before: RendezvousState) -> Edit | None:
@@ -215,7 +227,8 @@ def _edit(told: Told, before: RendezvousState) -> Edit | None:
     after, who = told.stands, node(told.who)
     if after is None:
         return None
-    dropped = frozenset(before.seats) - frozenset(after.seats) - {who}
+    buried = frozenset(after.those(Status.GONE)) - frozenset(before.those(Status.GONE))
+    dropped = (frozenset(before.seats) - frozenset(after.seats) | buried) - {who}
     candidates: list[Edit] = [
         Leave(),
         Complete(before.round),

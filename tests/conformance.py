@@ -1,4 +1,4 @@
-"""What every backend must do: one suite, run over each of them (docs: adapters/backends/port.py).
+"""What every backend must do: one suite, run over each of them (the port: adapters/backends/port.py).
 
 A test file makes a class of it and says how a client is made:
 
@@ -495,9 +495,11 @@ class Conformance:
 
 
 def _verdict(peer: Peer) -> Verdict:
-    """What the barrier's watch tells, after the answer to `done`."""
+    """The answer to `done` when the job ended with it, else what the barrier's watch tells."""
     answer = peer.hears(handlers.done)
-    assert isinstance(answer, Settled | Verdict)
+    if isinstance(answer, Verdict):
+        return answer
+    assert answer == Settled()
     verdict = peer.hears(handlers.watch)
     assert isinstance(verdict, Verdict)
     return verdict

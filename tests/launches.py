@@ -109,6 +109,14 @@ class Launch:
         """Wait until the launcher, or a worker on its stderr, has said this."""
         self._wait(lambda: text in self._err.text, f"{text!r} on stderr")
 
+    def says_within(self, text: str, span_s: float) -> bool:
+        """Whether it says this in so short a time: for what must not be said."""
+        ends_at = time.monotonic() + span_s
+        while text not in self._err.text and time.monotonic() < ends_at and not self._has_ended():
+            _ready([self._err.descriptor], 0.1)
+            self._read()
+        return text in self._err.text
+
     def prints(self, text: str) -> str:
         """Wait until a worker has printed this; returns all that was printed so far."""
         self._wait(lambda: text in self._out.text, f"{text!r} on stdout")
@@ -137,7 +145,7 @@ class Launch:
         over = False
         while not self._comes_true(claim):
             if over:
-                raise AssertionError(f"waited in vain for {what}; {self._account()}")
+                raise AssertionError(f"waited in vain for {what}; {self.account()}")
             _ready(sources, 0.5)
             over = time.monotonic() > ends_at or self._has_ended()
 
@@ -148,7 +156,8 @@ class Launch:
     def _has_ended(self) -> bool:
         return bool(_ready([self._pidfd], 0.0))
 
-    def _account(self) -> str:
+    def account(self) -> str:
+        """All that was said so far, for whoever waits in vain."""
         told, out, err = self._told.text, self._out.text, self._err.text
         return f"the launcher's code is {self.process.poll()}\n--- told\n{told}--- stdout\n{out}--- stderr\n{err}"
 

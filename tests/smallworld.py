@@ -76,6 +76,8 @@ class Actor:
     operation: Operation | None = None
     wait: Wait | None = None
     silent: bool = False
+    stopped: bool = False
+    """Its agent has ended, and its heart with it."""
     fate: Fate = Fate.ANSWERED
     late: list[Write] = field(factory=list)
     beat_at: float = 0.0
@@ -206,5 +208,5 @@ class SmallWorld:
         for actor in self.actors.values():
             if self.now >= actor.beat_at:
                 actor.beat_at += actor.held.settings.keep_alive_interval
-                if not actor.silent and not self.away:
+                if not (actor.silent or actor.stopped or self.away):
                     self.counters[actor.held.node] = self.counters.get(actor.held.node, 0) + 1

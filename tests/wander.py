@@ -51,7 +51,7 @@ class Wanderer:
         usual = [self._time_passes, self._time_passes, self._joins, self._all_join, self._fault, self._recovers]
         if self._watching():
             usual += [self._workers_fail, self._workers_succeed]
-        rare = [self._store, self._leaves, self._leaves_while_it_owes, self._all_workers_succeed]
+        rare = [self._store, self._leaves, self._leaves_while_it_owes, self._all_workers_succeed, self._dies]
         return [*usual * 4, *rare, *([self._closes] if self.choose(8) == 7 else [])]
 
     # --- things that happen
@@ -105,6 +105,15 @@ class Wanderer:
                 actor.silent = True
             else:
                 actor.fate = FATES[fault]
+
+    def _dies(self) -> None:
+        """Or is away for longer than a TTL; one that is done, if there is one."""
+        done = [who for who in self._living() if who in self.agents.succeeded]
+        if living := done or self._living():
+            self._said(
+                "is silent", lambda who: setattr(self.agents.world.actor(who), "silent", True), self._one(living)
+            )
+            self.agents.world.passes(self.agents.world.now + 7)
 
     def _recovers(self) -> None:
         """A late write lands; or a silent node goes on."""

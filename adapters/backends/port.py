@@ -1,6 +1,6 @@
 """The port to a job's store: what the rendezvous loop may ask of whatever keeps the register.
 
-Every backend passes `tests/adapters/backends/conformance.py`. States go in and out as values; a backend that keeps bytes
+Every backend passes `tests/conformance.py`. States go in and out as values; a backend that keeps bytes
 uses `core.rendezvous.codec` and raises `Unreadable` for what does not decode. A client belongs to one thread; `clone` gives
 another thread its own.
 """

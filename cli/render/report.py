@@ -11,6 +11,7 @@ from ...adapters.workers.errors import exit_sentence
 from ...core.group import Stopped
 from ...core.group.state import Refused
 from ...core.world import Ending, Fault, Verdict, Why
+from .sentences import who
 from .words import count, first_line
 
 
@@ -19,16 +20,37 @@ def render_report(report: Report, paths: Sequence[str]) -> list[str]:
     outcome = report.result.outcome
     match outcome:
         case Verdict(Ending.SUCCEEDED):
-            size = report.result.world_size
-            return [f"{'1 worker' if size == 1 else f'all {size} workers'} succeeded · {_cost(report)}"]
+            size = report.world_size
+            workers = "the job" if not size else "1 worker" if size == 1 else f"all {size} workers"
+            return [f"{workers} succeeded · {_cost(report)}"]
         case Verdict():
             return [_headline(report, outcome), *_rows(report, paths)]
-        case Refused(why, text):
-            return [f"ended without a verdict: {why.value} · {text or 'no more is known'}"]
+        case Refused():
+            return [_refused(outcome, report)]
         case Stopped(signum):
             return [f"stopped by {Signals(signum).name} · {_cost(report)}"]
         case other:
             assert_never(other)
+
+
+def _refused(refused: Refused, report: Report) -> str:
+    """Why this node had to end without knowing how the job does, and what to do."""
+    settings, text = report.settings, refused.text or "no more is known"
+    match refused.why:
+        case Why.TIMEOUT:
+            waited = f"{settings.rendezvous.join_timeout:g} s (--rdzv-conf=join_timeout=...)"
+            return f"gave up: no round began within {waited} · {text}"
+        case Why.LIMITS:
+            return f"refused: {text}; all nodes of a job must be given the same"
+        case Why.SUPERSEDED:
+            return f"ended: {text}"
+        case Why.STORE_LOST:
+            return f"ended: store {settings.store} is not what it was: {text}; start all nodes of the job again"
+        case Why.UNCONFIRMED:
+            limit = f"{settings.rendezvous.join_timeout:g} s (join_timeout)"
+            return f"gave up: store {settings.store} did not answer for {limit}"
+        case _:
+            return f"ended: {refused.why.value} · store {settings.store}: {text}"
 
 
 def _cost(report: Report) -> str:
@@ -45,24 +67,27 @@ def _headline(report: Report, verdict: Verdict) -> str:
 
 
 def _rows(report: Report, paths: Sequence[str]) -> list[str]:
-    rows = [*_cause(report.cause), *_earlier(report.earlier)]
-    if report.result.stopped:
-        workers = count(report.result.stopped, "worker")
-        rows.append(("others", f"{workers} {'was' if report.result.stopped == 1 else 'were'} running, stopped by us"))
+    rows = [*_cause(report), *_earlier(report.earlier)]
+    if report.others and report.over_budget:
+        rows.append(
+            ("others", f"{count(report.others, 'worker')} of that round did not fail; what ran was stopped by us")
+        )
     rows.extend(("hint", text) for text in _hint(report))
     rows.extend(("details", path) for path in paths)
     return [f"  {title:<13} {text}" for title, text in rows]
 
 
-def _cause(fault: Fault | None) -> list[tuple[str, str]]:
+def _cause(report: Report) -> list[tuple[str, str]]:
+    fault = report.cause
     if fault is None:
         return []
+    place = who(fault.node, fault.host, report.result.state)
     if not fault.pid:
-        return [("first cause", f"{fault.host}: {fault.message}")]
+        return [("first cause", f"{place}: {fault.message}")]
     clock = fault.when.rpartition(" ")[2]
-    rows = [("first cause", f"{fault.host} rank {fault.rank}, round {fault.round}, {clock}: {failure(fault)}")]
+    rows = [("first cause", f"{place} rank {fault.rank}, round {fault.round}, {clock}: {failure(fault)}")]
     if fault.log:
-        rows.append(("", f"log: {fault.log} ({fault.host})"))
+        rows.append(("", f"log: {fault.log} ({place})"))
     return rows
 
 

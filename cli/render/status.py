@@ -1,157 +1,184 @@
-"""Status lines on stderr: one for each thing that happened, who, what, and what comes next. Rendered from the agent's steps.
+"""Status lines on stderr: an observer of the agent that says what happens, when it happens.
 
-Quiet when all is well: a line when the workers start, one at the end.
+Quiet when all is well: a line when the workers start, one at the end. A wait of more than two seconds is shown with its
+reason: as a live last line on a terminal, as plain lines in a log. What is said stands in `sentences`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from signal import Signals
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from ...adapters.agent import News, Started, Step
 from ...adapters.rendezvous_loop import Recorded, Seen, StoreBack, StoreSilent
 from ...adapters.settings import LaunchSettings
-from ...adapters.workers.errors import exit_sentence
 from ...core.group import Group, Phase
-from ...core.group.state import Elapsed, Exited, Over, Reaped, Record, Signal, Signalled
-from ...core.world import Fault, Node, Why, World
-from .words import count, first_line
+from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled
+from ...core.rendezvous import RendezvousState
+from ...core.world import World
+from . import sentences
+from .last_line import LastLine, LiveLastLine, PlainLastLine, Wait
+from .words import count
 
 PATIENCE_S = 2.0
 """How long a wait goes without a word."""
+DUMB = ("dumb", "unknown")
+"""Values of TERM: such a terminal cannot rewrite a line."""
 
 
 class StatusLines:
-    """An observer of the agent that says what happens, in plain lines."""
+    """What one agent does, for people. `mode` is auto, live, plain or off."""
 
-    def __init__(self, out: TextIO, settings: LaunchSettings, quiet: bool) -> None:
+    def __init__(self, out: TextIO, settings: LaunchSettings, mode: str = "auto") -> None:
         self._out = out
         self._settings = settings
-        self._quiet = quiet
+        self._quiet = mode == "off"
+        dumb = settings.environment.get("TERM") in DUMB
+        live = not dumb and (mode == "live" or (mode == "auto" and out.isatty()))
+        self._last_line: LastLine = LiveLastLine(out) if live else PlainLastLine(self._write)
+        self.serves_store = False
         self.began_at = time.monotonic()
-        self._broke_at = self.began_at
-        self._reaped_at = self.began_at
+        self._since = self._broke_at = self._reaped_at = self.began_at
         self._stopped = self._failures = 0
         self._group: Group | None = None
-        self._until: float | None = None
+        self._world: World | None = None
+        self._state: RendezvousState | None = None
+        self._silent: StoreSilent | None = None
+        self._until: float | None = self.began_at + PATIENCE_S
 
     @property
     def until(self) -> float | None:
-        return self._until
-
-    def passed(self, now: float) -> None:
-        """A wait has lasted; say for what, once."""
-        if self._until is None or now < self._until:
-            return
-        self._until = None
-        if self._group and self._group.phase in (Phase.STOPPING, Phase.LEAVING) and self._group.running:
-            self._say(_stopping(self._group, self._settings, now))
+        return None if self._quiet else self._until
 
     def saw(self, news: News) -> None:
         match news:
             case Recorded(fault):
-                self._failed(fault)
+                if fault.pid:
+                    self._say(*sentences.failed(fault, self._state))
             case Started(world, _, at):
                 self._started(world, at)
             case Step():
                 self._moved(news)
-            case Seen() | StoreSilent() | StoreBack():
-                pass  # one node: nothing to wait for
+            case Seen(state):
+                self._say(*sentences.cause_found(self._state, state))
+                self._state = state
+            case StoreSilent(at=at):
+                self._silent, self._until = news, at + PATIENCE_S
+            case StoreBack(at):
+                self._store_back(at)
 
-    def end(self, lines: Sequence[str]) -> None:
+    def passed(self, now: float) -> None:
+        """A point in time that was asked for: a wait has lasted, and is shown for as long as it lasts."""
+        if self.until is None or now < self.until:
+            return
+        wait = self._wait(now)
+        self._until = now + self._last_line.every_s if wait else None
+        if wait:
+            with self._unless_nobody_reads():
+                self._last_line.show(wait, now)
+
+    def end(self, lines: Sequence[str], well: bool) -> None:
         """The last words; they are said even if all else is kept quiet, unless all went well."""
-        if not self._quiet or len(lines) > 1:
+        if not (self._quiet and well):
             self._write(*lines)
+
+    # --- waits
+
+    def _wait(self, now: float) -> Wait | None:
+        """What is waited for, if anything is."""
+        group, state, settings = self._group, self._state, self._settings
+        if self._silent is not None:
+            text, *advice = sentences.store_silent(self._silent, now, settings, bool(group and group.running))
+            return Wait(self._silent, None, text, tuple(advice))
+        if group is None:
+            return None
+        match group.phase:
+            case Phase.JOINING:
+                text = sentences.joining(state, group.node, now - self._since, settings.rendezvous.join_timeout)
+                advice = sentences.advice(state, settings.rendezvous.last_call_timeout)
+                return Wait(group.phase, sentences.statuses(state), text, tuple(advice))
+            case Phase.STOPPING | Phase.LEAVING if group.running:
+                return Wait(group.phase, None, sentences.stopping(group, now))
+            case Phase.BARRIER:
+                return Wait(group.phase, None, sentences.at_the_barrier(state))
+            case _:
+                return None
+
+    def _store_back(self, at: float) -> None:
+        silent, self._silent = self._silent, None
+        if silent and at - silent.at >= PATIENCE_S:
+            self._say(f"store {self._settings.store} answers again after {at - silent.at:.1f} s")
+
+    # --- steps
 
     def _moved(self, step: Step) -> None:
         before, after = step.before, step.after
         self._group = after
         if after.phase is not before.phase:
-            self._until = step.at + PATIENCE_S if after.phase in (Phase.STOPPING, Phase.LEAVING) else None
+            with self._unless_nobody_reads():
+                self._last_line.clear()
+            self._since = step.at
+            self._until = step.at + PATIENCE_S
         match step.event:
             case Exited() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
                 self._breaks(step)
-            case Over(round, why, by) if before.phase is Phase.RUNNING and after.phase is not Phase.RUNNING:
+            case Over(round, why, by) if (
+                before.phase in (Phase.RUNNING, Phase.BARRIER) and after.phase is not before.phase
+            ):
                 self._breaks(step)
-                self._say(f"round {round} ends: {_ended(why, by)}")
+                self._say(sentences.round_ended(round, why, by, self._world, self._state))
             case Exited() if any(isinstance(command, Record) for command in step.commands):
                 self._stopped -= 1  # it had failed too, before it could be stopped
             case Reaped() if before.phase is Phase.STOPPING:
                 self._reaped_at = step.at
             case Signalled(signum):
-                self._say(_signalled(before, after, signum, self._settings))
-            case Elapsed() if Signal(9) in step.commands:
+                self._say(sentences.signalled(before, after, signum, self._settings, self.serves_store))
+            case Elapsed() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
+                self._breaks(step)
+                self._say(sentences.fenced(before, self._settings))
+            case Elapsed() if Signal(SIGKILL) in step.commands:
                 self._say(f"{count(len(before.running), 'worker')} did not stop in time: SIGKILL")
 
     def _breaks(self, step: Step) -> None:
-        self._broke_at, self._stopped = step.at, len(step.after.running)
+        self._broke_at = self._reaped_at = step.at
+        self._stopped = len(step.after.running)
 
     def _started(self, world: World, at: float) -> None:
-        if world.round == 0:
-            workers = sum(member.profile.local_world_size for member in world.members)
-            nodes = count(len(world.members), "node")
-            self._say(f"round 0: {nodes}, {count(workers, 'worker')}, started in {at - self.began_at:.1f} s")
-            return
-        back = f"{count(len(world.members), 'node')} back in {at - self._reaped_at:.1f} s"
-        stopped = f"{count(self._stopped, 'worker')} stopped in {self._reaped_at - self._broke_at:.1f} s"
-        steps = ", ".join((stopped, back) if self._stopped else (back,))
-        budget = f"restart {world.failures} of {self._settings.rendezvous.limits.max_restarts}: "
         spent, self._failures = world.failures > self._failures, world.failures
-        took = f"round {world.round} started · {at - self._broke_at:.1f} s in all"
-        self._say(f"{budget if spent else ''}{steps}, {took}")
+        stopped_s, back_s = self._reaped_at - self._broke_at, at - self._reaped_at
+        if self._world is None:
+            self._say(sentences.round_began(world, at - self.began_at))
+        elif spent:
+            restarts = self._settings.rendezvous.limits.max_restarts
+            self._say(sentences.restarted(world, restarts, self._stopped, stopped_s, back_s))
+        else:
+            self._say(sentences.formed_anew(world, self._world, self._state, stopped_s + back_s))
+        self._world = world
 
-    def _failed(self, fault: Fault) -> None:
-        if not fault.pid:
-            return
-        ended = exit_sentence(fault.exit_code)
-        who = f"{fault.host} rank {fault.rank} (local {fault.local_rank}, pid {fault.pid})"
-        self._say(f"{who} failed: {ended} after {fault.after_s:.1f} s", *_details(fault, ended))
+    # --- out
 
     def _say(self, *lines: str) -> None:
-        if not self._quiet:
+        if lines and not self._quiet:
             self._write(*lines)
 
     def _write(self, first: str, *more: str) -> None:
-        """In one write, so that lines of several launchers do not mix; with a clock where no terminal shows them live."""
+        """With a clock where no terminal shows the lines as they come."""
         clock = "" if self._out.isatty() else time.strftime("%H:%M:%S ")
-        text = "".join((f"{clock}elastic  {first}\n", *(f"{line}\n" for line in more)))
-        try:
+        self._put("".join((f"{clock}elastic  {first}\n", *(f"{line}\n" for line in more))))
+
+    def _put(self, text: str) -> None:
+        """In one write, so that lines of several launchers do not mix."""
+        with self._unless_nobody_reads():
+            self._last_line.make_room()
             self._out.write(text)
             self._out.flush()
+
+    @contextmanager
+    def _unless_nobody_reads(self) -> Iterator[None]:
+        """Then nothing is said any more, and the job goes on."""
+        try:
+            yield
         except (OSError, ValueError):
-            self._quiet = True  # nobody reads: the job goes on
-
-
-def _ended(why: Why | None, by: Node | None) -> str:
-    """What came from elsewhere: what this node's own workers did is told as it happens."""
-    if why is Why.FAILED:
-        return f"a worker failed on {by.slot}" if by else "a worker failed on another node"
-    return f"{why.value if why else 'no more is known'}, no restart spent"
-
-
-def _details(fault: Fault, ended: str) -> list[str]:
-    details = []
-    if fault.message != ended:
-        details.append(f"           {first_line(fault.message)}{f'      {fault.where}' if fault.where else ''}")
-    if fault.log:
-        details.append(f"           last lines: {fault.log} ({fault.host})")
-    return details
-
-
-def _signalled(before: Group, after: Group, signum: int, settings: LaunchSettings) -> str:
-    name = Signals(signum).name
-    if before.phase is Phase.LEAVING or before.phase is Phase.ENDED:
-        return f"{name} again: {count(len(before.running), 'worker')} killed"
-    if not after.running:
-        return f"{name}: leaving, no worker runs"
-    workers = count(len(after.running), "worker")
-    return f"{name}: passed on to {workers}, up to {settings.group.shutdown_timeout:g} s to end; again kills them"
-
-
-def _stopping(group: Group, settings: LaunchSettings, now: float) -> str:
-    ranks = ", ".join(str(rank) for rank in sorted(group.running))
-    option = "--grace" if group.phase is Phase.STOPPING else "--shutdown-timeout"
-    left = f" · SIGKILL in {max(group.kill_at - now, 0.0):.0f} s ({option})" if group.kill_at is not None else ""
-    return f"waiting for {count(len(group.running), 'worker')} to stop: local rank {ranks}{left}"
+            self._quiet = True

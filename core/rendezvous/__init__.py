@@ -22,7 +22,7 @@ from .apply import apply
 from .context import Context, Held, Operation
 from .explain import explain
 from .handlers import close, done, end, join, leave, watch
-from .memory import heard, introduced, joined, saw, unanswered, unreadable
+from .memory import heard, introduced, joined, saw, silent, unanswered, unreadable
 from .operations import operation
 from .settings import Settings
 from .state import Ended, Limits, RendezvousState, Seat, Status, Token, blank
@@ -76,6 +76,7 @@ __all__ = [
     "leave",
     "operation",
     "saw",
+    "silent",
     "turn",
     "unanswered",
     "unreadable",

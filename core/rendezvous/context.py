@@ -64,6 +64,8 @@ class Held:
     """When I began not to know its outcome: it must be read, by a request sent later, before I decide again."""
     spare_at: float | None = None
     """When I was last seen to be a spare."""
+    silent_since: float | None = None
+    """When the store began not to answer; None while it does."""
     trouble: Trouble | None = None
 
     @property
@@ -125,7 +127,7 @@ class Context:
     @cached_property
     def dead(self) -> frozenset[Node]:
         """The seated nodes whose silence reached the TTL."""
-        return dead(self.held)
+        return dead(self.held, self.now)
 
     @cached_property
     def awake(self) -> tuple[Node, ...]:
@@ -176,12 +178,14 @@ def context(operation: Operation, held: Held, now: float) -> Context:
     return Context(held, now, operation.since, operation.jitter, operation.why, operation.ending)
 
 
-def dead(held: Held) -> frozenset[Node]:
-    """Not me, not those who have left, but everybody else who was silent for a TTL when I last asked."""
-    if held.state is None:
+def dead(held: Held, now: float) -> frozenset[Node]:
+    """Not me, not those who have left, but everybody else who was silent for a TTL when I last asked; and nobody if that
+    was so long ago that I was not there to hear."""
+    state, read_at, settings = held.state, held.sightings.read_at, held.settings
+    if state is None or read_at is None or now - read_at > 2 * settings.keep_alive_interval:
         return frozenset()
     return frozenset(
         node
-        for node, seat in held.state.seats.items()
-        if node != held.node and seat.status is not Status.GONE and held.sightings.silence(node) >= held.settings.ttl
+        for node, seat in state.seats.items()
+        if node != held.node and seat.status is not Status.GONE and held.sightings.silence(node) >= settings.ttl
     )

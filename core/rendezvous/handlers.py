@@ -138,7 +138,8 @@ def _evict(ctx: Context) -> Edit | None:
 
 
 def _overdue_at(ctx: Context) -> float | None:
-    missing = ctx.status is Status.IN and ctx.state is not None and ctx.state.expected
+    waits = ctx.status in (Status.IN, Status.WAITING)
+    missing = waits and ctx.state is not None and ctx.state.expected
     return ctx.due(Fact.OPEN, ctx.settings.overdue_timeout) if missing else None
 
 

@@ -88,6 +88,11 @@ def unanswered(held: Held, based_on: Token | None, now: float) -> Held:
     return evolve(held, owed=based_on or Token(held.nonce, 0), unsure_at=now)
 
 
+def silent(held: Held, now: float) -> Held:
+    """After a question without an answer."""
+    return held if held.silent_since is not None else evolve(held, silent_since=now)
+
+
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float) -> Held:
     """After an answered read of heartbeats."""
     afresh_after = 2 * held.settings.keep_alive_interval
@@ -107,12 +112,12 @@ def introduced(held: Held, profile: Profile) -> Held:
 def _at(held: Held, now: float) -> Held:
     spans: Spans = {
         fact: held.spans[fact] if held.spans.get(fact, (None,))[0] == which else (which, now)
-        for fact, which in _facts(held).items()
+        for fact, which in _facts(held, now).items()
     }
-    return evolve(held, spans=spans)
+    return evolve(held, spans=spans, silent_since=None)
 
 
-def _facts(held: Held) -> Mapping[Fact, object]:
+def _facts(held: Held, now: float) -> Mapping[Fact, object]:
     """The facts that hold now. The value names the instance: when it changes, the span starts again."""
     state = held.state
     if state is None or state.closed:
@@ -124,6 +129,6 @@ def _facts(held: Held) -> Mapping[Fact, object]:
             facts[Fact.QUORUM] = (state.round, state.quorum_at)
     elif state.wait_list:
         facts[Fact.NEWCOMER] = state.round
-    if dead(held):
+    if dead(held, now):
         facts[Fact.DEAD] = True
     return facts

@@ -16,7 +16,7 @@ from .actions import Edit, Fail, Finish, Outcome, Sync
 from .apply import apply
 from .context import Context, Held, Operation, Trouble, context
 from .explain import explain
-from .handlers import join
+from .handlers import join, watch
 from .state import Limits, RendezvousState, Status, Token, blank
 from .verify import Violation, verify, verify_step
 
@@ -67,9 +67,11 @@ def turn(operation: Operation, held: Held, now: float) -> Ask:
     deadline, unsure = _deadline(operation, held), held.held_at is None or held.unsure_at is not None
     if held.trouble and (unsure or held.trouble.why is Why.STORE_LOST):
         return _raise(held.trouble)
-    if unsure:
-        return Raise(Fail(Why.UNCONFIRMED)) if now >= deadline else Wait(held.token, now)
     ctx = context(operation, held, now)
+    if (unsure and now >= deadline) or _given_up(operation, ctx, deadline):
+        return Raise(Fail(Why.UNCONFIRMED))
+    if unsure:
+        return Wait(held.token, now)
     match operation.handler(ctx, deadline):
         case Sync(until):
             return _wait(ctx, until)
@@ -88,6 +90,15 @@ def _deadline(operation: Operation, held: Held) -> float:
     if held.state is not None and held.node in held.state.redundancy_list:
         return math.inf
     return max(operation.deadline, held.spare_at + held.settings.join_timeout)
+
+
+def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
+    """The store has not answered for as long as a join may take, or until the operation's deadline. Running workers are not
+    stopped for that: a node that watches them goes on watching."""
+    silent_since = ctx.held.silent_since
+    if silent_since is None or (operation.handler is watch and ctx.status is Status.IN):
+        return False
+    return ctx.now >= min(deadline, silent_since + ctx.settings.join_timeout)
 
 
 def _wait(ctx: Context, until: float) -> Ask:

@@ -110,7 +110,10 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
 def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
     """Within one round."""
     if before.complete and (not after.complete or _world(before) != _world(after)):
-        yield "S1", f"the world of round {before.round} changed: {_names(before.members)}, {_names(after.members)}"
+        yield (
+            "S1",
+            f"the world of round {before.round} changed from {_names(before.members)} to {_names(after.members)}",
+        )
     if before.quorum_at is not None and after.quorum_at not in (None, before.quorum_at):
         yield "V11", f"the quorum moved from version {before.quorum_at} to {after.quorum_at}"
     if after.failures == before.failures and after.ended == before.ended:

@@ -1,207 +1,247 @@
-"""A worker is killed in the middle of an epoch, and training goes on: what `make demo` shows.
+"""A worker is killed, then a whole node; the node comes back, and training goes on all the while: `make demo`.
 
-The demo plays the user and the fault. It starts the launcher as a user would, reads along on stdout and stderr, sends
-SIGKILL to one worker once some epochs are done, and measures by its own clock how long until the next epoch is done. It
-knows nothing of the launcher but its command line and the lines it prints; what it tells at the end is what it saw. The
-two streams stay apart and keep their places, so `demo.py 2>/dev/null` shows the workers' side alone.
+The demo plays the user and the faults. It starts two agents on this machine as a user would on two, reads along, and
+measures by its own clock. It knows nothing of the launcher but its command line and its lines; the table at the end is
+what it saw. The job is elastic (1 to 2 nodes): the node that is left trains on alone, and takes the other in again.
 
-`--launcher torchrun` runs the same script with the same options under torchrun, to compare.
+`play` is the story: do something, then read on until it has had its effect. Whatever does not happen in time is a
+reason to fail, and nothing that was started outlives the demo.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import IO, TextIO
+from queue import Empty, SimpleQueue
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 TRAIN = Path(__file__).with_name("train.py")
-LAUNCHERS = {"elastic": ["elastic", "launch"], "torchrun": ["torch.distributed.run"]}
-
-VICTIM = 1  # the rank that is killed
-EPOCHS_BEFORE_THE_KILL = 4
+HOST, OTHER = "node-a", "node-b"  # HOST serves the store in which they meet, so it is OTHER that is lost
+EPOCHS = 14
 STEP_DELAY_S = 0.02  # makes an epoch about half a second, so that there is a middle to kill in
 INTO_THE_EPOCH_S = 0.3
 ENOUGH = 0.95
-LIMIT_S = 120.0  # of the whole run; then the launcher is told to end
+LIMIT_S = 150.0  # of the whole run; on two quiet cores it takes a third of that
 
-STARTED = re.compile(r"rank (\d+) of \d+, pid (\d+), restart \d+")
-EPOCH = re.compile(r"epoch (\d+)/\d+ ")
-ACCURACY = re.compile(r"accuracy on \d+ held-out digits: ([0-9.]+)")
-FAILED = re.compile(r"elastic .*rank.* failed: ")
-RESTARTED = re.compile(r"elastic .*restart \d+ of \d+")
+WORKER = re.compile(r"rank (?P<rank>\d+) of (?P<size>\d+), pid (?P<pid>\d+), restart (?P<restarts>\d+)")
+EPOCH = re.compile(r"epoch (?P<epoch>\d+)/\d+ ")
+ACCURACY = re.compile(r"accuracy on \d+ held-out digits: (?P<accuracy>[0-9.]+)")
+
+
+def status(words: str) -> re.Pattern[str]:
+    """A line of the launcher with these words in it, with or without its clock."""
+    return re.compile(rf"(?:[\d:]+ )?elastic  (?P<said>.*(?:{words}).*)")
+
+
+class DidNotHappen(Exception):
+    """What the story waited for."""
 
 
 @frozen
 class Line:
     at: float
+    node: str
     text: str
 
 
-@define
-class Seen:
-    """What has been read of the run so far; times are the demo's clock."""
-
-    pids: dict[int, int] = field(factory=dict)
-    epoch: int = 0
-    restarts: int = 0
-    failed: Line | None = None
-    restarted: Line | None = None
-    up_again_at: float | None = None
-    back_at: float | None = None
-    accuracy: float | None = None
-
-    def read(self, line: Line) -> None:
-        if started := STARTED.search(line.text):
-            rank, pid = int(started[1]), int(started[2])
-            if rank == VICTIM and VICTIM in self.pids:
-                self.restarts += 1
-                self.up_again_at = self.up_again_at or line.at
-            self.pids[rank] = pid
-        elif epoch := EPOCH.match(line.text):
-            self.epoch = int(epoch[1])
-            if self.restarts and self.back_at is None:
-                self.back_at = line.at
-        elif accuracy := ACCURACY.match(line.text):
-            self.accuracy = float(accuracy[1])
-        elif FAILED.search(line.text) and self.failed is None:
-            self.failed = line
-        elif RESTARTED.search(line.text) and self.restarted is None:
-            self.restarted = line
+@frozen
+class Match:
+    at: float
+    groups: dict[str, str]  # the pattern's, and the node
 
 
 @frozen
-class Kill:
+class Row:
+    """Something that was done, and when what came of it: all times are the demo's clock."""
+
+    what: str
     at: float
-    pid: int
-    epoch: int
+    noticed: Match
+    up_at: float
+    on_at: float
+    charged: int  # restarts
+    charge: int  # how many it should be
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--launcher", choices=sorted(LAUNCHERS), default="elastic")
-    launcher = parser.parse_args().launcher
-    with tempfile.TemporaryDirectory(prefix="elastic_demo_") as directory:
+def matches(lines: Sequence[Line], pattern: re.Pattern[str], since: float = 0.0, **groups: str) -> list[Match]:
+    """The lines that begin so, with these groups in them."""
+    found = [(line, pattern.match(line.text)) for line in lines if line.at >= since]
+    all_ = [Match(line.at, {**match.groupdict(), "node": line.node}) for line, match in found if match]
+    return [match for match in all_ if groups.items() <= match.groups.items()]
+
+
+@frozen
+class Job:
+    """The agents that run, and every line that they or their workers have printed."""
+
+    directory: Path
+    port: int
+    until: float
+    agents: dict[str, subprocess.Popen[str]] = field(factory=dict)
+    lines: list[Line] = field(factory=list)
+    _coming: SimpleQueue[Line | str] = field(factory=SimpleQueue)
+    open: list[str] = field(factory=list)
+
+    def start(self, node: str) -> None:
+        own = [f"--node-id={node}", f"--rdzv-conf=is_host={str(node == HOST).lower()}"]
+        same = ["--nnodes=1:2", "--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=digits", "--redirects=2"]
+        same += [f"--rdzv-endpoint=localhost:{self.port}", f"--log-dir={self.directory}/logs", os.path.relpath(TRAIN)]
+        same += [f"--checkpoint-dir={self.directory}/shared", f"--step-delay={STEP_DELAY_S}", f"--epochs={EPOCHS}"]
+        tell(f"$ elastic launch {' '.join(own)} {'...' if self.agents else ' '.join(same)}    # on {node}")
+        command = [sys.executable, "-m", "elastic", "launch", *own, *same]
+        self.agents[node] = agent = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.open.append(node)
+        threading.Thread(target=self._pump, args=(node, agent), daemon=True).start()
+
+    def _pump(self, node: str, agent: subprocess.Popen[str]) -> None:
+        for text in agent.stdout or ():
+            self._coming.put(Line(time.monotonic(), node, text.rstrip()))
+        self._coming.put(node)
+
+    def read(self, what: str) -> None:
+        """The next line of any node; or one has nothing more to say. Raises DidNotHappen, namely `what`."""
+        if not self.open:
+            raise DidNotHappen(f"the job ended before {what}")
         try:
-            return demonstrate(launcher, Path(directory))
-        except KeyboardInterrupt:
-            return 128 + signal.SIGINT
+            coming = self._coming.get(timeout=max(self.until - time.monotonic(), 0.0))
+        except Empty:
+            raise DidNotHappen(f"not within {LIMIT_S:.0f} s: {what}") from None
+        if isinstance(coming, Line):
+            self.lines.append(coming)
+            print(f"{coming.node} | {coming.text}", flush=True)
+        else:
+            self.open.remove(coming)
+
+    def sees(self, what: str, pattern: re.Pattern[str], since: float = 0.0, **groups: str) -> Match:
+        """The first such line, waited for."""
+        while not (found := matches(self.lines, pattern, since, **groups)):
+            self.read(what)
+        return found[0]
+
+    def trains(self, epochs: int) -> None:
+        """So many more epochs are done, and the next is in its middle."""
+        done = matches(self.lines, EPOCH)
+        last = int(done[-1].groups["epoch"]) + epochs if done else epochs
+        self.sees(f"epoch {last} was done", EPOCH, epoch=str(last))
+        time.sleep(INTO_THE_EPOCH_S)
+
+    def suffers(self, what: str, do: Callable[[], object], words: str, size: int, charge: int) -> Row:
+        """Do it, and wait until the launcher has said these words of it, and so many workers train on."""
+        before = matches(self.lines, WORKER)[-1]
+        at = time.monotonic()
+        do()
+        noticed = self.sees(f"{HOST} noticed: {what}", status(words), at, node=HOST)
+        up = self.sees(f"{size} workers ran after: {what}", WORKER, at, size=str(size))
+        on = self.sees(f"an epoch was done after: {what}", EPOCH, up.at)
+        spent = int(up.groups["restarts"]) - int(before.groups["restarts"])
+        return Row(what, at, noticed, up.at, on.at, spent, charge)
+
+    def stop(self) -> None:
+        """Nothing to do for agents that have ended; an agent that must be killed takes its workers along."""
+        for agent in self.agents.values():
+            agent.terminate()
+        for agent in self.agents.values():
+            try:
+                agent.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+                agent.wait()
 
 
-def demonstrate(launcher: str, directory: Path) -> int:
-    command = command_line(launcher, directory)
-    tell("$ " + " ".join(command).replace(f"{sys.executable} -m elastic", "elastic"))
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    limit = threading.Timer(LIMIT_S, process.terminate)
-    limit.start()
-    started_at = time.monotonic()
-    seen = Seen()
-    kill: Kill | None = None
-    try:
-        for line in lines_of(process):
-            seen.read(line)
-            if kill is None and seen.epoch >= EPOCHS_BEFORE_THE_KILL and VICTIM in seen.pids:
-                kill = kill_in_the_middle_of(seen.epoch + 1, seen.pids[VICTIM])
-        code = process.wait()
-    finally:
-        limit.cancel()
-        end(process)
-    print_outcome(seen, kill)
-    return verdict(code, time.monotonic() - started_at, seen, kill)
+def play(job: Job) -> list[Row]:
+    job.start(HOST)
+    job.start(OTHER)
+    job.sees("two nodes with two workers each ran", WORKER, size="4")
+    job.trains(epochs=2)
+
+    worker = matches(job.lines, WORKER, node=HOST)[-1].groups
+    rank, pid = worker["rank"], int(worker["pid"])
+    kill_it = partial(kill, pid, f"the worker of rank {rank}, on {HOST}")
+    rows = [job.suffers(f"a worker killed: rank {rank}", kill_it, rf"pid {pid}\b", size=4, charge=1)]
+    job.trains(epochs=1)
+
+    lost = job.agents[OTHER]
+    kill_it = partial(kill, lost.pid, f"the agent on {OTHER}; its workers die with it")
+    rows += [job.suffers(f"a node killed: {OTHER}", kill_it, r"\b(?:lost|without)\b", size=2, charge=0)]
+    lost.wait()
+
+    rows += [job.suffers(f"{OTHER} started again", partial(job.start, OTHER), OTHER, size=4, charge=0)]
+    while job.open:
+        job.read("the end of all agents")
+    return rows
 
 
-def command_line(launcher: str, directory: Path) -> list[str]:
-    options = ["--standalone", "--nproc-per-node=2", "--max-restarts=3", f"--log-dir={directory}/logs"]
-    training = [f"--checkpoint-dir={directory}/checkpoints", f"--step-delay={STEP_DELAY_S}", "--epochs=12"]
-    return [sys.executable, "-m", *LAUNCHERS[launcher], *options, os.path.relpath(TRAIN), *training]
-
-
-def lines_of(process: subprocess.Popen[str]) -> Iterator[Line]:
-    """The lines of both streams as they come, each passed on to our own stream; ends when both have."""
-    lines: SimpleQueue[Line | None] = SimpleQueue()
-
-    def pump(source: IO[str], to: TextIO) -> None:
-        for text in source:
-            lines.put(Line(time.monotonic(), text.rstrip()))
-            to.write(text)
-            to.flush()
-        lines.put(None)
-
-    assert process.stdout is not None
-    assert process.stderr is not None
-    for source, to in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
-        threading.Thread(target=pump, args=(source, to), daemon=True).start()
-    for _ in range(2):
-        yield from iter(lines.get, None)
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """Nothing to do for a launcher that has ended; otherwise it gets the time that it needs to stop its workers."""
-    process.terminate()
-    try:
-        process.wait(timeout=40)
-    except subprocess.TimeoutExpired:
-        process.kill()
-
-
-def kill_in_the_middle_of(epoch: int, pid: int) -> Kill:
-    time.sleep(INTO_THE_EPOCH_S)
-    tell(f"kill -9 {pid}    # the worker of rank {VICTIM}, in the middle of epoch {epoch}")
-    kill = Kill(time.monotonic(), pid, epoch)
+def kill(pid: int, what: str) -> None:
+    tell(f"$ kill -9 {pid}    # {what}")
     os.kill(pid, signal.SIGKILL)
-    return kill
+
+
+def complaints_about(job: Job, rows: Sequence[Row], accuracy: float) -> list[str]:
+    """What is wrong with a story that was told to its end."""
+    codes = {node: agent.wait(timeout=10) for node, agent in job.agents.items()}
+    pids = [match.groups["pid"] for match in matches(job.lines, WORKER)]
+    return [
+        *(f"{row.what}: not {row.charge} restarts charged" for row in rows if row.charged != row.charge),
+        *(f"the agent on {node} ended with exit code {code}" for node, code in codes.items() if code),
+        *(f"worker {pid} still runs" for pid in pids if Path(f"/proc/{pid}/exe").exists()),
+        *([f"the accuracy, {accuracy}, is below {ENOUGH}"] if accuracy < ENOUGH else []),
+    ]
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """A line for each thing that was done; under it, the launcher's own words when it noticed."""
+    heads = ("noticed", "workers up", "trained on", "restarts")
+    lines = [f"  {'':<28}" + "".join(f"{head:>12}" for head in heads)]
+    for row in rows:
+        after = [f"{at - row.at:.1f} s" for at in (row.noticed.at, row.up_at, row.on_at)]
+        lines.append(f"  {row.what:<28}" + "".join(f"{cell:>12}" for cell in (*after, row.charged)))
+        lines.append(f"      {row.noticed.groups['said']}")
+    return lines
 
 
 def tell(text: str) -> None:
-    print(f"\ndemo     {text}\n", flush=True)
+    print(f"\ndemo   | {text}\n", flush=True)
 
 
-def print_outcome(seen: Seen, kill: Kill | None) -> None:
-    rows: list[tuple[str, str]] = []
-    if kill:
-        rows.append(("killed", f"rank {VICTIM} (pid {kill.pid}) by SIGKILL, in the middle of epoch {kill.epoch}"))
-        steps = [
-            ("detected", seen.failed and seen.failed.at, f"by the launcher: {said(seen.failed)}"),
-            ("restarted", seen.restarted and seen.restarted.at, f"by the launcher: {said(seen.restarted)}"),
-            ("connected", seen.up_again_at, "the new workers have imported torch and found each other"),
-            ("trained on", seen.back_at, f"epoch {kill.epoch} is done, anew from its start"),
-        ]
-        rows += [(what, f"{at - kill.at:5.2f} s after the kill: {text}") for what, at, text in steps if at]
-    if seen.accuracy is not None:
-        rows.append(("accuracy", f"{seen.accuracy:.1%} of the held-out digits"))
-    print()
-    for what, text in rows:
-        print(f"  {what:<12}{text}")
-    print(flush=True)
-
-
-def said(line: Line | None) -> str:
-    """What the launcher said in the line, without its clock and name."""
-    return line.text.partition("elastic")[2].strip() if line else ""
-
-
-def verdict(code: int, took_s: float, seen: Seen, kill: Kill | None) -> int:
-    """0 if the run was killed, restarted and still learned; otherwise 1, and why."""
-    complaints = [
-        *([f"not done after {LIMIT_S:.0f} s: the launcher was told to end"] if took_s >= LIMIT_S else []),
-        *([f"the launcher ended with exit code {code}"] if code else []),
-        *(["training ended before the demo could kill a worker"] if kill is None else []),
-        *(["there was no restart"] if not seen.restarts else []),
-        *([f"accuracy {seen.accuracy} is below {ENOUGH}"] if (seen.accuracy or 0.0) < ENOUGH else []),
-    ]
+def main() -> int:
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for signum in handled:
+        signal.signal(signum, lambda signum, _: sys.exit(128 + signum))
+    with socket.create_server(("localhost", 0)) as free:
+        port = int(free.getsockname()[1])
+    began_at = time.monotonic()
+    job = Job(Path(tempfile.mkdtemp(prefix="elastic_demo_")), port, began_at + LIMIT_S)
+    complaints: list[str] = []
+    try:
+        rows = play(job)
+        accuracy = float(job.sees("the accuracy", ACCURACY).groups["accuracy"])
+        print("", *table(rows), f"\n  accuracy: {accuracy:.1%} of the held-out digits", sep="\n", flush=True)
+        complaints = complaints_about(job, rows, accuracy)
+    except DidNotHappen as reason:
+        complaints = [str(reason)]
+    finally:
+        for signum in handled:
+            signal.signal(signum, signal.SIG_IGN)  # stopping is bounded
+        job.stop()
+        if not complaints:
+            shutil.rmtree(job.directory)
     for complaint in complaints:
-        print(f"demo     FAILED: {complaint}", file=sys.stderr)
+        tell(f"FAILED: {complaint}; the workers' stderr is kept under {job.directory}/logs")
+    tell(f"all of it in {time.monotonic() - began_at:.0f} s")
     return 1 if complaints else 0
 
 

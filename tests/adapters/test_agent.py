@@ -14,13 +14,16 @@ import pytest
 
 from elastic.adapters.agent import Agent, News, Result, Started, Step
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
+from elastic.adapters.backends.port import OutOfReach
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.rendezvous_loop import Recorded
+from elastic.adapters.rendezvous_loop import Recorded, Seen
+from elastic.adapters.report import Report, as_json
 from elastic.adapters.settings import HANDLED, Kind, LaunchSettings, Logs, Program
 from elastic.core import rendezvous
 from elastic.core.group import Phase, Stopped
 from elastic.core.group.state import Record, Refused
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.rendezvous import Status
+from elastic.core.world import Ending, Fault, Verdict, Why
 
 TIMEOUT_S = 60.0
 CLOCK = SystemClock()
@@ -72,6 +75,11 @@ def ended(result: Result) -> tuple[Ending, Why]:
     return result.outcome.ending, result.outcome.why
 
 
+def reported(result: Result, restarts: int = 0) -> Report:
+    """What can be told of the result alone."""
+    return Report(settings("true", restarts=restarts), result, 0, 0.0)
+
+
 @pytest.fixture
 def environment(nothing_left: str) -> dict[str, str]:
     """For workers, so that none outlives its agent unseen."""
@@ -82,7 +90,8 @@ def test_a_job_that_succeeds_goes_through_its_phases_once(environment: dict[str,
     notes = Notes()
     result = alone(settings("true", local_world_size=2, environment=environment), notes)
     assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
-    assert (result.faults, result.world_size, result.failures, result.stopped) == ((), 2, 0, 0)
+    report = reported(result)
+    assert (report.result.faults, report.world_size, report.restarts, report.others) == ((), 2, 0, 0)
     assert notes.phases == [Phase.JOINING, Phase.HELD, Phase.RUNNING, Phase.BARRIER, Phase.ENDED]
 
 
@@ -92,7 +101,7 @@ def test_a_failure_is_recorded_before_anything_else_is_done_about_it(environment
     result = alone(settings(script, local_world_size=2, environment=environment), notes)
     assert ended(result) == (Ending.FAILED, Why.FAILED)
     assert [(fault.rank, fault.exit_code) for fault in result.faults] == [(1, 3)]
-    assert result.stopped == 1
+    assert reported(result).others == 1
     (first, *_) = [
         step.commands for step in notes.news if isinstance(step, Step) and step.after.phase is Phase.STOPPING
     ]
@@ -105,7 +114,7 @@ def test_restarts_are_spent_one_by_one_and_each_round_is_a_new_one(environment: 
     result = alone(settings("exit $((3 - ELASTIC_ROUND))", restarts=3, environment=environment), notes)
     assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
     assert notes.rounds == [0, 1, 2, 3]
-    assert result.failures == 3
+    assert reported(result).restarts == 3
     assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 3), (1, 2), (2, 1)]
 
 
@@ -168,6 +177,32 @@ def test_a_signal_while_it_tidies_up_does_not_undo_it_either(environment: dict[s
 def test_a_log_directory_that_cannot_be_made_is_refused_before_anything_starts() -> None:
     with pytest.raises(ValueError, match=r"^/proc/logs: cannot make a directory there"):
         Agent(settings("true", logs=Logs("/proc/logs")), MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes())
+
+
+def test_the_result_holds_the_register_as_it_was_seen_last(environment: dict[str, str]) -> None:
+    notes = Notes()
+    result = alone(settings("true", environment=environment), notes)
+    seen = [news.state for news in notes.news if isinstance(news, Seen)]
+    assert result.state == seen[-1]
+    assert seen[-1].closed == result.outcome
+    assert [state.census[Status.IN] for state in seen[:1]] == [1]
+
+
+class Forgetful(MemoryBackend):
+    """A store that takes failures and tells them to nobody."""
+
+    def clone(self) -> Forgetful:
+        return Forgetful(self._store, self._clock)
+
+    def faults(self) -> tuple[Fault, ...]:
+        raise OutOfReach("away")
+
+
+def test_when_the_store_does_not_tell_the_failures_the_node_knows_its_own(environment: dict[str, str]) -> None:
+    made = settings("exit $((5 - ELASTIC_ROUND))", restarts=1, environment=environment)
+    result = Agent(made, Forgetful(MemoryStore(), CLOCK), CLOCK, Notes()).run()
+    assert ended(result) == (Ending.FAILED, Why.FAILED)
+    assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 5), (1, 4)]
 
 
 @pytest.mark.parametrize("nowhere", [None, "/dev/null"])
@@ -241,8 +276,13 @@ def test_a_failure_on_one_node_restarts_both_and_the_budget_is_the_job_s(environ
         ("b", 2, 5),
     ]
     assert notes["a"].rounds == notes["b"].rounds == [0, 1, 2]
-    assert (here.failures, there.failures) == (2, 2)
-    assert (here.stopped, there.stopped) == (1, 0)
+    for each in (here, there):
+        assert each.state and each.state.over_budget and each.state.failures == 3
+    assert [reported(each, restarts=2).restarts for each in (here, there)] == [2, 2]
+    assert [reported(each).others for each in (here, there)] == [1, 1]
+    assert [{**as_json(reported(each)), "here": None} for each in (here, there)] == [
+        {**as_json(reported(here)), "here": None}
+    ] * 2
 
 
 def test_a_node_that_comes_later_is_taken_in_and_costs_no_restart(environment: dict[str, str]) -> None:
@@ -255,7 +295,8 @@ def test_a_node_that_comes_later_is_taken_in_and_costs_no_restart(environment: d
     results = cluster.ends()
     assert [ended(result) for result in results] == [(Ending.SUCCEEDED, Why.DONE)] * 2
     assert notes.rounds == [0, 1]
-    assert [result.failures for result in results] == [0, 0]
+    assert [reported(result).restarts for result in results] == [0, 0]
+    assert [reported(result).world_size for result in results] == [2, 2]
 
 
 def test_an_agent_whose_limits_are_not_the_job_s_is_refused(environment: dict[str, str]) -> None:

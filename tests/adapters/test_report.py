@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from worlds import arrived, node, register, running
 
 from elastic.adapters.agent import Result
 from elastic.adapters.report import Report, as_json, write_report
@@ -15,21 +16,36 @@ from elastic.adapters.settings import Kind, LaunchSettings, Program
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused
+from elastic.core.rendezvous import RendezvousState, Status
 from elastic.core.world import Ending, Fault, Node, Verdict, Why
 
 ME = Node("n", 1)
 FAULT = Fault(
-    ME, round=0, rank=5, local_rank=1, pid=8812, exit_code=-9, after_s=12.41, host="gpu-02", when="now", message="boom"
+    ME,
+    round=0,
+    rank=5,
+    local_rank=1,
+    pid=8812,
+    exit_code=-9,
+    after_s=12.41,
+    world_size=8,
+    host="gpu-02",
+    when="now",
+    message="boom",
 )
+ALONE = running("n")
 FAILED = Verdict(Ending.FAILED, 3, ME, Why.FAILED)
 SUCCEEDED = Verdict(Ending.SUCCEEDED, 3, ME, Why.DONE)
 
 
-def report(outcome: Outcome = FAILED, *faults: Fault, failures: int = 0) -> Report:
+def report(
+    outcome: Outcome = FAILED, *faults: Fault, failures: int = 0, state: RendezvousState | None = ALONE
+) -> Report:
     settings = LaunchSettings(
         Program(Kind.SCRIPT, "x"), run_id="job7", rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3))
     )
-    return Report(settings, Result(ME, outcome, faults, 8, failures, 7), 1, 41.2666)
+    known = evolve(state, failures=failures) if state else None
+    return Report(settings, Result(ME, outcome, faults, known), 1, 41.2666)
 
 
 def test_the_cause_is_the_first_failure_of_the_last_round_in_which_one_failed() -> None:
@@ -44,25 +60,52 @@ def test_without_failures_there_is_no_cause() -> None:
     assert (report(SUCCEEDED).cause, report(SUCCEEDED).earlier) == (None, ())
 
 
-def test_a_job_over_its_budget_has_spent_all_of_it_and_another_what_its_last_world_knew() -> None:
+def test_a_job_over_its_budget_has_spent_all_of_it_and_another_what_the_register_says() -> None:
     assert report(FAILED, FAULT, failures=3).restarts == 3
     assert report(SUCCEEDED, FAULT, failures=1).restarts == 1
     assert report(evolve(FAILED, why=Why.CANNOT_START), FAULT).restarts == 0
+    assert report(Refused(Why.UNCONFIRMED, "", 0.0), state=None).restarts == 0
+
+
+def test_the_workers_of_the_last_world_are_counted_over_its_nodes_also_those_that_have_gone() -> None:
+    state = running("a b c")
+    seats = {each: evolve(seat, profile=evolve(seat.profile, local_world_size=4)) for each, seat in state.seats.items()}
+    seats[node("b")] = evolve(seats[node("b")], status=Status.GONE)
+    assert report(SUCCEEDED, state=evolve(state, seats=seats)).world_size == 12
+
+
+@pytest.mark.parametrize("state", [None, arrived(register("2"), "a")])
+def test_where_no_world_is_known_no_worker_is_counted(state: RendezvousState | None) -> None:
+    assert report(SUCCEEDED, state=state).world_size == 0
+
+
+def test_the_others_are_the_workers_of_the_last_failed_round_that_did_not_fail() -> None:
+    earlier, first, echo = FAULT, evolve(FAULT, round=1), evolve(FAULT, round=1, rank=6)
+    assert report(FAILED, earlier, first, echo).others == 6
+    assert report(FAILED, evolve(FAULT, world_size=1)).others == 0
+    assert report(SUCCEEDED).others == 0
 
 
 def test_the_json_has_every_failure(tmp_path: Path) -> None:
     made = as_json(report(FAILED, FAULT, evolve(FAULT, round=1, exit_code=3, tail=("a", "b"))))
-    assert {name: made[name] for name in ("format", "run_id", "node", "exit_code", "duration_s")} == {
-        "format": 1,
-        "run_id": "job7",
-        "node": "n#1",
-        "exit_code": 1,
-        "duration_s": 41.267,
-    }
-    assert (made["restarts"], made["max_restarts"], made["stopped_by_us"]) == (3, 3, 7)
+    assert (made["format"], made["run_id"]) == (1, "job7")
+    assert made["here"] == {"node": "n#1", "exit_code": 1, "duration_s": 41.267}
+    assert (made["restarts"], made["max_restarts"]) == (3, 3)
     killed, failed = made["failures"]
     assert (killed["exit"], killed["exit_code"], killed["message"]) == ("killed by SIGKILL", -9, "boom")
     assert (failed["exit"], failed["round"], failed["tail"]) == ("exit code 3", 1, ["a", "b"])
+
+
+@pytest.mark.parametrize("verdict", [FAILED, SUCCEEDED, evolve(FAILED, why=Why.CANNOT_START)])
+def test_the_json_is_the_same_on_every_node_but_for_what_is_here(verdict: Verdict) -> None:
+    """Each has seen another version of the register, and its part took another time."""
+    mine = report(verdict, FAULT, failures=1)
+    later = evolve(mine.result.state, version=99) if mine.result.state else None
+    other = evolve(mine, result=evolve(mine.result, node=node("m"), state=later), duration_s=7.0)
+    one, two = as_json(mine), as_json(other)
+    assert one.pop("here") == {"node": "n#1", "exit_code": 1, "duration_s": 41.267}
+    assert two.pop("here") == {"node": "m#1", "exit_code": 1, "duration_s": 7.0}
+    assert one == two
 
 
 ENDINGS: list[tuple[Outcome, dict[str, Any]]] = [

@@ -27,6 +27,10 @@ def test_a_value_that_cannot_work_is_refused(given: dict[str, Any], message: str
     assert str(refused.value) == message
 
 
+def test_nodes_meet_in_memory_unless_it_is_said_where() -> None:
+    assert LaunchSettings(PROGRAM).store == "in memory"
+
+
 def test_values_at_the_edge_are_taken() -> None:
     made = LaunchSettings(PROGRAM, local_world_size=LOCAL_WORLD_SIZE_MAX, run_id="r" * NAME_MAX, role="é / ü")
     assert made.program.command == ("python", "-u", "train.py")

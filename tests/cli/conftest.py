@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from elastic.adapters.settings import LaunchSettings
+from elastic.cli import nodes
 from elastic.cli.launch import launch, launch_settings
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
+
+pytest.register_assert_rewrite("narration")
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +29,7 @@ def settings() -> Callable[..., LaunchSettings]:
 
     def parse(*arguments: str) -> LaunchSettings:
         context = launch.make_context("launch", list(arguments))
-        return launch_settings(context.params, os.environ)
+        return launch_settings(context.params, nodes.place(context.params), os.environ)
 
     return parse
 

@@ -11,6 +11,7 @@ import pytest
 from elastic.cli.main import run
 from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 
+ENDPOINT = "write --rdzv-endpoint=HOST:29400"
 MISTAKES = [
     # nodes and workers
     ("--nnodes=4:2 x", "--nnodes=4:2: the minimum (4) is above the maximum (2); write --nnodes=2:4"),
@@ -18,20 +19,55 @@ MISTAKES = [
     ("--nnodes=0:3 x", "--nnodes=0:3: at least 1 node; write --nnodes=1:3"),
     ("--nnodes=1:2:3 x", "--nnodes=1:2:3: write a number of nodes, or MIN:MAX, like --nnodes=2:4"),
     ("--nnodes=two x", "--nnodes=two: write a number of nodes, or MIN:MAX, like --nnodes=2:4"),
-    ("--nnodes=1:2 x", "--nnodes=1:2: this version runs on one node; write --nnodes=1"),
+    ("--nnodes=4097 x", "--nnodes=4097: at most 4096 nodes"),
+    ("--nnodes=1:9999 x", "--nnodes=1:9999: at most 4096 nodes"),
     ("--nproc-per-node=0 x", "--nproc-per-node=0: write a number of workers, 1 or more, or one of auto, cpu, gpu"),
     ("--nproc_per_node=two x", "--nproc-per-node=two: write a number of workers, 1 or more, or one of auto, cpu, gpu"),
     (f"--nproc-per-node={LOCAL_WORLD_SIZE_MAX + 1} x", "--nproc-per-node=65537: at most 65536 workers on one node"),
     ("--role= x", "--role=: write 1 to 256 printable characters"),
     ("--no-python -m x", "--no-python and --module: a module needs Python; leave one of them out"),
     # rendezvous
-    ("--rdzv-backend=etcd x", "--rdzv-backend=etcd: this version knows c10d (and static); leave it out"),
-    ("--rdzv-endpoint=a:1 x", "--rdzv-endpoint=a:1: this version runs on one node; write --standalone"),
+    ("--nnodes=2 x", "--nnodes=2: several nodes must know where they meet; write --rdzv-endpoint=HOST:29400"),
+    ("--nnodes=1:2 x", "--nnodes=1:2: several nodes must know where they meet; write --rdzv-endpoint=HOST:29400"),
+    ("--rdzv-endpoint= --nnodes=2 x", "--nnodes=2: several nodes must know where they meet; " + ENDPOINT),
+    ("--standalone --nnodes=2 x", "--standalone: that is one node, not --nnodes=2; " + ENDPOINT + " in its place"),
+    ("--standalone --nnodes=2:4 x", "--standalone: that is one node, not --nnodes=2:4; " + ENDPOINT + " in its place"),
+    (
+        "--rdzv-backend=etcd x",
+        "--rdzv-backend=etcd: this version knows c10d (a TCPStore); write --rdzv-backend=c10d",
+    ),
+    (
+        "--rdzv-backend=static --nnodes=2 --rdzv-endpoint=a x",
+        "--rdzv-backend=static: several nodes meet by agreement here; write --rdzv-backend=c10d",
+    ),
+    ("--rdzv-endpoint=a:65536 x", "--rdzv-endpoint=a:65536: write HOST or HOST:PORT, port 0 to 65535"),
+    ("--rdzv-endpoint=a:b x", "--rdzv-endpoint=a:b: write HOST or HOST:PORT, port 0 to 65535"),
+    ("--rdzv-endpoint=::1 x", "--rdzv-endpoint=::1: write HOST or HOST:PORT, port 0 to 65535"),
+    ("--rdzv-endpoint=tcp://a x", "--rdzv-endpoint=tcp://a: write HOST or HOST:PORT, port 0 to 65535"),
+    (
+        "--rdzv-endpoint=a:0 --nnodes=1:2 x",
+        "--rdzv-endpoint=a:0: several nodes must know the port; write a:29400",
+    ),
+    (
+        "--rdzv-endpoint=[::1]:0 --nnodes=2 x",
+        "--rdzv-endpoint=[::1]:0: several nodes must know the port; write [::1]:29400",
+    ),
+    ("--rdzv-conf=is_host=maybe x", "--rdzv-conf: is_host=maybe: write true, false or auto"),
+    ("--last-call=soon x", "--last-call=soon: write a number of seconds, 0 or more"),
     ("--rdzv-conf=a x", "--rdzv-conf=a: 'a' is not key=value; write key=value,key=value"),
     ("--rdzv-conf=join_timeout=1, x", "--rdzv-conf=join_timeout=1,: '' is not key=value; write key=value,key=value"),
     ("--rdzv-conf=join_timeout=1h x", "--rdzv-conf: join_timeout=1h: write a number of seconds, 0 or more"),
     ("--rdzv-conf=join_timeout=0 x", "--rdzv-conf: join_timeout: a span above 0 seconds, not 0.0"),
     ("--rdzv-conf=store_type=file x", "--rdzv-conf: store_type=file: a file is no store for a job; leave it out"),
+    ("--rdzv-conf=store_type=File x", "--rdzv-conf: store_type=file: a file is no store for a job; leave it out"),
+    (
+        "--rdzv-conf=keep_alive_max_attempt=2.5 x",
+        "--rdzv-conf: keep_alive_max_attempt=2.5: write a whole number, 0 or more",
+    ),
+    (
+        "--rdzv-conf=keep_alive_max_attempt=1 x",
+        "--rdzv-conf: keep_alive_max_attempt: at least 2, or one late heartbeat is a death; not 1",
+    ),
     ("--node-id= x", "--node-id=: write 1 to 256 printable characters"),
     # failures and ends
     ("--max-restarts=-1 x", "--max-restarts=-1: write a whole number, 0 or more"),
@@ -40,6 +76,15 @@ MISTAKES = [
     ("--grace=soon x", "--grace=soon: write a number of seconds, 0 or more"),
     ("--grace=nan x", "--grace=nan: write a number of seconds, 0 or more"),
     ("--shutdown-timeout=-1 x", "--shutdown-timeout=-1: write a number of seconds, 0 or more"),
+    ("--on-store-loss=ask x", "--on-store-loss=ask: write continue or stop"),
+    (
+        "--on-store-loss=stop --rdzv-conf=keep_alive_interval=0.5 x",
+        (
+            "--on-store-loss=stop: fence: 1.25 to 1 s with a TTL of 2.5 s and a heartbeat each 0.5 s, not 1.5; "
+            "heartbeats of 1 s and more attempts leave time to stop the workers, like "
+            "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
+        ),
+    ),
     ("--monitor-interval=0 x", "--monitor-interval=0: write a number of seconds above 0"),
     (
         "--signals-to-handle=SIGFOO x",
@@ -59,7 +104,7 @@ MISTAKES = [
         ),
     ),
     ("--local-ranks-filter=a x", "--local-ranks-filter=a: write local ranks with commas between, like 0,1"),
-    ("--status=loud x", "--status=loud: write auto, plain or off"),
+    ("--status=loud x", "--status=loud: write auto, live, plain or off"),
     (
         "--report=/nowhere/x.json x",
         "--report=/nowhere/x.json: no file can be written there; name a file in a directory that exists",
@@ -85,6 +130,7 @@ def test_a_mistake_is_answered_with_option_value_and_remedy(
 VARIABLES = [
     ("PET_NNODES", "0", "PET_NNODES=0: at least 1 node; write --nnodes=1"),
     ("PET_MAX_RESTARTS", "many", "PET_MAX_RESTARTS=many: write a whole number, 0 or more"),
+    ("PET_RDZV_ENDPOINT", "a b", "PET_RDZV_ENDPOINT=a b: write HOST or HOST:PORT, port 0 to 65535"),
     ("PET_STANDALONE", "maybe", "PET_STANDALONE=maybe: write 1 or 0, true or false, yes or no"),
     ("PET_NO_PYTHON", "2", "PET_NO_PYTHON=2: write 1 or 0, true or false, yes or no"),
     ("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "x", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=x: write a number of seconds, 0 or more"),

@@ -20,7 +20,7 @@ from elastic.core.rendezvous import Limits
 Parse = Callable[..., LaunchSettings]
 TORCHRUN = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone max-restarts monitor-interval
 role module no-python log-dir redirects tee local-ranks-filter local-addr signals-to-handle shutdown-timeout""".split()
-OURS = "node-id grace status report".split()
+OURS = "node-id last-call grace on-store-loss status report".split()
 
 
 def options() -> dict[str, Option]:
@@ -45,6 +45,8 @@ def test_the_defaults(settings: Parse) -> None:
     assert made.program == Program(Kind.SCRIPT, "train.py", (), sys.executable)
     assert (made.local_world_size, made.role, made.slot, made.address) == (1, "default", None, "localhost")
     assert made.rendezvous.limits == Limits(1, 1, 0)
+    assert made.store == "in memory"
+    assert (made.rendezvous.last_call_timeout, made.rendezvous.ttl, made.group.fence) == (5.0, 5.0, None)
     assert (made.group.grace, made.group.shutdown_timeout) == (30.0, 30.0)
     assert made.signals == HANDLED
     assert (made.logs.directory, made.logs.shown, made.logs.prefix) == (None, None, None)
@@ -111,6 +113,28 @@ def test_what_is_said_of_ends(settings: Parse, monkeypatch: pytest.MonkeyPatch) 
     made = settings("--shutdown-timeout=0", "--grace=1.5", "--signals-to-handle=SIGUSR1, SIGTERM,SIGUSR1", "x")
     assert (made.group.grace, made.group.shutdown_timeout) == (1.5, 0.0)
     assert made.signals == (signal.SIGUSR1, signal.SIGTERM)
+
+
+def test_what_is_said_of_a_store_that_is_away(settings: Parse) -> None:
+    assert settings("--on-store-loss=continue", "x").group.fence is None
+    assert settings("--on-store-loss=stop", "x").group.fence == pytest.approx(3.0)
+    longer = "--rdzv-conf=keep_alive_interval=2,keep_alive_max_attempt=10"
+    assert settings("--on-store-loss=stop", longer, "x").group.fence == pytest.approx(12.0)
+
+
+def test_the_group_lives_by_the_spans_of_the_rendezvous(settings: Parse) -> None:
+    conf = "--rdzv-conf=keep_alive_interval=2,keep_alive_max_attempt=10,leave_timeout=7"
+    made = settings(conf, "--grace=8", "x")
+    assert (made.group.ttl, made.group.keep_alive_interval, made.group.leave_timeout) == (20.0, 2.0, 7.0)
+    assert made.rendezvous.overdue_timeout == 8 + 15
+    assert settings(f"{conf},overdue_timeout=9", "--grace=8", "x").rendezvous.overdue_timeout == 9.0
+
+
+def test_the_last_call_is_said_by_an_option_or_by_torch_s_key_and_the_option_counts(settings: Parse) -> None:
+    conf = "--rdzv-conf=last_call_timeout=3"
+    assert settings(conf, "x").rendezvous.last_call_timeout == 3.0
+    assert settings("--last-call=0", "x").rendezvous.last_call_timeout == 0.0
+    assert settings(conf, "--last-call=1.5", "x").rendezvous.last_call_timeout == 1.5
 
 
 def test_spans_of_the_rendezvous_are_read(settings: Parse) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 from textwrap import dedent
 
+import pytest
 from attrs import evolve
+from worlds import arrived, register, running
 
 from elastic.adapters.agent import Result
 from elastic.adapters.report import Report
@@ -15,9 +17,10 @@ from elastic.cli.render.report import render_report
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused
+from elastic.core.rendezvous import RendezvousState
 from elastic.core.world import Ending, Fault, Node, Verdict, Why
 
-ME = Node("gpu-02/1", 1)
+ME = Node("gpu-02", 1)
 FAULT = Fault(
     ME,
     round=0,
@@ -26,6 +29,7 @@ FAULT = Fault(
     pid=8812,
     exit_code=1,
     after_s=12.41,
+    world_size=8,
     host="gpu-02",
     when="2025-01-01 13:05:40",
     message="RuntimeError: an illegal memory access\nCUDA kernel errors might be …",
@@ -36,15 +40,25 @@ KILLED = evolve(FAULT, exit_code=-9, message="killed by SIGKILL", where="", log=
 OVER_BUDGET = Verdict(Ending.FAILED, 3, ME, Why.FAILED)
 
 
-def told(
-    outcome: Outcome, *faults: Fault, stopped: int = 0, failures: int = 0, paths: tuple[str, ...] = (), size: int = 8
-) -> str:
+def registered(size: int, failures: int = 0, name: str = "gpu-02") -> RendezvousState:
+    """One node that runs so many workers."""
+    state = running(name, restarts=3)
+    ((node, seat),) = state.seats.items()
+    sized = evolve(seat, profile=evolve(seat.profile, local_world_size=size))
+    return evolve(state, seats={node: sized}, failures=failures)
+
+
+ALONE = registered(8)
+
+
+def told(outcome: Outcome, *faults: Fault, paths: tuple[str, ...] = (), state: RendezvousState | None = ALONE) -> str:
     """The report of a job with 3 restarts."""
     settings = LaunchSettings(
-        Program(Kind.SCRIPT, "train.py"), rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3))
+        Program(Kind.SCRIPT, "train.py"),
+        store="gpu-01:29400",
+        rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3)),
     )
-    result = Result(ME, outcome, faults, size, failures, stopped)
-    report = Report(settings, result, exit_code(outcome), 41.27)
+    report = Report(settings, Result(ME, outcome, faults, state), exit_code(outcome), 41.27)
     return "\n".join(render_report(report, paths)) + "\n"
 
 
@@ -54,20 +68,31 @@ def text(expected: str) -> str:
 
 def test_a_success_is_one_line() -> None:
     succeeded = Verdict(Ending.SUCCEEDED, 1, ME, Why.DONE)
-    assert told(succeeded, FAULT, failures=1) == "all 8 workers succeeded · 1 restart, 41.3 s\n"
-    assert told(succeeded, size=1) == "1 worker succeeded · 0 restarts, 41.3 s\n"
+    assert told(succeeded, FAULT, state=registered(8, 1)) == "all 8 workers succeeded · 1 restart, 41.3 s\n"
+    assert told(succeeded, state=registered(1)) == "1 worker succeeded · 0 restarts, 41.3 s\n"
+
+
+def test_a_success_counts_the_workers_of_all_nodes() -> None:
+    succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
+    assert told(succeeded, state=running("a b c")) == "all 3 workers succeeded · 0 restarts, 41.3 s\n"
+
+
+@pytest.mark.parametrize("state", [None, arrived(register("2"), "a")])
+def test_of_a_success_of_which_no_more_is_known_no_more_is_said(state: RendezvousState | None) -> None:
+    succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
+    assert told(succeeded, state=state) == "the job succeeded · 0 restarts, 41.3 s\n"
 
 
 def test_a_failure_names_the_first_cause_what_came_before_and_where_to_look() -> None:
     faults = [evolve(FAULT, round=round) for round in range(3)]
     last = evolve(KILLED, round=3)
     echo = evolve(KILLED, round=3, rank=6, local_rank=2, exit_code=-6)
-    assert told(OVER_BUDGET, *faults, last, echo, stopped=6, paths=("logs/report.json",)) == text(
+    assert told(OVER_BUDGET, *faults, last, echo, paths=("logs/report.json",)) == text(
         """
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 5, round 3, 13:05:40: killed by SIGKILL
           before that   round 0 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 1 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 2 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step)
-          others        6 workers were running, stopped by us
+          others        6 workers of that round did not fail; what ran was stopped by us
           hint          rank 5 on gpu-02 failed in 4 rounds
           details       logs/report.json
         """  # noqa: E501
@@ -75,20 +100,20 @@ def test_a_failure_names_the_first_cause_what_came_before_and_where_to_look() ->
 
 
 def test_a_failure_that_is_the_same_every_time_is_told_as_such() -> None:
-    faults = [evolve(KILLED, round=round) for round in range(5)]
-    assert told(OVER_BUDGET, *faults, stopped=1) == text(
+    faults = [evolve(KILLED, round=round, world_size=2) for round in range(5)]
+    assert told(OVER_BUDGET, *faults) == text(
         """
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 5, round 4, 13:05:40: killed by SIGKILL
           before that   1 round more · round 1 rank 5 killed by SIGKILL · round 2 rank 5 killed by SIGKILL · round 3 rank 5 killed by SIGKILL
-          others        1 worker was running, stopped by us
+          others        1 worker of that round did not fail; what ran was stopped by us
           hint          rank 5 failed the same way in 5 rounds: a restart does not help
         """  # noqa: E501
     )
 
 
 def test_failures_of_different_ranks_give_no_hint() -> None:
-    assert told(OVER_BUDGET, KILLED, evolve(KILLED, round=1, rank=2)) == text(
+    assert told(OVER_BUDGET, KILLED, evolve(KILLED, round=1, rank=2, world_size=1)) == text(
         """
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 2, round 1, 13:05:40: killed by SIGKILL
@@ -112,18 +137,63 @@ def test_a_program_that_cannot_be_started_is_told_with_its_path_and_node() -> No
 
 
 def test_a_job_that_was_ended_by_someone_says_by_whom() -> None:
-    assert told(Verdict(Ending.CANCELLED, 2, ME, Why.ASKED)) == "CANCELLED: asked, by gpu-02/1#1\n"
+    assert told(Verdict(Ending.CANCELLED, 2, ME, Why.ASKED)) == "CANCELLED: asked, by gpu-02#1\n"
 
 
 def test_a_launcher_that_was_stopped_says_by_what() -> None:
-    assert told(Stopped(signal.SIGTERM), failures=2) == "stopped by SIGTERM · 2 restarts, 41.3 s\n"
+    assert told(Stopped(signal.SIGTERM), state=registered(8, 2)) == "stopped by SIGTERM · 2 restarts, 41.3 s\n"
 
 
-def test_a_launcher_that_was_refused_says_why() -> None:
-    assert told(Refused(Why.TIMEOUT, "", 0.0)) == "ended without a verdict: timeout · no more is known\n"
-    assert (
-        told(Refused(Why.ILLEGAL, "V3: two seats", 0.0)) == "ended without a verdict: illegal state · V3: two seats\n"
-    )
+def test_nodes_that_share_a_host_are_told_apart_by_their_slots() -> None:
+    state = running("a b")
+    seats = {node: evolve(seat, profile=evolve(seat.profile, host="gpu-02")) for node, seat in state.seats.items()}
+    shared = evolve(state, seats=seats)
+    fault = evolve(FAULT, node=Node("b", 1))
+    assert "first cause   b rank 5, round 0" in told(OVER_BUDGET, fault, state=shared)
+    assert "first cause   gpu-02 rank 5, round 0" in told(OVER_BUDGET, fault)
+
+
+WAITING = "round 0: waiting for 1 of 2 nodes · here: gpu-02 · not yet seen: 1"
+LIMITS = "the job runs with --nnodes=2:2 --max-restarts=1, this agent was given --nnodes=3:3 --max-restarts=1"
+REFUSED = {
+    Why.TIMEOUT: (
+        WAITING,
+        f"gave up: no round began within 600 s (--rdzv-conf=join_timeout=...) · {WAITING}",
+    ),
+    Why.LIMITS: (
+        LIMITS,
+        f"refused: {LIMITS}; all nodes of a job must be given the same",
+    ),
+    Why.SUPERSEDED: (
+        "a later start of gpu-02 has taken its seat",
+        "ended: a later start of gpu-02 has taken its seat",
+    ),
+    Why.STORE_LOST: (
+        "it came back empty",
+        "ended: store gpu-01:29400 is not what it was: it came back empty; start all nodes of the job again",
+    ),
+    Why.UNCONFIRMED: (
+        "",
+        "gave up: store gpu-01:29400 did not answer for 600 s (join_timeout)",
+    ),
+    Why.ILLEGAL: (
+        "V3: two seats",
+        "ended: illegal state · store gpu-01:29400: V3: two seats",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED, ids=lambda why: why.value)
+def test_a_launcher_that_was_refused_says_why_and_who_must_act(why: Why) -> None:
+    words, line = REFUSED[why]
+    assert told(Refused(why, words, 0.0)) == f"{line}\n"
+
+
+@pytest.mark.parametrize("why", Why)
+def test_every_refusal_is_one_whole_sentence_whatever_is_known(why: Why) -> None:
+    line = told(Refused(why, "", 0.0), state=None)
+    assert line.count("\n") == 1
+    assert not line.rstrip("\n").endswith((" ", ":", "·", ";")) and ": ;" not in line
 
 
 def test_words_that_a_terminal_would_obey_are_shown_as_what_they_are() -> None:

@@ -323,18 +323,18 @@ def test_close_writes_the_verdict() -> None:
 # --- settle
 
 
-def test_settle_closes_as_succeeded_when_all_members_are_done_or_gone() -> None:
+def test_settle_a_complete_round_closes_as_succeeded_when_all_members_are_done_or_gone() -> None:
     state = edited(edited(running(), "a", Done(0)), "a", Leave())
     state = edited(state, "b", Done(0))
     assert state.closed == Verdict(Ending.SUCCEEDED, 0, node("b"), Why.DONE)
 
 
-def test_settle_promotes_the_longest_waiting_while_there_is_room() -> None:
+def test_settle_1_promotes_the_longest_waiting_while_there_is_room() -> None:
     state = edited(arrived(running("a b", size="2"), "c d e"), "b", Leave())
     assert seats(state) == {"a": "expected", "c": "in", "d": "waiting", "e": "waiting"}
 
 
-def test_settle_sets_the_quorum_when_the_minimum_is_reached_and_never_moves_it() -> None:
+def test_settle_2_sets_the_quorum_when_the_minimum_is_reached_and_never_moves_it() -> None:
     state = arrived(register("2:4"), "a")
     assert state.quorum_at is None
     state = arrived(state, "b")
@@ -342,13 +342,13 @@ def test_settle_sets_the_quorum_when_the_minimum_is_reached_and_never_moves_it()
     assert arrived(state, "c").quorum_at == state.version
 
 
-def test_settle_clears_the_quorum_below_the_minimum() -> None:
+def test_settle_2_clears_the_quorum_below_the_minimum() -> None:
     state = edited(arrived(register("2:4"), "a b"), "b", Leave())
     assert state.quorum_at is None
     assert arrived(state, "c").quorum_at == state.version + 1
 
 
-def test_settle_closes_as_failed_over_budget_when_the_survivors_are_back() -> None:
+def test_settle_3_closes_as_failed_over_budget_when_the_survivors_are_back() -> None:
     state = returning("a b", restarts=0, back="a")
     assert state.closed is None
     state = arrived(state, "b")
@@ -356,27 +356,27 @@ def test_settle_closes_as_failed_over_budget_when_the_survivors_are_back() -> No
     assert not state.complete
 
 
-def test_settle_completes_at_the_maximum_by_the_last_arrivers_own_write() -> None:
+def test_settle_4_completes_at_the_maximum_by_the_last_arrivers_own_write() -> None:
     assert arrived(register("1:2"), "a b").complete
 
 
-def test_settle_waits_for_a_last_call_below_the_maximum_in_the_first_round() -> None:
+def test_settle_4_waits_for_a_last_call_below_the_maximum_in_the_first_round() -> None:
     assert not arrived(register("1:3"), "a b").complete
 
 
-def test_settle_completes_a_re_rendezvous_without_last_call_when_all_are_back() -> None:
+def test_settle_4_completes_a_re_rendezvous_without_last_call_when_all_are_back() -> None:
     first = edited(arrived(register("1:3", restarts=1), "a b"), "a", Complete(0))
     state = arrived(edited(first, "a", FAILED), "b")
     assert not state.complete
     assert arrived(state, "a").complete
 
 
-def test_settle_completes_when_the_last_expected_one_is_dropped() -> None:
+def test_settle_4_completes_when_the_last_expected_one_is_dropped() -> None:
     state = returning("a b", size="1:2", restarts=1, back="a")
     assert edited(state, "a", Evict(nodes("b"))).complete
 
 
-def test_settle_does_not_complete_below_the_minimum_although_all_that_can_are_back() -> None:
+def test_settle_4_does_not_complete_below_the_minimum_although_all_that_can_are_back() -> None:
     state = edited(running("a b", size="2"), "b", Leave())
     state = arrived(state, "a")
     assert (state.target, state.complete, state.quorum_at) == (1, False, None)

@@ -170,7 +170,13 @@ def test_join_6_another_node_evicts_when_the_coordinator_has_not_for_its_patienc
 def test_join_6_a_node_that_is_not_seated_does_no_chores() -> None:
     held = seen_silent(holding("b", returning()), "a", alive="c")
     held = saw(held, edited(returning(), "c", Evict(nodes("b"))), 5, 5)
-    assert action(join, held, now=99) == Arrive(profile("b"))
+    assert action(join, held, now=7) == Arrive(profile("b"))
+
+
+def test_join_6_a_look_of_more_than_two_heartbeats_ago_evicts_nobody() -> None:
+    held = seen_silent(holding("b", returning()), "a", alive="c")
+    assert action(join, held, now=7) == Evict(nodes("a"))
+    assert action(join, held, now=7.1) == Arrive(profile("b"))
 
 
 def test_join_7_expected_or_not_seated_arrives() -> None:
@@ -184,9 +190,11 @@ def test_join_8_overdue_counts_from_when_i_saw_the_round_open() -> None:
     assert action(join, held, now=145, deadline=999) == Overdue(1)
 
 
-def test_join_8_overdue_is_for_those_who_are_in() -> None:
+def test_join_8_a_spare_says_who_is_overdue_if_nobody_before_it_does() -> None:
     held = holding("d", arrived(returning(size="3", back="a"), "d"), at=0)
-    assert action(join, held, now=999) == Sync(math.inf)
+    waiting = action(join, held, now=45)
+    assert isinstance(waiting, Sync) and 45 < waiting.until < 50
+    assert action(join, held, now=waiting.until) == Overdue(1)
 
 
 def test_join_9_the_last_call_counts_from_when_i_saw_the_quorum() -> None:
@@ -437,4 +445,4 @@ def test_nobody_is_coordinator_of_a_register_without_seats() -> None:
 def test_one_that_is_gone_does_no_chores() -> None:
     state = edited(edited(running("a b c"), "a", Done(0)), "a", Leave())
     held = seen_silent(holding("a", state, ran=0), "c", alive="b")
-    assert action(watch, held, now=99) == Sync(math.inf)
+    assert action(watch, held, now=7) == Sync(math.inf)

@@ -102,7 +102,9 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
 }
 
 
-@pytest.mark.parametrize(("number", "state"), ONE_STATE.values(), ids=ONE_STATE)
+@pytest.mark.parametrize(
+    ("number", "state"), ONE_STATE.values(), ids=[f"{of[0]} {name}" for name, of in ONE_STATE.items()]
+)
 def test_a_broken_state_is_refused_with_its_number(number: str, state: RendezvousState) -> None:
     assert refused(state) == number
 
@@ -247,7 +249,9 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
 }
 
 
-@pytest.mark.parametrize(("number", "before", "now"), STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize(
+    ("number", "before", "now"), STEPS.values(), ids=[f"{of[0]} {name}" for name, of in STEPS.items()]
+)
 def test_a_broken_step_is_refused_with_its_number(number: str, before: RendezvousState, now: RendezvousState) -> None:
     assert step_refused(before, now) == number
 

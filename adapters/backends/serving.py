@@ -1,0 +1,94 @@
+"""Who serves the TCPStore, and how: the first agent on the endpoint's host that gets the port.
+
+The agent binds and listens itself, so of several on one host exactly one wins, and hands the socket to a helper program that
+imports torch and serves. Whoever connects meanwhile waits in the backlog.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from .wire import Address
+
+BACKLOG = 4_096
+PROGRAM = Path(__file__).parents[1] / "helpers" / "store_host.py"
+
+
+class CannotServe(OSError):
+    """This host was told to serve the store and cannot. The text says why."""
+
+
+class StoreHost:
+    """The helper that serves a store for as long as this object is not closed."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        with listening:
+            self._helper = subprocess.Popen(
+                [sys.executable, str(PROGRAM), str(listening.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(listening.fileno(),),
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._helper.pid
+
+    def close(self) -> None:
+        """Serve no longer. Idempotent. The helper holds nothing that a kill could lose, and torch takes its time to end."""
+        self._helper.kill()
+        self._helper.wait()
+        if self._helper.stdin:
+            self._helper.stdin.close()
+
+
+def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Address]:
+    """Serve the store at `address` if this host should, and say where it is (a port 0 becomes a real one).
+
+    `told` True: this host must, or CannotServe; False: it must not; None: it does if the address is one of its own and
+    nobody listens there yet, as torch's c10d decides it.
+    """
+    if told is False:
+        return None, address
+    try:
+        listening = _listen(address)
+    except OSError as error:
+        if told:
+            reason = "somebody listens there already" if error.errno == errno.EADDRINUSE else error.strerror
+            raise CannotServe(
+                f"{address}: this node was told to serve the store there (is_host), but {reason}"
+            ) from error
+        return None, address
+    bound = Address(address.host, listening.getsockname()[1])
+    return StoreHost(listening), bound
+
+
+def _listen(address: Address) -> socket.socket:
+    """Listen on every address of this host, if `address` is one of them. Raises OSError if not, or if the port is taken."""
+    family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((where[0], 0, *where[2:]))
+    return socket.create_server(
+        ("::" if socket.has_dualstack_ipv6() else "", address.port),
+        family=socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET,
+        dualstack_ipv6=socket.has_dualstack_ipv6(),
+        backlog=BACKLOG,
+    )
+
+
+def address_towards(address: Address) -> str:
+    """How other nodes of this job reach this host: the address from which it reaches the store."""
+    try:
+        family, _, _, _, where = socket.getaddrinfo(address.host, address.port or 1, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(where)
+            own = str(probe.getsockname()[0])
+    except OSError:
+        return socket.gethostname()
+    loopback = own == "::1" or own.startswith("127.")
+    return own if not loopback else "localhost" if address.host in ("localhost", own) else socket.gethostname()

@@ -1,0 +1,36 @@
+"""Serves a TCPStore: a program of its own, so that torch is imported here and not in an agent.
+
+    python store_host.py FD
+
+FD is a listening socket that was inherited; whoever connects before torch is imported waits in its backlog. The store is
+served until stdin closes: it lives as long as whoever started it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+
+def main(descriptor: int) -> None:
+    """Signals of a terminal are for the agent; it ends this program by closing its stdin."""
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(signum, signal.SIG_IGN)
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    # torch's server asks for the name of each peer that connects, for its log, in the one thread that serves them all: a
+    # name server that takes 5 s to answer once held every agent up for so long. It needs no names, so it asks for none.
+    os.environ["RES_OPTIONS"] = "attempts:0"
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    with socket.socket(fileno=os.dup(descriptor)) as listening:
+        host, port = listening.getsockname()[:2]
+    store = TCPStore(host, port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
+    while os.read(0, 1):
+        pass
+    del store
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

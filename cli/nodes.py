@@ -1,0 +1,122 @@
+"""What the options say of nodes and of where they meet -> the rendezvous' settings, and the meeting itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import fields, frozen
+
+from ..adapters.backends.serving import CannotServe, address_towards
+from ..adapters.backends.wire import Address
+from ..adapters.clock import Clock
+from ..adapters.meeting import EmbeddedMeeting, Meeting, TCPStoreMeeting
+from ..core import rendezvous
+from . import values
+from .mistakes import Mistake
+
+PORT = 29_400
+"""torch's c10d listens there by default."""
+AFTER_THE_GRACE_S = 15.0
+"""How much longer than its workers' grace a node may take to come back."""
+THEIRS = ("timeout", "read_timeout", "heartbeat_timeout", "is_host", "store_type")
+"""Keys of torch's --rdzv-conf that are no spans of ours."""
+
+
+@frozen
+class Place:
+    """Where the nodes meet: at an endpoint, or (None) in this process."""
+
+    endpoint: Address | None
+    is_host: bool | None
+
+    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> Meeting:
+        """Raises Mistake if this host was told to serve the store and cannot."""
+        if self.endpoint is None:
+            return EmbeddedMeeting(clock)
+        try:
+            return TCPStoreMeeting(self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval)
+        except CannotServe as reason:
+            raise Mistake(f"--rdzv-endpoint={reason}") from None
+
+    @property
+    def name(self) -> str:
+        return str(self.endpoint) if self.endpoint else "in memory"
+
+    def own_address(self) -> str:
+        """How the other nodes reach this one, as far as it can tell by itself."""
+        return address_towards(self.endpoint) if self.endpoint else "localhost"
+
+
+def place(given: Mapping[str, Any]) -> Place:
+    """Raises Mistake when it is not said where several nodes meet."""
+    min_nodes, max_nodes = given["nnodes"]
+    nnodes = f"--nnodes={min_nodes}" if min_nodes == max_nodes else f"--nnodes={min_nodes}:{max_nodes}"
+    if given["standalone"] and min_nodes > 1:
+        raise Mistake(f"--standalone: that is one node, not {nnodes}; write --rdzv-endpoint=HOST:{PORT} in its place")
+    if given["standalone"]:
+        return Place(None, None)
+    backend = given["rdzv_backend"]
+    if backend not in ("c10d", "static"):
+        raise Mistake(f"--rdzv-backend={backend}: this version knows c10d (a TCPStore); write --rdzv-backend=c10d")
+    host, port = given["rdzv_endpoint"] or ("", None)
+    if not host and max_nodes > 1:
+        raise Mistake(f"{nnodes}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}")
+    if port == 0 and max_nodes > 1:
+        raise Mistake(
+            f"--rdzv-endpoint={Address(host, 0)}: several nodes must know the port; write {Address(host, PORT)}"
+        )
+    if host and backend == "static":
+        raise Mistake("--rdzv-backend=static: several nodes meet by agreement here; write --rdzv-backend=c10d")
+    is_host = _yes_or_no("is_host", given["rdzv_conf"].get("is_host", "auto"))
+    return Place(Address(host, PORT if port is None else port) if host else None, is_host)
+
+
+def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
+    """The limits and spans. What torch knows and we have no use for is taken silently; what nobody knows is named."""
+    min_nodes, max_nodes = given["nnodes"]
+    conf = given["rdzv_conf"]
+    ours = {field.name: field for field in fields(rendezvous.Settings) if field.name != "limits"}
+    if conf.get("store_type", "").lower() == "file":
+        raise Mistake("--rdzv-conf: store_type=file: a file is no store for a job; leave it out")
+    spans: dict[str, Any] = {"overdue_timeout": given["grace"] + AFTER_THE_GRACE_S}
+    for key, text in conf.items():
+        if key in ours:
+            spans[key] = _span(key, text, whole=not isinstance(ours[key].default, float))
+        elif key not in THEIRS:
+            _warn_unknown(key, (*ours, *THEIRS))
+    if given["last_call"] is not None:
+        spans["last_call_timeout"] = given["last_call"]
+    try:
+        return rendezvous.Settings(rendezvous.Limits(min_nodes, max_nodes, given["max_restarts"]), **spans)
+    except ValueError as reason:
+        raise Mistake(f"--rdzv-conf: {reason}") from None
+
+
+def _span(key: str, text: str, whole: bool) -> Any:
+    try:
+        return values.whole(text) if whole else values.seconds(text)
+    except ValueError as reason:
+        raise Mistake(f"--rdzv-conf: {key}={text}: {reason}") from None
+
+
+def _yes_or_no(key: str, text: str) -> bool | None:
+    """torch's spellings; `auto` decides later."""
+    word = text.lower()
+    if word in ("1", "true", "t", "yes", "y"):
+        return True
+    if word in ("0", "false", "f", "no", "n"):
+        return False
+    if word == "auto":
+        return None
+    raise Mistake(f"--rdzv-conf: {key}={text}: write true, false or auto")
+
+
+def _warn_unknown(key: str, known: tuple[str, ...]) -> None:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, known, 1, 0.5)
+    suggestion = f"; did you mean {near[0]}?" if near else ""
+    names = ", ".join(known)
+    print(f"elastic: --rdzv-conf: '{key}' is not a key{suggestion} (known: {names})", file=sys.stderr)

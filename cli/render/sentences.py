@@ -1,0 +1,166 @@
+"""What is said of each thing that happens: one sentence, who, what, and what comes next. Pure; `status` decides when."""
+
+from __future__ import annotations
+
+from signal import Signals
+
+from ...adapters.rendezvous_loop import StoreSilent
+from ...adapters.settings import LaunchSettings
+from ...adapters.workers.errors import exit_sentence
+from ...core.group import Group, Phase
+from ...core.rendezvous import RendezvousState, explain
+from ...core.rendezvous.explain import clock, hint, named
+from ...core.world import Fault, Node, Why, World
+from .words import count, first_line
+
+
+def who(node: Node, host: str, state: RendezvousState | None, world: World | None = None) -> str:
+    """A node by its host; by its slot where several agents share a host, or did so in the world before."""
+    hosts = {other: seat.profile.host for other, seat in state.seats.items()} if state else {}
+    hosts |= {member.node: member.profile.host for member in world.members} if world else {}
+    slots = {other.slot for other, its_host in hosts.items() if its_host == host}
+    return node.slot if len(slots) > 1 else host
+
+
+def round_began(world: World, took_s: float) -> str:
+    workers = sum(member.profile.local_world_size for member in world.members)
+    return f"round {world.round}: {_members(world)}, {count(workers, 'worker')}, started in {took_s:.1f} s"
+
+
+def restarted(world: World, max_restarts: int, stopped: int, stopped_s: float, back_s: float) -> str:
+    """After a failure: what it cost, and how fast it was over."""
+    back = f"{_members(world)} back in {back_s:.1f} s"
+    steps = f"{count(stopped, 'worker')} stopped in {stopped_s:.1f} s, {back}" if stopped else back
+    budget = f"restart {world.failures} of {max_restarts}: "
+    return f"{budget}{steps}, round {world.round} started · {stopped_s + back_s:.1f} s in all"
+
+
+def formed_anew(world: World, before: World | None, state: RendezvousState | None, took_s: float) -> str:
+    """After a membership change: who came for whom."""
+    old = [member.node for member in before.members] if before else []
+    new = [member.node for member in world.members]
+    joined = [who(m.node, m.profile.host, state, before) for m in world.members if m.node not in old]
+    left = [who(m.node, m.profile.host, state, before) for m in (before.members if before else ()) if m.node not in new]
+    change = f" ({', '.join(joined)} for {', '.join(left)})" if joined and left else ""
+    change = change or (f" (with {', '.join(joined)})" if joined else f" (without {', '.join(left)})" if left else "")
+    workers = sum(member.profile.local_world_size for member in world.members)
+    return (
+        f"round {world.round}: {_members(world)}{change}, {count(workers, 'worker')}, started · {took_s:.1f} s in all"
+    )
+
+
+def round_ended(
+    round: int, why: Why | None, by: Node | None, world: World | None, state: RendezvousState | None
+) -> str:
+    """What came from elsewhere: what this node's own workers did is told as it happens."""
+    members = world.members if world else ()
+    hosts = {member.node: who(member.node, member.profile.host, state, world) for member in members}
+    gone = ", ".join(name for node, name in hosts.items() if state and node not in state.seats)
+    culprit = hosts.get(by, by.slot) if by else "another node"
+    match why:
+        case Why.FAILED:
+            return f"a worker failed on {culprit} · round {round} ends"
+        case Why.LOST:
+            how = "was started again" if _started_again(world, state) else "lost: no heartbeat"
+            return f"{gone or 'a node'} {how} · round {round} ends, no restart spent"
+        case Why.LEFT:
+            return f"{culprit} left · round {round} ends, no restart spent"
+        case Why.UPSCALE:
+            return f"a node waits and there is room · round {round} ends, no restart spent"
+        case Why.FENCED:
+            return f"{culprit} had lost the store and stopped its workers · round {round} ends, no restart spent"
+        case _:
+            return f"round {round} ends: {why.value if why else 'no more is known'}, no restart spent"
+
+
+def _started_again(world: World | None, state: RendezvousState | None) -> bool:
+    """Every node that is gone has left its slot to a later incarnation of itself."""
+    if world is None or state is None:
+        return False
+    gone = [member.node.slot for member in world.members if member.node not in state.seats]
+    return bool(gone) and set(gone) <= {node.slot for node in state.seats}
+
+
+def cause_found(before: RendezvousState | None, after: RendezvousState) -> list[str]:
+    """Workers failed because a node was lost; that comes out, and is refunded, only now."""
+    if before is None or before.ended is None or after.ended is None or before.round != after.round:
+        return []
+    if before.ended.why is not Why.FAILED or after.ended.why is not Why.LOST:
+        return []
+    gone = [who(node, before.seats[node].profile.host, before) for node in before.expected if node not in after.seats]
+    return [f"{', '.join(gone)} lost: no heartbeat · that is why workers failed, no restart spent"]
+
+
+def failed(fault: Fault, state: RendezvousState | None) -> list[str]:
+    """Cause first, then what the worker said of it."""
+    ended, place = exit_sentence(fault.exit_code), who(fault.node, fault.host, state)
+    worker = f"{place} rank {fault.rank} (local {fault.local_rank}, pid {fault.pid})"
+    lines = [f"{worker} failed: {ended} after {fault.after_s:.1f} s"]
+    if fault.message != ended:
+        lines.append(f"           {first_line(fault.message)}{f'      {fault.where}' if fault.where else ''}")
+    if fault.log:
+        lines.append(f"           last lines: {fault.log} ({place})")
+    return lines
+
+
+def signalled(before: Group, after: Group, signum: int, settings: LaunchSettings, serves: bool = False) -> str:
+    """`serves`: this agent serves the store, which ends with it."""
+    name = Signals(signum).name
+    if serves and before.phase not in (Phase.LEAVING, Phase.ENDED):
+        return f"{signalled(before, after, signum, settings)} · the job's store ends with this agent"
+    if before.phase is Phase.LEAVING or before.phase is Phase.ENDED:
+        return f"{name} again: {count(len(before.running), 'worker')} killed"
+    if not after.running:
+        return f"{name}: leaving, no worker runs"
+    workers = count(len(after.running), "worker")
+    return f"{name}: passed on to {workers}, up to {settings.group.shutdown_timeout:g} s to end; again kills them"
+
+
+def fenced(group: Group, settings: LaunchSettings) -> str:
+    """--on-store-loss=stop."""
+    killed = f"{count(len(group.running), 'worker')} killed (--on-store-loss=stop)"
+    return f"{killed}: for {settings.group.fence:g} s no heartbeat reached store {settings.store}"
+
+
+def stopping(group: Group, now: float) -> str:
+    """Workers that take their time."""
+    ranks = ", ".join(str(rank) for rank in sorted(group.running))
+    option = "--grace" if group.phase is Phase.STOPPING else "--shutdown-timeout"
+    left = f" · SIGKILL in {max(group.kill_at - now, 0.0):.0f} s ({option})" if group.kill_at is not None else ""
+    return f"waiting for {count(len(group.running), 'worker')} to stop: local rank {ranks}{left}"
+
+
+def joining(state: RendezvousState | None, me: Node, waited_s: float, limit_s: float) -> str:
+    """A round that is not complete: who is here, who is missing, how long it may take."""
+    spare = state is not None and me in state.redundancy_list
+    return f"{explain(state, me)} · {clock(waited_s)}{'' if spare else f' of {clock(limit_s)}'}"
+
+
+def advice(state: RendezvousState | None, last_call_timeout: float) -> list[str]:
+    text = hint(state, last_call_timeout)
+    return [f"         {text}"] if text else []
+
+
+def statuses(state: RendezvousState | None) -> object:
+    """What makes a round that is not complete another one, for people."""
+    return tuple((node, seat.status) for node, seat in state.seats.items()) if state else ()
+
+
+def store_silent(silent: StoreSilent, now: float, settings: LaunchSettings, working: bool) -> list[str]:
+    """Since when, and what it means; then what is wrong, and who must act."""
+    meanwhile = f"{'workers run on, ' if working else ''}no node can join or leave meanwhile"
+    return [
+        f"store {settings.store} out of reach for {now - silent.at:.0f} s; {meanwhile}",
+        f"         {first_line(silent.text)}",
+    ]
+
+
+def at_the_barrier(state: RendezvousState | None) -> str:
+    """This node's workers are done; the others' are not."""
+    if state is None:
+        return "this node's workers are done"
+    return f"this node's workers are done · waiting for those of {named(state, state.participants) or 'nobody'}"
+
+
+def _members(world: World) -> str:
+    return count(len(world.members), "node")

@@ -1,0 +1,596 @@
+"""The register on a real TCPStore: the shared suite, a store that holds what nobody of us wrote, one that goes away."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from queue import Empty
+from uuid import uuid4
+
+import pytest
+from attrs import evolve
+from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown
+from processes import comes_true
+from worlds import node
+
+from elastic.adapters.backends import wire
+from elastic.adapters.backends.port import OutcomeUnknown, OutOfReach, Unreadable
+from elastic.adapters.backends.serving import StoreHost, serve
+from elastic.adapters.backends.tcpstore import TCPStoreBackend
+from elastic.adapters.backends.wire import Address, Oversized, Unsent, WireClient
+from elastic.adapters.clock import SystemClock
+from elastic.core.rendezvous import Fail, Limits, Over, Raise, Settings, codec, handlers
+from elastic.core.world import Why, World
+
+TIMEOUT_S = 0.5
+"""How long an answer may take where a test lets the store fall silent."""
+ANY = Address("127.0.0.1", 0)
+
+
+Store = tuple[StoreHost, Address]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    """One store for all tests of this file that leave it whole; each has a run id of its own."""
+    with own_store() as store:
+        yield store
+
+
+@pytest.fixture
+def address(store: Store) -> Address:
+    return store[1]
+
+
+@pytest.fixture
+def client(address: Address) -> Iterator[Clients]:
+    run_id = uuid4().hex
+    with clients(address, run_id) as make:
+        yield make
+
+
+@contextmanager
+def clients(address: Address, run_id: str = "", timeout_s: float = TIMEOUT_S) -> Iterator[Clients]:
+    run_id = run_id or uuid4().hex
+    with ExitStack() as stack:
+
+        def make() -> TCPStoreBackend:
+            made = TCPStoreBackend(address, run_id, SystemClock(), timeout_s=timeout_s)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+@contextmanager
+def own_store(port: int = 0) -> Iterator[Store]:
+    """A store for one test alone."""
+    host, address = serve(evolve(ANY, port=port), True)
+    assert host
+    try:
+        with talking(address):
+            yield host, address
+    finally:
+        host.close()
+
+
+@contextmanager
+def talking(address: Address) -> Iterator[WireClient]:
+    """Somebody else at the same store, who may do what we never would. Waits for a store that is still starting."""
+    with WireClient(address, ANSWER_S, codec.BYTES_MAX) as client:
+        client.greet()
+        yield client
+
+
+def plant(other: WireClient, key: str, value: bytes) -> None:
+    """Set, and know that it is set."""
+    other.set(key, value)
+    assert other.get(key) == (value,)
+
+
+class TestTCPStore(Conformance):
+    @pytest.fixture
+    def client(self, client: Clients) -> Clients:
+        return client
+
+
+# --- one store for many
+
+
+@pytest.mark.parametrize(("one", "other"), [("a", "b"), ("a", "a/heartbeat"), ("a/b", "a%2Fb"), ("é", "e"), ("a", "A")])
+def test_runs_do_not_see_each_other(address: Address, one: str, other: str) -> None:
+    salt = uuid4().hex
+    with clients(address, one + salt) as first, clients(address, other + salt) as second:
+        first().set(born(), None)
+        first().heartbeat(node("a"), 1)
+        first().put_fault(fault("a"))
+        assert second().get() is None
+        assert second().heartbeats([node("a")]) == {node("a"): None}
+        assert second().faults() == ()
+
+
+def test_a_store_greets_hundreds_of_clients_without_asking_for_their_names(address: Address) -> None:
+    """torch's server asks the name server about each peer; where that one is slow or refuses, everybody waits 5 s."""
+    with ExitStack() as stack:
+        for _ in range(300):
+            client = stack.enter_context(WireClient(address, 1.0, codec.BYTES_MAX))
+            client.greet()
+
+
+def test_who_waits_for_the_others_to_go_is_told_when_the_last_has_gone(client: Clients) -> None:
+    host = client()
+    assert isinstance(host, TCPStoreBackend)
+    assert host.wait_until_gone([], 0.0)
+    for name in "ab":
+        client().heartbeat(node(name), 1)
+    client().remove_heartbeat(node("a"))
+    assert not host.wait_until_gone([node("a"), node("b")], 0.05)
+    client().remove_heartbeat(node("b"))
+    assert host.wait_until_gone([node("a"), node("b")], ANSWER_S)
+
+
+def test_a_late_reader_finds_the_head_of_a_long_history(client: Clients) -> None:
+    writer, late, waiting = client(), client(), client()
+    state = born()
+    writer.set(state, None)
+    late.get()
+    for _ in range(200):
+        before, state = state, evolve(state, version=state.version + 1)
+        assert writer.set(state, before.token) == state
+    assert late.get() == state
+    assert client().get() == state
+    assert waiting.wait_for_change(born().token, math.inf) == state
+
+
+def test_a_late_reader_finds_the_head_without_the_hint(address: Address) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        writer, state = client(), born()
+        writer.set(state, None)
+        for _ in range(60):
+            before, state = state, evolve(state, version=state.version + 1)
+            writer.set(state, before.token)
+        for hint in (b"1", b"9" * 15, b"garbage", b""):
+            plant(other, f"elastic/{run_id}/life/head", hint)
+            assert client().get() == state
+
+
+def test_old_versions_take_no_space(address: Address) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        writer, state = client(), born()
+        writer.set(state, None)
+        for _ in range(60):
+            before, state = state, evolve(state, version=state.version + 1)
+            writer.set(state, before.token)
+        sizes = [len(value) for value in other.get(*(f"elastic/{run_id}/life/{version}" for version in range(2, 61)))]
+    assert sum(size > 1 for size in sizes) <= 20
+    assert all(sizes)
+
+
+# --- what nobody of us wrote
+
+
+def _state(**changes: object) -> bytes:
+    return json.dumps({**json.loads(codec.encode(born())), **changes}).encode()
+
+
+GARBAGE = {
+    "no JSON": b"\xff\xfe\x00",
+    "not ours": b'{"hello": 1}',
+    "a format to come": _state(format=99),
+    "a field too much": _state(surprise=1),
+    "a negative version": _state(version=-1),
+    "a mark": b"-",
+    "nested": b"[" * 100_000,
+    "large": b"x" * (codec.BYTES_MAX - 4_096),
+}
+
+
+@pytest.mark.parametrize("garbage", list(GARBAGE.values()), ids=list(GARBAGE))
+def test_garbage_for_a_register_is_unreadable_and_stays_untouched(address: Address, garbage: bytes) -> None:
+    run_id = uuid4().hex
+    root = f"elastic/{run_id}/root"
+    with clients(address, run_id, ANSWER_S) as client, talking(address) as other:
+        plant(other, root, garbage)
+        with pytest.raises(Unreadable, match=root) as refusal:
+            client().get()
+        assert str(address) in str(refusal.value) and "--rdzv-id" in str(refusal.value)
+        with pytest.raises(Unreadable):
+            client().set(born(), None)
+        with pytest.raises(Unreadable):
+            client().wait_for_change(None, math.inf)
+        assert other.get(root) == (garbage,)
+
+
+WRONG = {
+    "garbage": b"\xff",
+    "another life's": codec.encode(evolve(grown(born("other"), "b"), version=2)),
+    "another version": codec.encode(evolve(grown(born(), "b"), version=3)),
+}
+
+
+@pytest.mark.parametrize("wrong", list(WRONG.values()), ids=list(WRONG))
+def test_a_version_that_is_not_what_its_key_says_is_unreadable(address: Address, wrong: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        reader = client()
+        reader.set(born(), None)
+        waiting = Waiting(lambda: _refused(lambda: reader.wait_for_change(born().token, math.inf)))
+        plant(other, f"elastic/{run_id}/life/2", wrong)
+        waiting.answer(time.monotonic())
+        with pytest.raises(Unreadable, match="life/2"):
+            client().set(grown(born(), "b"), born().token)
+        assert other.get(f"elastic/{run_id}/life/2") == (wrong,)
+
+
+def _refused(ask: Callable[[], object]) -> None:
+    with pytest.raises(Unreadable):
+        ask()
+
+
+def test_nothing_that_is_read_is_executed(address: Address, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (open, (str(tmp_path / "sprung"), "w"))
+
+    run_id, trap = uuid4().hex, pickle.dumps(Trap())
+    with clients(address, run_id) as client, talking(address) as other:
+        for key in ("root", "heartbeat/a%231", "faults/1"):
+            plant(other, f"elastic/{run_id}/{key}", trap)
+        plant(other, f"elastic/{run_id}/faults/count", b"1")
+        _refused(client().get)
+        assert client().heartbeats([node("a")]) == {node("a"): None}
+        assert client().faults() == ()
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("counter", [b"", b"-1", b"1.5", b" 7", b"garbage", b"9" * 5_000, "٣".encode()])
+def test_a_heartbeat_that_is_no_counter_is_no_sign_of_life(address: Address, counter: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        plant(other, f"elastic/{run_id}/heartbeat/a%231", counter)
+        client().heartbeat(node("b"), 3)
+        assert client().heartbeats([node("a"), node("b")]) == {node("a"): None, node("b"): 3}
+        client().heartbeat(node("a"), 4)
+        assert client().heartbeats([node("a")]) == {node("a"): 4}
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
+def test_a_fault_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        client().put_fault(fault("a"))
+        client().put_fault(fault("b"))
+        plant(other, f"elastic/{run_id}/faults/1", garbage)
+        assert client().faults() == (fault("b"),)
+
+
+@pytest.mark.parametrize("count", [b"garbage", b"-5", b"999999999"])
+def test_a_count_of_faults_that_cannot_be_is_survived(address: Address, count: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id, ANSWER_S) as client, talking(address) as other:
+        client().put_fault(fault("a"))
+        plant(other, f"elastic/{run_id}/faults/count", count)
+        assert set(client().faults()) <= {fault("a")}
+
+
+# --- the wire
+
+
+def test_a_value_that_is_too_large_is_not_read(address: Address) -> None:
+    key = uuid4().hex
+    with talking(address) as other, WireClient(address, ANSWER_S, bytes_max=1_000) as client:
+        plant(other, key, b"x" * 1_001)
+        client.greet()
+        with pytest.raises(Oversized, match="1001 bytes"):
+            client.get(key)
+
+
+@contextmanager
+def listener(answer: Callable[[socket.socket], None]) -> Iterator[Address]:
+    """Something that is no TCPStore."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def run() -> None:
+            try:
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        answer(connection)
+            except OSError:
+                pass
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        yield Address("127.0.0.1", server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def _silent(connection: socket.socket) -> None:
+    connection.recv(1 << 16)
+    connection.recv(1 << 16)
+
+
+def _web(connection: socket.socket) -> None:
+    connection.recv(1 << 16)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def _rude(connection: socket.socket) -> None:
+    pass
+
+
+@pytest.mark.parametrize("answer", [_silent, _web, _rude])
+def test_what_is_no_store_is_out_of_reach_and_named(answer: Callable[[socket.socket], None]) -> None:
+    with listener(answer) as address, clients(address) as client:
+        for ask in (client().get, lambda: client().set(born(), None), lambda: client().heartbeat(node("a"), 1)):
+            with pytest.raises(OutOfReach, match=rf"{address.host}:{address.port} .*TCPStore"):
+                ask()
+
+
+def test_a_host_without_a_store_is_out_of_reach_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = Address("127.0.0.1", server.getsockname()[1])
+    with clients(address, timeout_s=ANSWER_S) as client:
+        began = time.monotonic()
+        with pytest.raises(OutOfReach, match=rf"{address.host}:{address.port} \(Connection refused\)"):
+            client().get()
+        with pytest.raises(OutOfReach):
+            client().set(born(), None)
+        assert time.monotonic() - began < SOON_S
+
+
+@contextmanager
+def losing(behind: Address, reaches: bool) -> Iterator[Address]:
+    """A way to the store on which the first conditional write is lost, or its answer."""
+    threads: list[threading.Thread] = []
+
+    def forward(source: socket.socket, to: socket.socket, stop: Callable[[bytes], bool]) -> None:
+        try:
+            while data := source.recv(1 << 20):
+                if stop(data):
+                    break
+                to.sendall(data)
+        except OSError:
+            pass
+        for end in (source, to):
+            with pytest.MonkeyPatch.context():
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def serve_one(near: socket.socket) -> None:
+        asked = threading.Event()
+
+        def is_write(data: bytes) -> bool:
+            if data[0] == wire.COMPARE_SET:
+                asked.set()
+            return asked.is_set() and not reaches
+
+        with near, socket.create_connection((behind.host, behind.port)) as far:
+            back = threading.Thread(target=forward, args=(far, near, lambda data: asked.is_set()))
+            back.start()
+            forward(near, far, is_write)
+            back.join()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def run() -> None:
+            try:
+                while True:
+                    near, _ = server.accept()
+                    threads.append(threading.Thread(target=serve_one, args=(near,)))
+                    threads[-1].start()
+            except OSError:
+                pass
+
+        accepting = threading.Thread(target=run)
+        accepting.start()
+        yield Address("127.0.0.1", server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        accepting.join()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("reaches", [True, False])
+def test_a_write_whose_answer_is_lost_is_named_as_such(address: Address, reaches: bool) -> None:
+    run_id = uuid4().hex
+    with losing(address, reaches) as way, clients(way, run_id, ANSWER_S) as cut_off:
+        writer = cut_off()
+        with pytest.raises(OutcomeUnknown, match=f"{way.host}:{way.port}"):
+            writer.set(born(), None)
+    with clients(address, run_id) as client:
+        assert client().get() == (born() if reaches else None)
+
+
+# --- the store goes away
+
+
+def test_a_store_that_dies_is_out_of_reach_for_everybody_at_once() -> None:
+    with own_store() as (host, address), clients(address, timeout_s=ANSWER_S) as client:
+        waiter, writer = client(), client()
+        writer.set(born(), None)
+        waiting = Waiting(lambda: _out_of_reach(lambda: waiter.wait_for_change(born().token, math.inf)))
+        began = time.monotonic()
+        host.close()
+        _, took_s = waiting.answer(began)
+        assert took_s < SOON_S
+        for ask in (
+            writer.get,
+            lambda: writer.set(grown(born(), "b"), born().token),
+            lambda: writer.heartbeat(node("a"), 1),
+            lambda: writer.heartbeats([node("a")]),
+            lambda: writer.remove_heartbeat(node("a")),
+            lambda: writer.put_fault(fault("a")),
+            writer.faults,
+        ):
+            _out_of_reach(ask)
+        assert time.monotonic() - began < SOON_S
+
+
+def _out_of_reach(ask: Callable[[], object]) -> None:
+    with pytest.raises(OutOfReach):
+        ask()
+
+
+def test_a_store_that_came_back_empty_is_seen_as_such_and_takes_no_write_of_the_old_life() -> None:
+    two = grown(born(), "b")
+    with own_store() as (host, address), clients(address) as client:
+        holder, late = client(), client()
+        holder.set(born(), None)
+        late.get()
+        holder.set(two, born().token)
+        host.close()
+        with own_store(address.port):
+            _out_of_reach(holder.get)
+            _out_of_reach(lambda: late.set(grown(born(), "z"), born().token))
+            assert holder.get() is None
+            assert late.set(grown(born(), "z"), born().token) is None
+            assert holder.set(grown(two, "c"), two.token) is None
+            assert client().get() is None
+            fresh = born("another")
+            assert client().set(fresh, None) == fresh
+            assert holder.get() == fresh
+            assert holder.set(grown(two, "c"), two.token) == fresh
+            assert holder.wait_for_change(two.token, math.inf) == fresh
+
+
+def _stands_still(pid: int) -> bool:
+    """All of its threads: the signal reaches one that runs on another processor a moment later."""
+    threads = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(thread.read_text().rpartition(") ")[2][0] == "T" for thread in threads)
+
+
+@contextmanager
+def paused(host: StoreHost) -> Iterator[None]:
+    os.kill(host.pid, signal.SIGSTOP)
+    try:
+        assert comes_true(lambda: _stands_still(host.pid))
+        yield
+    finally:
+        os.kill(host.pid, signal.SIGCONT)
+
+
+def test_a_store_that_stands_still_is_out_of_reach_until_it_goes_on(store: Store) -> None:
+    host, address = store
+    with clients(address) as client:
+        known, fresh = client(), client()
+        known.set(born(), None)
+        with paused(host):
+            for ask in (known.get, fresh.get, lambda: known.heartbeat(node("a"), 1)):
+                began = time.monotonic()
+                _out_of_reach(ask)
+                assert time.monotonic() - began < TIMEOUT_S + SOON_S
+        assert known.get() == fresh.get() == born()
+        known.heartbeat(node("a"), 2)
+        assert fresh.heartbeats([node("a")]) == {node("a"): 2}
+
+
+def test_a_heartbeat_is_acknowledged_by_the_store_not_by_the_kernel(store: Store) -> None:
+    host, address = store
+    with clients(address) as client:
+        heart = client()
+        heart.heartbeat(node("a"), 1)
+        with paused(host):
+            _out_of_reach(lambda: heart.heartbeat(node("a"), 2))
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_closing_ends_a_call_to_a_store_that_stands_still(store: Store, connected: bool) -> None:
+    host, address = store
+    with clients(address, timeout_s=ANSWER_S) as client:
+        one = client()
+        if connected:
+            one.get()
+        with paused(host):
+            waiting = Waiting(lambda: _out_of_reach(one.get))
+            began = time.monotonic()
+            one.close()
+            _, took_s = waiting.answer(began)
+            assert took_s < SOON_S
+
+
+def test_a_wait_ends_in_time_while_the_store_stands_still(store: Store) -> None:
+    host, address = store
+    with clients(address) as client:
+        waiter = client()
+        waiter.set(born(), None)
+        with paused(host):
+            began = time.monotonic()
+            _out_of_reach(lambda: waiter.wait_for_change(born().token, began + 0.1))
+            assert time.monotonic() - began < TIMEOUT_S + SOON_S
+
+
+# --- nodes at a store that goes away
+
+SETTINGS = Settings(Limits(2, 2), keep_alive_interval=0.2, keep_alive_max_attempt=10)
+
+
+@contextmanager
+def two_nodes(address: Address, run_id: str = "") -> Iterator[tuple[Peer, Peer]]:
+    with clients(address, run_id) as client, ExitStack() as stack:
+        a, b = (stack.enter_context(Peer(client(), name, SETTINGS, f"life{name}")) for name in "ab")
+        a.submit(handlers.join)
+        b.submit(handlers.join)
+        assert isinstance(a.hears(handlers.join), World) and isinstance(b.hears(handlers.join), World)
+        yield a, b
+
+
+def _told_nothing(peer: Peer, for_s: float) -> bool:
+    try:
+        peer.told.get(timeout=for_s)
+    except Empty:
+        return True
+    return False
+
+
+def test_workers_run_on_while_the_store_is_away_and_stopping_stays_prompt() -> None:
+    with own_store() as (host, address), two_nodes(address) as (a, b):
+        host.close()
+        assert _told_nothing(a, 1.0)
+        assert b.told.empty()
+        began = time.monotonic()
+        a.loop.stop()
+        assert time.monotonic() - began < SOON_S
+
+
+def test_a_pause_of_the_store_evicts_nobody(store: Store) -> None:
+    host, address = store
+    with two_nodes(address) as (a, b):
+        with paused(host):
+            assert _told_nothing(a, 3.0)
+        assert _told_nothing(a, 1.0)
+        assert b.told.empty()
+        b.submit(handlers.leave)
+        over = a.hears(handlers.watch)
+        assert isinstance(over, Over) and over.ended and over.ended.why is Why.LEFT
+
+
+def test_a_store_that_came_back_empty_ends_everybody_and_stays_empty() -> None:
+    with own_store() as (host, address), two_nodes(address, "run") as (a, b):
+        host.close()
+        with own_store(address.port), clients(address, "run") as client:
+            for peer in (a, b):
+                answer = peer.hears(handlers.watch)
+                assert isinstance(answer, Raise) and answer.failure == Fail(Why.STORE_LOST)
+            assert client().get() is None
+
+
+def test_the_wire_refuses_a_store_that_is_not_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = Address("127.0.0.1", server.getsockname()[1])
+    with pytest.raises(Unsent):
+        WireClient(address, 1.0, 1_000)

@@ -1,0 +1,140 @@
+"""Where nodes meet, as the options say it: the place, who serves it, and what the rendezvous is told."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from elastic.adapters.backends.wire import Address
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.meeting import EmbeddedMeeting, TCPStoreMeeting
+from elastic.adapters.settings import LaunchSettings
+from elastic.cli import nodes, values
+from elastic.cli.launch import launch
+from elastic.core.rendezvous import Limits, Settings
+
+ELSEWHERE = "192.0.2.1"
+"""An address for documentation: no host has it."""
+Parse = Callable[..., LaunchSettings]
+
+
+def given(*arguments: str) -> dict[str, Any]:
+    return launch.make_context("launch", [*arguments, "x"]).params
+
+
+def place(*arguments: str) -> nodes.Place:
+    return nodes.place(given(*arguments))
+
+
+ENDPOINTS: list[tuple[str, tuple[str, int | None] | None]] = [
+    ("gpu-01", ("gpu-01", None)),
+    ("gpu-01:29500", ("gpu-01", 29500)),
+    (" gpu_01.example.com:0 ", ("gpu_01.example.com", 0)),
+    ("10.0.0.7:65535", ("10.0.0.7", 65535)),
+    ("[::1]", ("::1", None)),
+    ("[fe80::1]:29500", ("fe80::1", 29500)),
+    ("[::ffff:10.0.0.7]:1", ("::ffff:10.0.0.7", 1)),
+    ("", None),
+    ("  ", None),
+]
+
+
+@pytest.mark.parametrize(("text", "read"), ENDPOINTS)
+def test_an_endpoint_is_a_host_and_a_port_or_nothing(text: str, read: tuple[str, int | None] | None) -> None:
+    assert values.endpoint(text) == read
+
+
+@pytest.mark.parametrize(
+    "text", [":29400", "a:", "a:b", "a:1:2", "::1", "a:65536", "a:123456", "a/b", "a b", "[gpu]:1"]
+)
+def test_what_is_no_endpoint_is_refused_with_what_to_write(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^write HOST or HOST:PORT, port 0 to 65535$"):
+        values.endpoint(text)
+
+
+def test_a_node_alone_meets_nobody() -> None:
+    for arguments in ((), ("--rdzv-backend=static",), ("--rdzv-endpoint=",), ("--nnodes=1:1",)):
+        assert place(*arguments) == nodes.Place(None, None)
+
+
+def test_standalone_stands_above_all_that_is_said_of_a_meeting() -> None:
+    alone = place("--standalone", "--rdzv-backend=etcd", "--rdzv-endpoint=a:1", "--rdzv-conf=is_host=1")
+    assert alone == nodes.Place(None, None)
+    assert (alone.name, alone.own_address()) == ("in memory", "localhost")
+
+
+def test_several_nodes_meet_at_the_endpoint_whose_port_is_torch_s_unless_it_is_given() -> None:
+    assert place("--nnodes=2", "--rdzv-endpoint=gpu-01").endpoint == Address("gpu-01", 29_400)
+    assert place("--nnodes=1:2", "--rdzv-endpoint=gpu-01:1").endpoint == Address("gpu-01", 1)
+    assert place("--nnodes=2", "--rdzv-endpoint=[::1]").name == "[::1]:29400"
+
+
+def test_one_node_may_have_an_endpoint_too_and_any_free_port() -> None:
+    assert place("--rdzv-endpoint=localhost:0").endpoint == Address("localhost", 0)
+
+
+SPELLINGS = {
+    None: ("auto", "AUTO"),
+    True: ("1", "true", "True", "t", "yes", "Y"),
+    False: ("0", "false", "FALSE", "f", "no", "N"),
+}
+
+
+@pytest.mark.parametrize(("told", "text"), [(told, text) for told, texts in SPELLINGS.items() for text in texts])
+def test_who_serves_the_store_is_spelled_as_in_torch(told: bool | None, text: str) -> None:
+    assert place("--rdzv-endpoint=a", f"--rdzv-conf=is_host={text}").is_host is told
+
+
+def test_who_serves_the_store_is_found_out_unless_it_is_said() -> None:
+    assert place("--rdzv-endpoint=a").is_host is None
+
+
+def test_a_job_of_several_nodes_is_called_none_unless_it_is_given_a_name(settings: Parse) -> None:
+    """They must call it by one name."""
+    assert settings("--nnodes=2", "--rdzv-endpoint=a", "x").run_id == "none"
+    assert settings("--nnodes=2", "--rdzv-endpoint=a", "--rdzv-id=job7", "x").run_id == "job7"
+    assert settings("--standalone", "--rdzv-endpoint=a", "x").run_id != "none"
+
+
+def test_the_settings_name_the_store_and_how_this_node_is_reached(settings: Parse) -> None:
+    made = settings("--nnodes=2:3", "--rdzv-endpoint=localhost:7", "--max-restarts=4", "x")
+    assert (made.store, made.address) == ("localhost:7", "localhost")
+    assert made.rendezvous.limits == Limits(2, 3, 4)
+    assert settings("--nnodes=2", "--rdzv-endpoint=localhost", "--local-addr=n7", "x").address == "n7"
+
+
+def test_another_host_is_reached_by_the_address_that_reaches_the_store(settings: Parse) -> None:
+    own = settings("--nnodes=2", f"--rdzv-endpoint={ELSEWHERE}", "x").address
+    assert own not in ("localhost", ELSEWHERE) and not own.startswith("127.")
+
+
+def test_a_place_in_memory_opens_at_once_and_an_endpoint_elsewhere_is_not_served_here() -> None:
+    here = nodes.Place(None, None).open("job", SystemClock(), Settings())
+    assert isinstance(here, EmbeddedMeeting)
+    here.close(0.0)
+    there = nodes.Place(Address(ELSEWHERE, 1), None).open("job", SystemClock(), Settings())
+    assert isinstance(there, TCPStoreMeeting) and there.place == f"{ELSEWHERE}:1"
+    there.close(0.0)
+
+
+def test_who_is_told_to_serve_a_store_elsewhere_is_answered_with_why_it_cannot(mistake: Callable[..., str]) -> None:
+    answer = mistake("--nnodes=2", f"--rdzv-endpoint={ELSEWHERE}:1", "--rdzv-conf=is_host=true", "x")
+    assert answer == (
+        f"--rdzv-endpoint={ELSEWHERE}:1: this node was told to serve the store there (is_host), but Cannot assign "
+        "requested address"
+    )
+
+
+def test_who_is_told_to_serve_a_store_at_a_port_that_is_taken_is_answered_with_that(
+    mistake: Callable[..., str],
+) -> None:
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = mistake("--nnodes=2", f"--rdzv-endpoint=localhost:{port}", "--rdzv-conf=is_host=true", "x")
+    assert answer == (
+        f"--rdzv-endpoint=localhost:{port}: this node was told to serve the store there (is_host), but somebody "
+        "listens there already"
+    )

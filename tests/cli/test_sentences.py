@@ -1,0 +1,161 @@
+"""What is said of several nodes: pure sentences from worlds and registers."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from worlds import arrived, edited, node, nodes, profile, register, running
+
+from elastic.adapters.rendezvous_loop import StoreSilent
+from elastic.adapters.settings import Kind, LaunchSettings, Program
+from elastic.cli.render import sentences
+from elastic.core import group
+from elastic.core.group import Group
+from elastic.core.rendezvous import Arrive, Done, Evict, RendezvousState
+from elastic.core.world import Fault, Life, Member, Node, Why, World, WorldId
+
+SETTINGS = LaunchSettings(Program(Kind.SCRIPT, "x"), store="gpu-01:29400", group=group.Settings(fence=3.0))
+
+
+def world(names: str, round: int = 1, failures: int = 0, size: int = 2) -> World:
+    members = [Member(node(name), evolve(profile(name), local_world_size=size)) for name in names.split()]
+    return World(WorldId(Life("l"), round), tuple(members), failures)
+
+
+def on_one_host(state: RendezvousState) -> RendezvousState:
+    seats = {each: evolve(seat, profile=evolve(seat.profile, host="gpu")) for each, seat in state.seats.items()}
+    return evolve(state, seats=seats)
+
+
+def test_a_round_that_is_not_complete_names_who_is_here_and_how_long_it_may_take() -> None:
+    state = arrived(register("4"), "gpu-01 gpu-02")
+    assert sentences.joining(state, node("gpu-01"), 14.9, 600.0) == (
+        "round 0: waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2 · 00:14 of 10:00"
+    )
+    assert sentences.advice(state, 5.0) == ["         with --nnodes=2:4 it would start with the 2 that are here in 5 s"]
+
+
+def test_before_anybody_is_seen_there_is_nothing_to_advise() -> None:
+    assert sentences.joining(None, node("a"), 3.0, 600.0) == "nobody has arrived yet · 00:03 of 10:00"
+    assert sentences.advice(None, 5.0) == []
+
+
+def test_a_last_call_is_told_as_that_and_needs_no_advice() -> None:
+    state = arrived(register("1:3"), "a")
+    told = "round 0: last call, 1 of up to 3 nodes · here: a · 00:03 of 10:00"
+    assert sentences.joining(state, node("a"), 3.0, 600.0) == told
+    assert sentences.advice(state, 5.0) == []
+
+
+def test_agents_that_share_a_host_are_told_apart_by_their_slots() -> None:
+    state = on_one_host(arrived(register("3"), "a b"))
+    assert " · here: a, b · " in sentences.joining(state, node("a"), 3.0, 600.0)
+    assert [sentences.who(node(name), "gpu", state) for name in "ab"] == ["a", "b"]
+    assert sentences.who(node("a"), "gpu", on_one_host(arrived(register("3"), "a"))) == "gpu"
+    assert sentences.who(node("a"), "gpu", None) == "gpu"
+
+
+def test_a_spare_waits_without_a_limit() -> None:
+    state = arrived(running("a b", "2"), "c")
+    assert sentences.joining(state, node("c"), 75.0, 600.0) == "round 0: spare, 2 of 2 seats are taken · 01:15"
+    finishing = edited(state, "a", Done(0))
+    told = "round 0: spare, the running round is finishing (2 nodes) · 01:15"
+    assert sentences.joining(finishing, node("c"), 75.0, 600.0) == told
+
+
+@pytest.mark.parametrize(
+    ("names", "change"),
+    [
+        ("gpu-01 gpu-07", " (gpu-07 for gpu-03)"),
+        ("gpu-01 gpu-03 gpu-07", " (with gpu-07)"),
+        ("gpu-01", " (without gpu-03)"),
+        ("gpu-01 gpu-03", ""),
+        ("gpu-07 gpu-08", " (gpu-07, gpu-08 for gpu-01, gpu-03)"),
+    ],
+)
+def test_a_world_that_was_formed_anew_says_who_came_for_whom(names: str, change: str) -> None:
+    size = len(names.split())
+    said = sentences.formed_anew(world(names), world("gpu-01 gpu-03", 0), running(names), 0.24)
+    nodes_ = "1 node" if size == 1 else f"{size} nodes"
+    assert said == f"round 1: {nodes_}{change}, {2 * size} workers, started · 0.2 s in all"
+
+
+def test_a_first_world_and_one_after_a_failure() -> None:
+    assert sentences.round_began(world("a b", 0), 0.14) == "round 0: 2 nodes, 4 workers, started in 0.1 s"
+    after = world("a b", 3, failures=2)
+    assert sentences.restarted(after, 3, 2, 0.2, 0.1) == (
+        "restart 2 of 3: 2 workers stopped in 0.2 s, 2 nodes back in 0.1 s, round 3 started · 0.3 s in all"
+    )
+    assert sentences.restarted(after, 3, 0, 0.0, 0.1) == (
+        "restart 2 of 3: 2 nodes back in 0.1 s, round 3 started · 0.1 s in all"
+    )
+
+
+STATE = edited(running("gpu-01 gpu-02 gpu-03", "1:3"), "gpu-01", Evict(nodes("gpu-03")))
+SAID: dict[Why | None, str] = {
+    Why.FAILED: "a worker failed on gpu-02 · round 4 ends",
+    Why.LOST: "gpu-03 lost: no heartbeat · round 4 ends, no restart spent",
+    Why.LEFT: "gpu-02 left · round 4 ends, no restart spent",
+    Why.UPSCALE: "a node waits and there is room · round 4 ends, no restart spent",
+    Why.FENCED: "gpu-02 had lost the store and stopped its workers · round 4 ends, no restart spent",
+    Why.ASKED: "round 4 ends: asked, no restart spent",
+    None: "round 4 ends: no more is known, no restart spent",
+}
+
+
+@pytest.mark.parametrize("why", SAID)
+def test_a_round_that_ended_elsewhere_names_who_and_why_and_what_it_costs(why: Why | None) -> None:
+    before = world("gpu-01 gpu-02 gpu-03", 4)
+    assert sentences.round_ended(4, why, node("gpu-02"), before, STATE) == SAID[why]
+
+
+def test_a_round_that_ended_without_more_being_known_is_still_told() -> None:
+    assert sentences.round_ended(4, Why.LOST, None, None, None).startswith("a node lost: ")
+    assert sentences.round_ended(4, Why.LEFT, None, None, None).startswith("another node left ")
+    assert sentences.round_ended(4, Why.FAILED, Node("x", 1), None, None) == "a worker failed on x · round 4 ends"
+
+
+def test_several_nodes_that_are_lost_at_once_are_all_named() -> None:
+    state = edited(running("a b c", "1:3"), "a", Evict(nodes("b c")))
+    assert sentences.round_ended(0, Why.LOST, node("a"), world("a b c", 0), state).startswith("b, c lost: ")
+
+
+def test_a_failure_on_a_shared_host_is_told_by_its_slot() -> None:
+    fault = Fault(node("b"), 0, 5, 1, 8812, 1, 12.41, 8, "gpu", "now", "exit code 1", "", "logs/1.log")
+    assert sentences.failed(fault, on_one_host(arrived(register("2"), "a b"))) == [
+        "b rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s",
+        "           last lines: logs/1.log (b)",
+    ]
+
+
+def test_a_node_that_is_done_names_those_whose_workers_are_not() -> None:
+    state = edited(running("a b c", "3"), "b", Done(0))
+    assert sentences.at_the_barrier(state) == "this node's workers are done · waiting for those of a, c"
+    assert sentences.at_the_barrier(None) == "this node's workers are done"
+
+
+@pytest.mark.parametrize(("working", "meanwhile"), [(True, "workers run on, "), (False, "")])
+def test_a_store_that_is_away_is_told_with_what_goes_on_and_what_the_matter_is(working: bool, meanwhile: str) -> None:
+    said = sentences.store_silent(StoreSilent("no register there: --rdzv-id", 10.0), 22.4, SETTINGS, working)
+    assert said == [
+        f"store gpu-01:29400 out of reach for 12 s; {meanwhile}no node can join or leave meanwhile",
+        "         no register there: --rdzv-id",
+    ]
+
+
+def test_workers_that_were_fenced_are_counted_with_the_option_that_asked_for_it() -> None:
+    running_two = Group(node("a"), SETTINGS.group, running=frozenset({0, 1}))
+    assert sentences.fenced(running_two, SETTINGS) == (
+        "2 workers killed (--on-store-loss=stop): for 3 s no heartbeat reached store gpu-01:29400"
+    )
+
+
+def test_who_arrives_or_comes_back_makes_a_round_another_one_for_people() -> None:
+    one = arrived(register("3"), "a")
+    lost = edited(running("a b c", "1:3"), "a", Evict(nodes("c")))
+    told = [sentences.statuses(state) for state in (None, one, arrived(one, "b"), lost, edited(lost, "b", ARRIVE))]
+    assert len(set(map(repr, told))) == len(told)
+    assert sentences.statuses(one) == sentences.statuses(evolve(one, version=99))
+
+
+ARRIVE = Arrive(profile("b"))

@@ -1,0 +1,88 @@
+"""What people see of a store that is away: that it is, for how long, what goes on meanwhile, and who must act."""
+
+from __future__ import annotations
+
+from narration import Story, two
+from worlds import arrived, node, register
+
+from elastic.adapters.rendezvous_loop import StoreBack, StoreSilent
+from elastic.core.group.state import Elapsed, Reaped
+
+REFUSED = "no answer from the store at gpu-01:29400 (Connection refused): it must run there"
+
+
+def test_a_store_that_is_silent_is_spoken_of_after_two_seconds_and_when_it_answers_again() -> None:
+    story, _ = two()
+    story.status.saw(StoreSilent(REFUSED, story.at(20.0)))
+    story.lasts(21.9)
+    assert story.out.getvalue().count("\n") == 1
+    story.lasts(90.0)
+    story.status.saw(StoreBack(story.at(90.4)))
+    story.lasts(1000.0)
+    assert story.status.until is None
+    story.reads(
+        """
+        elastic  round 0: 2 nodes, 2 workers, started in 0.1 s
+        elastic  store gpu-01:29400 out of reach for 2 s; workers run on, no node can join or leave meanwhile
+                 no answer from the store at gpu-01:29400 (Connection refused): it must run there
+        elastic  store gpu-01:29400 out of reach for 62 s; workers run on, no node can join or leave meanwhile
+        elastic  store gpu-01:29400 answers again after 70.4 s
+        """
+    )
+
+
+def test_a_store_that_answers_within_two_seconds_is_not_spoken_of() -> None:
+    story, _ = two()
+    story.status.saw(StoreSilent(REFUSED, story.at(20.0)))
+    story.status.saw(StoreBack(story.at(21.9)))
+    story.lasts(100.0)
+    assert story.out.getvalue().count("\n") == 1
+
+
+def test_each_time_that_a_store_is_away_is_told_with_who_must_act() -> None:
+    story, _ = two()
+    for begins in (20.0, 30.0):
+        story.status.saw(StoreSilent(REFUSED, story.at(begins)))
+        story.lasts(begins + 5.0)
+        story.status.saw(StoreBack(story.at(begins + 5.0)))
+    assert story.out.getvalue().count("out of reach for 2 s") == 2
+    assert story.out.getvalue().count("it must run there") == 2
+
+
+def test_a_store_that_falls_silent_during_another_wait_is_told_with_who_must_act() -> None:
+    """Not before two seconds of silence, and not less because there was advice on the other wait."""
+    story = Story(me=node("gpu-01"))
+    story.sees(arrived(register("4"), "gpu-01 gpu-02"))
+    story.lasts(30.0)
+    story.status.saw(StoreSilent(REFUSED, story.at(30.5)))
+    story.lasts(40.0)
+    story.status.saw(StoreBack(story.at(40.0)))
+    story.lasts(45.0)
+    story.reads(
+        """
+        elastic  round 0: waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2 · 00:02 of 10:00
+                 with --nnodes=2:4 it would start with the 2 that are here in 5 s
+        elastic  store gpu-01:29400 out of reach for 2 s; no node can join or leave meanwhile
+                 no answer from the store at gpu-01:29400 (Connection refused): it must run there
+        elastic  store gpu-01:29400 answers again after 9.5 s
+        elastic  round 0: waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2 · 00:40 of 10:00
+                 with --nnodes=2:4 it would start with the 2 that are here in 5 s
+        """
+    )
+
+
+def test_workers_that_are_killed_because_the_store_is_away_are_told_as_that() -> None:
+    story = Story(fence=3.0)
+    story.starts(0.0)
+    story.happens(Elapsed(story.at(3.0)))
+    story.exits(0, -9, 3.1)
+    story.exits(1, -9, 3.1)
+    story.happens(Reaped(story.at(3.1)))
+    story.starts(9.0, round=1)
+    story.reads(
+        """
+        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  2 workers killed (--on-store-loss=stop): for 3 s no heartbeat reached store gpu-01:29400
+        elastic  round 1: 1 node, 2 workers, started · 6.0 s in all
+        """
+    )

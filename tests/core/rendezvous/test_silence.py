@@ -1,0 +1,88 @@
+"""A store that does not answer: what is given up after a while, and what never is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from elastic.core.rendezvous import (
+    Arrive,
+    Done,
+    Held,
+    Limits,
+    Operation,
+    Raise,
+    Settings,
+    Write,
+    apply,
+    blank,
+    handlers,
+    heard,
+    joined,
+    operation,
+    saw,
+    silent,
+    turn,
+)
+from elastic.core.rendezvous.actions import Action
+from elastic.core.rendezvous.context import Context
+from elastic.core.world import Endpoint, Life, Node, Profile, Why
+
+A, B = Node("a", 1), Node("b", 1)
+LIFE = Life("life")
+PROFILE = Profile(Endpoint("localhost", 1))
+SETTINGS = Settings(Limits(2, 2, 0), join_timeout=600.0)
+
+Handler = Callable[[Context, float], Action]
+
+
+def running(done: bool = False) -> Held:
+    """A in the world of A and B, seen at 0, silent since 10."""
+    state = apply(apply(blank(LIFE, SETTINGS.limits), Arrive(PROFILE), A), Arrive(PROFILE), B)
+    held = saw(Held(A, PROFILE, SETTINGS, LIFE), state, 0.0, 0.0)
+    held = joined(held, state.world.id)
+    if done:
+        held = saw(held, apply(state, Done(0), A), 1.0, 1.0)
+    return silent(held, 10.0)
+
+
+def begun(handler: Handler, at: float = 0.0) -> Operation:
+    return operation(handler, SETTINGS, at)
+
+
+def given_up(answer: object) -> bool:
+    return isinstance(answer, Raise) and answer.failure.why is Why.UNCONFIRMED
+
+
+@pytest.mark.parametrize("handler", [handlers.end, handlers.done])
+def test_what_must_be_written_is_tried_for_as_long_as_a_join_may_take(handler: Handler) -> None:
+    assert isinstance(turn(begun(handler), running(), 609.9), Write)
+    assert given_up(turn(begun(handler), running(), 610.0))
+
+
+def test_the_exit_barrier_of_a_store_that_is_gone_is_left_in_the_end() -> None:
+    assert not given_up(turn(begun(handlers.watch), running(done=True), 609.9))
+    assert given_up(turn(begun(handlers.watch), running(done=True), 610.0))
+
+
+def test_running_workers_are_not_stopped_for_it_however_long_it_lasts() -> None:
+    assert not given_up(turn(begun(handlers.watch), running(), 1e9))
+
+
+def test_a_join_without_an_answer_ends_at_its_deadline() -> None:
+    held = silent(saw(Held(A, PROFILE, SETTINGS, LIFE), None, 0.0, 0.0), 590.0)
+    assert isinstance(turn(begun(handlers.join), held, 599.9), Write)
+    assert given_up(turn(begun(handlers.join), held, 600.0))
+
+
+def test_the_first_silence_counts_and_any_answer_ends_it() -> None:
+    held = silent(running(), 300.0)
+    assert held.silent_since == 10.0
+    assert saw(held, held.state, 300.0, 300.0).silent_since is None
+    assert heard(held, {B: 1}, 300.0, 300.0).silent_since is None
+
+
+def test_after_an_answer_the_wait_begins_anew() -> None:
+    held = heard(running(done=True), {B: 1}, 600.0, 600.0)
+    assert not given_up(turn(begun(handlers.watch), held, 610.0))

@@ -1,0 +1,115 @@
+"""What somebody else writes under a job's keys: a clear end or no effect, nothing is executed, running workers run on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from attrs import evolve
+from jobs import Job, Jobs, alive, codes, end, run
+from leftovers import left_after
+from processes import is_alive
+
+from elastic.adapters.backends.wire import WireClient
+from elastic.core.rendezvous import RendezvousState, codec
+
+MEBIBYTE = 1 << 20
+UNSEEN_S = 1.0
+"""Three looks at the register: time enough to do something wrong."""
+
+Forge = Callable[[RendezvousState], bytes]
+
+
+def breaking_an_invariant(state: RendezvousState) -> bytes:
+    return codec.encode(evolve(state, version=state.version + 1, failures=1))
+
+
+def taken_by_no_edit(state: RendezvousState) -> bytes:
+    """One that stands by itself, but a complete round never shrinks."""
+    first = dict(list(state.seats.items())[:1])
+    return codec.encode(evolve(state, version=state.version + 1, seats=first))
+
+
+def of_a_newer_format(state: RendezvousState) -> bytes:
+    data = codec.encode(evolve(state, version=state.version + 1))
+    assert b'"format":1,' in data
+    return data.replace(b'"format":1,', b'"format":2,')
+
+
+FORGED: dict[str, Forge] = {
+    "garbage": lambda _: b"\xff\xfe\x00garbage",
+    "a pickle": lambda _: b"cos\nsystem\n(S'touch executed'\ntR.",
+    "six mebibytes": lambda _: b"x" * 6 * MEBIBYTE,
+    "a state that breaks an invariant": breaking_an_invariant,
+    "a step that no edit makes": taken_by_no_edit,
+    "a state of a newer format": of_a_newer_format,
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
+def test_workers_run_on_over_a_forged_register_until_their_node_must_write(
+    job: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: Forge
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    both = job("1:2", "--last-call=1000")
+    agents = both.nodes("ab")
+    told = run(agents)
+    state = both.reaches(lambda state: state.complete)
+    key, value = f"{prefix(both)}/{state.life.nonce}/{state.version + 1}", forge(state)
+    with client_of(both) as client:
+        client.set(key, value)
+        client.get("nothing")  # its answer says that the value is there
+        assert not any(agent.says_within("round 1", UNSEEN_S / 2) for agent in agents)
+        assert alive(told)
+        ended = end(agents)
+        assert codes(ended) == [3, 3]
+        assert client.get(key) == (value,)
+    for one in ended:
+        assert str(both.store) in one.err
+        assert "Traceback" not in one.err
+    assert not Path("executed").exists()
+
+
+def test_a_forged_register_under_the_first_key_is_refused_before_any_worker_starts(
+    job: Jobs, nothing_left: str
+) -> None:
+    both = job("1")
+    with client_of(both) as client:
+        client.set(f"{prefix(both)}/root", b"garbage")
+        client.get("nothing")
+        ended = both.node("a").ends()
+        assert client.get(f"{prefix(both)}/root") == (b"garbage",)
+    assert ended.code == 3
+    assert f"{prefix(both)}/root" in ended.err and "--rdzv-id" in ended.err
+    assert left_after(nothing_left, 0.0) == []
+
+
+def test_forged_heartbeats_and_failures_change_nothing(job: Jobs) -> None:
+    both = job("2", "--max-restarts=1")
+    agents = both.nodes("ab")
+    told = run(agents)
+    state = both.reaches(lambda state: state.complete)
+    with client_of(both) as client:
+        client.set(f"{prefix(both)}/faults/count", b"3")
+        client.set(f"{prefix(both)}/faults/1", b"garbage")
+        for node in state.seats:
+            client.set(f"{prefix(both)}/heartbeat/{quote(str(node), safe='')}", b"\xff garbage")
+        client.get("nothing")
+    assert not any(agent.says_within("round 1", UNSEEN_S / 2) for agent in agents)
+    assert all(is_alive(worker.pid) for worker in told)
+    assert codes(end(agents)) == [0, 0]
+    assert both.report("a")["failures"] == both.report("b")["failures"] == []
+
+
+def prefix(job: Job) -> str:
+    return f"elastic/{job.run_id}"
+
+
+@contextmanager
+def client_of(job: Job) -> Iterator[WireClient]:
+    with WireClient(job.store, 10.0, 16 * MEBIBYTE) as client:
+        client.greet()
+        yield client

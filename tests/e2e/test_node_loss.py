@@ -1,0 +1,175 @@
+"""Nodes that are lost without a word, replaced, paused, or live by another clock: no restart is spent on any of it."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+from jobs import TTL_S, Job, Jobs, alive, codes, end, kill, lose, run, slots, worlds
+from launches import TESTS
+from processes import dies, is_alive
+
+from elastic.core.rendezvous import RendezvousState, Status
+
+SLACK_S = 8.0
+"""For stopping and starting workers on a machine that is busy with something else."""
+
+
+def test_the_workers_of_a_lost_node_die_with_its_agent(job: Jobs) -> None:
+    both = job("2")
+    agents = both.nodes("ab", "--nproc-per-node=2")
+    told = run(agents, each=2)
+    lose(agents[1])
+    assert all(dies(worker.pid) for worker in told[2:])
+    assert alive(told[:1])
+
+
+def test_an_elastic_job_goes_on_without_a_lost_node_and_nothing_is_charged(job: Jobs) -> None:
+    elastic = job("2:3", "--last-call=1000")
+    agents = elastic.nodes("abc")
+    run(agents)
+    lost_at = time.monotonic()
+    lose(agents[1])
+    stay = [agents[0], agents[2]]
+    assert worlds(run(stay)) == {(1, "restart 0 of 2 workers")}
+    assert time.monotonic() - lost_at < 1.5 * TTL_S + SLACK_S
+    assert codes(end(stay)) == [0, 0]
+    assert_nothing_charged(elastic, "ac")
+
+
+def test_the_loss_of_the_node_that_watches_the_others_is_seen_too(job: Jobs) -> None:
+    elastic = job("1:3", "--last-call=1000")
+    agents = elastic.nodes("abc")
+    run(agents)
+    lose(agents[0])
+    assert worlds(run(agents[1:])) == {(1, "restart 0 of 2 workers")}
+    assert codes(end(agents[1:])) == [0, 0]
+    assert_nothing_charged(elastic, "bc")
+
+
+def test_a_job_of_fixed_size_waits_for_a_replacement_and_nothing_is_charged(job: Jobs) -> None:
+    both = job("2")
+    agents = both.nodes("ab")
+    first = run(agents)
+    lose(agents[1])
+    both.reaches(lambda state: waits_in_round(state, 1, "a"))
+    assert not is_alive(first[0].pid)
+    again = [agents[0], both.node("c")]
+    told = run(again)
+    assert worlds(told) == {(1, "restart 0 of 2 workers")}
+    assert codes(end(again)) == [0, 0]
+    assert_nothing_charged(both, "ac")
+
+
+def test_a_replacement_may_come_back_under_the_name_of_the_lost_node_before_the_loss_is_noticed(job: Jobs) -> None:
+    both = job("2", conf="keep_alive_interval=20,")
+    agents = both.nodes("ab")
+    run(agents)
+    lose(agents[1])
+    again = [agents[0], both.node("b")]
+    assert worlds(run(again)) == {(1, "restart 0 of 2 workers")}
+    assert codes(end(again)) == [0, 0]
+    assert_nothing_charged(both, "ab")
+
+
+@pytest.mark.parametrize("nnodes", ["2", "1:2"])
+def test_workers_that_a_loss_makes_fail_are_not_charged(job: Jobs, nnodes: str) -> None:
+    """The failure is charged until the loss is seen, and then refunded: no restart is allowed here."""
+    both = job(nnodes, "--last-call=1000")
+    agents = both.nodes("ab")
+    told = run(agents)
+    lose(agents[1])
+    kill(told[0].pid)
+    both.reaches(lambda state: state.round == 1 and [node.slot for node in state.participants] == ["a"])
+    again = [agents[0], both.node("c")] if nnodes == "2" else agents[:1]
+    assert worlds(run(again)) == {(1, f"restart 0 of {len(again)} workers")}
+    assert codes(end(again)) == [0] * len(again)
+    assert both.report("a")["restarts"] == 0
+
+
+def test_a_spare_takes_the_place_of_a_lost_node_at_once(job: Jobs) -> None:
+    both = job("2")
+    agents = both.nodes("ab")
+    run(agents)
+    agents.append(both.node("c"))
+    both.reaches(lambda state: slots(state) == ["a", "b", "c"])
+    lose(agents[0])
+    told = run(agents[1:])
+    assert worlds(told) == {(1, "restart 0 of 2 workers")}
+    assert codes(end(agents[1:])) == [0, 0]
+    assert_nothing_charged(both, "bc")
+
+
+def test_a_node_lost_after_it_was_done_does_not_undo_what_it_did(job: Jobs) -> None:
+    both = job("2")
+    agents = both.nodes("ab")
+    told = run(agents)
+    agents[1].open_gate()
+    both.reaches(lambda state: is_done(state, "b"))
+    lose(agents[1])
+    both.reaches(lambda state: Status.GONE in [seat.status for seat in state.seats.values()])
+    assert is_alive(told[0].pid)
+    (ended,) = end(agents[:1])
+    assert ended.code == 0
+    assert both.report("a")["restarts"] == 0
+
+
+def test_a_node_that_is_paused_for_less_than_the_ttl_is_missed_by_nobody(job: Jobs) -> None:
+    both = job("2", conf="")  # the real spans: lost after 5 s
+    agents = both.nodes("ab")
+    told = run(agents)
+    agents[1].signal(signal.SIGSTOP)
+    time.sleep(3.0)
+    agents[1].signal(signal.SIGCONT)
+    assert alive(told)
+    assert codes(end(agents)) == [0, 0]
+    assert both.reaches(lambda state: state.closed is not None).round == 0
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["the first", "the second"])
+def test_a_node_that_wakes_up_evicted_stops_its_workers_and_comes_back_as_a_newcomer(job: Jobs, which: int) -> None:
+    elastic = job("1:2", "--last-call=1000")
+    agents = elastic.nodes("ab")
+    first = run(agents)
+    agents[which].signal(signal.SIGSTOP)
+    assert worlds(run([agents[1 - which]])) == {(1, "restart 0 of 1 workers")}
+    assert is_alive(first[which].pid)
+    agents[which].signal(signal.SIGCONT)
+    second = run(agents)
+    assert worlds(second) == {(2, "restart 0 of 2 workers")}
+    assert not is_alive(first[which].pid)
+    assert codes(end(agents)) == [0, 0]
+    assert_nothing_charged(elastic, "ab")
+
+
+@pytest.mark.parametrize("shift_s", [-20, 20])
+def test_a_host_whose_wall_clock_is_wrong_is_a_node_like_any_other(job: Jobs, shift_s: int) -> None:
+    both = job("2", "--max-restarts=1")
+    first = both.node("a")
+    both.reaches(lambda state: slots(state) == ["a"])
+    hook = {"PYTHONPATH": f"{TESTS}/e2e/shifted:{TESTS}", "ELASTIC_TEST_SHIFT_S": str(shift_s)}
+    agents = [first, both.node("b", environment=hook)]
+    told = run(agents)
+    state = both.reaches(lambda state: state.complete)
+    true, shifted = (node.incarnation / 1000 for node in state.seats)
+    assert abs(shifted - true - shift_s) < abs(shift_s) / 2
+    kill(told[0].pid)
+    assert worlds(run(agents)) == {(1, "restart 1 of 2 workers")}
+    assert codes(end(agents)) == [0, 0]
+    assert both.reaches(lambda state: state.closed is not None).round == 1
+
+
+def waits_in_round(state: RendezvousState, round: int, *names: str) -> bool:
+    """The round is open, and these nodes are there."""
+    here = [node.slot for node in state.participants]
+    return (state.round, state.complete, here) == (round, False, list(names))
+
+
+def is_done(state: RendezvousState, name: str) -> bool:
+    return any(node.slot == name and seat.status is Status.DONE for node, seat in state.seats.items())
+
+
+def assert_nothing_charged(job: Job, names: str) -> None:
+    reports = [job.report(name) for name in names]
+    assert [(report["restarts"], report["failures"]) for report in reports] == [(0, [])] * len(names)

@@ -1,0 +1,280 @@
+"""Several nodes that fail, come, go and finish in order: one world, one count, one verdict on all of them."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from jobs import Jobs, alive, codes, end, kill, run, slots, worlds
+from launches import PROGRAMS
+from processes import dies
+
+from elastic.core.rendezvous import Status
+
+RANKS = PROGRAMS / "ranks.py"
+
+
+def test_a_worker_that_fails_restarts_all_nodes_with_one_count_and_one_charge(job: Jobs) -> None:
+    both = job("2", "--max-restarts=1", "--nproc-per-node=2")
+    agents = both.nodes("ab")
+    first = run(agents, each=2)
+    assert [worker.rank for worker in first] == [0, 1, 2, 3]
+    assert worlds(first) == {(0, "restart 0 of 4 workers")}
+    kill(first[3].pid)
+    second = run(agents, each=2)
+    assert worlds(second) == {(1, "restart 1 of 4 workers")}
+    assert not any(alive([worker]) for worker in first)
+    ended = end(agents)
+    assert codes(ended) == [0, 0]
+    assert [one.lines[-1].startswith("all 4 workers succeeded · 1 restart, ") for one in ended] == [True, True]
+
+
+def test_two_nodes_that_fail_at_once_cost_one_restart(job: Jobs) -> None:
+    both = job("2", "--max-restarts=1")
+    agents = both.nodes("ab")
+    kill(*(worker.pid for worker in run(agents)))
+    assert worlds(run(agents)) == {(1, "restart 1 of 2 workers")}
+    assert codes(end(agents)) == [0, 0]
+    assert [both.report(name)["restarts"] for name in "ab"] == [1, 1]
+
+
+def test_ranks_are_prefix_sums_over_nodes_of_different_sizes_and_roles(job: Jobs) -> None:
+    """The first node that arrives has the first ranks; what is counted within a role skips the others."""
+    three = job("3")
+    agents = []
+    for name, size, role in (("a", 1, "reader"), ("b", 2, "trainer"), ("c", 3, "reader")):
+        agents.append(three.node(name, f"--nproc-per-node={size}", f"--role={role}", program=[RANKS]))
+        three.reaches(lambda state, name=name: name in slots(state))  # type: ignore[misc]
+    told = [worker for agent, size in zip(agents, (1, 2, 3), strict=True) for worker in agent.hears(size)]
+    assert [(worker.rank, worker.words) for worker in told] == [
+        (0, "a 0/3 local 0/1 of 6 reader 0/4"),
+        (1, "b 1/3 local 0/2 of 6 trainer 0/2"),
+        (2, "b 1/3 local 1/2 of 6 trainer 1/2"),
+        (3, "c 2/3 local 0/3 of 6 reader 1/4"),
+        (4, "c 2/3 local 1/3 of 6 reader 2/4"),
+        (5, "c 2/3 local 2/3 of 6 reader 3/4"),
+    ]
+    assert codes(agent.ends() for agent in agents) == [0, 0, 0]
+
+
+def test_all_workers_of_a_world_are_given_one_meeting_place_and_another_in_each_round(job: Jobs) -> None:
+    both = job("2", "--max-restarts=1")
+    agents = both.nodes("ab", program=[PROGRAMS / "meeting_place.py"])
+    first = run(agents)
+    kill(first[1].pid)
+    second = run(agents)
+    places = {worker.words for worker in first}, {worker.words for worker in second}
+    assert [len(place) for place in places] == [1, 1]
+    assert places[0] != places[1]
+    assert codes(end(agents)) == [0, 0]
+
+
+def test_sixteen_nodes_start_restart_and_succeed_together(job: Jobs) -> None:
+    names = "abcdefghijklmnop"
+    sixteen = job("16", "--max-restarts=1")
+    agents = [sixteen.node(name) for name in names]
+    first = run(agents)
+    assert [worker.rank for worker in first] == list(range(16))
+    kill(first[7].pid)
+    second = run(agents)
+    assert [worker.rank for worker in second] == list(range(16))
+    assert worlds(second) == {(1, "restart 1 of 16 workers")}
+    assert codes(end(agents)) == [0] * 16
+    assert {sixteen.report(name)["restarts"] for name in names} == {1}
+
+
+def test_a_node_that_comes_late_is_waited_for(job: Jobs) -> None:
+    both = job("2")
+    early = both.node("a")
+    both.reaches(lambda state: slots(state) == ["a"])
+    assert not early.says_within("round 0: 2 nodes", 1.0)
+    agents = [early, both.node("b")]
+    assert worlds(run(agents)) == {(0, "restart 0 of 2 workers")}
+    assert codes(end(agents)) == [0, 0]
+
+
+def test_a_node_that_comes_after_the_last_call_is_taken_up_and_costs_no_restart(job: Jobs) -> None:
+    elastic = job("1:2", "--last-call=0")
+    early = elastic.node("a")
+    first = run([early])
+    assert worlds(first) == {(0, "restart 0 of 1 workers")}
+    agents = [early, elastic.node("b")]
+    assert worlds(run(agents)) == {(1, "restart 0 of 2 workers")}
+    assert not alive(first)
+    assert codes(end(agents)) == [0, 0]
+    assert [elastic.report(name)["restarts"] for name in "ab"] == [0, 0]
+
+
+def test_with_its_maximum_of_nodes_a_job_waits_for_no_last_call(job: Jobs) -> None:
+    elastic = job("1:2", "--last-call=1000")
+    agents = elastic.nodes("ab")
+    assert worlds(run(agents)) == {(0, "restart 0 of 2 workers")}
+    assert codes(end(agents)) == [0, 0]
+
+
+def test_a_node_that_is_told_to_stop_leaves_the_others_to_go_on_and_nothing_is_charged(job: Jobs) -> None:
+    elastic = job("2:3", "--last-call=1000")
+    agents = elastic.nodes("abc")
+    run(agents)
+    agents[1].signal(signal.SIGTERM)
+    stay = [agents[0], agents[2]]
+    assert worlds(run(stay)) == {(1, "restart 0 of 2 workers")}
+    assert agents[1].ends().code == 143
+    assert codes(end(stay)) == [0, 0]
+    assert [elastic.report(name)["restarts"] for name in "ac"] == [0, 0]
+
+
+def test_a_job_grows_shrinks_and_grows_again_at_no_charge(job: Jobs) -> None:
+    elastic = job("1:3", "--last-call=0")
+    first = elastic.node("a")
+    run([first])
+    agents = [first, elastic.node("b")]
+    assert worlds(run(agents)) == {(1, "restart 0 of 2 workers")}
+    agents.append(elastic.node("c"))
+    assert worlds(run(agents)) == {(2, "restart 0 of 3 workers")}
+    agents[0].signal(signal.SIGTERM)
+    assert agents[0].ends().code == 143
+    assert worlds(run(agents[1:])) == {(3, "restart 0 of 2 workers")}
+    agents.append(elastic.node("d"))
+    told = run(agents[1:])
+    assert worlds(told) == {(4, "restart 0 of 3 workers")}
+    assert codes(end(agents[1:])) == [0, 0, 0]
+
+
+def test_a_node_that_waits_for_others_and_is_told_to_stop_leaves_alone(job: Jobs) -> None:
+    both = job("2")
+    pending = both.node("a")
+    both.reaches(lambda state: slots(state) == ["a"])
+    pending.signal(signal.SIGTERM)
+    assert pending.ends().code == 143
+    both.reaches(lambda state: not state.seats and not state.closed)
+    agents = both.nodes("bc")
+    assert worlds(run(agents)) == {(0, "restart 0 of 2 workers")}
+    assert codes(end(agents)) == [0, 0]
+
+
+def test_a_spare_ends_with_the_job_that_did_not_need_it(job: Jobs) -> None:
+    both = job("2")
+    agents = both.nodes("ab")
+    run(agents)
+    spare = both.node("c")
+    both.reaches(lambda state: "c" in slots(state))
+    assert codes(end(agents)) == [0, 0]
+    ended = spare.ends()
+    assert ended.code == 0
+    assert "Traceback" not in ended.err
+
+
+def test_a_node_that_comes_when_the_job_is_over_ends_as_the_job_did(job: Jobs) -> None:
+    both = job("2")
+    agents = both.nodes("ab")
+    run(agents)
+    assert codes(end(agents)) == [0, 0]
+    ended = both.node("c").ends()
+    assert ended.code == 0
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("limits", "stands", "given"),
+    [
+        (("--nnodes=3",), "--nnodes=2:2 --max-restarts=1", "--nnodes=3:3 --max-restarts=1"),
+        (("--max-restarts=2",), "--nnodes=2:2 --max-restarts=1", "--nnodes=2:2 --max-restarts=2"),
+    ],
+    ids=["nnodes", "max-restarts"],
+)
+def test_a_node_that_was_told_other_limits_is_refused_with_both_values(
+    job: Jobs, limits: tuple[str], stands: str, given: str
+) -> None:
+    both = job("2", "--max-restarts=1")
+    first = both.node("a")
+    both.reaches(lambda state: slots(state) == ["a"])
+    other = both.node("b", *limits).ends()
+    assert other.code == 2
+    assert stands in other.err and given in other.err
+    agents = [first, both.node("c")]
+    assert worlds(run(agents)) == {(0, "restart 0 of 2 workers")}
+    assert codes(end(agents)) == [0, 0]
+
+
+def test_a_later_start_of_a_node_takes_over_from_one_that_still_runs(job: Jobs) -> None:
+    both = job("2")
+    old, other = both.nodes("ab")
+    first = run([old, other])
+    new = both.node("a")
+    ended = old.ends()
+    assert ended.code == 3
+    assert "a later start of a has taken its seat" in ended.err
+    told = run([new, other])
+    assert worlds(told) == {(1, "restart 0 of 2 workers")}
+    assert not alive(first[:1])
+    assert codes(end([new, other])) == [0, 0]
+    assert both.report("b")["restarts"] == 0
+
+
+def test_a_failure_for_good_ends_all_nodes_at_once_with_the_same_first_cause(job: Jobs) -> None:
+    both = job("2")
+    agents = both.nodes("ab")
+    told = run(agents)
+    kill(told[1].pid)
+    ended = [agent.ends() for agent in agents]
+    reports = [both.report(name) for name in "ab"]
+    assert codes(ended) == [1, 1]
+    assert reports[0]["failures"] == reports[1]["failures"]
+    assert [(fault["rank"], fault["exit_code"]) for fault in reports[0]["failures"]] == [(1, -signal.SIGKILL)]
+    assert reports[0]["ending"] == reports[1]["ending"]
+    causes = [[line for line in one.lines if line.startswith("  first cause ")] for one in ended]
+    assert causes[0] == causes[1] and len(causes[0]) == 1
+
+
+def test_a_node_that_is_done_hears_at_once_that_another_failed_for_good(job: Jobs) -> None:
+    """torchrun's waits 300 s at its exit barrier."""
+    both = job("2")
+    agents = both.nodes("ab")
+    told = run(agents)
+    agents[0].open_gate()
+    both.reaches(lambda state: Status.DONE in [seat.status for seat in state.seats.values()])
+    kill(told[1].pid)
+    assert codes(agent.ends() for agent in agents) == [1, 1]
+    assert both.report("a")["failures"] == both.report("b")["failures"]
+    assert [fault["rank"] for fault in both.report("a")["failures"]] == [1]
+
+
+def test_a_node_that_is_done_works_again_when_another_fails_and_may_restart(job: Jobs) -> None:
+    both = job("2", "--max-restarts=1")
+    agents = both.nodes("ab")
+    told = run(agents)
+    agents[0].open_gate()
+    assert dies(told[0].pid)
+    both.reaches(lambda state: Status.DONE in [seat.status for seat in state.seats.values()])
+    kill(told[1].pid)
+    assert worlds(run(agents)) == {(1, "restart 1 of 2 workers")}
+    assert codes(end(agents)) == [0, 0]
+
+
+def test_all_nodes_make_the_same_report(job: Jobs) -> None:
+    """Apart from `here`, which says who made it, and when."""
+    both = job("2", "--max-restarts=1", "--nproc-per-node=2")
+    agents = both.nodes("ab")
+    for rank in (0, 3):
+        kill(run(agents, each=2)[rank].pid)
+    ended = [agent.ends() for agent in agents]
+    first, second = ({**both.report(name), "here": None} for name in "ab")
+    assert codes(ended) == [1, 1]
+    assert first == second
+    assert [(fault["round"], fault["rank"]) for fault in first["failures"]] == [(0, 0), (1, 3)]
+    rows = [[line for line in one.lines if line.startswith(("FAILED", "  first", "  before"))] for one in ended]
+    assert rows[0] == rows[1] and len(rows[0]) == 3
+
+
+def test_a_program_that_one_node_lacks_fails_the_job_on_all_and_names_the_node(job: Jobs) -> None:
+    both = job("2", "--max-restarts=3")
+    first = both.node("a")
+    both.reaches(lambda state: slots(state) == ["a"])
+    agents = [first, both.node("b", program=["nowhere.py"])]
+    ended = [agent.ends() for agent in agents]
+    assert codes(ended) == [1, 1]
+    assert ["nowhere.py: no such file in " in one.err for one in ended] == [True, True]
+    assert both.report("a")["failures"] == both.report("b")["failures"]
+    assert both.report("a")["failures"][0]["node"].startswith("b#")
+    assert both.report("a")["restarts"] == 0

@@ -1,0 +1,149 @@
+"""The store under a job: away, back, gone, served by whoever leaves last, and full of what others write there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from jobs import Jobs, alive, codes, end, kill, lose, run, slots, worlds
+from leftovers import alive_with
+from processes import dies, is_alive
+
+IMPATIENT = "--rdzv-conf=is_host=false,join_timeout=3"
+"""Not for the agent that serves the store, since that takes its time to start."""
+
+
+def test_the_agent_that_serves_the_store_leaves_last(job: Jobs) -> None:
+    three = job("3", own_store=True)
+    agents = three.nodes("abc")
+    run(agents)
+    agents[1].signal(signal.SIGSTOP)
+    agents[2].signal(signal.SIGSTOP)
+    for agent in agents:
+        agent.open_gate()
+    three.reaches(lambda state: len(state.participants) == 2)
+    agents[1].signal(signal.SIGCONT)
+    agents[2].signal(signal.SIGCONT)
+    assert codes(agent.ends() for agent in agents) == [0, 0, 0]
+
+
+def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(job: Jobs) -> None:
+    """Nobody is told to."""
+    three = job("3", own_store=True, conf="is_host=auto,")
+    agents = [three.node(name) for name in "abc"]
+    assert worlds(run(agents)) == {(0, "restart 0 of 3 workers")}
+    assert codes(end(agents)) == [0, 0, 0]
+
+
+def test_while_the_store_is_paused_workers_run_on_and_afterwards_nobody_is_evicted(
+    job: Jobs, nothing_left: str
+) -> None:
+    """For longer than a node may be silent, and than a question to the store may take."""
+    elastic = job("1:2", "--last-call=1000", own_store=True)
+    agents = elastic.nodes("ab")
+    told = run(agents)
+    (server,) = [process.pid for process in alive_with(nothing_left) if "store_host.py" in process.command]
+    os.kill(server, signal.SIGSTOP)
+    time.sleep(6.0)
+    assert alive(told)
+    os.kill(server, signal.SIGCONT)
+    assert codes(end(agents)) == [0, 0]
+    assert [elastic.report(name)["ending"]["round"] for name in "ab"] == [0, 0]
+
+
+def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_act(job: Jobs) -> None:
+    both = job("2", own_store=True, conf="leave_timeout=1,")
+    agents = both.nodes("ab")
+    told = run(agents)
+    lose(agents[0])
+    agents[1].says(f"{both.store}")
+    assert is_alive(told[1].pid)
+    agents[1].signal(signal.SIGTERM)
+    assert agents[1].ends().code == 143
+
+
+def test_a_store_that_comes_back_empty_ends_the_nodes_that_knew_better(job: Jobs) -> None:
+    both = job("2", own_store=True)
+    agents = both.nodes("ab")
+    told = run(agents)
+    lose(agents[0])
+    both.own_store, both._served = True, False
+    again = both.node("a")
+    ended = agents[1].ends()
+    assert ended.code == 3
+    assert str(both.store) in ended.err
+    assert dies(told[1].pid)
+    both.reaches(lambda state: (state.round, slots(state)) == (0, ["a"]))
+    again.signal(signal.SIGTERM)
+    assert again.ends().code == 143
+
+
+@pytest.mark.parametrize("outcome", ["fails", "succeeds"])
+def test_a_node_whose_worker_ends_gives_up_after_the_join_timeout_when_the_store_is_gone(
+    job: Jobs, outcome: str
+) -> None:
+    both = job("2", "--max-restarts=1", own_store=True)
+    agents = [*both.nodes("a"), both.node("b", IMPATIENT)]
+    told = run(agents)
+    lose(agents[0])
+    if outcome == "fails":
+        kill(told[1].pid)
+    else:
+        agents[1].open_gate()
+    ended = agents[1].ends()
+    assert ended.code == 3
+    assert str(both.store) in ended.err
+
+
+def test_a_node_that_waits_for_others_gives_up_after_the_join_timeout_when_the_store_is_gone(job: Jobs) -> None:
+    three = job("3", own_store=True)
+    agents = [*three.nodes("a"), three.node("b", IMPATIENT)]
+    three.reaches(lambda state: slots(state) == ["a", "b"])
+    lose(agents[0])
+    ended = agents[1].ends()
+    assert ended.code == 3
+    assert str(three.store) in ended.err
+
+
+def test_an_agent_that_is_told_to_stop_takes_the_store_that_it_serves_along(job: Jobs) -> None:
+    elastic = job("1:2", "--last-call=1000", own_store=True)
+    agents = [*elastic.nodes("a"), elastic.node("b", IMPATIENT)]
+    run(agents)
+    agents[0].signal(signal.SIGTERM)
+    assert agents[0].ends().code == 143
+    agents[1].open_gate()
+    ended = agents[1].ends()
+    assert ended.code == 3
+    assert str(elastic.store) in ended.err
+
+
+def test_a_node_that_finds_no_store_gives_up_after_the_join_timeout(job: Jobs) -> None:
+    both = job("2", own_store=True)
+    both._served = True
+    ended = both.node("a", IMPATIENT).ends()
+    assert ended.code == 3
+    assert str(both.store) in ended.err
+
+
+def test_whatever_a_port_scanner_sends_the_job_goes_on(job: Jobs) -> None:
+    both = job("2", "--max-restarts=1", own_store=True)
+    agents = both.nodes("ab")
+    told = run(agents)
+    with ExitStack() as open_ones:
+        for scan in scans():
+            connection = open_ones.enter_context(socket.create_connection((both.store.host, both.store.port)))
+            connection.sendall(scan)
+        kill(told[1].pid)
+        assert worlds(run(agents)) == {(1, "restart 1 of 2 workers")}
+        assert codes(end(agents)) == [0, 0]
+
+
+def scans() -> Iterator[bytes]:
+    """Nothing, less than a greeting, other protocols, noise."""
+    yield from (b"", b"\x00", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", b"SSH-2.0-scan\r\n")
+    yield from (os.urandom(size) for size in (1, 5, 64, 4096))

@@ -1,0 +1,66 @@
+"""What the demo makes of what it reads."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DEMO = Path(__file__).parents[2] / "examples/digits/demo.py"
+
+
+@pytest.fixture(scope="module")
+def demo() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("digits_demo", DEMO)
+    assert spec
+    assert spec.loader
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TRANSCRIPT = """\
+1 node-a rank 1 of 4, pid 11, restart 0
+1 node-b rank 3 of 4, pid 13, restart 0
+2 node-a epoch 1/14  loss 1.0659  accuracy 0.9194
+3 node-a 20:48:30 elastic  node-a rank 1 (local 1, pid 11) failed: killed by SIGKILL after 11.0 s
+3 node-a            last lines: /tmp/logs/attempt_0/1/stderr.log (node-a)
+4 node-b elastic  restart 1 of 3: 2 workers stopped in 0.1 s, 2 nodes back in 0.0 s, round 1 started · 0.1 s in all
+5 node-b rank 3 of 4, pid 23, restart 1
+6 node-a accuracy on 360 held-out digits: 0.9806
+"""
+
+
+def test_the_demo_reads_what_workers_and_launcher_print(demo: ModuleType) -> None:
+    rows = [line.split(" ", 2) for line in TRANSCRIPT.splitlines()]
+    lines = [demo.Line(float(at), node, text) for at, node, text in rows]
+
+    assert [match.groups["pid"] for match in demo.matches(lines, demo.WORKER)] == ["11", "13", "23"]
+    assert [match.groups["pid"] for match in demo.matches(lines, demo.WORKER, since=2.0, size="4")] == ["23"]
+    assert demo.matches(lines, demo.WORKER, node="node-b")[-1].groups["restarts"] == "1"
+    assert [match.groups["epoch"] for match in demo.matches(lines, demo.EPOCH)] == ["1"]
+    assert [match.groups["accuracy"] for match in demo.matches(lines, demo.ACCURACY)] == ["0.9806"]
+    (failed,) = demo.matches(lines, demo.status(r"pid 11\b"))
+    assert failed.groups["said"] == "node-a rank 1 (local 1, pid 11) failed: killed by SIGKILL after 11.0 s"
+    assert [match.at for match in demo.matches(lines, demo.status("restart 1 of"))] == [4.0]
+
+
+def test_the_table_counts_from_the_fault(demo: ModuleType) -> None:
+    noticed = demo.Match(3.1, {"said": "node-a rank 1 failed"})
+    row = demo.Row("a worker killed: rank 1", 3.0, noticed, up_at=5.0, on_at=6.5, charged=1, charge=1)
+    assert [line.split() for line in demo.table([row])[1:]] == [
+        "a worker killed: rank 1 0.1 s 2.0 s 3.5 s 1".split(),
+        "node-a rank 1 failed".split(),
+    ]
+
+
+def test_a_job_that_is_over_keeps_nobody_waiting(demo: ModuleType) -> None:
+    job = demo.Job(Path(), 0, 0.0)
+    with pytest.raises(demo.DidNotHappen, match="the job ended before the loss was noticed"):
+        job.sees("the loss was noticed", demo.status("lost"))
+    job.open.append("node-a")
+    with pytest.raises(demo.DidNotHappen, match="not within 150 s: the loss was noticed"):
+        job.sees("the loss was noticed", demo.status("lost"))

@@ -1,0 +1,176 @@
+"""One job of several nodes on this host: real agents that meet in a real TCPStore, and a test that reads their register.
+
+Importing torch to serve a store takes seconds, so most jobs meet in one that all tests share, each under an id of its own;
+those that are about the store's host let their first agent serve it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from attrs import define, field
+from launches import PROGRAMS, TIMEOUT_S, Ended, Launch, Launcher, Told
+from processes import is_alive
+
+from elastic.adapters.backends.port import OutOfReach
+from elastic.adapters.backends.tcpstore import TCPStoreBackend
+from elastic.adapters.backends.wire import Address
+from elastic.adapters.clock import SystemClock
+from elastic.core.rendezvous import RendezvousState
+
+STAY = PROGRAMS / "stay.py"
+TTL_S = 1.8
+"""Short for a test, long for a machine that is busy with something else."""
+CONF = "keep_alive_interval=0.3,keep_alive_max_attempt=6,upscale_after=0.2,"
+
+
+@define
+class Job:
+    """Agents are told apart by their node id; what they all are told stands here."""
+
+    launch: Launcher
+    folder: Path
+    store: Address
+    nnodes: str
+    options: tuple[str, ...]
+    conf: str
+    own_store: bool
+    run_id: str = field(factory=lambda: f"job-{uuid4().hex[:8]}")
+    _served: bool = False
+    _agents: list[Launch] = field(factory=list)
+
+    def node(
+        self,
+        name: str,
+        *options: str,
+        program: Sequence[str | Path] = (STAY,),
+        environment: dict[str, str] | None = None,
+    ) -> Launch:
+        """Start an agent. In a job with a store of its own the first one serves it."""
+        host, self._served = self.own_store and not self._served, True
+        agent = self.launch(
+            f"--nnodes={self.nnodes}",
+            f"--rdzv-endpoint={self.store}",
+            f"--rdzv-id={self.run_id}",
+            f"--rdzv-conf={self.conf}is_host={'true' if host else 'false'}",
+            f"--node-id={name}",
+            f"--report={self.folder}/{name}.json",
+            *self.options,
+            *options,
+            *program,
+            environment=environment,
+        )
+        self._agents.append(agent)
+        return agent
+
+    def nodes(self, names: str, *options: str, program: Sequence[str | Path] = (STAY,)) -> list[Launch]:
+        """One agent per letter, seated in this order, so that the first has rank 0."""
+        agents = []
+        for count, name in enumerate(names, 1):
+            agents.append(self.node(name, *options, program=program))
+            if count < len(names) or count == 1:
+                self.reaches(lambda state, name=name: name in slots(state))  # type: ignore[misc]
+        return agents
+
+    def report(self, name: str) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads((self.folder / f"{name}.json").read_text())
+        return report
+
+    def reaches(self, claim: Callable[[RendezvousState], bool]) -> RendezvousState:
+        """Wait until this holds for the register."""
+        ends_at, clock = time.monotonic() + TIMEOUT_S, SystemClock()
+        backend = TCPStoreBackend(self.store, self.run_id, clock)
+        state: RendezvousState | None = None
+        try:
+            while time.monotonic() < ends_at:
+                try:
+                    state = backend.wait_for_change(state.token, ends_at) if state else backend.get()
+                except OutOfReach:
+                    state = None
+                if state and claim(state):
+                    return state
+                if not state:
+                    time.sleep(0.05)
+        finally:
+            backend.close()
+        accounts = "\n".join(agent.account() for agent in self._agents)
+        raise AssertionError(f"waited in vain for the register, which is {state}\n{accounts}")
+
+
+Jobs = Callable[..., Job]
+
+
+@contextmanager
+def jobs(launch: Launcher, folder: Path, shared: Address) -> Iterator[Jobs]:
+    """Makes jobs; one with `own_store` has its port kept free for it until its first agent listens there."""
+    held: list[socket.socket] = []
+
+    def make(nnodes: str, *options: str, conf: str = CONF, own_store: bool = False) -> Job:
+        store = shared
+        if own_store:
+            held.append(reserved())
+            store = Address("localhost", held[-1].getsockname()[1])
+        return Job(launch, folder, store, nnodes, options, conf, own_store)
+
+    try:
+        yield make
+    finally:
+        for holder in held:
+            holder.close()
+
+
+def reserved() -> socket.socket:
+    """A port that the kernel gives to nobody who does not ask for it."""
+    holder = socket.socket(socket.AF_INET)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    return holder
+
+
+def slots(state: RendezvousState) -> list[str]:
+    return [node.slot for node in state.seats]
+
+
+def run(agents: Iterable[Launch], each: int = 1) -> list[Told]:
+    """What the workers of the next world tell, by rank; so many on each of these nodes."""
+    return sorted((told for agent in agents for told in agent.hears(each)), key=lambda told: (told.round, told.rank))
+
+
+def worlds(told: Iterable[Told]) -> set[tuple[int, str]]:
+    """The rounds, and what their workers tell, without who: one world if all agree."""
+    return {(worker.round, worker.words) for worker in told}
+
+
+def kill(*pids: int) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def lose(agent: Launch) -> None:
+    """The node is gone without a word."""
+    agent.signal(signal.SIGKILL)
+    assert agent.ends().code == -signal.SIGKILL
+
+
+def end(agents: Sequence[Launch]) -> list[Ended]:
+    """Let the workers succeed, and wait for their agents."""
+    for agent in agents:
+        agent.open_gate()
+    return [agent.ends() for agent in agents]
+
+
+def codes(ended: Iterable[Ended]) -> list[int]:
+    return [one.code for one in ended]
+
+
+def alive(told: Iterable[Told]) -> bool:
+    return all(is_alive(worker.pid) for worker in told)
