@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from attrs import frozen
 
@@ -52,17 +52,8 @@ from .clock import Clock
 from .endpoint import Reservation
 from .faults import Attempt, read_fault, unstartable_fault
 from .heart import Heart
-from .rendezvous_loop import (
-    Notice,
-    Recorded,
-    RendezvousLoop,
-    Request,
-    Seen,
-    StoreBack,
-    StoreSilent,
-    Told,
-    ToRecord,
-)
+from .news import Notice, Observer, Recorded, Seen, Started, Step, StoreBack, StoreSilent, Told
+from .rendezvous_loop import RendezvousLoop, Request, ToRecord
 from .settings import Kind, LaunchSettings
 from .workers.environment import command, environment
 from .workers.logs import ERROR_FILE, line_prefix, make_run_directory, sinks
@@ -82,43 +73,6 @@ class Died:
 
     local_rank: int
     at: float
-
-
-@frozen
-class Step:
-    """One step of the group, as it was taken. The log and the status lines are rendered from these."""
-
-    event: Event | None
-    before: Group
-    after: Group
-    commands: tuple[Command, ...]
-    at: float
-
-
-@frozen
-class Started:
-    """The workers of a world were started here, by these process ids."""
-
-    world: World
-    pids: tuple[int, ...]
-    at: float
-
-
-News = Step | Started | Recorded | Seen | StoreSilent | StoreBack
-
-
-class Observer(Protocol):
-    """Whoever shows or writes down what happens. Called from the agent's thread alone."""
-
-    def saw(self, news: News) -> None:
-        """The group took a step, workers were started, a failure is on record, the register or its store changed."""
-
-    @property
-    def until(self) -> float | None:
-        """When it wants to be called again without news."""
-
-    def passed(self, now: float) -> None:
-        """That point in time has passed."""
 
 
 @frozen

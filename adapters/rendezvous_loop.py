@@ -45,6 +45,7 @@ from ..core.rendezvous.state import RendezvousState
 from ..core.world import Ending, Fault, Node, Profile, Why, World
 from .backends.port import Backend, OutcomeUnknown, StoreError, Unreadable
 from .clock import Clock
+from .news import Notice, Recorded, Seen, StoreBack, StoreSilent, Told
 
 
 @frozen
@@ -62,47 +63,6 @@ class ToRecord:
     """A failure to put on record before whatever is submitted next; read in the loop's thread, since logs take time."""
 
     read: Callable[[], Fault]
-
-
-@frozen
-class Told:
-    """What came of an operation."""
-
-    handler: Handler
-    answer: Outcome | Raise
-
-
-@frozen
-class Recorded:
-    """A failure is on record."""
-
-    fault: Fault
-
-
-@frozen
-class Seen:
-    """The register as this node now holds it."""
-
-    state: RendezvousState
-    at: float
-
-
-@frozen
-class StoreSilent:
-    """The store does not answer, or not with a register; whatever must be asked of it waits."""
-
-    text: str
-    at: float
-
-
-@frozen
-class StoreBack:
-    """It answers again."""
-
-    at: float
-
-
-Notice = Told | Recorded | Seen | StoreSilent | StoreBack
 
 
 @frozen
@@ -295,7 +255,7 @@ class RendezvousLoop:
         pause = min(FIRST_PAUSE_S * 2 ** min(self._unanswered_before, PAUSE_DOUBLINGS), longest)
         self._unanswered_before += 1
         if self._unanswered_before == 2:
-            self._post(StoreSilent(str(error), self._clock.now()))
+            self._post(StoreSilent(str(error), self._held.silent_since or self._clock.now()))
         self._take(self._clock.now() + pause)
 
     def _take(self, until: float | None) -> None:

@@ -91,12 +91,12 @@ def launch(**given: Any) -> int:
     status.serves_store = meeting.serves
     try:
         result, directory = _run(settings, meeting, clock, status)
+        code = exit_code(result.outcome)
+        report = Report(settings, result, code, clock.now() - status.began_at)
+        written, lost = _write(report, given["report"], directory)
+        status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
     finally:
         meeting.close(settings.rendezvous.ttl)
-    code = exit_code(result.outcome)
-    report = Report(settings, result, code, clock.now() - status.began_at)
-    written, lost = _write(report, given["report"], directory)
-    status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
     return code
 
 
@@ -154,6 +154,7 @@ def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: 
             leave_timeout=meeting.leave_timeout,
             ttl=meeting.ttl,
             keep_alive_interval=meeting.keep_alive_interval,
+            start_timeout=meeting.join_timeout,
             fence=FENCE * meeting.ttl if given["on_store_loss"] == "stop" else None,
         )
     except ValueError as reason:

@@ -26,17 +26,8 @@ from worlds import arrived, edited, node, profile, register
 from elastic.adapters.backends.port import Backend
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.heart import Heart
-from elastic.adapters.rendezvous_loop import (
-    Notice,
-    Recorded,
-    RendezvousLoop,
-    Request,
-    Seen,
-    StoreBack,
-    StoreSilent,
-    Told,
-    ToRecord,
-)
+from elastic.adapters.news import Notice, Recorded, Seen, StoreBack, StoreSilent, Told
+from elastic.adapters.rendezvous_loop import RendezvousLoop, Request, ToRecord
 from elastic.core.rendezvous import (
     Held,
     Leave,

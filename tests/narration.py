@@ -8,8 +8,7 @@ from textwrap import dedent
 
 from worlds import node, running
 
-from elastic.adapters.agent import Started, Step
-from elastic.adapters.rendezvous_loop import Seen
+from elastic.adapters.news import Seen, Started, Step
 from elastic.adapters.settings import Kind, LaunchSettings, Program
 from elastic.cli.render.status import StatusLines
 from elastic.core import group, rendezvous

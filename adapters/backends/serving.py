@@ -10,6 +10,7 @@ import errno
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from .wire import Address
@@ -19,7 +20,7 @@ PROGRAM = Path(__file__).parents[1] / "helpers" / "store_host.py"
 
 
 class CannotServe(OSError):
-    """This host was told to serve the store and cannot. The text says why."""
+    """This host is to serve the store and cannot. The text says why."""
 
 
 class StoreHost:
@@ -64,6 +65,9 @@ def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Addres
                 f"{address}: this node was told to serve the store there (is_host), but {reason}"
             ) from error
         return None, address
+    if find_spec("torch") is None:
+        listening.close()
+        raise CannotServe(f"{address}: this node is to serve the store there, which needs torch; pip install torch")
     bound = Address(address.host, listening.getsockname()[1])
     return StoreHost(listening), bound
 

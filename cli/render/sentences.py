@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signal import Signals
 
-from ...adapters.rendezvous_loop import StoreSilent
+from ...adapters.news import StoreSilent
 from ...adapters.settings import LaunchSettings
 from ...adapters.workers.errors import exit_sentence
 from ...core.group import Group, Phase

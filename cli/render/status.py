@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from ...adapters.agent import News, Started, Step
-from ...adapters.rendezvous_loop import Recorded, Seen, StoreBack, StoreSilent
+from ...adapters.news import News, Recorded, Seen, Started, Step, StoreBack, StoreSilent
 from ...adapters.settings import LaunchSettings
 from ...core.group import Group, Phase
 from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled

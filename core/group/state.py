@@ -228,6 +228,8 @@ class Settings:
     """The silence after which the others hold this node for dead."""
     keep_alive_interval: float = field(default=1.0, validator=_span)
     """From one heartbeat to the next."""
+    start_timeout: float = field(default=600.0, validator=_span)
+    """How long the start of the workers waits for a fresh heartbeat."""
     fence: float | None = field(default=None)
     """The workers are killed when the last acknowledged heartbeat was sent so long ago; None: never."""
 
@@ -273,6 +275,8 @@ class Group:
     """When we sent the workers of this world their first signal."""
     kill_at: float | None = None
     """When SIGKILL follows it."""
+    start_by: float | None = None
+    """When the wait for a fresh heartbeat is given up."""
     leave_by: float | None = None
     left: bool = False
     verdict: Verdict | None = None
@@ -284,6 +288,7 @@ class Group:
     def until(self) -> float | None:
         """The point in time at which the group wants to hear `Elapsed`."""
         timers = {
+            Phase.HELD: (self.start_by,),
             Phase.RUNNING: (self.fence_at,),
             Phase.STOPPING: (self.kill_at,),
             Phase.LEAVING: (self.kill_at, None if self.left else self.leave_by),

@@ -33,6 +33,7 @@ MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
     (P.JOINING, Signalled): (P.LEAVING,),
     (P.HELD, Beaten): (P.RUNNING,),
     (P.HELD, Over): (P.JOINING,),
+    (P.HELD, Elapsed): (P.ENDED,),
     (P.HELD, Closed): (P.ENDED,),
     (P.HELD, Refused): (P.ENDED,),
     (P.HELD, Signalled): (P.LEAVING,),

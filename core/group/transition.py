@@ -95,8 +95,8 @@ def _noted(group: Group, event: Event) -> Group:
 
 def _joining(group: Group, event: Event) -> Step:
     match event:
-        case Ready(world):
-            return evolve(group, phase=Phase.HELD, world=world), (Beat(),)
+        case Ready(world, at):
+            return evolve(group, phase=Phase.HELD, world=world, start_by=at + group.settings.start_timeout), (Beat(),)
         case Closed() | Refused():
             return _ended(group)
         case Signalled():
@@ -111,6 +111,9 @@ def _held(group: Group, event: Event) -> Step:
             return _start(group, group.world)
         case Over(round) if _is_mine(group, round):
             return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
+        case Elapsed(at) if group.start_by is not None and at >= group.start_by:
+            silent = Refused(Why.UNCONFIRMED, "no heartbeat was acknowledged", at)
+            return _ended(evolve(group, refused=group.refused or silent))
         case Closed() | Refused():
             return _ended(group)
         case Signalled():

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from ..world import Node
 from .state import RendezvousState, Status
 
+NAMES_MAX = 8
+"""How many nodes a sentence names."""
+
 
 def explain(state: RendezvousState | None, me: Node) -> str:
     """What the register's state means for `me`: "waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2"."""
@@ -44,7 +47,10 @@ def named(state: RendezvousState, nodes: Sequence[Node]) -> str:
     """Nodes as people know them: by host, or by slot where several share a host."""
     shared = Counter(seat.profile.host for seat in state.seats.values())
     hosts = {node: state.seats[node].profile.host for node in nodes}
-    return ", ".join(host if shared[host] == 1 else node.slot for node, host in hosts.items())
+    names = [host if shared[host] == 1 else node.slot for node, host in hosts.items()]
+    if len(names) <= NAMES_MAX:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMES_MAX])} and {len(names) - NAMES_MAX} more"
 
 
 def _complete(state: RendezvousState) -> str:

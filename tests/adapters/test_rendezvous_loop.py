@@ -18,7 +18,8 @@ from worlds import node
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
 from elastic.adapters.backends.port import Backend, OutcomeUnknown, OutOfReach, Unreadable
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.rendezvous_loop import FIRST_PAUSE_S, Recorded, Request, Seen, StoreBack, StoreSilent, ToRecord
+from elastic.adapters.news import Recorded, Seen, StoreBack, StoreSilent
+from elastic.adapters.rendezvous_loop import FIRST_PAUSE_S, Request, ToRecord
 from elastic.core.rendezvous import (
     Fail,
     Leave,

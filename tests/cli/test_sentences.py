@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, running
 
-from elastic.adapters.rendezvous_loop import StoreSilent
+from elastic.adapters.news import StoreSilent
 from elastic.adapters.settings import Kind, LaunchSettings, Program
 from elastic.cli.render import sentences
 from elastic.core import group

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from narration import FAULT, Story
 
-from elastic.adapters.rendezvous_loop import Recorded
+from elastic.adapters.news import Recorded
 from elastic.core.group.state import Elapsed, Reaped, Signalled
 
 

@@ -143,6 +143,22 @@ def test_a_node_that_wakes_up_evicted_stops_its_workers_and_comes_back_as_a_newc
     assert_nothing_charged(elastic, "ab")
 
 
+@pytest.mark.slow
+def test_a_node_that_is_paused_for_20_s_at_the_real_spans_is_lost_once_and_comes_back(job: Jobs) -> None:
+    elastic = job("1:2", "--last-call=1000", conf="")
+    agents = elastic.nodes("ab")
+    first = run(agents)
+    agents[1].signal(signal.SIGSTOP)
+    paused_at = time.monotonic()
+    assert worlds(run(agents[:1])) == {(1, "restart 0 of 1 workers")}
+    time.sleep(max(paused_at + 20.0 - time.monotonic(), 0.0))
+    agents[1].signal(signal.SIGCONT)
+    assert worlds(run(agents)) == {(2, "restart 0 of 2 workers")}
+    assert not is_alive(first[1].pid)
+    assert codes(end(agents)) == [0, 0]
+    assert_nothing_charged(elastic, "ab")
+
+
 @pytest.mark.parametrize("shift_s", [-20, 20])
 def test_a_host_whose_wall_clock_is_wrong_is_a_node_like_any_other(job: Jobs, shift_s: int) -> None:
     both = job("2", "--max-restarts=1")

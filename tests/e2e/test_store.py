@@ -40,16 +40,22 @@ def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(job: Jobs)
     assert codes(end(agents)) == [0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("pause_s", "conf"),
+    [(6.0, None), pytest.param(20.0, "", marks=pytest.mark.slow)],
+    ids=["short spans", "real spans"],
+)
 def test_while_the_store_is_paused_workers_run_on_and_afterwards_nobody_is_evicted(
-    job: Jobs, nothing_left: str
+    job: Jobs, nothing_left: str, pause_s: float, conf: str | None
 ) -> None:
     """For longer than a node may be silent, and than a question to the store may take."""
-    elastic = job("1:2", "--last-call=1000", own_store=True)
+    spans = {} if conf is None else {"conf": conf}
+    elastic = job("1:2", "--last-call=1000", own_store=True, **spans)
     agents = elastic.nodes("ab")
     told = run(agents)
     (server,) = [process.pid for process in alive_with(nothing_left) if "store_host.py" in process.command]
     os.kill(server, signal.SIGSTOP)
-    time.sleep(6.0)
+    time.sleep(pause_s)
     assert alive(told)
     os.kill(server, signal.SIGCONT)
     assert codes(end(agents)) == [0, 0]

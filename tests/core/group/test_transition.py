@@ -39,6 +39,7 @@ from elastic.core.group.state import (
     Reaped,
     Record,
     RecordUnstartable,
+    Refused,
     Signal,
     Signalled,
     Start,
@@ -74,6 +75,15 @@ def test_held_a_fresh_heartbeat_starts_the_workers() -> None:
 
 def test_held_F1_a_heartbeat_sent_more_than_a_quarter_of_the_ttl_ago_starts_nothing() -> None:
     assert told(led(ready()), beat(1.0, 2.26)) == (Phase.HELD, ())
+
+
+def test_a_start_that_no_heartbeat_allows_is_given_up_in_the_end() -> None:
+    held = led(ready(at=1.0), settings=Settings(start_timeout=600.0))
+    assert held.until == 601.0
+    assert told(held, Elapsed(600.9)) == (Phase.HELD, ())
+    after, commands = transition(held, Elapsed(601.0))
+    assert (after.phase, commands) == (Phase.ENDED, ())
+    assert isinstance(after.outcome, Refused) and after.outcome.why is Why.UNCONFIRMED
 
 
 def test_held_a_round_that_is_over_before_the_start_is_joined_again() -> None:

@@ -7,7 +7,7 @@ from attrs import evolve
 from worlds import arrived, edited, node, profile, register, running
 
 from elastic.core.rendezvous import Arrive, Close, Done, End, Leave, RendezvousState, explain
-from elastic.core.rendezvous.explain import clock, hint
+from elastic.core.rendezvous.explain import clock, hint, named
 from elastic.core.world import Ending, Verdict, Why
 
 FAILED = edited(running("a b c", size="2:4", restarts=1), "a", End(0, Why.FAILED))
@@ -71,3 +71,8 @@ def test_a_hint_says_with_which_limits_it_would_start() -> None:
 )
 def test_there_is_no_hint_where_nobody_waits_for_the_minimum(state: RendezvousState | None) -> None:
     assert hint(state, 5.0) == ""
+
+
+def test_of_many_nodes_a_few_are_named() -> None:
+    state = arrived(register("12"), " ".join("abcdefghij"))
+    assert named(state, state.participants) == "a, b, c, d, e, f, g, h and 2 more"
