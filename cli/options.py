@@ -135,7 +135,8 @@ def _options() -> tuple[Decorator, ...]:
             default=None,
             metavar="ADDRESS",
             type=Value("ADDRESS", values.name),
-            help="How others reach this node; MASTER_ADDR when rank 0 is here. [default: localhost]",
+            help="How others reach this node; MASTER_ADDR when rank 0 is here. "
+            "[default: the address from which it reaches the endpoint]",
         ),
         option(
             "--node-id",
