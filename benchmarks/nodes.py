@@ -59,8 +59,9 @@ class Job:
         meeting = f"--rdzv-endpoint=localhost:{self._port}"
         size = [f"--nnodes={self._nodes}", "--nproc-per-node=1", f"--max-restarts={self._restarts}"]
         options = [*size, meeting, "--rdzv-id=b"]
-        if self._launcher == "elastic":
-            return [str(BIN / "elastic"), "launch", *options, f"--node-id={name}", str(self._program)]
+        if self._launcher == "elastic":  # the first serves the store, so it is never the one that is killed
+            who = [f"--node-id={name}", f"--rdzv-conf=is_host={'false' if self._agents else 'true'}"]
+            return [str(BIN / "elastic"), "launch", *options, *who, str(self._program)]
         return [str(BIN / "torchrun"), "--rdzv-backend=c10d", *options, str(self._program)]
 
     def hears(self, word: str, times: int) -> float:
