@@ -34,8 +34,8 @@ def dies(pid: int) -> bool:
 
 
 def comes_true(claim: Callable[[], bool]) -> bool:
-    """For what the kernel tells no event of, like another process's signal mask."""
+    """For what the kernel tells no event of, like another process's signal mask. Once is enough: it may be false again."""
     end = time.monotonic() + TIMEOUT_S
-    while not claim() and time.monotonic() < end:
+    while not (true := claim()) and time.monotonic() < end:
         select.poll().poll(2)
-    return claim()
+    return true
