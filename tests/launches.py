@@ -194,7 +194,11 @@ class Launcher:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {name: text for name, text in os.environ.items() if not name.startswith(("PET_", "TORCH", "OMP_"))}
+        kept = {
+            name: text
+            for name, text in os.environ.items()
+            if not name.startswith(("PET_", "TORCH", "OMP_", "PYTHONUNBUFFERED"))
+        }
         temporary = self._folder / "tmp"
         temporary.mkdir(exist_ok=True)
         return {**kept, "PYTHONPATH": str(TESTS), "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"}
