@@ -19,6 +19,12 @@ def is_alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def is_stopped(pid: int) -> bool:
+    """Every thread of it: a SIGSTOP takes its time."""
+    states = [(task / "stat").read_text().rpartition(") ")[2][0] for task in Path(f"/proc/{pid}/task").iterdir()]
+    return set(states) == {"T"}
+
+
 def dies(pid: int) -> bool:
     """Whether the process dies in good time. Needs no parenthood."""
     try:

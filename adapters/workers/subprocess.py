@@ -61,7 +61,7 @@ class SubprocessWorkers:
         self._running: dict[int, _Worker] = {}
         self._closed = False
         self._guarded = False
-        self._watcher = Watcher()
+        self._watcher = Watcher(clock)
         self._guard = guard or Guard()
         self._pump = LogPump()
 
@@ -151,9 +151,9 @@ class SubprocessWorkers:
         ends.callback(os.close, file)
         return file, ()
 
-    def _died(self, local_rank: int, worker: _Worker) -> None:
-        worker.died_at = self._clock()
-        self._on_exit(local_rank, worker.died_at)
+    def _died(self, local_rank: int, worker: _Worker, seen_at: float) -> None:
+        worker.died_at = seen_at
+        self._on_exit(local_rank, seen_at)
 
     def _reap(self, worker: _Worker) -> int:
         """Kill and reap a worker and see its group end. Its number is its own until it is reaped, not after."""
@@ -178,7 +178,7 @@ class SubprocessWorkers:
         if pidfd is not None:
             self._watcher.watch(pidfd, partial(self._reaper_died, pidfd))
 
-    def _reaper_died(self, pidfd: int) -> None:
+    def _reaper_died(self, pidfd: int, seen_at: float) -> None:
         self._watcher.forget(pidfd)
         try:
             self._send_for_reaper()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
 
 JOIN_TIMEOUT_S = 5.0
@@ -17,11 +18,12 @@ JOIN_TIMEOUT_S = 5.0
 class Watcher:
     """Starts its thread with the first pidfd at the latest. Everything but the callbacks is called by one other thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._epoll = select.epoll()
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._epoll.register(self._stop, select.EPOLLIN)
-        self._then: dict[int, Callable[[], None]] = {}
+        self._then: dict[int, Callable[[float], None]] = {}
         self._thread = threading.Thread(target=self._run, name="elastic-watcher", daemon=True)
 
     def start(self) -> None:
@@ -29,8 +31,9 @@ class Watcher:
         if self._thread.ident is None:
             self._thread.start()
 
-    def watch(self, pidfd: int, then: Callable[[], None]) -> None:
-        """Call `then` once, on the watcher's thread, when the process is dead."""
+    def watch(self, pidfd: int, then: Callable[[float], None]) -> None:
+        """Call `then` once, on the watcher's thread, when the process is dead, with the time at which that was seen: one
+        time for all that were dead by then, however long the callbacks take."""
         self._then[pidfd] = then
         self._epoll.register(pidfd, select.EPOLLIN | select.EPOLLONESHOT)
         self.start()
@@ -53,8 +56,10 @@ class Watcher:
 
     def _run(self) -> None:
         while True:
-            for ready, _ in self._epoll.poll():
+            dead = self._epoll.poll()
+            seen_at = self._clock()
+            for ready, _ in dead:
                 if ready == self._stop:
                     return
                 if then := self._then.get(ready):
-                    then()
+                    then(seen_at)

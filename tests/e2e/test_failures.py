@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from launches import PROGRAMS, Launcher
-from processes import dies, is_alive
+from processes import comes_true, dies, is_alive, is_stopped
 
 CRASH = PROGRAMS / "crash.py"
 
@@ -69,6 +69,7 @@ def test_workers_that_had_failed_when_the_launcher_looked_are_all_told_of(launch
     job = launch("--nproc-per-node=4", f"--report={file}", CRASH, "both")
     workers = job.hears(4)
     job.signal(signal.SIGSTOP)
+    assert comes_true(lambda: is_stopped(job.pid))
     job.open_gate()
     assert all(dies(told.pid) for told in workers)
     job.signal(signal.SIGCONT)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from itertools import count
 from queue import SimpleQueue
+from threading import Event
 
 from processes import TIMEOUT_S
 
@@ -20,12 +22,36 @@ def test_a_death_is_told_once() -> None:
     processes = [dead(), dead()]
     pidfds = [os.pidfd_open(process.pid) for process in processes]
     for number, pidfd in enumerate(pidfds):
-        watcher.watch(pidfd, lambda number=number: told.put(number))  # type: ignore[misc]
+        watcher.watch(pidfd, lambda at, number=number: told.put(number))  # type: ignore[misc]
     assert sorted(told.get(timeout=TIMEOUT_S) for _ in pidfds) == [0, 1]
     watcher.stop()
     assert told.empty()
     for process, pidfd in zip(processes, pidfds, strict=True):
         process.wait()
+        os.close(pidfd)
+
+
+def test_deaths_that_are_seen_together_have_one_time_however_long_the_callbacks_take() -> None:
+    ticks = count()
+    watcher, entered, gate = Watcher(lambda: float(next(ticks))), Event(), Event()
+    told = SimpleQueue[float]()
+
+    def hold(at: float) -> None:
+        entered.set()
+        gate.wait(TIMEOUT_S)
+
+    processes = [dead(), dead(), dead()]
+    pidfds = [os.pidfd_open(process.pid) for process in processes]
+    watcher.watch(pidfds[0], hold)
+    assert entered.wait(TIMEOUT_S)
+    for process, pidfd in zip(processes[1:], pidfds[1:], strict=True):
+        process.wait()
+        watcher.watch(pidfd, told.put)
+    gate.set()
+    assert told.get(timeout=TIMEOUT_S) == told.get(timeout=TIMEOUT_S) == 1.0
+    watcher.stop()
+    processes[0].wait()
+    for pidfd in pidfds:
         os.close(pidfd)
 
 
@@ -41,9 +67,9 @@ def test_a_callback_may_forget_and_watch() -> None:
     first, second = dead(), dead()
     pidfds = [os.pidfd_open(first.pid), os.pidfd_open(second.pid)]
 
-    def then() -> None:
+    def then(at: float) -> None:
         watcher.forget(pidfds[0])
-        watcher.watch(pidfds[1], lambda: told.put("second"))
+        watcher.watch(pidfds[1], lambda at: told.put("second"))
 
     watcher.watch(pidfds[0], then)
     assert told.get(timeout=TIMEOUT_S) == "second"
