@@ -16,8 +16,6 @@ from .agent import Result
 from .settings import LaunchSettings
 from .workers.errors import exit_sentence
 
-REPORT = "report.json"
-
 
 @frozen
 class Report:

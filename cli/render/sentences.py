@@ -23,8 +23,7 @@ def who(node: Node, host: str, state: RendezvousState | None, world: World | Non
 
 
 def round_began(world: World, took_s: float) -> str:
-    workers = sum(member.profile.local_world_size for member in world.members)
-    return f"round {world.round}: {_members(world)}, {count(workers, 'worker')}, started in {took_s:.1f} s"
+    return f"round {world.round}: {_members(world)}, {_workers(world)}, started in {took_s:.1f} s"
 
 
 def restarted(world: World, max_restarts: int, stopped: int, stopped_s: float, back_s: float) -> str:
@@ -43,10 +42,7 @@ def formed_anew(world: World, before: World | None, state: RendezvousState | Non
     left = [who(m.node, m.profile.host, state, before) for m in (before.members if before else ()) if m.node not in new]
     change = f" ({', '.join(joined)} for {', '.join(left)})" if joined and left else ""
     change = change or (f" (with {', '.join(joined)})" if joined else f" (without {', '.join(left)})" if left else "")
-    workers = sum(member.profile.local_world_size for member in world.members)
-    return (
-        f"round {world.round}: {_members(world)}{change}, {count(workers, 'worker')}, started · {took_s:.1f} s in all"
-    )
+    return f"round {world.round}: {_members(world)}{change}, {_workers(world)}, started · {took_s:.1f} s in all"
 
 
 def round_ended(
@@ -164,3 +160,7 @@ def at_the_barrier(state: RendezvousState | None) -> str:
 
 def _members(world: World) -> str:
     return count(len(world.members), "node")
+
+
+def _workers(world: World) -> str:
+    return count(sum(member.profile.local_world_size for member in world.members), "worker")
