@@ -18,42 +18,38 @@ from typing import assert_never
 
 from attrs import frozen
 
+from ..core.agent import follows, heard, wished
 from ..core.group import Group, Outcome, begin, transition
 from ..core.group.state import (
     Beat,
     Beaten,
     Close,
-    Closed,
     Command,
     Elapsed,
     End,
     Event,
     Exited,
-    Gone,
     Join,
     Leave,
     MarkDone,
-    Ready,
     Reaped,
     Record,
     RecordUnstartable,
-    Refused,
     Signal,
     Signalled,
     Start,
     Unstartable,
 )
-from ..core.group.state import Over as RoundOver
 from ..core.ranks import Ranks, WorkerRanks, assign
-from ..core.rendezvous import Fail, Held, Over, Raise, RendezvousState, Settled, handlers
-from ..core.world import Fault, Life, Node, Profile, Verdict, Why, World
+from ..core.rendezvous import Held, RendezvousState
+from ..core.world import Fault, Life, Node, Profile, World
 from .backends.port import Backend, StoreError
 from .clock import Clock
 from .endpoint import Reservation
 from .faults import Attempt, read_fault, unstartable_fault
 from .heart import Heart
 from .news import Notice, Observer, Recorded, Seen, Started, Step, StoreBack, StoreSilent, Told
-from .rendezvous_loop import RendezvousLoop, Request, ToRecord
+from .rendezvous_loop import RendezvousLoop, ToRecord
 from .settings import Kind, LaunchSettings
 from .workers.environment import command, environment
 from .workers.logs import ERROR_FILE, line_prefix, make_run_directory, sinks
@@ -138,8 +134,8 @@ class Agent:
                 continue
             before, (group, commands) = group, transition(group, event)
             self._took(event, before, group, commands)
-            if isinstance(event, Exited) and not group.running:
-                self._inbox.put(Reaped(self._clock.now()))
+            if consequence := follows(event, group, self._clock.now()):
+                self._inbox.put(consequence)
         self._hear_of_records()
         self._workers.drain(DRAIN_TIMEOUT_S)
         return Result(self.node, outcome, self._faults(), self._state)
@@ -171,7 +167,7 @@ class Agent:
             case Died(local_rank):
                 return self._collected(local_rank)
             case Told() as told:
-                return _heard(told, self._clock.now())
+                return heard(told.handler, told.answer, self._clock.now())
             case Recorded() as recorded:
                 self._recorded(recorded)
                 return None
@@ -232,16 +228,8 @@ class Agent:
 
     def _carry_out(self, command_: Command) -> None:
         match command_:
-            case Join():
-                self._join()
-            case End(why):
-                self._rendezvous.submit(Request(handlers.end, why))
-            case MarkDone():
-                self._rendezvous.submit(Request(handlers.done))
-            case Leave():
-                self._rendezvous.submit(Request(handlers.leave))
-            case Close(ending, why):
-                self._rendezvous.submit(Request(handlers.close, why, ending))
+            case Join() | End() | MarkDone() | Leave() | Close():
+                self._wish(command_)
             case Beat():
                 self._heart.beat()
             case Start(world):
@@ -261,11 +249,13 @@ class Agent:
         self._recording += 1
         self._rendezvous.submit(ToRecord(read))
 
-    def _join(self) -> None:
-        """Into the next round, with a port that no worker has used."""
-        self._reserved.release()
-        self._reserved = Reservation(self._settings.address)
-        self._rendezvous.submit(Request(handlers.join, profile=self._profile()))
+    def _wish(self, command_: Command) -> None:
+        """A node joins each round with a port that no worker has used."""
+        if isinstance(command_, Join):
+            self._reserved.release()
+            self._reserved = Reservation(self._settings.address)
+        if request := wished(command_, self._profile()):
+            self._rendezvous.submit(request)
 
     def _profile(self) -> Profile:
         settings = self._settings
@@ -306,22 +296,3 @@ class Agent:
         self._heart.stop()
         self._reserved.release()
         self._directory.remove_if_unused()
-
-
-def _heard(told: Told, now: float) -> Event | None:
-    """What the rendezvous has told, as the group hears it."""
-    match told.answer:
-        case World() as world:
-            return Ready(world, now)
-        case Over(round, ended):
-            return RoundOver(round, ended.why if ended else None, ended.by if ended else None, now)
-        case Verdict() as verdict:
-            return Closed(verdict, now)
-        case Settled():
-            return Gone(now) if told.handler is handlers.leave else None
-        case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
-            return Closed(verdict, now)
-        case Raise(failure, text):
-            return Refused(failure.why, text, now)
-        case other:
-            assert_never(other)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import assert_never
@@ -25,37 +24,22 @@ from ..core.rendezvous import (
     Outcome,
     Raise,
     Return,
-    Settled,
     Token,
     Wait,
     Write,
-    handlers,
     heard,
-    introduced,
-    joined,
-    operation,
     saw,
     silent,
     turn,
     unanswered,
     unreadable,
 )
-from ..core.rendezvous.context import Handler
+from ..core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, pause_s, submitted
 from ..core.rendezvous.state import RendezvousState
-from ..core.world import Ending, Fault, Node, Profile, Why, World
+from ..core.world import Fault, Node
 from .backends.port import Backend, OutcomeUnknown, StoreError, Unreadable
 from .clock import Clock
 from .news import Notice, Recorded, Seen, StoreBack, StoreSilent, Told
-
-
-@frozen
-class Request:
-    """An operation that the agent wants carried out. `profile` is what this node says of itself from now on."""
-
-    handler: Handler
-    why: Why = Why.ASKED
-    ending: Ending = Ending.CANCELLED
-    profile: Profile | None = None
 
 
 @frozen
@@ -87,10 +71,6 @@ class _Stop:
 
 Post = Callable[[Notice], None]
 
-PAUSE_DOUBLINGS = 30
-FIRST_PAUSE_S = 0.05
-"""After the first question without an answer; each further pause is twice as long, up to a heartbeat's interval."""
-
 
 class RendezvousLoop:
     """One node's operations on the register."""
@@ -103,12 +83,11 @@ class RendezvousLoop:
         self._post = post
         self._chance = random.Random()
         self._inbox: SimpleQueue[Request | ToRecord | _Changed | _Unseen | _Stop] = SimpleQueue()
-        self._requests: deque[Request | ToRecord] = deque()
+        self._agenda = Agenda()
         self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
         self._armed = False
         self._unanswered_before = 0
         self._stopped = False
-        self._watching = False
         self._threads = [
             threading.Thread(target=self._run, name="elastic-rendezvous", daemon=True),
             threading.Thread(target=self._wait_for_changes, name="elastic-waiter", daemon=True),
@@ -135,55 +114,39 @@ class RendezvousLoop:
 
     def _run(self) -> None:
         while not self._stopped:
-            match self._requests.popleft() if self._requests else None:
-                case ToRecord(read):
-                    self._record(read())
-                case Request() as request:
-                    self._begin(request)
-                case None if self._watching:
-                    self._carry_out(self._operation(handlers.watch))
-                case None:
-                    self._take(None)
+            if not self._inbox.empty():
+                self._take(None)
+            elif self._agenda.due:
+                self._begin()
+            elif under_way := self._agenda.operation:
+                self._carry_on(under_way)
+            else:
+                self._take(None)
 
-    def _begin(self, request: Request) -> None:
-        if request.profile:
-            self._held = introduced(self._held, request.profile)
-        self._carry_out(self._operation(request.handler, request.why, request.ending))
+    def _begin(self) -> None:
+        now, jitter = self._clock.now(), self._chance.random()
+        self._agenda, self._held, errand = begun(self._agenda, self._held, now, jitter)
+        if errand and isinstance(errand.what, ToRecord):
+            self._record(errand.what.read())
 
-    def _operation(self, handler: Handler, why: Why = Why.ASKED, ending: Ending = Ending.CANCELLED) -> Operation:
-        return operation(handler, self._held.settings, self._clock.now(), self._chance.random(), why, ending)
-
-    def _carry_out(self, op: Operation) -> None:
-        while self._goes_on(op):
-            match turn(op, self._held, self._clock.now()):
-                case Write(state, token):
-                    self._write(state, token)
-                case Wait(token, until):
-                    self._wait(token, until)
-                case Observe(nodes):
-                    self._observe(nodes)
-                case Return(outcome):
-                    self._tell(op, outcome)
-                    return
-                case Raise() as refusal:
-                    self._tell(op, refusal)
-                    return
-                case other:
-                    assert_never(other)
-
-    def _goes_on(self, op: Operation) -> bool:
-        """Unless the agent wants something else: a watch ends for any operation, leaving voids all others but a close."""
-        while not self._inbox.empty():
-            self._take(None)
-        if op.handler is handlers.watch and self._requests:
-            return False
-        leaving = any(isinstance(waiting, Request) and waiting.handler is handlers.leave for waiting in self._requests)
-        return not self._stopped and (not leaving or op.handler in (handlers.leave, handlers.close))
+    def _carry_on(self, under_way: Operation) -> None:
+        """One turn of what is under way."""
+        match turn(under_way, self._held, self._clock.now()):
+            case Write(state, token):
+                self._write(state, token)
+            case Wait(token, until):
+                self._wait(token, until)
+            case Observe(nodes):
+                self._observe(nodes)
+            case Return(outcome):
+                self._tell(under_way, outcome)
+            case Raise() as refusal:
+                self._tell(under_way, refusal)
+            case other:
+                assert_never(other)
 
     def _tell(self, op: Operation, answer: Outcome | Raise) -> None:
-        if isinstance(answer, World):
-            self._held = joined(self._held, answer.id)
-        self._watching = isinstance(answer, World) or (op.handler is handlers.done and isinstance(answer, Settled))
+        self._agenda, self._held = answered(self._agenda, self._held, answer)
         self._post(Told(op.handler, answer))
 
     def _record(self, fault: Fault) -> None:
@@ -251,9 +214,8 @@ class RendezvousLoop:
             self._held = unreadable(self._held, str(error))
         else:
             self._held = silent(self._held, self._clock.now())
-        longest = self._held.settings.keep_alive_interval
-        pause = min(FIRST_PAUSE_S * 2 ** min(self._unanswered_before, PAUSE_DOUBLINGS), longest)
         self._unanswered_before += 1
+        pause = pause_s(self._unanswered_before, self._held.settings.keep_alive_interval)
         if self._unanswered_before == 2:
             self._post(StoreSilent(str(error), self._held.silent_since or self._clock.now()))
         self._take(self._clock.now() + pause)
@@ -274,8 +236,10 @@ class RendezvousLoop:
             case _Unseen(error):
                 self._armed = False
                 self._unanswered(error)
-            case Request() | ToRecord() as request:
-                self._requests.append(request)
+            case Request() as request:
+                self._agenda = submitted(self._agenda, request)
+            case ToRecord() as record:
+                self._agenda = submitted(self._agenda, Errand(record))
 
     # --- the waiter's thread
 

@@ -27,7 +27,7 @@ from elastic.adapters.backends.port import Backend
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.heart import Heart
 from elastic.adapters.news import Notice, Recorded, Seen, StoreBack, StoreSilent, Told
-from elastic.adapters.rendezvous_loop import RendezvousLoop, Request, ToRecord
+from elastic.adapters.rendezvous_loop import RendezvousLoop, ToRecord
 from elastic.core.rendezvous import (
     Held,
     Leave,
@@ -40,6 +40,7 @@ from elastic.core.rendezvous import (
     Settled,
     handlers,
 )
+from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.world import Ending, Fault, Life, Profile, Verdict, Why, World
 

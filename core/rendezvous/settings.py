@@ -20,6 +20,11 @@ def _span_or_zero(instance: object, attribute: Attribute[float], value: float) -
         raise ValueError(f"{attribute.name}: a span of 0 or more seconds, not {value}")
 
 
+def _span_or_never(instance: object, attribute: Attribute[float], value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{attribute.name}: a span above 0 seconds, or inf, not {value}")
+
+
 def _positive(default: float) -> Any:
     return field(default=default, validator=_span)
 
@@ -48,6 +53,8 @@ class Settings:
     """How long a newcomer with room waits before the running round ends for it."""
     patience: float = _positive(0.6)
     """How long a chore of the coordinator may stay undone before the next node does it."""
+    barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
+    """How long a node whose workers have succeeded waits for the others' before it leaves; the launcher waits for ever."""
 
     @keep_alive_max_attempt.validator
     def _two_beats(self, attribute: Attribute[int], value: int) -> None:

@@ -8,6 +8,7 @@ pause or partition evicts nobody.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from attrs import evolve, field, frozen
@@ -40,12 +41,16 @@ class Sightings:
 def observe(
     sightings: Sightings, counters: Mapping[Node, int | None], sent_at: float, now: float, afresh_after: float
 ) -> Sightings:
-    """What I know after a read of these counters, sent and answered at these points of my clock."""
+    """What I know after a read of these counters, sent and answered at these points of my clock. A counter that was there
+    and is gone says that its node has ended, or that its lease ran out: dead at once."""
     stale = sightings.read_at is None or sent_at - sightings.read_at > afresh_after
     seen = {}
     for node, counter in counters.items():
         last = None if stale else sightings.of.get(node)
-        seen[node] = last if last and last.counter == counter else Sighting(counter, now)
+        if last and last.counter == counter:
+            seen[node] = last
+        else:
+            seen[node] = Sighting(counter, -math.inf if last and counter is None else now)
     return Sightings(seen, sent_at)
 
 

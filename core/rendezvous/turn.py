@@ -23,10 +23,12 @@ from .verify import Violation, verify, verify_step
 
 @frozen
 class Write:
-    """Set the register to `state` if `token` still names what it holds (None: if it holds nothing)."""
+    """Set the register to `state` if `token` still names what it holds (None: if it holds nothing). `edit` is what made it,
+    for those who tell what happened."""
 
     state: RendezvousState
     token: Token | None
+    edit: Edit
 
 
 @frozen
@@ -132,7 +134,7 @@ def _write(ctx: Context, edit: Edit) -> Ask:
         verify_step(before, after)
     except Violation as violation:
         return _raise(Trouble(Why.ILLEGAL, f"not written: {edit} of {ctx.me} breaks {violation}"))
-    return Write(after, ctx.held.token)
+    return Write(after, ctx.held.token, edit)
 
 
 def _raise(trouble: Trouble) -> Raise:

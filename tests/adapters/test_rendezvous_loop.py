@@ -19,7 +19,7 @@ from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
 from elastic.adapters.backends.port import Backend, OutcomeUnknown, OutOfReach, Unreadable
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.news import Recorded, Seen, StoreBack, StoreSilent
-from elastic.adapters.rendezvous_loop import FIRST_PAUSE_S, Request, ToRecord
+from elastic.adapters.rendezvous_loop import ToRecord
 from elastic.core.rendezvous import (
     Fail,
     Leave,
@@ -33,6 +33,7 @@ from elastic.core.rendezvous import (
     apply,
     handlers,
 )
+from elastic.core.rendezvous.agenda import FIRST_PAUSE_S, Request
 from elastic.core.world import Ending, Fault, Node, Verdict, Why, World
 
 ALONE = Settings(Limits(1, 1), keep_alive_interval=0.1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from worlds import arrived, edited, node, nodes, profile, register, reseated, running
 
@@ -37,9 +39,17 @@ def test_a_counter_that_moves_ends_the_silence() -> None:
     assert observed((0, 1), (1, 1), (2, 2)).silence(A) == 0
 
 
-@pytest.mark.parametrize("counter", [0, None], ids=["backwards", "removed"])
-def test_any_move_counts(counter: int | None) -> None:
-    assert observed((0, 1), (1, 1), (2, counter)).of == {A: Sighting(counter, 2.1)}
+def test_any_move_counts() -> None:
+    assert observed((0, 1), (1, 1), (2, 0)).of == {A: Sighting(0, 2.1)}
+
+
+def test_a_heartbeat_that_is_gone_is_dead_at_once() -> None:
+    assert observed((0, 1), (1, None)).silence(A) == math.inf
+    assert observed((0, 1), (1, None), (2, None)).silence(A) == math.inf
+
+
+def test_a_heartbeat_that_went_while_i_was_away_is_waited_for_like_any() -> None:
+    assert observed((0, 1), (9, None)).silence(A) == 0
 
 
 def test_a_node_without_a_heartbeat_falls_silent_too() -> None:

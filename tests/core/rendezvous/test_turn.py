@@ -10,6 +10,7 @@ from worlds import arrived, edited, holding, node, nodes, operation, profile, re
 
 from elastic.core.rendezvous import Action as Answer
 from elastic.core.rendezvous import (
+    Arrive,
     Ask,
     Done,
     End,
@@ -89,7 +90,7 @@ def test_an_unreadable_register_is_raised_by_one_that_must_know_what_came_of_its
 
 def test_an_edit_is_written_against_the_state_it_was_decided_on() -> None:
     state = arrived(register("2"), "a")
-    assert asked(join, holding("b", state)) == Write(arrived(state, "b"), state.token)
+    assert asked(join, holding("b", state)) == Write(arrived(state, "b"), state.token, Arrive(profile("b")))
 
 
 def test_the_first_write_makes_the_register_out_of_nothing_with_my_life_and_limits() -> None:
@@ -227,7 +228,7 @@ def test_everybody_reads_all_when_the_coordinator_is_silent_for_half_a_ttl_until
     assert asked(watch, held, now=3) == Observe((node("a"), node("b")))
     held = beating(held, *((2.6 + at, {"a": 1, "b": at}) for at in (1, 2, 3)))
     assert asked(watch, held, now=5.7) == Wait(THREE.token, 6.6)
-    assert asked(watch, held, now=6.6 + 0.9) == Write(edited(THREE, "c", Evict(nodes("a"))), THREE.token)
+    assert asked(watch, held, now=6.6 + 0.9) == Write(edited(THREE, "c", gone := Evict(nodes("a"))), THREE.token, gone)
 
 
 def test_nobody_is_watched_by_one_that_has_no_seat() -> None:
@@ -251,5 +252,5 @@ def _waiting(ctx: Context, deadline: float) -> Answer:
 
 def test_a_turn_is_determined_by_its_arguments() -> None:
     held = holding("a", running(restarts=1), ran=0)
-    ended = edited(running(restarts=1), "a", End(0, Why.FAILED))
-    assert asked(end, held) == asked(end, held) == Write(ended, held.token)
+    ended = edited(running(restarts=1), "a", failed := End(0, Why.FAILED))
+    assert asked(end, held) == asked(end, held) == Write(ended, held.token, failed)

@@ -1,0 +1,56 @@
+"""One node put together: what the rendezvous tells is what the worker group hears, and the other way round.
+
+The two machines do not know each other. Whoever runs both (the agent, the simulator) passes their words on by this table.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from .group import state as group
+from .rendezvous import Fail, Outcome, Over, Raise, Settled, handlers
+from .rendezvous.agenda import Request
+from .rendezvous.context import Handler
+from .world import Profile, Verdict, Why, World
+
+
+def heard(handler: Handler, answer: Outcome | Raise, now: float) -> group.Event | None:
+    """What came of an operation, as the group hears it; None for what it already knows."""
+    match answer:
+        case World() as world:
+            return group.Ready(world, now)
+        case Over(round, ended):
+            return group.Over(round, ended.why if ended else None, ended.by if ended else None, now)
+        case Verdict() as verdict:
+            return group.Closed(verdict, now)
+        case Settled():
+            return group.Gone(now) if handler is handlers.leave else None
+        case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
+            return group.Closed(verdict, now)
+        case Raise(failure, text):
+            return group.Refused(failure.why, text, now)
+        case other:
+            assert_never(other)
+
+
+def wished(command: group.Command, profile: Profile) -> Request | None:
+    """What a command of the group asks of the rendezvous; None for one that is for somebody else. `profile` is what the
+    node says of itself when it joins."""
+    match command:
+        case group.Join():
+            return Request(handlers.join, profile=profile)
+        case group.End(why):
+            return Request(handlers.end, why)
+        case group.MarkDone():
+            return Request(handlers.done)
+        case group.Leave():
+            return Request(handlers.leave)
+        case group.Close(ending, why):
+            return Request(handlers.close, why, ending)
+        case _:
+            return None
+
+
+def follows(event: group.Event, after: group.Group, now: float) -> group.Event | None:
+    """What must be told to the group next: when the last worker has exited, none lives any longer."""
+    return group.Reaped(now) if isinstance(event, group.Exited) and not after.running else None

@@ -1,0 +1,91 @@
+"""What a node is to do at the register, one thing after the other.
+
+The agent's wishes stand in a queue; each is carried out until the register has answered. A node whose workers run (or that
+stands at the exit barrier) watches when nothing else is to be done, and a watch gives way to any wish. Leaving voids what
+was wished before, but for a close and for errands: the shell's own work that has to be done in its turn.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from ..world import Ending, Profile, Why, World
+from .actions import Outcome, Settled
+from .context import Handler, Held, Operation
+from .handlers import close, done, leave, watch
+from .memory import introduced, joined
+from .operations import operation
+from .turn import Raise
+
+FIRST_PAUSE_S = 0.05
+"""After the first question without an answer; each further pause is twice as long, up to a heartbeat's interval."""
+PAUSE_DOUBLINGS = 30
+
+
+@frozen
+class Request:
+    """An operation that the agent wants carried out. `profile` is what this node says of itself from now on."""
+
+    handler: Handler
+    why: Why = Why.ASKED
+    ending: Ending = Ending.CANCELLED
+    profile: Profile | None = None
+
+
+@frozen
+class Errand:
+    """Something that the shell does in its turn, and that no register knows of."""
+
+    what: object
+
+
+@frozen
+class Agenda:
+    queue: tuple[Request | Errand, ...] = ()
+    operation: Operation | None = None
+    """What is under way."""
+    watching: bool = False
+    """A world runs here: with nothing else to do, the node watches it."""
+
+    @property
+    def due(self) -> bool:
+        """Nothing is under way, and something is to begin."""
+        return self.operation is None and (bool(self.queue) or self.watching)
+
+
+def submitted(agenda: Agenda, wish: Request | Errand) -> Agenda:
+    """After the agent has wished for something."""
+    queue, under_way = agenda.queue, agenda.operation
+    if under_way and under_way.handler is watch:
+        under_way = None
+    if isinstance(wish, Request) and wish.handler is leave:
+        queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is close)
+        under_way = under_way if under_way and under_way.handler in (leave, close) else None
+    return evolve(agenda, queue=(*queue, wish), operation=under_way)
+
+
+def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda, Held, Errand | None]:
+    """When something is due: its operation under way, or an errand to do. `jitter` in [0, 1) is the shell's draw."""
+    if not agenda.queue:
+        return evolve(agenda, operation=operation(watch, held.settings, now, jitter)), held, None
+    first, *rest = agenda.queue
+    agenda = evolve(agenda, queue=tuple(rest))
+    if isinstance(first, Errand):
+        return agenda, held, first
+    if first.profile:
+        held = introduced(held, first.profile)
+    under_way = operation(first.handler, held.settings, now, jitter, first.why, first.ending)
+    return evolve(agenda, operation=under_way), held, None
+
+
+def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agenda, Held]:
+    """When the operation under way has come to its end: who is in a world, or done with it, watches."""
+    marked = agenda.operation is not None and agenda.operation.handler is done and isinstance(answer, Settled)
+    if isinstance(answer, World):
+        held = joined(held, answer.id)
+    return evolve(agenda, operation=None, watching=marked or isinstance(answer, World)), held
+
+
+def pause_s(unanswered: int, longest: float) -> float:
+    """How long to wait after so many questions in a row that had no answer (the last included)."""
+    return min(FIRST_PAUSE_S * 2.0 ** min(unanswered - 1, PAUSE_DOUBLINGS), longest)

@@ -1,0 +1,116 @@
+"""One thing after the other: what a node's wishes do to what is under way (protocol.md §4)."""
+
+from __future__ import annotations
+
+import pytest
+from worlds import holding, profile, running
+
+from elastic.core.rendezvous import Fail, Over, Raise, Settled, close, done, end, join, leave, watch
+from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, pause_s, submitted
+from elastic.core.rendezvous.context import Handler
+from elastic.core.world import Ending, Verdict, Why
+
+HELD = holding("a", running())
+CLOSED = Verdict(Ending.CANCELLED, 0, HELD.node, Why.ASKED)
+
+
+def about(handler: Handler, *wishes: Request | Errand, watching: bool = False) -> Agenda:
+    """An agenda on which this operation is under way, and then these wishes come."""
+    agenda = submitted(Agenda(watching=watching), Request(handler))
+    agenda, _, _ = begun(agenda, HELD, 0.0, 0.0)
+    for wish in wishes:
+        agenda = submitted(agenda, wish)
+    return agenda
+
+
+def handlers(agenda: Agenda) -> list[Handler | Errand]:
+    return [wish if isinstance(wish, Errand) else wish.handler for wish in agenda.queue]
+
+
+def under_way(agenda: Agenda) -> Handler | None:
+    return agenda.operation.handler if agenda.operation else None
+
+
+def watching() -> Agenda:
+    agenda, _, _ = begun(Agenda(watching=True), HELD, 0.0, 0.0)
+    return agenda
+
+
+def test_with_nothing_to_do_nothing_is_due() -> None:
+    assert not Agenda().due
+    assert not about(join).due
+
+
+def test_a_node_in_a_world_watches_it_when_nothing_else_is_to_be_done() -> None:
+    assert Agenda(watching=True).due
+    assert under_way(watching()) is watch
+
+
+def test_a_watch_gives_way_to_any_wish() -> None:
+    assert under_way(submitted(watching(), Request(end))) is None
+    assert under_way(submitted(watching(), Errand("record"))) is None
+
+
+def test_what_else_is_under_way_is_carried_out_first() -> None:
+    agenda = about(end, Request(join))
+    assert under_way(agenda) is end
+    assert handlers(agenda) == [join]
+
+
+def test_leaving_voids_what_was_wished_before_but_for_a_close_and_errands() -> None:
+    record = Errand("record")
+    agenda = about(join, Request(end), record, Request(close), Request(leave))
+    assert under_way(agenda) is None
+    assert handlers(agenda) == [record, close, leave]
+
+
+@pytest.mark.parametrize("handler", [close, leave], ids=["close", "leave"])
+def test_leaving_does_not_interrupt_a_close_or_a_leave(handler: Handler) -> None:
+    assert under_way(about(handler, Request(leave))) is handler
+
+
+def test_wishes_begin_in_their_order_with_their_reason_and_deadline() -> None:
+    agenda = submitted(submitted(Agenda(), Request(end, Why.FAILED)), Request(join, profile=profile("a", 7)))
+    agenda, held, _ = begun(agenda, HELD, 3.0, 0.5)
+    assert agenda.operation is not None
+    assert (agenda.operation.why, agenda.operation.since, agenda.operation.jitter) == (Why.FAILED, 3.0, 0.5)
+    agenda, held = answered(agenda, held, Settled())
+    agenda, held, _ = begun(agenda, held, 4.0, 0.0)
+    assert under_way(agenda) is join
+    assert held.profile == profile("a", 7)
+
+
+def test_an_errand_is_the_shells_to_do() -> None:
+    agenda, held, errand = begun(submitted(Agenda(), Errand("record")), HELD, 0.0, 0.0)
+    assert (agenda, held, errand) == (Agenda(), HELD, Errand("record"))
+
+
+def test_who_has_joined_watches_and_remembers_the_world() -> None:
+    world = running().world
+    agenda, held = answered(about(join), HELD, world)
+    assert agenda == Agenda(watching=True)
+    assert held.mine == world.id
+
+
+def test_who_has_marked_success_watches_on() -> None:
+    assert answered(about(done, watching=True), HELD, Settled()) == (Agenda(watching=True), HELD)
+
+
+@pytest.mark.parametrize(
+    ("handler", "answer"),
+    [
+        (watch, Over(0, None)),
+        (done, Over(0, None)),
+        (end, Settled()),
+        (leave, Settled()),
+        (close, CLOSED),
+        (join, Raise(Fail(Why.TIMEOUT))),
+    ],
+)
+def test_after_any_other_answer_nothing_is_watched(handler: Handler, answer: Settled | Over | Verdict | Raise) -> None:
+    assert answered(about(handler, watching=True), HELD, answer) == (Agenda(), HELD)
+
+
+def test_pauses_grow_up_to_a_heartbeats_interval() -> None:
+    assert [pause_s(unanswered, 1.0) for unanswered in range(1, 8)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    assert pause_s(10_000, 1.0) == 1.0

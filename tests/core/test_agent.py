@@ -1,0 +1,80 @@
+"""What the rendezvous tells is what the group hears, and the other way round."""
+
+from __future__ import annotations
+
+import pytest
+from groups import beat, exited, led, ready, world
+from worlds import node, profile
+
+from elastic.core.agent import follows, heard, wished
+from elastic.core.group.state import (
+    Beat,
+    Close,
+    Closed,
+    Command,
+    End,
+    Event,
+    Gone,
+    Join,
+    Leave,
+    MarkDone,
+    Ready,
+    Reaped,
+    Record,
+    Refused,
+    Signal,
+    Start,
+)
+from elastic.core.group.state import Over as RoundOver
+from elastic.core.rendezvous import Fail, Outcome, Over, Raise, Settled, close, done, end, join, leave, watch
+from elastic.core.rendezvous.agenda import Request
+from elastic.core.rendezvous.context import Handler
+from elastic.core.rendezvous.state import Ended
+from elastic.core.world import Ending, Verdict, Why
+
+VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("handler", "answer", "event"),
+    [
+        (join, world(), Ready(world(), 7.0)),
+        (watch, Over(3, Ended(3, Why.LOST, node("b"))), RoundOver(3, Why.LOST, node("b"), 7.0)),
+        (watch, Over(3, None), RoundOver(3, None, None, 7.0)),
+        (watch, VERDICT, Closed(VERDICT, 7.0)),
+        (join, Raise(Fail(Why.CLOSED, VERDICT)), Closed(VERDICT, 7.0)),
+        (join, Raise(Fail(Why.TIMEOUT), "why"), Refused(Why.TIMEOUT, "why", 7.0)),
+        (leave, Settled(), Gone(7.0)),
+        (done, Settled(), None),
+        (end, Settled(), None),
+    ],
+)
+def test_each_answer_is_an_event_or_nothing_new(handler: Handler, answer: Outcome | Raise, event: Event | None) -> None:
+    assert heard(handler, answer, 7.0) == event
+
+
+@pytest.mark.parametrize(
+    ("command", "request_"),
+    [
+        (Join(), Request(join, profile=profile("a"))),
+        (End(Why.FAILED), Request(end, Why.FAILED)),
+        (MarkDone(), Request(done)),
+        (Leave(), Request(leave)),
+        (Close(Ending.FAILED, Why.CANNOT_START), Request(close, Why.CANNOT_START, Ending.FAILED)),
+        (Beat(), None),
+        (Start(world()), None),
+        (Signal(15), None),
+        (Record(0, 1, 0.0), None),
+    ],
+)
+def test_each_command_is_a_wish_or_for_somebody_else(command: Command, request_: Request | None) -> None:
+    assert wished(command, profile("a")) == request_
+
+
+def test_when_the_last_worker_has_exited_none_lives() -> None:
+    running = led(ready(), beat())
+    one_left = led(ready(), beat(), exited(0))
+    none_left = led(ready(), beat(), exited(0), exited(1))
+    assert follows(beat(), running, 7.0) is None
+    assert follows(exited(0), one_left, 7.0) is None
+    assert follows(exited(1), none_left, 7.0) == Reaped(7.0)
