@@ -48,7 +48,20 @@ from .clock import Clock
 from .endpoint import Reservation
 from .faults import Attempt, read_fault, unstartable_fault
 from .heart import Heart
-from .news import Notice, Observer, Recorded, Seen, Started, Step, StoreBack, StoreSilent, Told
+from .news import (
+    Notice,
+    NoTrace,
+    Observer,
+    Recorded,
+    Seen,
+    Started,
+    Step,
+    StoreBack,
+    StoreSilent,
+    Told,
+    Trace,
+    TraceLost,
+)
 from .rendezvous_loop import RendezvousLoop, ToRecord
 from .settings import Kind, LaunchSettings
 from .workers.environment import command, environment
@@ -87,19 +100,28 @@ class Result:
 class Agent:
     """One node's part in one job; `run` once."""
 
-    def __init__(self, settings: LaunchSettings, backend: Backend, clock: Clock, observer: Observer) -> None:
-        """Raises ValueError if no log directory can be made, OSError if the host has no port left."""
+    def __init__(
+        self,
+        settings: LaunchSettings,
+        backend: Backend,
+        clock: Clock,
+        observer: Observer,
+        trace: Trace | None = None,
+    ) -> None:
+        """Raises ValueError if no log directory can be made, OSError if the host has no port left, and CannotTrace."""
         self._settings = settings
         self._backend = backend
         self._clock = clock
         self._observer = observer
-        self._inbox: SimpleQueue[Event | Died | Notice] = SimpleQueue()
+        self._trace = trace or NoTrace()
+        self._inbox: SimpleQueue[Event | Died | Notice | TraceLost] = SimpleQueue()
         self._directory = make_run_directory(settings.logs.directory, settings.run_id)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
         held = Held(self.node, self._profile(), settings.rendezvous, Life(os.urandom(8).hex()))
-        self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.put)
+        self._trace.begin(held, settings.group, clock, self._inbox.put)
+        self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.put, self._trace)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._beaten)
         self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now)
         self._round, self._ranks = 0, Ranks(0, 0, 0, settings.role, 0, ())
@@ -148,6 +170,7 @@ class Agent:
             return tuple(self._own_faults)
 
     def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...]) -> None:
+        self._trace.took(transition, event, commands, self._clock.now())
         for command_ in commands:
             self._carry_out(command_)
         self._observer.saw(Step(event, before, after, commands, self._clock.now()))
@@ -171,7 +194,7 @@ class Agent:
             case Recorded() as recorded:
                 self._recorded(recorded)
                 return None
-            case Seen() | StoreSilent() | StoreBack() as news:
+            case Seen() | StoreSilent() | StoreBack() | TraceLost() as news:
                 self._state = news.state if isinstance(news, Seen) else self._state
                 self._observer.saw(news)
                 return None
@@ -269,7 +292,9 @@ class Agent:
             if self._settings.program.kind is Kind.SCRIPT:
                 check_script(self._settings.program.name)
             pids = self._workers.start([attempt.spec for attempt in self._attempts.values()])
-            self._observer.saw(Started(world, tuple(pids), self._clock.now()))
+            started = Started(world, tuple(pids), self._clock.now())
+            self._trace.took(Start, world.round, started.pids, started.at)
+            self._observer.saw(started)
         except (CannotStart, OSError) as error:
             now = self._clock.now()
             self._inbox.put(Unstartable(str(error), now))
@@ -294,5 +319,6 @@ class Agent:
         self._workers.close()
         self._rendezvous.stop()
         self._heart.stop()
+        self._trace.end()
         self._reserved.release()
         self._directory.remove_if_unused()

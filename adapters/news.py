@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
+from ..core import group
 from ..core.group import Group
 from ..core.group.state import Command, Event
-from ..core.rendezvous import Outcome, Raise, RendezvousState
+from ..core.rendezvous import Held, Outcome, Raise, RendezvousState
 from ..core.rendezvous.context import Handler
 from ..core.world import Fault, World
+from .clock import Clock
 
 
 @frozen
@@ -56,6 +59,13 @@ Notice: TypeAlias = Told | Recorded | Seen | StoreSilent | StoreBack
 
 
 @frozen
+class TraceLost:
+    """The trace is written no longer; the job goes on."""
+
+    text: str
+
+
+@frozen
 class Step:
     """One step of the group, as it was taken. The log and the status lines are rendered from these."""
 
@@ -75,7 +85,7 @@ class Started:
     at: float
 
 
-News: TypeAlias = Step | Started | Recorded | Seen | StoreSilent | StoreBack
+News: TypeAlias = Step | Started | Recorded | Seen | StoreSilent | StoreBack | TraceLost
 """What the agent tells."""
 
 
@@ -91,3 +101,34 @@ class Observer(Protocol):
 
     def passed(self, now: float) -> None:
         """That point in time has passed."""
+
+
+class CannotTrace(Exception):
+    """The trace cannot be written where it should; the text names the place and what to do."""
+
+
+class Trace(Protocol):
+    """Whoever writes down every step, so that it can be taken again. Called from the thread that takes the step, which is
+    not kept waiting."""
+
+    def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
+        """The node as it is before its first step. Raises CannotTrace; what goes wrong later is told to `lost`, once."""
+
+    def took(self, function: Callable[..., object], *given: object) -> None:
+        """This function of the core was given this beside the node's own memory, and (the last) answered that."""
+
+    def end(self) -> None:
+        """No step follows. Idempotent."""
+
+
+class NoTrace:
+    """Nothing is written down."""
+
+    def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
+        pass
+
+    def took(self, function: Callable[..., object], *given: object) -> None:
+        pass
+
+    def end(self) -> None:
+        pass

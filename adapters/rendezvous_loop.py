@@ -13,7 +13,7 @@ import random
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import assert_never
+from typing import Concatenate, ParamSpec, assert_never
 
 from attrs import frozen
 
@@ -39,7 +39,9 @@ from ..core.rendezvous.state import RendezvousState
 from ..core.world import Fault, Node
 from .backends.port import Backend, OutcomeUnknown, StoreError, Unreadable
 from .clock import Clock
-from .news import Notice, Recorded, Seen, StoreBack, StoreSilent, Told
+from .news import Notice, NoTrace, Recorded, Seen, StoreBack, StoreSilent, Told, Trace
+
+Given = ParamSpec("Given")
 
 
 @frozen
@@ -75,12 +77,13 @@ Post = Callable[[Notice], None]
 class RendezvousLoop:
     """One node's operations on the register."""
 
-    def __init__(self, backend: Backend, held: Held, clock: Clock, post: Post) -> None:
+    def __init__(self, backend: Backend, held: Held, clock: Clock, post: Post, trace: Trace | None = None) -> None:
         self._backend = backend.clone()
         self._waiting = backend.clone()
         self._held = held
         self._clock = clock
         self._post = post
+        self._trace = trace or NoTrace()
         self._chance = random.Random()
         self._inbox: SimpleQueue[Request | ToRecord | _Changed | _Unseen | _Stop] = SimpleQueue()
         self._agenda = Agenda()
@@ -126,12 +129,16 @@ class RendezvousLoop:
     def _begin(self) -> None:
         now, jitter = self._clock.now(), self._chance.random()
         self._agenda, self._held, errand = begun(self._agenda, self._held, now, jitter)
+        self._trace.took(begun, now, jitter, self._agenda.operation.handler if self._agenda.operation else None)
         if errand and isinstance(errand.what, ToRecord):
             self._record(errand.what.read())
 
     def _carry_on(self, under_way: Operation) -> None:
         """One turn of what is under way."""
-        match turn(under_way, self._held, self._clock.now()):
+        now = self._clock.now()
+        ask = turn(under_way, self._held, now)
+        self._trace.took(turn, now, ask)
+        match ask:
             case Write(state, token):
                 self._write(state, token)
             case Wait(token, until):
@@ -161,7 +168,7 @@ class RendezvousLoop:
         try:
             stands = self._backend.set(state, token)
         except OutcomeUnknown:
-            self._held = unanswered(self._held, token, self._clock.now())
+            self._remember(unanswered, token, self._clock.now())
         except StoreError as error:
             self._unanswered(error)
         else:
@@ -175,7 +182,7 @@ class RendezvousLoop:
             self._unanswered(error)
         else:
             self._answered()
-            self._held = heard(self._held, counters, sent_at, self._clock.now())
+            self._remember(heard, counters, sent_at, self._clock.now())
 
     def _wait(self, token: Token | None, until: float) -> None:
         sent_at = self._clock.now()
@@ -199,7 +206,7 @@ class RendezvousLoop:
     def _saw(self, state: RendezvousState | None, sent_at: float) -> None:
         self._answered()
         before = self._held.state
-        self._held = saw(self._held, state, sent_at, self._clock.now())
+        self._remember(saw, state, sent_at, self._clock.now())
         if self._held.state is not None and self._held.state is not before:
             self._post(Seen(self._held.state, self._clock.now()))
 
@@ -211,9 +218,9 @@ class RendezvousLoop:
     def _unanswered(self, error: StoreError) -> None:
         """Nothing can be decided by this. The next try comes after a pause, or when something is heard."""
         if isinstance(error, Unreadable):
-            self._held = unreadable(self._held, str(error))
+            self._remember(unreadable, str(error))
         else:
-            self._held = silent(self._held, self._clock.now())
+            self._remember(silent, self._clock.now())
         self._unanswered_before += 1
         pause = pause_s(self._unanswered_before, self._held.settings.keep_alive_interval)
         if self._unanswered_before == 2:
@@ -237,9 +244,20 @@ class RendezvousLoop:
                 self._armed = False
                 self._unanswered(error)
             case Request() as request:
-                self._agenda = submitted(self._agenda, request)
+                self._submit(request)
             case ToRecord() as record:
-                self._agenda = submitted(self._agenda, Errand(record))
+                self._submit(Errand(record))
+
+    def _submit(self, wish: Request | Errand) -> None:
+        self._trace.took(submitted, wish)
+        self._agenda = submitted(self._agenda, wish)
+
+    def _remember(
+        self, function: Callable[Concatenate[Held, Given], Held], *given: Given.args, **named: Given.kwargs
+    ) -> None:
+        """What an answer makes of what the node remembers."""
+        self._trace.took(function, *given, **named)
+        self._held = function(self._held, *given, **named)
 
     # --- the waiter's thread
 

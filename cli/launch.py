@@ -12,6 +12,7 @@ import click
 from ..adapters.agent import Agent, Result
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
+from ..adapters.news import CannotTrace, NoTrace, Trace
 from ..adapters.report import Report, write_report
 from ..adapters.settings import Kind, LaunchSettings, Logs, Program
 from ..core import group, rendezvous
@@ -90,7 +91,7 @@ def launch(**given: Any) -> int:
     meeting = where.open(settings.run_id, clock, settings.rendezvous)
     status.serves_store = meeting.serves
     try:
-        result, directory = _run(settings, meeting, clock, status)
+        result, directory = _run(settings, meeting, clock, status, _trace(given["trace"]))
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, given["report"], directory)
@@ -100,12 +101,24 @@ def launch(**given: Any) -> int:
     return code
 
 
-def _run(settings: LaunchSettings, meeting: Meeting, clock: Clock, status: StatusLines) -> tuple[Result, str | None]:
+def _trace(path: str | None) -> Trace:
+    if path is None:
+        return NoTrace()
+    from ..adapters.trace import TraceFile  # with the codec behind it, which an agent alone needs not
+
+    return TraceFile(path)
+
+
+def _run(
+    settings: LaunchSettings, meeting: Meeting, clock: Clock, status: StatusLines, trace: Trace
+) -> tuple[Result, str | None]:
     """What came of it, and where the report belongs if the user keeps logs."""
     try:
-        agent = Agent(settings, meeting.backend, clock, status)
+        agent = Agent(settings, meeting.backend, clock, status, trace)
     except ValueError as reason:
         raise Mistake(f"--log-dir={reason}") from None
+    except CannotTrace as reason:
+        raise Mistake(f"--trace={reason}") from None
     return agent.run(), agent.report_path
 
 

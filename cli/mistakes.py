@@ -25,7 +25,7 @@ def _said(error: click.ClickException) -> str:
     match error:
         case click.NoSuchOption(option_name=name, possibilities=possibilities):
             near = f"; did you mean {' or '.join(sorted(possibilities))}?" if possibilities else ""
-            return f"{name}: no such option{near} (elastic launch --help lists them)"
+            return f"{name}: no such option{near} ({ctx.command_path if ctx else 'elastic launch'} --help lists them)"
         case click.BadOptionUsage(option_name=name) if ctx:
             return f"{name}: {_with_or_without_value(name, ctx)}"
         case click.MissingParameter(param=click.Argument() as argument) if ctx:

@@ -254,6 +254,16 @@ def _options() -> tuple[Decorator, ...]:
             type=Value("FILE", values.new_file),
             help="Write how the job ended, and every failure, to this file.",
         ),
+        option(
+            "--trace",
+            OUTPUT,
+            own=True,
+            default=None,
+            metavar="FILE|DIR/",
+            type=Value("FILE|DIR/", values.file_or_directory),
+            help="Write down every step of this agent, for elastic replay: appended to FILE, or to a file of DIR that is "
+            "named after the node.",
+        ),
     )
 
 

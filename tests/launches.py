@@ -182,14 +182,24 @@ class Launcher:
         self._stack = stack
         self._count = 0
 
+    @property
+    def traces(self) -> Path:
+        """Where the agents write their traces."""
+        return self._folder / "traces"
+
     def __call__(
-        self, *arguments: str | Path, under: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+        self,
+        *arguments: str | Path,
+        under: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        traced: bool = True,
     ) -> Launch:
         """`elastic launch` with these arguments; `under` is put before the command, like nohup."""
         self._count += 1
         stage_folder = self._folder / f"stage{self._count}"
         stage_folder.mkdir()
-        command = [*under, ELASTIC, "launch", *map(str, arguments)]
+        trace = [f"--trace={self.traces}/"] if traced else []
+        command = [*under, ELASTIC, "launch", *trace, *map(str, arguments)]
         return Launch(command, {**self.environment, **(environment or {})}, stage_folder, self._stack)
 
     @property

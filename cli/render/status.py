@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from ...adapters.news import News, Recorded, Seen, Started, Step, StoreBack, StoreSilent
+from ...adapters.news import News, Recorded, Seen, Started, Step, StoreBack, StoreSilent, TraceLost
 from ...adapters.settings import LaunchSettings
 from ...core.group import Group, Phase
 from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled
@@ -67,6 +67,8 @@ class StatusLines:
                 self._silent, self._until = news, at + PATIENCE_S
             case StoreBack(at):
                 self._store_back(at)
+            case TraceLost(text):
+                self._say(f"the trace ends here, the job goes on: {text}")
 
     def passed(self, now: float) -> None:
         """A point in time that was asked for: a wait has lasted, and is shown for as long as it lasts."""

@@ -20,7 +20,7 @@ from elastic.core.rendezvous import Limits
 Parse = Callable[..., LaunchSettings]
 TORCHRUN = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone max-restarts monitor-interval
 role module no-python log-dir redirects tee local-ranks-filter local-addr signals-to-handle shutdown-timeout""".split()
-OURS = "node-id last-call grace on-store-loss status report".split()
+OURS = "node-id last-call grace on-store-loss status report trace".split()
 
 
 def options() -> dict[str, Option]:

@@ -1,4 +1,4 @@
-"""Every test here starts the real command, and leaves no process behind."""
+"""Every test here starts the real command, and leaves no process behind; what its agents did is what the core says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from jobs import Jobs, jobs
 from launches import Launcher, launcher
+from replays import complaints, replays
 
 from elastic.adapters.backends.serving import serve
 from elastic.adapters.backends.wire import Address
@@ -17,6 +18,7 @@ from elastic.adapters.backends.wire import Address
 def launch(nothing_left: str, tmp_path: Path) -> Iterator[Launcher]:
     with launcher(tmp_path) as start:
         yield start
+    assert complaints(replays(start.traces)) == []
 
 
 @pytest.fixture(scope="session")

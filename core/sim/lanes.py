@@ -1,0 +1,43 @@
+"""What happened as a picture has it: one lane per node, spans and marks on it. Whoever draws needs to know nothing else."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from ..world import Node
+
+SpanKind: TypeAlias = Literal["joining", "held", "running", "stopping", "barrier", "leaving", "ended", "waiting"]
+"""A phase of the node's workers; `waiting` is the joining of one that finds no room."""
+MarkKind: TypeAlias = Literal["fault", "write", "end", "complete", "closed", "violation"]
+
+
+@frozen
+class Span:
+    """From one point in time to another, this is what the node was about."""
+
+    node: Node
+    start: float
+    end: float
+    kind: SpanKind
+    label: str = ""
+
+
+@frozen
+class Mark:
+    """At this point in time, this happened on the node."""
+
+    node: Node
+    at: float
+    kind: MarkKind
+    label: str = ""
+
+
+@frozen
+class Lanes:
+    """All nodes, in the order of their lanes from top to bottom."""
+
+    nodes: tuple[Node, ...]
+    spans: tuple[Span, ...]
+    marks: tuple[Mark, ...]

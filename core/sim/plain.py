@@ -1,0 +1,203 @@
+"""The core's values as JSON has them, and back: what a trace's lines are made of.
+
+One rule per kind of type, so that no value needs an encoding of its own: a frozen class is an object of its fields without
+those that hold nothing, a member of a union says in addition which one it `is`, an enum is its value, a node is
+`slot#incarnation`, a function of the core that may be asked for (a handler) is its name. The register keeps the encoding
+that it has in a store. What comes in is checked against the types; nothing is guessed, and no field may be unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import attrs
+import msgspec
+from attrs import frozen
+
+from ..rendezvous import RendezvousState, close, codec, done, end, join, leave, watch
+from ..rendezvous.context import Handler
+from ..world import Life, Node
+
+IS = "is"
+"""The key that says which member of a union an object is."""
+HANDLERS: Mapping[str, Handler] = {handler.__name__: handler for handler in (join, watch, end, done, leave, close)}
+
+
+@frozen
+class Spelling:
+    """How the values of one type are written and read. Reading raises ValueError."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def plain(value: object, kind: object) -> Any:
+    """A value of this type, as JSON has it."""
+    return _spelling(kind).write(value)
+
+
+def made(data: object, kind: Any) -> Any:
+    """The value of this type that JSON told. Raises ValueError, with the reason."""
+    return _spelling(kind).read(data)
+
+
+@cache
+def _spelling(kind: Any) -> Spelling:
+    arguments = get_args(kind)
+    if kind == Handler:
+        return Spelling(lambda handler: handler.__name__, _one_of(HANDLERS, "operation"))
+    match get_origin(kind) or kind:
+        case origin if origin in (Union, UnionType):
+            return _of_union(arguments)
+        case origin if origin is tuple and arguments[-1] is ...:
+            each = _spelling(arguments[0])
+            return Spelling(lambda values: [each.write(value) for value in values], _read_all(each, tuple))
+        case origin if origin is tuple:
+            return _of_tuple([_spelling(argument) for argument in arguments])
+        case origin if origin is frozenset:
+            each = _spelling(arguments[0])
+            return Spelling(lambda values: [each.write(value) for value in sorted(values)], _read_all(each, frozenset))
+        case origin if origin is Mapping:
+            return _of_mapping(*map(_spelling, arguments))
+        case _:
+            return _of_class(kind)
+
+
+def _of_class(kind: Any) -> Spelling:
+    if kind in SIMPLE:
+        return SIMPLE[kind]
+    if issubclass(kind, Enum):
+        return Spelling(lambda member: member.value, _one_of({member.value: member for member in kind}, word(kind)))
+    return _of_attrs(kind)
+
+
+def _of_attrs(kind: Any) -> Spelling:
+    hints = get_type_hints(kind)
+    fields = {field.name: _spelling(hints[field.name]) for field in attrs.fields(kind)}
+    needed = [name for name in fields if NoneType not in get_args(hints[name])]
+
+    def write(value: Any) -> Any:
+        return {name: how.write(own) for name, how in fields.items() if (own := getattr(value, name)) is not None}
+
+    def read(data: Any) -> Any:
+        given = _is(dict, "an object")(data)
+        if unknown := [name for name in given if name not in fields]:
+            raise ValueError(f"{word(kind)}: {unknown[0]!r} is not known")
+        if missing := [name for name in needed if name not in given]:
+            raise ValueError(f"{word(kind)}: {missing[0]!r} is missing")
+        return kind(**{name: how.read(given.get(name)) for name, how in fields.items()})
+
+    return Spelling(write, read)
+
+
+def word(kind: type) -> str:
+    """A class as a word: `MarkDone` is `mark done`."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in kind.__name__).strip()
+
+
+def _of_union(arguments: tuple[Any, ...]) -> Spelling:
+    """Of nothing and one kind, or of several frozen classes, and nothing perhaps."""
+    kinds = [kind for kind in arguments if kind is not NoneType]
+    some = _spelling(kinds[0]) if len(kinds) == 1 else _of_several({word(kind): kind for kind in kinds})
+    if NoneType not in arguments:
+        return some
+    return Spelling(
+        lambda value: None if value is None else some.write(value),
+        lambda data: None if data is None else some.read(data),
+    )
+
+
+def _of_several(kinds: Mapping[str, Any]) -> Spelling:
+    which = _one_of(kinds, f"one of {', '.join(kinds)}")
+
+    def read(data: Any) -> Any:
+        given = _is(dict, "an object")(data)
+        return made({name: own for name, own in given.items() if name != IS}, which(given.get(IS)))
+
+    return Spelling(lambda value: {IS: word(type(value)), **plain(value, type(value))}, read)
+
+
+def _of_tuple(each: list[Spelling]) -> Spelling:
+    def read(data: Any) -> Any:
+        if len(_is(list, "a list")(data)) != len(each):
+            raise ValueError(f"a list of {len(each)}, not of {len(data)}")
+        return tuple(how.read(value) for how, value in zip(each, data, strict=True))
+
+    return Spelling(lambda values: [how.write(value) for how, value in zip(each, values, strict=True)], read)
+
+
+def _of_mapping(key: Spelling, value: Spelling) -> Spelling:
+    def read(data: Any) -> Any:
+        return {key.read(name): value.read(own) for name, own in _is(dict, "an object")(data).items()}
+
+    return Spelling(lambda values: {key.write(name): value.write(own) for name, own in values.items()}, read)
+
+
+def _read_all(each: Spelling, into: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
+    return lambda data: into([each.read(value) for value in _is(list, "a list")(data)])
+
+
+def _one_of(known: Mapping[Any, Any], what: str) -> Callable[[Any], Any]:
+    def read(data: Any) -> Any:
+        if not isinstance(data, str) or data not in known:
+            raise ValueError(f"{data!r} is not known ({what})")
+        return known[data]
+
+    return read
+
+
+def _is(kind: type, what: str) -> Callable[[Any], Any]:
+    def read(data: Any) -> Any:
+        if type(data) is not kind:
+            raise ValueError(f"{what} is wanted, not {data!r}")
+        return data
+
+    return read
+
+
+def _node(data: Any) -> Node:
+    slot, _, incarnation = _is(str, "a node")(data).rpartition("#")
+    if not incarnation.isdecimal():
+        raise ValueError(f"a node is slot#incarnation, not {data!r}")
+    return Node(slot, int(incarnation))
+
+
+def _number(data: Any) -> float:
+    """JSON knows no infinity; whoever waits for ever says so in a word."""
+    if data == "inf":
+        return math.inf
+    if type(data) not in (int, float):
+        raise ValueError(f"a number is wanted, not {data!r}")
+    return float(data)
+
+
+def _state(data: Any) -> RendezvousState:
+    return data if isinstance(data, RendezvousState) else codec.decode(msgspec.json.encode(data))
+
+
+def _text(text: str) -> str:
+    """Without what no text file can hold (half a surrogate pair, from a file name that is no text)."""
+    return text.encode(errors="replace").decode()
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+SIMPLE: Mapping[object, Spelling] = {
+    Node: Spelling(str, _node),
+    Life: Spelling(lambda life: life.nonce, lambda data: Life(_is(str, "a nonce")(data))),
+    float: Spelling(lambda number: "inf" if number == math.inf else number, _number),
+    str: Spelling(_text, _is(str, "text")),
+    int: Spelling(_as_it_is, _is(int, "a whole number")),
+    bool: Spelling(_as_it_is, _is(bool, "true or false")),
+    # the register is put in its place by whoever writes the line, who knows whether it stands in an earlier one
+    RendezvousState: Spelling(_as_it_is, _state),
+    # what only the shell knows is not told
+    object: Spelling(lambda value: "", lambda data: None),
+}

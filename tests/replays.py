@@ -1,0 +1,21 @@
+"""What real agents traced, taken again: what a test checks of every launcher that it started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from elastic.adapters.trace import lines
+from elastic.core.sim.replay import Replayed, replayed
+from elastic.core.sim.trace import traces
+
+
+def replays(folder: Path) -> list[Replayed]:
+    """All traces of a folder; one that is empty is of an agent that ended before it began."""
+    files = sorted(file for file in folder.glob("*.ndjson") if file.stat().st_size)
+    return [replayed(trace) for file in files for trace in traces(lines(str(file)))]
+
+
+def complaints(runs: Iterable[Replayed]) -> list[str]:
+    """What these traces say that the core does not."""
+    return [f"{run.trace.header.node} line {run.differs[0]}: {run.differs[1]}" for run in runs if run.differs]
