@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import attrs
 import msgspec
@@ -54,6 +54,8 @@ def _spelling(kind: Any) -> Spelling:
     match get_origin(kind) or kind:
         case origin if origin in (Union, UnionType):
             return _of_union(arguments)
+        case origin if origin is Literal:
+            return Spelling(_as_it_is, _one_of(dict(zip(arguments, arguments, strict=True)), "one of these"))
         case origin if origin is tuple and arguments[-1] is ...:
             each = _spelling(arguments[0])
             return Spelling(lambda values: [each.write(value) for value in values], _read_all(each, tuple))

@@ -48,6 +48,7 @@ from .trace import (
     Turned,
     Unanswered,
     Unreadable,
+    step_at,
 )
 
 Wish: TypeAlias = Request | Errand
@@ -79,9 +80,10 @@ class Replica:
 
 @frozen
 class Moment:
-    """A step that was taken again, as on this line of its file."""
+    """A step that was taken again, as on this line of its file, at this point of the agent's clock."""
 
     line: int
+    at: float
     step: Step
     before: Replica
     after: Replica
@@ -96,16 +98,23 @@ class Replayed:
     differs: tuple[int, Differs] | None = None
     """The line, and in what."""
 
+    @property
+    def ended_at(self) -> float:
+        """The agent's clock at the last of the moments."""
+        return self.moments[-1].at if self.moments else self.trace.header.now
+
 
 def replayed(trace: Trace) -> Replayed:
     """Take all steps again, up to the first that differs."""
-    replica, moments = _newborn(trace.header), list[Moment]()
+    replica, at, moments = _newborn(trace.header), trace.header.now, list[Moment]()
     for line, step in zip(trace.lines, trace.steps, strict=True):
         try:
             after = taken(replica, step)
         except Differs as differs:
             return Replayed(trace, tuple(moments), (line, differs))
-        moments.append(Moment(line, step, replica, after))
+        told = step_at(step)
+        at = at if told is None else told
+        moments.append(Moment(line, at, step, replica, after))
         replica = after
     return Replayed(trace, tuple(moments))
 

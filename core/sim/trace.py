@@ -150,6 +150,18 @@ class Started:
 
 Step: TypeAlias = Submitted | Begun | Saw | Heard | Unanswered | Silent | Unreadable | Turned | Stepped | Started
 
+
+def step_at(step: Step) -> float | None:
+    """The agent's clock when it took the step; what is only remembered does not tell."""
+    match step:
+        case Submitted() | Unreadable():
+            return None
+        case Stepped(at=at) | Started(at=at):
+            return at
+        case timed:
+            return timed.now
+
+
 STEPS: Mapping[Callable[..., Any], Callable[..., Step]] = {
     submitted: Submitted,
     begun: Begun,
