@@ -148,7 +148,7 @@ class Agent:
                 self._close()
 
     def _run(self) -> Result:
-        group, commands = begin(Group(self.node, self._settings.group))
+        group, commands = begin(Group(self.node, self._settings.group), self._clock.now())
         self._took(None, group, group, commands)
         while (outcome := group.outcome) is None:
             event = self._next(group.until)

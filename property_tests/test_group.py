@@ -41,7 +41,7 @@ class Shell:
 
     def __init__(self, group: Group) -> None:
         self.group, self.now, self.round = group, 0.0, -1
-        self.judge, self.commands = Judge(), list[Command](begin(group)[1])
+        self.judge, self.commands = Judge(), list[Command](begin(group, 0.0)[1])
 
     def tells(self, event: Event) -> None:
         before = self.group

@@ -46,7 +46,7 @@ class GroupTeller:
             self.group = evolve(self.group, settings=evolve(self.group.settings, **{found[1]: float(found[2])}))
             return []
         if command == "begin":
-            return [self._line(begin(self.group)[1])]
+            return [self._line(begin(self.group, 0.0)[1])]
         if found := re.fullmatch(r"time (\S+)", command):
             return self._passes(float(found[1]))
         for pattern, event in self._events():

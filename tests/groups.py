@@ -56,7 +56,7 @@ def exited(local_rank: int = 0, code: int = 0, at: float = 0.0) -> Exited:
 
 def led(*events: Event, settings: Settings | None = None) -> Group:
     """The group after these events."""
-    group, _ = begin(Group(node("a"), settings or Settings()))
+    group, _ = begin(Group(node("a"), settings or Settings()), 0.0)
     for event in events:
         group, _ = transition(group, event)
     return group
@@ -80,6 +80,7 @@ GROUPS: dict[str, Group] = {
     "joining again": led(*FAIL, exited(1, -15), Reaped(2.0)),
     "held": led(ready()),
     "held by an old heartbeat": led(ready(), beat(0.0, 2.0)),
+    "held, fenced, and long unheard": led(beat(0.0), ready(at=5.0), settings=FENCED),
     "running": led(*RUN),
     "running, one has succeeded": led(*RUN, exited(0)),
     "running, fenced": led(*RUN, settings=FENCED),
@@ -111,6 +112,7 @@ EVENTS: dict[str, Event] = {
     "gone": Gone(2.0),
     "beaten": beat(2.0),
     "beaten late": beat(0.5, 4.0),
+    "beaten after a long time": beat(5.1),
     "exited 0": exited(0, at=2.0),
     "exited 1": exited(1, at=2.0),
     "failed 0": exited(0, 1, at=2.0),

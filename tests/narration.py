@@ -62,7 +62,7 @@ class Story:
             environment={"TERM": term},
         )
         self.status = StatusLines(self.out, settings, mode)
-        self.group, commands = begin(Group(me, spans))
+        self.group, commands = begin(Group(me, spans), self.status.began_at)
         self.status.saw(Step(None, self.group, self.group, commands, self.status.began_at))
         self.workers = workers
 

@@ -270,7 +270,7 @@ class Group:
     running: frozenset[int] = frozenset()
     """Local ranks whose worker is not reaped."""
     acked_at: float | None = None
-    """When the last acknowledged heartbeat was sent."""
+    """When the last acknowledged heartbeat was sent; before the first, when the agent began."""
     stopped_at: float | None = None
     """When we sent the workers of this world their first signal."""
     kill_at: float | None = None

@@ -31,7 +31,7 @@ MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
     (P.JOINING, Closed): (P.ENDED,),
     (P.JOINING, Refused): (P.ENDED,),
     (P.JOINING, Signalled): (P.LEAVING,),
-    (P.HELD, Beaten): (P.RUNNING,),
+    (P.HELD, Beaten): (P.RUNNING, P.JOINING),
     (P.HELD, Over): (P.JOINING,),
     (P.HELD, Elapsed): (P.ENDED,),
     (P.HELD, Closed): (P.ENDED,),

@@ -45,19 +45,19 @@ from .state import (
 Step = tuple[Group, tuple[Command, ...]]
 
 
-def begin(group: Group) -> Step:
-    """The first step of a new agent."""
-    return group, (Join(),)
+def begin(group: Group, at: float) -> Step:
+    """The first step of a new agent. Nobody can have missed a heartbeat of it before."""
+    return evolve(group, acked_at=at), (Join(),)
 
 
 def transition(group: Group, event: Event) -> Step:
     """The group after this event, and what is to be done, in order."""
-    group = _noted(group, event)
+    heard_at, group = group.acked_at, _noted(group, event)
     match group.phase:
         case Phase.JOINING:
             return _joining(group, event)
         case Phase.HELD:
-            return _held(group, event)
+            return _held(group, event, heard_at)
         case Phase.RUNNING:
             return _running(group, event)
         case Phase.STOPPING:
@@ -105,9 +105,13 @@ def _joining(group: Group, event: Event) -> Step:
             return group, ()
 
 
-def _held(group: Group, event: Event) -> Step:
+def _held(group: Group, event: Event, heard_at: float | None) -> Step:
+    """Who was not heard for so long that it would have been fenced may be held for dead already, and thrown out by a write
+    that is under way: it does not start, but joins again, which ends the round and voids that write."""
     match event:
         case Beaten(sent_at, at) if group.world and at - sent_at <= group.settings.fresh:
+            if _was_unheard(group, heard_at, sent_at):
+                return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
             return _start(group, group.world)
         case Over(round) if _is_mine(group, round):
             return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
@@ -120,6 +124,11 @@ def _held(group: Group, event: Event) -> Step:
             return _leave(group, event)
         case _:
             return group, ()
+
+
+def _was_unheard(group: Group, heard_at: float | None, sent_at: float) -> bool:
+    fence = group.settings.fence
+    return fence is not None and heard_at is not None and sent_at - heard_at > fence
 
 
 def _start(group: Group, world: World) -> Step:

@@ -145,12 +145,14 @@ class Context:
 
     @property
     def patience(self) -> float:
-        """How long I leave a due chore to others: nothing for the coordinator, more for a later seat, and a node without a
-        seat does none."""
+        """How long I leave a due chore to others: nothing for the coordinator, more for a later seat, most for one that has
+        left after it was done but is still here, and a node without a seat does none."""
         if self.coordinator == self.me:
             return 0.0
-        if self.me not in self.awake:
+        if self.seat is None:
             return math.inf
+        if self.me not in self.awake:
+            return self.settings.patience * 2
         return self.settings.patience * (1 + self.awake.index(self.me) / len(self.awake))
 
     def due(self, fact: Fact, after: float) -> float | None:

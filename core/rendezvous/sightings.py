@@ -19,10 +19,12 @@ from .state import RendezvousState, Seat, Status
 
 @frozen
 class Sighting:
-    """A node's heartbeat counter (None: it has none yet), and when I last saw it move."""
+    """A node's heartbeat counter (None: it has none), and when I last saw it move, or a write of the node's own
+    (`vouched`)."""
 
     counter: int | None
     moved_at: float
+    vouched: bool = False
 
 
 @frozen
@@ -42,21 +44,23 @@ def observe(
     sightings: Sightings, counters: Mapping[Node, int | None], sent_at: float, now: float, afresh_after: float
 ) -> Sightings:
     """What I know after a read of these counters, sent and answered at these points of my clock. A counter that was there
-    and is gone says that its node has ended, or that its lease ran out: dead at once."""
+    and is gone says that its node has ended, or that its lease ran out: dead at once, unless it has written since."""
     stale = sightings.read_at is None or sent_at - sightings.read_at > afresh_after
     seen = {}
     for node, counter in counters.items():
         last = None if stale else sightings.of.get(node)
         if last and last.counter == counter:
             seen[node] = last
+        elif last and counter is None:
+            seen[node] = Sighting(None, last.moved_at if last.vouched else -math.inf, last.vouched)
         else:
-            seen[node] = Sighting(counter, -math.inf if last and counter is None else now)
+            seen[node] = Sighting(counter, now)
     return Sightings(seen, sent_at)
 
 
 def refreshed(sightings: Sightings, nodes: Iterable[Node], now: float) -> Sightings:
     """A change of a node's own seat is as good as a heartbeat."""
-    alive = {node: evolve(sightings.of[node], moved_at=now) for node in nodes if node in sightings.of}
+    alive = {node: Sighting(sightings.of[node].counter, now, vouched=True) for node in nodes if node in sightings.of}
     return evolve(sightings, of={**sightings.of, **alive}) if alive else sightings
 
 

@@ -1,1 +1,4 @@
-"""Runs of the core that can be looked at again: traces of real agents, replayed."""
+"""A world of simulated nodes: the same `turn` and `transition` as production, under faults, in virtual time.
+
+Pure and seedable. The only chance is `choose(n)`; nothing sleeps, and no thread runs.
+"""

@@ -60,7 +60,7 @@ def told(group: Group, event: Event) -> tuple[Phase, tuple[Command, ...]]:
 
 
 def test_a_new_agent_joins() -> None:
-    assert begin(Group(node("a")))[1] == (Join(),)
+    assert begin(Group(node("a")), 0.0)[1] == (Join(),)
 
 
 def test_joining_a_world_holds_the_start_and_asks_for_a_heartbeat() -> None:
@@ -75,6 +75,16 @@ def test_held_a_fresh_heartbeat_starts_the_workers() -> None:
 
 def test_held_F1_a_heartbeat_sent_more_than_a_quarter_of_the_ttl_ago_starts_nothing() -> None:
     assert told(led(ready()), beat(1.0, 2.26)) == (Phase.HELD, ())
+
+
+def test_held_who_was_unheard_for_longer_than_the_fence_joins_again_instead_of_starting() -> None:
+    held = led(beat(0.0), ready(at=5.0), settings=FENCED)
+    assert told(held, beat(3.0, 3.1)) == (Phase.RUNNING, (Start(world()),))
+    assert told(held, beat(3.1)) == (Phase.JOINING, (Join(),))
+
+
+def test_held_without_a_fence_it_starts() -> None:
+    assert told(led(beat(0.0), ready(at=5.0)), beat(5.1)) == (Phase.RUNNING, (Start(world()),))
 
 
 def test_a_start_that_no_heartbeat_allows_is_given_up_in_the_end() -> None:

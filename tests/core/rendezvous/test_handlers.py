@@ -442,7 +442,14 @@ def test_nobody_is_coordinator_of_a_register_without_seats() -> None:
     assert (ctx.coordinator, ctx.awake, ctx.dead) == (None, (), frozenset())
 
 
-def test_one_that_is_gone_does_no_chores() -> None:
+def test_one_that_has_left_but_is_still_here_does_chores_last() -> None:
+    """Else nobody would see that the last one that was not done has died."""
     state = edited(edited(running("a b c"), "a", Done(0)), "a", Leave())
     held = seen_silent(holding("a", state, ran=0), "c", alive="b")
-    assert action(watch, held, now=7) == Sync(math.inf)
+    assert action(watch, held, now=5 + 1.1) == Sync(math.inf)
+    assert action(watch, held, now=5 + 1.2) == Evict(nodes("c"))
+
+
+def test_one_without_a_seat_does_no_chores() -> None:
+    held = seen_silent(holding("d", running("a b c", size="4")), "c", alive="a b")
+    assert context(operation(join), held, 7).patience == math.inf

@@ -48,6 +48,14 @@ def test_a_heartbeat_that_is_gone_is_dead_at_once() -> None:
     assert observed((0, 1), (1, None), (2, None)).silence(A) == math.inf
 
 
+def test_a_heartbeat_that_is_gone_after_a_sign_of_life_is_waited_for_a_ttl() -> None:
+    """A lease that ran out while its node wrote: it was cut off, and is back."""
+    sightings = refreshed(observed((0, 1), (1, 1)), [A], 1.5)
+    for sent_at in (2, 3):
+        sightings = observe(sightings, {A: None}, sent_at, sent_at + 0.1, FRESH_AFTER)
+    assert sightings.silence(A) == 1.5
+
+
 def test_a_heartbeat_that_went_while_i_was_away_is_waited_for_like_any() -> None:
     assert observed((0, 1), (9, None)).silence(A) == 0
 

@@ -1,0 +1,39 @@
+"""Virtual time: what is going to happen, in order. Nothing sleeps; time is where the next thing happens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, TypeAlias
+
+from attrs import define, field
+
+Happening: TypeAlias = tuple[float, int, Callable[..., None], tuple[Any, ...]]
+
+
+@define
+class Future:
+    """Things that happen at one time happen in the order in which they were planned."""
+
+    now: float = 0.0
+    planned: int = 0
+    ahead: list[Happening] = field(factory=list)
+
+    def at(self, when: float, what: Callable[..., None], *of: Any) -> None:
+        self.planned += 1
+        heappush(self.ahead, (when, self.planned, what, of))
+
+    @property
+    def next_at(self) -> float:
+        return self.ahead[0][0] if self.ahead else math.inf
+
+    def passes(self, until: float) -> None:
+        """Time goes on to this point, through all that happens on the way."""
+        ahead = self.ahead
+        while ahead and ahead[0][0] <= until:
+            when, _, what, of = heappop(ahead)
+            if when > self.now:
+                self.now = when
+            what(*of)
+        self.now = until

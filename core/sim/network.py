@@ -1,0 +1,239 @@
+"""Between a process and the store: questions and answers, heartbeats, and the push of a change; and all that can go wrong.
+
+A message takes its time each way. A question whose answer does not come in time is given up: of a write nobody knows what
+became, and it may still land. A change is pushed; whoever missed the push finds it at the next look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from attrs import define, field
+
+from ..rendezvous import Observe, RendezvousState, Token, Write
+from ..world import Node
+from .chance import Choose
+from .future import Future
+from .process import Process
+from .store import Store
+
+ANSWER_TIMEOUT_S = 2.0
+"""How long a client of the store waits for an answer."""
+DELAYS_S = (0.0002, 0.0003, 0.0005, 0.0008, 0.001, 0.001, 0.002, 0.004, 0.02)
+"""How long a message may take."""
+
+
+@define
+class Look:
+    """Read the register."""
+
+
+@define
+class Errand:
+    """Something else that takes a round trip, such as a failure that is put on record."""
+
+
+Question: TypeAlias = Write | Observe | Look | Errand
+Answer: TypeAlias = RendezvousState | Mapping[Node, int | None] | None
+
+LOOK, ERRAND = Look(), Errand()
+
+
+class Hearer(Protocol):
+    """The world, as the network speaks to it."""
+
+    def landed(self, process: Process, number: int, before: RendezvousState | None, write: Write) -> None: ...
+
+    def answered(self, process: Process, question: Question, answer: Answer, sent_at: float) -> None: ...
+
+    def unknown(self, process: Process, write: Write) -> None: ...
+
+    def silent(self, process: Process) -> None: ...
+
+    def changed(self, process: Process, news: tuple[RendezvousState | None, float] | None) -> None: ...
+
+    def beaten(self, process: Process, sent_at: float | None) -> None: ...
+
+    def seen(self, what: str) -> None: ...
+
+
+@define
+class Network:
+    """`tell` is the world: it is told what the processes hear, and of each write that lands."""
+
+    future: Future
+    store: Store
+    choose: Choose
+    steady: bool
+    """Every message takes a millisecond."""
+    interval: float
+    tell: Hearer
+    watching: dict[str, Process] = field(factory=dict)
+
+    def delay(self, process: Process) -> float:
+        return process.delay + (0.001 if self.steady else DELAYS_S[self.choose(len(DELAYS_S))])
+
+    # --- questions
+
+    def ask(self, process: Process, question: Question, sent_at: float) -> None:
+        process.requests += 1
+        process.request = number = process.requests
+        leg = self.delay(process)
+        if process.late_write and isinstance(question, Write):
+            leg, process.late_write = leg + process.late_write, 0.0
+        now = self.future.now
+        lost = process.cut_out_until > now
+        if lost or leg > ANSWER_TIMEOUT_S:
+            self.future.at(now + ANSWER_TIMEOUT_S, self._times_out, process, number, question)
+        if not lost:
+            self.future.at(now + leg, self._arrives, process, number, question, sent_at, now)
+
+    def _arrives(self, process: Process, number: int, question: Question, sent_at: float, sent: float) -> None:
+        now, store = self.future.now, self.store
+        if store.down_until > now:
+            unsure = isinstance(question, Write) and self.choose(2) == 1
+            self.future.at(now + self.delay(process), self._fails, process, number, question, unsure)
+            return
+        answer: Answer = None
+        landed = False
+        if isinstance(question, Write):
+            before = store.register
+            if landed := store.set(question):
+                self.tell.landed(process, number, before, question)
+                self._push()
+            answer = store.register
+        elif isinstance(question, Observe):
+            answer = store.counters(question.nodes, now)
+        else:
+            answer = store.register
+        leg = self.delay(process)
+        if process.late_reply:
+            leg, process.late_reply = leg + process.late_reply, 0.0
+        lost = process.cut_in_until > now
+        if process.lose_reply and isinstance(question, Write):
+            lost, process.lose_reply = True, False
+        if lost and landed:
+            self.tell.seen("a reply lost after commit")
+        if lost or now + leg - sent > ANSWER_TIMEOUT_S:
+            self.future.at(max(sent + ANSWER_TIMEOUT_S, now), self._times_out, process, number, question)
+        if not lost:
+            self.future.at(now + leg, self._answers, process, number, question, answer, sent_at)
+
+    def _answers(self, process: Process, number: int, question: Question, answer: Answer, sent_at: float) -> None:
+        if self.waits(process, self._answers, process, number, question, answer, sent_at):
+            return
+        if process.request == number:
+            process.request = 0
+            self.tell.answered(process, question, answer, sent_at)
+
+    def _times_out(self, process: Process, number: int, question: Question) -> None:
+        self._fails(process, number, question, isinstance(question, Write))
+
+    def _fails(self, process: Process, number: int, question: Question, unsure: bool) -> None:
+        if self.waits(process, self._fails, process, number, question, unsure):
+            return
+        if process.request == number:
+            process.request = 0
+            if unsure and isinstance(question, Write):
+                process.unsure.add(number)
+                self.tell.unknown(process, question)
+            else:
+                self.tell.silent(process)
+
+    def waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:
+        """Whether this must not happen to the process: never, because it is dead, or not now, because it stands still."""
+        if not process.alive:
+            return True
+        if process.stopped_until > self.future.now:
+            self.future.at(process.stopped_until, what, *of)
+            return True
+        return False
+
+    # --- the push of a change
+
+    def watch(self, process: Process, token: Token | None, sent_at: float) -> None:
+        """The waiter's thread waits for the register to be no longer what this token names."""
+        process.armed, process.watch = True, token
+        self.future.at(self.future.now + self.delay(process), self._watches, process, sent_at)
+
+    def _watches(self, process: Process, sent_at: float) -> None:
+        now = self.future.now
+        if not process.alive:
+            return
+        if self.store.down_until > now or process.cut_out_until > now or process.cut_in_until > now:
+            self.future.at(now + ANSWER_TIMEOUT_S, self._misses, process)
+        elif self.store.token != process.watch:
+            self.future.at(now + self.delay(process), self._changed, process, self.store.register, sent_at)
+        else:
+            self.watching[process.name] = process
+
+    def _push(self) -> None:
+        """To all who wait; who is not reached looks again."""
+        waiting, self.watching = self.watching, {}
+        now = self.future.now
+        for process in waiting.values():
+            if process.gap or process.cut_in_until > now:
+                process.gap = False
+                self.future.at(now + self.interval, self._watches, process, process.clock(now))
+            else:
+                register, sent_at = self.store.register, process.clock(now)
+                self.future.at(now + self.delay(process), self._changed, process, register, sent_at)
+
+    def _changed(self, process: Process, state: RendezvousState | None, sent_at: float) -> None:
+        if not self.waits(process, self._changed, process, state, sent_at):
+            process.armed = False
+            self.tell.changed(process, (state, sent_at))
+
+    def _misses(self, process: Process) -> None:
+        if not self.waits(process, self._misses, process):
+            process.armed = False
+            self.tell.changed(process, None)
+
+    def breaks(self) -> None:
+        """The store goes away: all who wait for a change are told that it is not there."""
+        waiting, self.watching = self.watching, {}
+        for process in waiting.values():
+            self.future.at(self.future.now + self.delay(process), self._misses, process)
+
+    def forgets(self) -> None:
+        """The store is no longer what it was: all who wait look at what is there."""
+        self._push()
+
+    # --- heartbeats
+
+    def beat(self, process: Process, sent_at: float) -> None:
+        process.counter += 1
+        process.beating = True
+        now, leg = self.future.now, self.delay(process)
+        if process.cut_out_until > now or leg > ANSWER_TIMEOUT_S:
+            self.future.at(now + ANSWER_TIMEOUT_S, self._beat_ends, process, None)
+        if process.cut_out_until <= now:
+            self.future.at(now + leg, self._beat_arrives, process, process.counter, sent_at, leg)
+
+    def _beat_arrives(self, process: Process, counter: int, sent_at: float, leg: float) -> None:
+        now = self.future.now
+        if self.store.down_until > now:
+            self.future.at(now + self.delay(process), self._beat_ends, process, None)
+            return
+        self.store.beat(process.node, counter, now)
+        if leg > ANSWER_TIMEOUT_S:
+            return
+        if process.cut_in_until > now:
+            self.future.at(now + ANSWER_TIMEOUT_S, self._beat_ends, process, None)
+        else:
+            self.future.at(now + self.delay(process), self._beat_ends, process, sent_at)
+
+    def _beat_ends(self, process: Process, sent_at: float | None) -> None:
+        if not self.waits(process, self._beat_ends, process, sent_at):
+            process.beating = False
+            self.tell.beaten(process, sent_at)
+
+    def ends(self, process: Process) -> None:
+        """The agent has ended in order: its heartbeat is taken away."""
+        if process.cut_out_until <= self.future.now:
+            self.future.at(self.future.now + self.delay(process), self._removes, process.node)
+
+    def _removes(self, node: Node) -> None:
+        if self.store.down_until <= self.future.now:
+            self.store.pulses.pop(node, None)

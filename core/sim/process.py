@@ -1,0 +1,90 @@
+"""One simulated agent: what its threads hold, its clock, its workers, and what has been done to it."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from attrs import define, field
+
+from ..group import Group, Outcome
+from ..rendezvous import Held, RendezvousState, Token
+from ..rendezvous.agenda import Agenda
+from ..world import Node, World
+
+
+@define(eq=False)
+class Process:
+    """An agent's process. Its clock shows `offset + rate × true time`: no other clock is like it.
+
+    The rendezvous' thread has one question under way (`request`: its number, 0 for none) or waits (`timer`); the waiter's
+    thread is `armed` or not; the heart has one beat under way or sleeps.
+    """
+
+    name: str
+    node: Node
+    held: Held
+    group: Group
+    offset: float
+    rate: float
+    born_at: float
+    operator: bool = False
+    """Not a node: somebody who closes the job."""
+    alive: bool = True
+    stopped_until: float = 0.0
+
+    agenda: Agenda = Agenda()
+    inbox: deque[tuple[RendezvousState | None, float] | None] = field(factory=deque)
+    """What the waiter has seen, and when it had asked; None: it could not see."""
+    request: int = 0
+    requests: int = 0
+    timer: int = 0
+    unanswered: int = 0
+    unsure: set[int] = field(factory=set)
+    """Numbers of the writes whose outcome it does not know."""
+    slandered: tuple[int, Node] | None = None
+    """The number of a write of its own that throws out somebody who is well."""
+    read_after: int = 0
+    """The number of the last question that was answered with a state."""
+    armed: bool = False
+    watch: Token | None = None
+
+    counter: int = 0
+    beat_timer: int = 0
+    beating: bool = False
+    beat_again: bool = False
+    elapse_at: float = math.inf
+
+    workers: dict[int, int] = field(factory=dict)
+    """Local ranks of the workers that live -> the start that they belong to."""
+    starts: int = 0
+    ran: World | None = None
+    codes: list[int] = field(factory=list)
+    """Exit codes of the workers of this start."""
+    outcome: Outcome | None = None
+    worlds: int = 0
+    evicted: bool = False
+
+    delay: float = 0.0
+    cut_out_until: float = 0.0
+    cut_in_until: float = 0.0
+    lose_reply: bool = False
+    late_write: float = 0.0
+    late_reply: float = 0.0
+    gap: bool = False
+    unstartable: bool = False
+    hung: bool = False
+
+    def clock(self, now: float) -> float:
+        """What this process' clock shows at this true time."""
+        return self.offset + self.rate * now
+
+    def true(self, local: float) -> float:
+        """The true time, just after its clock shows this."""
+        return (local - self.offset) / self.rate + 1e-9
+
+    def heals(self) -> None:
+        """Nothing is done to it any longer."""
+        self.stopped_until = self.cut_out_until = self.cut_in_until = 0.0
+        self.delay = self.late_write = self.late_reply = 0.0
+        self.lose_reply = self.gap = self.unstartable = self.hung = False

@@ -1,0 +1,281 @@
+"""The properties that need more than one state: named predicates over the facts of a run, each with its number.
+
+Numbers and sentences are protocol.md's. `Judge` is told facts, in the order in which they came to be, by whoever knows them:
+the simulator knows all, a merged trace of real agents most. A broken property is a `Violation`, as it is for `verify` and
+`verify_step`, which judge each write here too, and which production runs before each write and after each read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias, assert_never
+
+from attrs import define, field, frozen
+
+from ..group import MOVES, Group, Phase
+from ..group.state import (
+    SIGKILL,
+    Close,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Join,
+    Leave,
+    MarkDone,
+    Record,
+    RecordUnstartable,
+    Signal,
+    Signalled,
+    Start,
+)
+from ..ranks import assign
+from ..rendezvous import Arrive, Edit, RendezvousState, Status, Violation, blank, verify, verify_step
+from ..rendezvous.verify import Finding
+from ..world import Life, Node, World, WorldId
+
+ALWAYS = {
+    "S2": "all who run a world hold the same one",
+    "S3": "ranks are dense, and prefix sums of the local world sizes",
+    "S9": "when workers of a world start, those of earlier ones are dead, but for those of a node that is no member of it",
+    "S9 strong": "with the fence on these are dead too, unless their agent was paused, is told to leave, or was superseded",
+    "S14b": "DONE says that the node's workers succeeded in this round",
+    "S15": "who has left is never seated again",
+    "S17": "workers start at most once per node and world",
+    "B4": "no more failures than rounds in which a worker failed",
+    "F1": "nobody is fenced within a quarter of the TTL after a start",
+    "G1": "the group moves by its table",
+    "G2": "nobody joins with a worker alive",
+    "G3": "what the others must know comes before our own workers are stopped",
+    "G4": "success is marked when all workers have succeeded, and a failure of a running world ends it",
+    "G5": "ended is final, and nothing lives then",
+    "G6": "whoever stops or leaves has a way out",
+}
+"""Beside those of one state and of one step (`verify`): what must hold at every point of every run."""
+EVENTUALLY = {
+    "L2": "every live node is in the one complete world, a spare, or told",
+    "L3": "no healthy node is evicted",
+    "L4": "no more rounds than causes for them",
+    "L6": "every wait has a deadline and a reason that can be shown",
+}
+"""What a healed world must come to, and what must not happen on the way."""
+
+
+@frozen
+class Wrote:
+    """A write of `node` landed: `edit` made `after` of `before` (None: of nothing)."""
+
+    node: Node
+    before: RendezvousState | None
+    edit: Edit
+    after: RendezvousState
+
+
+@frozen
+class Started:
+    """The workers of `node` in this world were started."""
+
+    node: Node
+    world: World
+
+
+@frozen
+class Failed:
+    """A worker of `node` failed by itself, or could not be started."""
+
+    node: Node
+    world: WorldId
+
+
+@frozen
+class Succeeded:
+    """All workers of `node` have succeeded."""
+
+    node: Node
+    world: WorldId
+
+
+@frozen
+class Reaped:
+    """No worker of `node` lives."""
+
+    node: Node
+
+
+@frozen
+class Left:
+    """`node` was told that the register knows that it leaves."""
+
+    node: Node
+
+
+@frozen
+class Stepped:
+    """A step of the group."""
+
+    before: Group
+    event: Event
+    after: Group
+    commands: tuple[Command, ...]
+    at: float
+
+
+Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped
+
+
+@define
+class Judge:
+    """What is remembered of a run, to judge its next fact by.
+
+    `fenced`: the agents run with --on-store-loss=stop. `excused` are nodes whose agent was paused: nothing that stands still
+    can stop its workers in time.
+    """
+
+    fenced: bool = False
+    register: RendezvousState | None = None
+    worlds: dict[WorldId, World] = field(factory=dict)
+    running: dict[Node, World] = field(factory=dict)
+    started: set[tuple[Node, WorldId]] = field(factory=set)
+    succeeded: set[tuple[Node, WorldId]] = field(factory=set)
+    failed: dict[Life, set[int]] = field(factory=dict)
+    left: set[Node] = field(factory=set)
+    leaving: set[Node] = field(factory=set)
+    excused: set[Node] = field(factory=set)
+    superseded: set[Node] = field(factory=set)
+    """Whose slot was started again: their supervisor holds them for gone, and is believed."""
+
+    def saw(self, fact: Fact) -> None:
+        """Raises Violation."""
+        for number, text in self._findings(fact):
+            raise Violation(number, text)
+
+    def _findings(self, fact: Fact) -> Iterator[Finding]:
+        match fact:
+            case Stepped():
+                if fact.after.phase is Phase.LEAVING:
+                    self.leaving.add(fact.after.node)
+                if fact.commands or fact.after.phase is not fact.before.phase:
+                    yield from _of_group(fact)
+            case Wrote():
+                yield from self._wrote(fact)
+            case Started():
+                yield from self._started(fact)
+            case Failed(_, world):
+                self.failed.setdefault(world.life, set()).add(world.round)
+            case Succeeded(node, world):
+                self.succeeded.add((node, world))
+            case Reaped(node):
+                self.running.pop(node, None)
+            case Left(node):
+                self.left.add(node)
+            case other:
+                assert_never(other)
+
+    def _wrote(self, fact: Wrote) -> Iterator[Finding]:
+        before, after = fact.before or blank(fact.after.life, fact.after.limits), fact.after
+        verify(after)
+        verify_step(before, after)
+        self.register = after
+        if after.failures > len(self.failed.get(after.life, ())):
+            rounds = sorted(self.failed.get(after.life, ()))
+            yield "B4", f"{after.failures} failures, but workers failed in rounds {rounds}"
+        if before.seats is after.seats:
+            return
+        if isinstance(fact.edit, Arrive):
+            kin = [node for node in before.seats if node.slot == fact.node.slot]
+            self.superseded.update(node for node in kin if node not in after.seats)
+        for node, seat in after.seats.items():
+            was = before.seats.get(node)
+            if was is seat:
+                continue
+            if was is None and node in self.left:
+                yield "S15", f"{node} is seated after it had left"
+            newly_done = seat.status is Status.DONE and (was is None or was.status is not Status.DONE)
+            if newly_done and (node, WorldId(after.life, after.round)) not in self.succeeded:
+                yield "S14b", f"{node} is done in round {after.round}, in which its workers have not succeeded"
+
+    def _started(self, fact: Started) -> Iterator[Finding]:
+        node, world = fact.node, fact.world
+        if self.worlds.setdefault(world.id, world) != world:
+            yield "S2", f"the world of round {world.round} is another one for {node}"
+        if (node, world.id) in self.started:
+            yield "S17", f"the workers of {node} start twice in round {world.round}"
+        yield from _of_ranks(world)
+        members = {member.node for member in world.members}
+        for other, ran in self.running.items():
+            if ran.id.life == world.id.life and ran.round < world.round and other not in self.leaving:
+                yield from self._still_running(other, ran, fact, other in members)
+        self.started.add((node, world.id))
+        self.running[node] = world
+
+    def _still_running(self, other: Node, ran: World, fact: Started, member: bool) -> Iterator[Finding]:
+        text = (
+            f"workers of {other} still run in round {ran.round} while those of {fact.node} start in {fact.world.round}"
+        )
+        if member:
+            yield "S9", text
+        elif self.fenced and other not in self.excused and other not in self.superseded:
+            yield "S9 strong", text
+
+
+def _of_ranks(world: World) -> Iterator[Finding]:
+    """By counting, not by the formula of `ranks`."""
+    ranks, expected = assign(world), 0
+    for member in world.members:
+        place = ranks[member.node]
+        for local_rank, worker in enumerate(place.workers):
+            if (worker.rank, worker.local_rank) != (expected, local_rank):
+                yield "S3", f"worker {local_rank} of {member.node} has rank {worker.rank}, not {expected}"
+            expected += 1
+        if len(place.workers) != member.profile.local_world_size:
+            yield "S3", f"{member.node} has {len(place.workers)} ranks for {member.profile.local_world_size} workers"
+    if any(place.world_size != expected for place in ranks.values()):
+        yield "S3", f"the world has {expected} workers, and some are told otherwise"
+
+
+_ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, End, Close, Leave, Signal)
+"""What the others must know comes before our own workers are stopped."""
+
+
+def _of_group(fact: Stepped) -> Iterator[Finding]:
+    before, event, after, commands = fact.before, fact.event, fact.after, fact.commands
+    kinds = [type(command) for command in commands]
+    step = f"{before.phase.name} + {event} -> {after.phase.name}: {commands}"
+    if after.phase is not before.phase and after.phase not in MOVES.get((before.phase, type(event)), ()):
+        yield "G1", f"not in the table: {step}"
+    if Start in kinds and (after.phase is not Phase.RUNNING or not after.running):
+        yield "G1", f"workers start outside RUNNING: {step}"
+    if Join in kinds and after.running:
+        yield "G2", f"joins while workers {sorted(after.running)} live: {step}"
+    ranked = [_ORDER.index(kind) for kind in kinds if kind in _ORDER]
+    if ranked != sorted(ranked):
+        yield "G3", f"in the wrong order: {step}"
+    if Record in kinds and End not in kinds and before.phase is not Phase.STOPPING:
+        yield "G4", f"a failure that ends no round: {step}"
+    if MarkDone in kinds and after.running:
+        yield "G4", f"done while workers {sorted(after.running)} live: {step}"
+    if before.phase is Phase.ENDED:
+        yield "G5", f"after the end: {step}"
+    if after.phase is Phase.ENDED and after.running:
+        yield "G5", f"ended while workers {sorted(after.running)} live: {step}"
+    again = isinstance(event, Signalled) and before.phase is Phase.LEAVING and before.running
+    if again and Signal(SIGKILL) not in commands:
+        yield "G6", f"a second signal that does not kill: {step}"
+    if after.phase is Phase.LEAVING and not after.left and after.until is None:
+        yield "G6", f"leaves without end: {step}"
+    stops = after.phase is Phase.STOPPING and before.phase is not Phase.STOPPING
+    if stops and after.running and after.until is None and Signal(SIGKILL) not in commands:
+        yield "G6", f"stops without end: {step}"
+    yield from _of_fence(fact)
+
+
+def _of_fence(fact: Stepped) -> Iterator[Finding]:
+    after = fact.after
+    starts = any(isinstance(command, Start) for command in fact.commands)
+    if starts and after.fence_at is not None and after.fence_at - fact.at < after.settings.ttl / 4:
+        yield "F1", f"started {fact.at:g}, to be fenced {after.fence_at:g}"
+
+
+def fences(before: Group, event: Event, after: Group) -> bool:
+    """Whether this step is the one in which a node stops its workers because no heartbeat was acknowledged."""
+    return before.phase is Phase.RUNNING and after.phase is Phase.STOPPING and isinstance(event, Elapsed)

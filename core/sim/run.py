@@ -1,0 +1,223 @@
+"""A run from its beginning to its end: what is done, then a world that is healed and must come to rest, then success.
+
+A run is a story and what came of it. The same story gives the same run; `wander` draws one from a seed, `tell` runs one that
+is written, `shrunk` leaves out what the violation does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from attrs import evolve, frozen
+
+from ..group import Phase
+from ..rendezvous import Status, Violation
+from .chance import seeded
+from .network import ANSWER_TIMEOUT_S
+from .process import Process
+from .story import Kind, Operation, Setting, Story, name
+from .swarm import Shape, Swarm
+from .swarm import setting as drawn
+from .world import Narrator, World
+
+HOP_S = 1.0
+SETTLE_ROUNDS = 3
+"""A healed world may need so many rounds, one after the other, before it rests."""
+
+
+@frozen
+class Run:
+    """What came of a story."""
+
+    story: Story
+    world: World
+    violation: Violation | None = None
+
+
+def wander(seed: int, shape: Shape, tell: Narrator | None = None) -> Run:
+    """The run of this seed."""
+    choose = seeded(seed)
+    world = World(drawn(choose, shape), tell)
+    swarm = Swarm(choose, shape)
+    done = list[Operation]()
+    violation = None
+    try:
+        for operations in _drawn(swarm, world):
+            for operation in operations:
+                done.append(operation)
+                world.does(operation)
+        converges(world)
+    except Violation as found:
+        violation = found
+    return Run(Story(world.setting, tuple(done)), world, violation)
+
+
+def _drawn(swarm: Swarm, world: World) -> Iterator[tuple[Operation, ...]]:
+    yield tuple(swarm.first(world))
+    while operations := swarm.operations(world):
+        yield tuple(operations)
+
+
+def tell(story: Story, tell: Narrator | None = None, ends: bool = True) -> Run:
+    """The run of this story; with `ends`, healed and brought to its end, as every run is."""
+    world, violation = World(story.setting, tell), None
+    try:
+        for operation in story.operations:
+            world.does(operation)
+        if ends:
+            converges(world)
+    except Violation as found:
+        violation = found
+    return Run(story, world, violation)
+
+
+# --- the end of a run
+
+
+def converges(world: World) -> None:
+    """No more faults. L2: everybody alive must come to be in the one complete world, a spare, or told. Then all workers
+    succeed, and everybody must be told that. Raises Violation."""
+    world.heals()
+    bound = patience(world.setting)
+    _hops(world, bound, rests, _supervises)
+    _hops(world, bound, is_over, _succeeds)
+    world.judge_rounds()
+
+
+def patience(setting: Setting) -> float:
+    """How long a healed world may take to come to rest."""
+    ttl = setting.interval * setting.attempts
+    spans = (2 * ttl, setting.overdue, setting.last_call, setting.upscale, 2 * setting.grace, 4 * ANSWER_TIMEOUT_S)
+    return SETTLE_ROUNDS * (sum(spans) + setting.barrier)
+
+
+def _hops(world: World, bound: float, over: Callable[[World], bool], each: Callable[[World], None]) -> None:
+    until = world.future.now + bound
+    while not over(world):
+        if world.future.now >= until:
+            raise Violation("L2", f"after {bound:g} s without faults: {_restless(world)}")
+        each(world)
+        world.future.passes(world.future.now + HOP_S)
+
+
+def _supervises(world: World) -> None:
+    """As a supervisor would: as many nodes as the job needs, started again."""
+    register = world.store.register
+    if register is not None and register.closed:
+        return
+    living = sum(1 for _ in world.living())
+    for slot in world.setting.slots:
+        if living < world.setting.min and world.at(slot) is None:
+            world.does(Operation(Kind.START, slot))
+            living += 1
+
+
+def _succeeds(world: World) -> None:
+    _supervises(world)
+    for process in list(world.living()):
+        world.succeeds(process)
+
+
+def rests(world: World) -> bool:
+    """Everybody alive is where nothing more can happen by itself."""
+    register = world.store.register
+    if register is not None and register.closed:
+        return is_over(world)
+    enough = sum(1 for _ in world.living()) >= world.setting.min
+    return enough and all(_rests(world, process) for process in world.living())
+
+
+def is_over(world: World) -> bool:
+    register = world.store.register
+    return register is not None and register.closed is not None and not any(world.living())
+
+
+def _rests(world: World, process: Process) -> bool:
+    register = world.store.register
+    if register is None or not register.complete:
+        return False
+    seat = register.seats.get(process.node)
+    if seat is not None and seat.status is Status.WAITING:
+        return process.node in register.redundancy_list
+    ran = process.ran
+    here = ran is not None and ran.round == register.round and ran.id.life == register.life
+    return here and seat is not None and process.group.phase in (Phase.RUNNING, Phase.BARRIER)
+
+
+def _restless(world: World) -> str:
+    register = world.store.register
+    those = [
+        f"{process.name} ({process.group.phase.value})" for process in world.living() if not _rests(world, process)
+    ]
+    seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in register.seats.items()) if register else ""
+    state = f"round {register.round} {'complete' if register.complete else 'open'}" if register else "no register"
+    closed = f", closed {register.closed.ending.name}" if register and register.closed else ""
+    return f"{', '.join(those) or 'nobody lives'}; {state}{closed} [{seats}]"
+
+
+# --- smaller
+
+
+def shrunk(run: Run, tries: int = 2_000) -> Run:
+    """The run without what its violation does not need: the same number is broken by fewer operations."""
+    budget = count(1)
+    if run.violation is None:
+        return run
+    number = run.violation.number
+
+    def still(story: Story) -> Run | None:
+        if next(budget) > tries:
+            return None
+        again = tell(story)
+        return again if again.violation is not None and again.violation.number == number else None
+
+    while True:
+        smaller = _fewer(run, still) or _plainer(run, still)
+        if smaller is None:
+            return run
+        run = smaller
+
+
+def _fewer(run: Run, still: Callable[[Story], Run | None]) -> Run | None:
+    """Without a stretch of operations: long ones first."""
+    operations = run.story.operations
+    size = len(operations)
+    while size:
+        for start in range(len(operations) - size, -1, -size):
+            kept = operations[:start] + operations[start + size :]
+            if smaller := still(evolve(run.story, operations=kept)):
+                return smaller
+        size //= 2
+    return None
+
+
+def _plainer(run: Run, still: Callable[[Story], Run | None]) -> Run | None:
+    """With plainer settings, and shorter waits."""
+    story = run.story
+    for setting in _plainer_settings(story.setting):
+        if plainer := still(evolve(story, setting=setting)):
+            return plainer
+    for index, operation in enumerate(story.operations):
+        following = story.operations[index + 1] if index + 1 < len(story.operations) else None
+        if operation.kind is Kind.PASS and following is not None and following.kind is Kind.PASS:
+            merged = evolve(operation, span=operation.span + following.span)
+            joined = (*story.operations[:index], merged, *story.operations[index + 2 :])
+            if plainer := still(evolve(story, operations=joined)):
+                return plainer
+    return None
+
+
+def _plainer_settings(setting: Setting) -> Iterator[Setting]:
+    if setting.seed:
+        yield evolve(setting, seed=0, drift=0.0)
+    if setting.workers > 1:
+        yield evolve(setting, workers=1)
+    if setting.nodes > setting.max and setting.nodes > 1:
+        yield evolve(setting, nodes=setting.nodes - 1)
+    if setting.fence:
+        yield evolve(setting, fence=0.0)
+    if setting.barrier:
+        yield evolve(setting, barrier=0.0)
+    if setting.max > setting.min:
+        yield evolve(setting, max=setting.max - 1)

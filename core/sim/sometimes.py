@@ -1,0 +1,269 @@
+"""What a run may show, by name: a run that never shows one of these proves nothing about it (protocol.md §9, sometimes).
+
+Counting only; nothing here is judged. `SOMETIMES` is what the standard run must show at least once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ..group import Group, Outcome, Phase
+from ..group.state import Beaten, Event, Refused, Stopped
+from ..rendezvous import (
+    Arrive,
+    Close,
+    Complete,
+    Done,
+    Edit,
+    End,
+    Evict,
+    Held,
+    Leave,
+    Overdue,
+    Raise,
+    RendezvousState,
+    Settled,
+    Status,
+    Write,
+    blank,
+    join,
+    leave,
+)
+from ..rendezvous import Outcome as Answer
+from ..rendezvous.context import Operation, dead
+from ..world import Ending, Node, Verdict, Why
+from .process import Process
+from .properties import fences
+from .story import name
+
+EXPECTED, IN, WAITING, DONE, GONE = Status
+
+SOMETIMES = (
+    "complete by last arrival",
+    "complete by last call",
+    "complete at max",
+    "quorum lost",
+    "quorum regained",
+    "a spare",
+    "a spare promoted",
+    "end by failed",
+    "end by lost",
+    "end by left",
+    "end by upscale",
+    "end by fenced",
+    "two ends for one round",
+    "a refused write",
+    "a reply lost after commit",
+    "a late write lands",
+    "a write lands after its node re-read",
+    "the bump",
+    "refund",
+    "refund over budget",
+    "closed FAILED at the last return",
+    "closed FAILED, cannot start",
+    "closed SUCCEEDED",
+    "closed CANCELLED",
+    "a done node called back",
+    "barrier time-out",
+    "a done node dies",
+    "a newcomer behind a finishing round",
+    "EXPECTED dropped as dead",
+    "EXPECTED dropped as overdue",
+    "an evicted live node returns",
+    "superseded IN",
+    "superseded EXPECTED",
+    "superseded WAITING",
+    "sightings started afresh",
+    "self-fencing",
+    "start held back for a fresh heartbeat",
+    "patience over",
+    "coordinator silent, everybody reads all",
+    "join time-out",
+    "a late agent told the verdict",
+    "the store came back empty",
+    "ended because the store was lost",
+)
+"""Helping is not built yet; its own four come with it."""
+
+Counts = Counter[str]
+
+
+def wrote(
+    counts: Counts,
+    nodes: Mapping[Node, Process],
+    before: RendezvousState | None,
+    edit: Edit,
+    writer: Process,
+    after: RendezvousState,
+) -> None:
+    """What a write shows that has landed."""
+    before = before or blank(after.life, after.limits)
+    for what in (*_rounds(before, edit, after), *_seats(before, edit, writer.node, after)):
+        counts[what] += 1
+    gone = before.seats.keys() - after.seats.keys() if isinstance(edit, Evict | Overdue) else frozenset()
+    for node in gone:
+        if node in nodes:
+            nodes[node].evicted = True
+    if isinstance(edit, Arrive) and writer.evicted and writer.node not in before.seats:
+        counts["an evicted live node returns"] += 1
+
+
+def _rounds(before: RendezvousState, edit: Edit, after: RendezvousState) -> Iterator[str]:
+    if after.complete and (not before.complete or after.round > before.round):
+        yield {Complete: "complete by last call", Arrive: "complete by last arrival"}.get(
+            type(edit), "complete by a dropped seat"
+        )
+        yield "rounds completed"
+        if after.census[IN] == after.limits.max_nodes:
+            yield "complete at max"
+    if before.round == after.round and not after.complete:
+        if before.quorum_at is not None and after.quorum_at is None:
+            yield "quorum lost"
+        if before.quorum_at is None and after.quorum_at is not None and before.version > 0 and before.ended:
+            yield "quorum regained"
+    if after.closed:
+        yield from _closed(after.closed, edit)
+    if after.round > before.round and after.ended:
+        yield f"end by {after.ended.why.value}"
+        if before.census[DONE]:
+            yield "a done node called back"
+    if after.round == before.round and after.failures < before.failures:
+        yield "refund over budget" if before.over_budget else "refund"
+
+
+def _closed(closed: Verdict, edit: Edit) -> Iterator[str]:
+    if closed.ending is Ending.FAILED and closed.why is Why.CANNOT_START:
+        yield "closed FAILED, cannot start"
+    elif closed.ending is Ending.FAILED:
+        yield "closed FAILED at the last return" if isinstance(edit, Arrive) else "closed FAILED by a dropped seat"
+    else:
+        yield f"closed {closed.ending.name}"
+
+
+def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState) -> Iterator[str]:
+    match edit:
+        case Arrive():
+            if before.finishing and before.complete and me not in before.seats:
+                yield "a newcomer behind a finishing round"
+            for old in before.seats:
+                if old.slot == me.slot and old.incarnation < me.incarnation:
+                    yield f"superseded {before.seats[old].status.name}"
+        case Evict():
+            if before.complete and after.round == before.round and before.census[DONE] and after.census[GONE]:
+                yield "a done node dies"
+            if any(seat.status is EXPECTED and node not in after.seats for node, seat in before.seats.items()):
+                yield "EXPECTED dropped as dead"
+        case Overdue():
+            yield "EXPECTED dropped as overdue"
+        case Leave():
+            if me not in before.seats:
+                yield "the bump"
+            elif before.seats[me].status is DONE:
+                yield "barrier time-out"
+        case _:
+            pass
+    waited = [node for node, seat in before.seats.items() if seat.status is WAITING]
+    if any(node in after.seats and after.seats[node].status is IN for node in waited):
+        yield "a spare promoted"
+    if isinstance(edit, Arrive | End) and after.redundancy_list:
+        yield "a spare"
+
+
+def wanted(counts: Counts, held: Held, edit: Edit, now: float) -> None:
+    """What it shows that a node wants to write this."""
+    state = held.state
+    chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
+    if chore and state is not None and _first(held, now) != held.node:
+        counts["patience over"] += 1
+
+
+def _first(held: Held, now: float) -> Node | None:
+    gone = dead(held, now)
+    seats = held.state.seats if held.state else {}
+    return next((node for node, seat in seats.items() if seat.status is not GONE and node not in gone), None)
+
+
+def looked_at_all(counts: Counts, held: Held, now: float) -> None:
+    seats = held.state.seats if held.state else {}
+    if next(iter(seats), None) != held.node and _first(held, now) != held.node:
+        counts["coordinator silent, everybody reads all"] += 1
+
+
+def afresh(counts: Counts, held: Held, sent_at: float) -> None:
+    read_at = held.sightings.read_at
+    if read_at is not None and sent_at - read_at > 2 * held.settings.keep_alive_interval:
+        counts["sightings started afresh"] += 1
+
+
+def refused(counts: Counts, write: Write, stands: RendezvousState | None) -> None:
+    counts["a refused write"] += 1
+    if isinstance(write.edit, End) and stands is not None and stands.round > write.edit.round:
+        counts["two ends for one round"] += 1
+
+
+def told(counts: Counts, process: Process, operation: Operation, answer: Answer | Raise) -> None:
+    if not isinstance(answer, Raise):
+        return
+    why = answer.failure.why
+    if why is Why.TIMEOUT:
+        counts["join time-out"] += 1
+    elif why is Why.STORE_LOST:
+        counts["ended because the store was lost"] += 1
+    elif why is Why.CLOSED and operation.handler is join and process.worlds == 0:
+        counts["a late agent told the verdict"] += 1
+
+
+def has_left(operation: Operation, answer: Answer | Raise) -> bool:
+    return operation.handler is leave and isinstance(answer, Settled)
+
+
+def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: Group) -> None:
+    if fences(before, event, after):
+        counts["self-fencing"] += 1
+        causes["fencings"] += 1
+    elif before.phase is Phase.HELD and after.phase is Phase.HELD and isinstance(event, Beaten):
+        counts["start held back for a fresh heartbeat"] += 1
+
+
+# --- in words
+
+
+def sentence(before: RendezvousState | None, edit: Edit, after: RendezvousState) -> str:
+    """What a write did, and what stands now."""
+    seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in after.seats.items())
+    state = f"round {after.round} {'complete' if after.complete else 'open'}"
+    closed = f", closed {after.closed.ending.name}" if after.closed else ""
+    return f"{_verb(edit)} → {after.version}: {state}{closed} [{seats}]"
+
+
+def _verb(edit: Edit) -> str:
+    match edit:
+        case Arrive():
+            return "arrives"
+        case Leave():
+            return "leaves"
+        case End(round, why):
+            return f"ends round {round} ({why.value})"
+        case Done(round):
+            return f"is done in round {round}"
+        case Evict(gone):
+            return f"evicts {', '.join(name(node) for node in sorted(gone))}"
+        case Complete(round):
+            return f"completes round {round}"
+        case Overdue(round):
+            return f"waits no longer in round {round}"
+        case Close(verdict):
+            return f"closes {verdict.ending.name}"
+
+
+def outcome(how: Outcome | None) -> str:
+    match how:
+        case Verdict(ending):
+            return ending.value
+        case Refused(why):
+            return f"refused ({why.value})"
+        case Stopped(signum):
+            return f"stopped by signal {signum}"
+        case None:
+            return "runs"

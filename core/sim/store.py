@@ -1,0 +1,79 @@
+"""The store of a simulated world: one register, the nodes' heartbeats, and whoever waits for a change.
+
+It knows the true time and no node's clock. What it answers, and when it does not, is the world's business.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from itertools import pairwise
+
+from attrs import define, field
+
+from ..rendezvous import RendezvousState, Token, Write
+from ..world import Node
+from .story import Backend
+
+BEATS_MAX = 8
+"""How many heartbeats of a node are remembered."""
+
+
+@define
+class Pulse:
+    """A node's heartbeat as the store has it."""
+
+    counter: int
+    at: deque[float]
+    """When its last beats came."""
+
+
+@define
+class Store:
+    backend: Backend
+    ttl: float
+    register: RendezvousState | None = None
+    pulses: dict[Node, Pulse] = field(factory=dict)
+    down_until: float = 0.0
+    refreshed_at: float = 0.0
+    """Leases count from here when the store was away: it could not hear."""
+
+    @property
+    def token(self) -> Token | None:
+        return self.register.token if self.register else None
+
+    def set(self, write: Write) -> bool:
+        """Compare and set; whether it was written."""
+        if write.token != self.token:
+            return False
+        self.register = write.state
+        return True
+
+    def beat(self, node: Node, counter: int, now: float) -> None:
+        pulse = self.pulses.get(node)
+        if pulse is None:
+            pulse = self.pulses[node] = Pulse(counter, deque(maxlen=BEATS_MAX))
+        pulse.counter = counter
+        pulse.at.append(now)
+
+    def counters(self, nodes: tuple[Node, ...], now: float) -> Mapping[Node, int | None]:
+        return {node: self._counter(node, now) for node in nodes}
+
+    def _counter(self, node: Node, now: float) -> int | None:
+        pulse = self.pulses.get(node)
+        if pulse is None:
+            return None
+        if self.backend is Backend.LEASE and now - max(pulse.at[-1], self.refreshed_at) >= self.ttl:
+            return None
+        return pulse.counter
+
+    def silent_for(self, node: Node, span: float, since: float, now: float, late: float) -> bool:
+        """Whether there was a silence of the node that was as long as this span, and was over not longer ago than `late`;
+        `since` is when the node began."""
+        pulse = self.pulses.get(node)
+        beats = [since, *(pulse.at if pulse else ()), now]
+        return any(after - before >= span and now - after <= late for before, after in pairwise(beats))
+
+    def empties(self) -> None:
+        self.register = None
+        self.pulses.clear()

@@ -1,0 +1,152 @@
+"""Runs at random: each draws a setting and its own mix of faults, then one operation after the other, as fits the world.
+
+Swarm testing (Groce et al., 2012): a run that leaves most kinds of faults out goes deeper into the others than one with a
+bit of everything. What was drawn is written down as a story, so that a run can be told again and made smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import define, field, frozen
+
+from .chance import Choose, one
+from .story import Backend, Kind, Operation, Setting, parsed_operation
+from .world import World
+
+FAULTS: Mapping[Kind, tuple[float, ...]] = {
+    Kind.CRASH: (0.0,),
+    Kind.PAUSE: (0.5, 2.5, 4.0, 7.0, 15.0),
+    Kind.SLOW: (0.0, 0.1, 0.6, 1.5),
+    Kind.CUT: (0.5, 3.0, 6.5, 12.0),
+    Kind.CUT_OUT: (1.0, 4.0, 8.0),
+    Kind.CUT_IN: (1.0, 4.0, 8.0),
+    Kind.LOSE_REPLY: (0.0,),
+    Kind.LATE_WRITE: (0.05, 1.0, 3.0, 8.0),
+    Kind.LATE_REPLY: (0.05, 0.5, 1.5, 3.0),
+    Kind.GAP: (0.0,),
+    Kind.OUTAGE: (0.5, 3.0, 8.0),
+    Kind.FAIL: (0.0,),
+    Kind.SUCCEED: (0.0,),
+    Kind.HANG: (0.0,),
+    Kind.DRAIN: (0.0,),
+    Kind.START: (0.0,),
+}
+"""What is drawn often, and for how long it may last."""
+RARE: tuple[Kind, ...] = (Kind.EMPTY, Kind.UNSTARTABLE, Kind.CANCEL)
+"""What ends a job, or the store's memory of it."""
+RARELY = 150
+"""One in so many operations, in the runs that have them at all."""
+BURSTS = (
+    "start {0}; late-write {0} 3; pass 0.3; drain {0}",
+    "start {0}; late-write {0} 8; pass 2.02; crash {0}",
+    "late-write {0} 3; fail {0}; pass 2.02; crash {0}",
+    "fail {0}; crash {1}; pass 0.02; start {1}",
+    "fail {0}; pass 0.02; crash {1}; pass 6; start {1}",
+    "fail {0}; fail {1}",
+    "succeed {0}; pass 0.3; crash {0}",
+)
+"""What goes together: each of these alone is drawn often, one right after the other hardly ever."""
+WEIGHTS = (0, 0, 1, 4)
+GAPS_S = (0.001, 0.02, 0.02, 0.3, 1.0, 2.5, 6.0)
+"""What goes by between two operations."""
+
+
+@frozen
+class Shape:
+    """What a user wants of the runs; None is drawn."""
+
+    nodes: int = 5
+    min: int | None = None
+    max: int | None = None
+    backend: Backend | None = None
+    faults: frozenset[Kind] = frozenset((*FAULTS, *RARE))
+    operations: int = 40
+    """At most; each run has a budget of its own."""
+
+
+def setting(choose: Choose, shape: Shape) -> Setting:
+    """One that the settings' own rules allow."""
+    most = shape.max or 1 + choose(shape.nodes)
+    least = min(shape.min or 1 + choose(most), most)
+    attempts = one(choose, (5, 5, 3))
+    fenced = attempts == 5 and choose(2) == 1
+    return Setting(
+        nodes=shape.nodes,
+        min=least,
+        max=max(most, least),
+        restarts=one(choose, (0, 1, 3, 8)),
+        workers=1 + choose(2),
+        backend=shape.backend or one(choose, tuple(Backend)),
+        seed=1 + choose(2**32),
+        drift=one(choose, (0.0, 1e-4, 1e-2)),
+        attempts=attempts,
+        last_call=one(choose, (0.0, 0.5, 2.0)),
+        join=one(choose, (15.0, 60.0)),
+        overdue=one(choose, (8.0, 12.0)),
+        upscale=one(choose, (0.0, 1.0)),
+        barrier=one(choose, (0.0, 0.0, 2.0)),
+        grace=one(choose, (1.0, 3.0)),
+        fence=3.0 if fenced else 0.0,
+    )
+
+
+@define
+class Swarm:
+    """One run's mix."""
+
+    choose: Choose
+    shape: Shape
+    bag: list[Kind] = field(init=False)
+    rare: bool = field(init=False)
+    left: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        kinds = [kind for kind in FAULTS if kind in self.shape.faults]
+        self.bag = [kind for kind in kinds for _ in range(one(self.choose, WEIGHTS))]
+        self.rare = self.choose(2) == 1
+        self.left = 5 + self.choose(max(self.shape.operations - 4, 1))
+
+    def operations(self, world: World) -> Sequence[Operation]:
+        """What is done next; nothing when the budget is spent."""
+        if self.left <= 0:
+            return ()
+        self.left -= 1
+        if self.choose(12) == 0:
+            return self._burst(world)
+        gap = Operation(Kind.PASS, span=one(self.choose, GAPS_S))
+        return (self._one(world), gap) if self.choose(4) else (self._one(world),)
+
+    def first(self, world: World) -> Sequence[Operation]:
+        """Most nodes start at once."""
+        slots = [slot for slot in world.setting.slots if self.choose(8)]
+        return (*(Operation(Kind.START, slot) for slot in slots), Operation(Kind.PASS, span=one(self.choose, GAPS_S)))
+
+    def _one(self, world: World) -> Operation:
+        if self.rare and self.choose(RARELY) == 0:
+            kinds = [kind for kind in RARE if kind in self.shape.faults] or [Kind.GAP]
+            return self._to(world, one(self.choose, kinds))
+        absent = [slot for slot in world.setting.slots if world.at(slot) is None]
+        if absent and self.choose(6) == 0:
+            return Operation(Kind.START, one(self.choose, absent))
+        return self._to(world, one(self.choose, self.bag) if self.bag else Kind.GAP)
+
+    def _burst(self, world: World) -> Sequence[Operation]:
+        """Those of its operations that are wanted at all."""
+        those = (self._slot(world, Kind.FAIL), self._slot(world, Kind.CRASH))
+        lines = one(self.choose, BURSTS).format(*those).split("; ")
+        drawn = [parsed_operation(line) for line in lines]
+        return [each for each in drawn if each.kind in self.shape.faults or each.kind is Kind.PASS] or [drawn[0]]
+
+    def _to(self, world: World, kind: Kind) -> Operation:
+        slot = self._slot(world, kind) if kind.takes_node else ""
+        return Operation(kind, slot, one(self.choose, FAULTS[kind]) if kind.takes_span else 0.0)
+
+    def _slot(self, world: World, kind: Kind) -> str:
+        """One to which it means something, if there is one."""
+        slots = world.setting.slots
+        if kind in (Kind.FAIL, Kind.SUCCEED, Kind.HANG):
+            slots = tuple(slot for slot in slots if (at := world.at(slot)) and at.workers) or slots
+        elif kind is not Kind.START:
+            slots = tuple(slot for slot in slots if world.at(slot)) or slots
+        return one(self.choose, slots)
