@@ -148,14 +148,15 @@ class Agent:
                 self._close()
 
     def _run(self) -> Result:
-        group, commands = begin(Group(self.node, self._settings.group), self._clock.now())
-        self._took(None, group, group, commands)
+        at = self._clock.now()
+        group, commands = begin(Group(self.node, self._settings.group), at)
+        self._took(None, group, group, commands, at)
         while (outcome := group.outcome) is None:
             event = self._next(group.until)
             if event is None:
                 continue
             before, (group, commands) = group, transition(group, event)
-            self._took(event, before, group, commands)
+            self._took(event, before, group, commands, self._clock.now())
             if consequence := follows(event, group, self._clock.now()):
                 self._inbox.put(consequence)
         self._hear_of_records()
@@ -169,8 +170,8 @@ class Agent:
         except StoreError:
             return tuple(self._own_faults)
 
-    def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...]) -> None:
-        self._trace.took(transition, event, commands, self._clock.now())
+    def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...], at: float) -> None:
+        self._trace.took(transition, event, commands, at)
         for command_ in commands:
             self._carry_out(command_)
         self._observer.saw(Step(event, before, after, commands, self._clock.now()))

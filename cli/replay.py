@@ -1,34 +1,158 @@
-"""`elastic replay`: traces -> the core once more -> what differs, what was broken, what happened when -> an exit code."""
+"""`elastic replay`: traces -> the core once more -> what differs, what is broken, what happened when -> an exit code."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 import click
+from attrs import frozen
 
 from ..adapters.trace import lines
+from ..core.rendezvous import Violation
+from ..core.sim.history import History, broken, histories
+from ..core.sim.lanes import Lanes
+from ..core.sim.plain import plain
 from ..core.sim.replay import Replayed, replayed
+from ..core.sim.timeline import Recovery, Round, lanes, recoveries, rounds
 from ..core.sim.trace import Corrupt, traces
+from ..core.world import Node
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake
+from .render.timeline import names, rendered
+from .render.words import count
+
+EPILOG = """\b
+  elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
+  elastic replay traces/*.ndjson
+\b
+Several traces of one job are put in order by the versions of its register; one that is missing is no fault.
+\b
+Exit codes:  0 all is well · 1 a step differs or a property is broken · 2 a file that cannot be read
+"""
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@frozen
+class Read:
+    """A trace of a file, taken again."""
+
+    path: str
+    run: Replayed
+
+
+@frozen
+class Judged:
+    """A job, and the first property that its traces break."""
+
+    history: History
+    violation: Violation | None
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option(
+    "--json", "as_json", is_flag=True, help="The same as data, for programs: what differs, rounds, times, lanes."
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-def replay(files: tuple[str, ...]) -> int:
+def replay(files: tuple[str, ...], as_json: bool) -> int:
     """Run what elastic launch --trace wrote through the core once more.
 
-    Every step must come out as it was traced.
+    Every step must come out as it was traced, and what must always hold is judged over all traces together. Then it is told
+    what happened when.
     """
-    runs = [run for path in files for run in _replayed(path)]
-    for run in runs:
-        if run.differs:
-            click.echo(f"{run.trace.header.node} line {run.differs[0]}: {run.differs[1]}")
-    return FAILED if any(run.differs for run in runs) else SUCCEEDED
+    read = [each for path in files for each in _read(path)]
+    judged = [Judged(history, broken(history)) for history in histories(each.run for each in read)]
+    if as_json:
+        json.dump(_data(read, judged), sys.stdout, indent=2)
+        click.echo()
+    else:
+        for line in _lines(read, judged):
+            click.echo(line)
+    well = not any(each.run.differs for each in read) and not any(each.violation for each in judged)
+    return SUCCEEDED if well else FAILED
 
 
-def _replayed(path: str) -> list[Replayed]:
+def _read(path: str) -> list[Read]:
     try:
-        return [replayed(trace) for trace in traces(lines(path))]
+        return [Read(path, replayed(trace)) for trace in traces(lines(path))]
     except Corrupt as reason:
         raise Mistake(f"{path}: {reason}") from None
     except OSError as error:
         raise Mistake(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+# --- for people
+
+
+def _lines(read: Sequence[Read], judged: Sequence[Judged]) -> Iterator[str]:
+    steps = sum(len(each.run.moments) for each in read)
+    known = names({node: host for job in judged for node, host in job.history.hosts.items()})
+    same = "" if any(each.run.differs for each in read) else ", all as traced"
+    yield f"elastic  {count(len(read), 'agent')}, {count(len(judged), 'job')}: {count(steps, 'step')} taken again{same}"
+    for each in read:
+        yield from (f"  {line}" for line in _of_trace(each, known))
+    for job in judged:
+        yield from _of_job(job, known)
+
+
+def _of_trace(read: Read, known: Mapping[Node, str]) -> Iterator[str]:
+    run, node = read.run, known[read.run.trace.header.node]
+    if run.differs:
+        line, differs = run.differs
+        yield f"DIFFERS  {node}, {read.path} line {line}: {differs.what}"
+        yield f"         traced  {differs.traced}"
+        yield f"         core    {differs.core}"
+    elif not run.ended:
+        where = " in the middle of a line" if run.trace.cut else ""
+        yield f"unended    {node}: the trace breaks off{where}: its agent was killed, or still runs"
+
+
+def _of_job(job: Judged, known: Mapping[Node, str]) -> Iterator[str]:
+    history = job.history
+    versions = count(len(history.states), "version")
+    missing = f", {len(history.missing)} that nobody's trace shows" if history.missing else ""
+    yield f"  register   {versions}{missing}" if history.states else "  register   nobody saw it"
+    yield f"  VIOLATION  {job.violation}" if job.violation else "  violations none"
+    if len(history.origins) > 1:
+        yield "  times      of different hosts are compared by their wall clocks"
+    yield from rendered(rounds(history), recoveries(history), known)
+
+
+# --- for programs
+
+
+def _data(read: Sequence[Read], judged: Sequence[Judged]) -> Any:
+    return {"traces": [_trace_data(each) for each in read], "jobs": [_job_data(each) for each in judged]}
+
+
+def _trace_data(read: Read) -> Any:
+    run = read.run
+    differs = run.differs and {
+        "line": run.differs[0],
+        "what": run.differs[1].what,
+        "traced": run.differs[1].traced,
+        "core": run.differs[1].core,
+    }
+    node = plain(run.trace.header.node, Node)
+    return {
+        "file": read.path,
+        "node": node,
+        "steps": len(run.moments),
+        "cut": run.trace.cut,
+        "ended": run.ended,
+        "differs": differs,
+    }
+
+
+def _job_data(job: Judged) -> Any:
+    history, violation = job.history, job.violation
+    return {
+        "life": history.life.nonce,
+        "versions": len(history.states),
+        "missing": list(history.missing),
+        "violation": violation and {"number": violation.number, "fact": str(violation)},
+        "rounds": plain(rounds(history), tuple[Round, ...]),
+        "recoveries": plain(recoveries(history), tuple[Recovery, ...]),
+        "lanes": plain(lanes(history), Lanes),
+    }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from elastic.adapters.trace import lines
+from elastic.core.sim.history import broken, histories
 from elastic.core.sim.replay import Replayed, replayed
 from elastic.core.sim.trace import traces
 
@@ -16,6 +17,7 @@ def replays(folder: Path) -> list[Replayed]:
     return [replayed(trace) for file in files for trace in traces(lines(str(file)))]
 
 
-def complaints(runs: Iterable[Replayed]) -> list[str]:
-    """What these traces say that the core does not."""
-    return [f"{run.trace.header.node} line {run.differs[0]}: {run.differs[1]}" for run in runs if run.differs]
+def complaints(runs: Sequence[Replayed]) -> list[str]:
+    """What these traces say that the core does not, and what must hold and does not."""
+    differs = [f"{run.trace.header.node} line {run.differs[0]}: {run.differs[1]}" for run in runs if run.differs]
+    return differs + [str(violation) for history in histories(runs) if (violation := broken(history))]

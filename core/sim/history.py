@@ -60,6 +60,12 @@ class History:
         return {version: seen[0][2] for version, seen in self.sightings.items()}
 
     @cached_property
+    def hosts(self) -> Mapping[Node, str]:
+        """Every node that was ever seated, or whose trace is there -> its host."""
+        seated = {node: seat.profile.host for state in self.states.values() for node, seat in state.seats.items()}
+        return {**{run.trace.header.node: run.trace.header.host for run in self.runs}, **seated}
+
+    @cached_property
     def missing(self) -> tuple[int, ...]:
         """Versions that nobody's trace shows."""
         return tuple(version for version in range(1, max(self.states, default=0)) if version not in self.states)

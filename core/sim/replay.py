@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from ..agent import heard as heard_by_the_group
 from ..agent import wished
-from ..group import Group, begin, transition
+from ..group import Group, Phase, begin, transition
 from ..group.state import Closed, Command, Event, Gone, Over, Ready, Record, RecordUnstartable, Refused
 from ..rendezvous import (
     Ask,
@@ -97,6 +97,11 @@ class Replayed:
     moments: tuple[Moment, ...]
     differs: tuple[int, Differs] | None = None
     """The line, and in what."""
+
+    @property
+    def ended(self) -> bool:
+        """The agent came to its end, and its trace tells."""
+        return bool(self.moments) and self.moments[-1].after.group.phase is Phase.ENDED
 
     @property
     def ended_at(self) -> float:
@@ -192,7 +197,7 @@ def _stepped(replica: Replica, step: Stepped) -> Replica:
         first, *rest = told or (None,)
         _same("what the group hears", event, evolve(first, at=event.at) if first else None, Event | None)
         told = tuple(rest)
-    group, commands = transition(replica.group, event) if event else begin(replica.group)
+    group, commands = transition(replica.group, event) if event else begin(replica.group, step.at)
     _same("what the group commands", step.commands, commands, tuple[Command, ...])
     wishes = tuple(wish for command in commands if (wish := _wish(command, replica)))
     return evolve(replica, group=group, told=told, wishes=(*replica.wishes, *wishes))

@@ -131,8 +131,8 @@ def _on(history: History, boot: str) -> Iterator[Recovery]:
 
 def _recovery(told: _Moments, ended: int, at: float, first: Node, event: Event, began: int) -> Recovery:
     stopped = [when for round, when in told.dead if round == ended and when >= at]
-    joined = [when for round, when in told.arrivals if round == began]
-    complete = [when for round, when in told.complete if round == began]
+    complete_at = min((when for round, when in told.complete if round == began), default=None)
+    joined = [when for round, when in told.arrivals if round == began and (complete_at is None or when <= complete_at)]
     started = [when for round, when in told.started if round == began]
     return Recovery(
         ended,
@@ -142,7 +142,7 @@ def _recovery(told: _Moments, ended: int, at: float, first: Node, event: Event, 
         at,
         max(stopped, default=None),
         max(joined, default=None),
-        min(complete, default=None),
+        complete_at,
         max(started),
     )
 

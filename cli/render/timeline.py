@@ -1,0 +1,98 @@
+"""What happened when, for people: the rounds of a job, who was in them, why each ended, and how the next one came about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ...adapters.workers.errors import exit_sentence, signal_name
+from ...core.group.state import Elapsed, Event, Exited, Over, Signalled, Unstartable
+from ...core.sim.timeline import Recovery, Round
+from ...core.world import Node, Why
+from .words import count
+
+NAMES_MAX = 8
+
+
+def names(hosts: Mapping[Node, str]) -> dict[Node, str]:
+    """A node by its host; by its slot where several share one; with its incarnation where that is not enough either."""
+    alike, slots = Counter(hosts.values()), Counter(node.slot for node in hosts)
+    return {
+        node: host if alike[host] == 1 else node.slot if slots[node.slot] == 1 else str(node)
+        for node, host in hosts.items()
+    }
+
+
+def rendered(rounds: Sequence[Round], recoveries: Sequence[Recovery], known: Mapping[Node, str]) -> list[str]:
+    """A line per round, and between two of them how long it took."""
+    lines = []
+    for round in rounds:
+        lines += [_recovery(each, known) for each in recoveries if each.began == round.number]
+        lines.append(_round(round, known))
+    return lines
+
+
+def _round(round: Round, known: Mapping[Node, str]) -> str:
+    over = f" · {_end(round, known)}"
+    if round.complete_at is None:
+        return f"  round {round.number}   not complete{over}"
+    who = f"{count(len(round.members), 'node')} ({_named(round.members, known)}), {count(round.workers, 'worker')}"
+    return f"  round {round.number}   {who} · complete at {round.complete_at:.1f} s{over}"
+
+
+def _end(round: Round, known: Mapping[Node, str]) -> str:
+    if round.over_at is None:
+        return "stands at the end of the traces"
+    by = f" ({_named([round.by], known)})" if round.by else ""
+    if round.verdict:
+        return f"{round.verdict.ending.value} at {round.over_at:.1f} s: {round.verdict.why.value}{by}"
+    return (
+        f"over at {round.over_at:.1f} s: {WHY.get(round.why, round.why.value) if round.why else 'nobody tells why'}{by}"
+    )
+
+
+WHY = {
+    Why.FAILED: "a worker failed",
+    Why.LOST: "a node was lost, noticed by another",
+    Why.LEFT: "a node left",
+    Why.UPSCALE: "a node waited and there was room",
+    Why.FENCED: "a node had lost the store and stopped its workers",
+}
+
+
+def _recovery(recovery: Recovery, known: Mapping[Node, str]) -> str:
+    moments = (
+        ("workers stopped", recovery.stopped_at),
+        ("all back", recovery.joined_at),
+        ("complete", recovery.complete_at),
+        ("workers started", recovery.started_at),
+    )
+    told = [f"{what} +{span(at - recovery.detected_at)}" for what, at in moments if at is not None]
+    seen = _seen(recovery.event, _named([recovery.first], known))
+    return f"     then   {recovery.detected_at:.1f} s: {seen} · {', '.join(told)}"
+
+
+def span(seconds: float) -> str:
+    """Milliseconds where seconds with one digit would say nothing."""
+    return f"{seconds:.1f} s" if abs(seconds) >= 0.1 else f"{seconds * 1000:.0f} ms"
+
+
+def _seen(event: Event, node: str) -> str:
+    match event:
+        case Exited(local_rank, code):
+            return f"worker {local_rank} of {node} failed ({exit_sentence(code)})"
+        case Over():
+            return f"{node} heard that the round is over"
+        case Signalled(signum):
+            return f"{node} got {signal_name(signum)}"
+        case Unstartable():
+            return f"{node} could not start its workers"
+        case Elapsed():
+            return f"{node} had lost the store and stopped its workers"
+        case _:
+            return f"{node} heard that the job is over"
+
+
+def _named(nodes: Sequence[Node], known: Mapping[Node, str]) -> str:
+    told = [known.get(node, node.slot) for node in nodes]
+    return ", ".join(told[:NAMES_MAX]) + (f" and {len(told) - NAMES_MAX} more" if len(told) > NAMES_MAX else "")

@@ -1,0 +1,211 @@
+"""Small traces for tests: agents that share a register in memory and take real steps, which are written down as they go.
+
+What production does in threads is done here one after the other: `runs` carries an agent on until it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from attrs import define, field, frozen
+from worlds import node, profile
+
+from elastic.core.agent import follows, heard, wished
+from elastic.core.group import Group, begin, transition
+from elastic.core.group import Settings as GroupSettings
+from elastic.core.group.state import Beat, Beaten, Command, Event, Exited, Record, RecordUnstartable, Start
+from elastic.core.rendezvous import (
+    Held,
+    Limits,
+    Observe,
+    Raise,
+    RendezvousState,
+    Return,
+    Settings,
+    Wait,
+    Write,
+    saw,
+    turn,
+)
+from elastic.core.rendezvous import heard as beats_heard
+from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
+from elastic.core.sim.trace import FORMAT, NAME, STEPS, Header, Step, Trace, encoded
+from elastic.core.world import Life
+
+PAIR = Settings(Limits(2, 2, 3))
+HELD_BACK = Limits(1, 2, 3)
+
+
+@define
+class Shared:
+    """The register, and the one clock: each look at it takes a hundredth of a second."""
+
+    state: RendezvousState | None = None
+    now: float = 100.0
+
+    def tick(self) -> float:
+        self.now = round(self.now + 0.01, 2)
+        return self.now
+
+
+@define
+class Agent:
+    """One node; `boot` and `wall` are its host's."""
+
+    name: str
+    shared: Shared
+    settings: Settings = PAIR
+    boot: str = "boot"
+    host: str = ""
+    steps: list[Step] = field(factory=list)
+    held: Held = field(init=False)
+    group: Group = field(init=False)
+    agenda: Agenda = Agenda()
+    began_at: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        self.held = Held(node(self.name), profile(self.name), self.settings, Life(f"by {self.name}"))
+        self.began_at = self.shared.tick()
+        self.group, commands = begin(Group(node(self.name), GroupSettings()), self.began_at)
+        self._took(transition, None, commands, self.began_at)
+        self._carry_out(commands)
+
+    def hears(self, *events: Event) -> None:
+        """The group hears these, one after the other, and what follows from them."""
+        for event in events:
+            self.group, commands = transition(self.group, event)
+            self._took(transition, event, commands, self.shared.tick())
+            self._carry_out(commands)
+            if consequence := follows(event, self.group, self.shared.now):
+                self.hears(consequence)
+
+    def exits(self, code: int, local_rank: int = 0) -> None:
+        self.hears(Exited(local_rank, code, self.shared.now, self.shared.tick()))
+
+    def runs(self) -> None:
+        """Until it waits for somebody else, or nothing is to be done."""
+        while self.agenda.due or self.agenda.operation:
+            if self.agenda.due:
+                self._begins()
+            elif not self._turns():
+                return
+
+    @property
+    def header(self) -> Header:
+        held, host = self.held, self.host or node(self.name).slot
+        clocks = 1_000.0 + self.began_at, self.began_at
+        return Header(
+            NAME, FORMAT, held.node, host, self.boot, *clocks, profile(self.name), held.nonce, self.settings, GroupSettings()
+        )
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(self.header, tuple(self.steps), tuple(range(2, len(self.steps) + 2)))
+
+    @property
+    def lines(self) -> list[bytes]:
+        return lines(self.header, *self.steps)
+
+    # --- as the loops do
+
+    def _took(self, function: Callable[..., object], *given: object) -> None:
+        self.steps.append(STEPS[function](*given))
+
+    def _carry_out(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Record | RecordUnstartable):
+                self._submits(Errand(None))
+            elif request := wished(command, profile(self.name)):
+                self._submits(request)
+            elif isinstance(command, Beat):
+                at = self.shared.tick()
+                self.hears(Beaten(at, at))
+            elif isinstance(command, Start):
+                self._took(Start, command.world.round, (4711,), self.shared.tick())
+
+    def _submits(self, wish: Request | Errand) -> None:
+        self._took(submitted, wish)
+        self.agenda = submitted(self.agenda, wish)
+
+    def _begins(self) -> None:
+        now = self.shared.tick()
+        self.agenda, self.held, _ = begun(self.agenda, self.held, now, 0.5)
+        self._took(begun, now, 0.5, self.agenda.operation.handler if self.agenda.operation else None)
+
+    def _turns(self) -> bool:
+        """False when there is nothing to do but to wait."""
+        now, under_way = self.shared.tick(), self.agenda.operation
+        assert under_way
+        ask = turn(under_way, self.held, now)
+        self._took(turn, now, ask)
+        match ask:
+            case Write(state, token):
+                if token == (self.shared.state.token if self.shared.state else None):
+                    self.shared.state = state
+                self._saw()
+            case Wait(token, _):
+                if self.held.held_at is not None and token == (self.shared.state.token if self.shared.state else None):
+                    return False
+                self._saw()
+            case Observe(nodes):
+                sent_at, counters = self.shared.tick(), dict.fromkeys(nodes, int(self.shared.now * 10))
+                self._took(beats_heard, counters, sent_at, now := self.shared.tick())
+                self.held = beats_heard(self.held, counters, sent_at, now)
+            case Return(answer) | (Raise() as answer):
+                self.agenda, self.held = answered(self.agenda, self.held, answer)
+                if event := heard(under_way.handler, answer, self.shared.tick()):
+                    self.hears(event)
+        return True
+
+    def _saw(self) -> None:
+        sent_at, now = self.shared.tick(), self.shared.tick()
+        self._took(saw, self.shared.state, sent_at, now)
+        self.held = saw(self.held, self.shared.state, sent_at, now)
+
+
+def lines(*steps: Header | Step) -> list[bytes]:
+    """As they stand in a file."""
+    told, last = list[bytes](), None
+    for step in steps:
+        line, last = encoded(step, last)
+        told.append(line)
+    return told
+
+
+@frozen
+class Pair:
+    """Nodes a and b, each with one worker."""
+
+    a: Agent
+    b: Agent
+
+    def run(self) -> Pair:
+        """Both, until both wait."""
+        steps = -1
+        while steps != (steps := len(self.a.steps) + len(self.b.steps)):
+            self.a.runs()
+            self.b.runs()
+        return self
+
+
+def started() -> Pair:
+    """Their workers run in round 0."""
+    shared = Shared()
+    return Pair(Agent("a", shared), Agent("b", shared)).run()
+
+
+def restarted() -> Pair:
+    """A worker of b failed; they run in round 1."""
+    pair = started()
+    pair.b.exits(9)
+    pair.run()
+    pair.a.exits(-15)
+    return pair.run()
+
+
+def finished() -> Pair:
+    """And then all workers succeed."""
+    pair = restarted()
+    pair.a.exits(0)
+    pair.b.exits(0)
+    return pair.run()
