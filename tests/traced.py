@@ -95,7 +95,16 @@ class Agent:
         held, host = self.held, self.host or node(self.name).slot
         clocks = 1_000.0 + self.began_at, self.began_at
         return Header(
-            NAME, FORMAT, held.node, host, self.boot, *clocks, profile(self.name), held.nonce, self.settings, GroupSettings()
+            NAME,
+            FORMAT,
+            held.node,
+            host,
+            self.boot,
+            *clocks,
+            profile(self.name),
+            held.nonce,
+            self.settings,
+            GroupSettings(),
         )
 
     @property
@@ -181,10 +190,10 @@ class Pair:
 
     def run(self) -> Pair:
         """Both, until both wait."""
-        steps = -1
-        while steps != (steps := len(self.a.steps) + len(self.b.steps)):
-            self.a.runs()
-            self.b.runs()
+        agents, stood = (self.a, self.b), None
+        while stood != (stood := [(each.agenda, each.group, each.held.state) for each in agents]):
+            for each in agents:
+                each.runs()
         return self
 
 

@@ -107,8 +107,8 @@ def histories(runs: Iterable[Replayed]) -> tuple[History, ...]:
 
 def _life(run: Replayed) -> Life:
     """The register that this agent saw; for one that never saw any, the one it would have begun."""
-    state = run.moments[-1].after.held.state if run.moments else None
-    return state.life if state else run.trace.header.nonce
+    seen = (step.state.life for step in run.trace.steps if isinstance(step, Saw) and step.state)
+    return next(seen, run.trace.header.nonce)
 
 
 def landed(moment: Moment, states: Mapping[int, RendezvousState]) -> Write | None:
@@ -164,7 +164,7 @@ def _of_register(history: History) -> Iterator[Dated]:
     """The writes up to the first gap, and what the register says of those whose trace does not show that they wrote it."""
     before: RendezvousState | None = None
     for version, after in history.states.items():
-        if version in history.missing or version != (before.version + 1 if before else 1):
+        if version != (before.version + 1 if before else 1):
             return
         if written := history.writes.get(version):
             yield (version, 0), Wrote(written.node, before, written.edit, after)

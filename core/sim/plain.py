@@ -81,10 +81,11 @@ def _of_class(kind: Any) -> Spelling:
 def _of_attrs(kind: Any) -> Spelling:
     hints = get_type_hints(kind)
     fields = {field.name: _spelling(hints[field.name]) for field in attrs.fields(kind)}
-    needed = [name for name in fields if NoneType not in get_args(hints[name])]
+    needed = [name for name in fields if NoneType not in get_args(hints[name]) and hints[name] is not object]
 
     def write(value: Any) -> Any:
-        return {name: how.write(own) for name, how in fields.items() if (own := getattr(value, name)) is not None}
+        told = ((name, how.write(getattr(value, name))) for name, how in fields.items())
+        return {name: data for name, data in told if data is not None}
 
     def read(data: Any) -> Any:
         given = _is(dict, "an object")(data)
@@ -201,5 +202,5 @@ SIMPLE: Mapping[object, Spelling] = {
     # the register is put in its place by whoever writes the line, who knows whether it stands in an earlier one
     RendezvousState: Spelling(_as_it_is, _state),
     # what only the shell knows is not told
-    object: Spelling(lambda value: "", lambda data: None),
+    object: Spelling(lambda value: None, lambda data: None),
 }

@@ -9,7 +9,7 @@ nothing after it can be judged.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, TypeAlias, TypeVar, assert_never
 
 import msgspec
@@ -214,9 +214,8 @@ def _wish(command: Command, replica: Replica) -> Wish | None:
 
 def _same(what: str, traced: object, core: object, kind: Any) -> None:
     """Raises Differs, with the first place in which two values do."""
-    if traced == core:
-        return
-    for place, one, other in _differences("", _open(traced, kind), _open(core, kind)):
+    if traced != core and (found := _first_difference("", _open(traced, kind), _open(core, kind))):
+        place, one, other = found
         raise Differs(f"{what}{f' ({place[1:]})' if place else ''}", json.dumps(one), json.dumps(other))
 
 
@@ -226,19 +225,20 @@ def _spelled(value: object, kind: Any) -> str:
 
 def _open(value: object, kind: Any) -> Any:
     """As JSON has it, the register too."""
-    return msgspec.json.decode(
-        msgspec.json.encode(plain(value, kind), enc_hook=lambda state: msgspec.Raw(encode(state)))
-    )
+    data = plain(value, kind)
+    state = data.get("state") if isinstance(data, dict) else None
+    if state is not None:
+        data["state"] = msgspec.Raw(encode(state))
+    return msgspec.json.decode(msgspec.json.encode(data))
 
 
-def _differences(place: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+def _first_difference(place: str, one: Any, other: Any) -> tuple[str, Any, Any] | None:
+    """Where, and what stands there; None if all is the same."""
     if one == other:
-        return
+        return None
+    inner: Iterable[tuple[str, Any, Any]] = ()
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        for key in one:
-            yield from _differences(f"{place}.{key}", one[key], other[key])
+        inner = ((f"{place}.{key}", one[key], other[key]) for key in one)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for index, pair in enumerate(zip(one, other, strict=True)):
-            yield from _differences(f"{place}.{index}", *pair)
-    else:
-        yield place, one, other
+        inner = ((f"{place}.{index}", *pair) for index, pair in enumerate(zip(one, other, strict=True)))
+    return next((found for each in inner if (found := _first_difference(*each))), (place, one, other))

@@ -1,0 +1,158 @@
+"""Several traces as one history: put in order by versions, judged over all, and lenient where a trace is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from attrs import evolve
+from traced import Agent, Pair, Shared, finished, restarted, started
+from worlds import node
+
+from elastic.core.group.state import Gone, Signalled
+from elastic.core.rendezvous import RendezvousState, Violation
+from elastic.core.sim.history import History, broken, histories
+from elastic.core.sim.replay import Moment, Replayed, replayed
+from elastic.core.sim.trace import Saw, Started, Stepped
+
+FINISHED = finished()
+
+
+def history(*agents: Agent) -> History:
+    (found,) = histories(replayed(agent.trace) for agent in agents)
+    return found
+
+
+def without(run: Replayed, unwanted: Callable[[Moment], bool]) -> Replayed:
+    """As if some moments had not been: what no agent does, for the judge to see."""
+    return evolve(run, moments=tuple(moment for moment in run.moments if not unwanted(moment)))
+
+
+def resaw(run: Replayed, change: Callable[[RendezvousState], RendezvousState]) -> Replayed:
+    """As if the register had shown something else."""
+
+    def other(moment: Moment) -> Moment:
+        match moment.step:
+            case Saw(state) as saw if state:
+                return evolve(moment, step=evolve(saw, state=change(state)))
+            case _:
+                return moment
+
+    return evolve(run, moments=tuple(map(other, run.moments)))
+
+
+def of(*runs: Replayed) -> History:
+    return History(runs[0].moments[-1].after.held.state.life, runs)  # type: ignore[union-attr]
+
+
+def numbers(found: Violation | None) -> str | None:
+    return found.number if found else None
+
+
+A, B = replayed(FINISHED.a.trace), replayed(FINISHED.b.trace)
+
+
+@pytest.mark.parametrize("pair", [started(), restarted(), FINISHED], ids=["started", "restarted", "finished"])
+def test_what_real_agents_did_breaks_nothing(pair: Pair) -> None:
+    assert broken(history(pair.a, pair.b)) is None
+
+
+def test_all_versions_and_all_writers_are_known_when_all_traces_are_there() -> None:
+    found = history(FINISHED.a, FINISHED.b)
+    assert list(found.states) == [1, 2, 3, 4, 5, 6, 7]
+    assert found.missing == ()
+    assert [found.writes[version].node.slot for version in found.states] == ["a", "b", "b", "b", "a", "a", "b"]
+    assert found.hosts == {node("a"): "a", node("b"): "b"}
+
+
+@pytest.mark.parametrize("agent", [FINISHED.a, FINISHED.b], ids=["a", "b"])
+def test_where_a_trace_is_missing_the_register_s_word_is_taken(agent: Agent) -> None:
+    found = history(agent)
+    assert broken(found) is None
+    assert len(found.writes) < len(found.states)
+
+
+def test_versions_that_nobody_s_trace_shows_are_counted_and_nothing_is_concluded_from_them() -> None:
+    found = of(without(A, lambda moment: isinstance(moment.step, Saw) and _version(moment) in (3, 4)))
+    assert found.missing == (3, 4)
+    assert broken(found) is None
+
+
+def _version(moment: Moment) -> int:
+    state = moment.step.state if isinstance(moment.step, Saw) else None
+    return state.version if state else 0
+
+
+def test_each_life_of_a_register_is_a_history_of_its_own() -> None:
+    other = started()
+    runs = [replayed(agent.trace) for agent in (FINISHED.a, FINISHED.b, other.a)]
+    lonely = Agent("z", Shared())
+    lives = histories([*runs, replayed(lonely.trace), replayed(evolve(lonely.trace, steps=(), lines=()))])
+    # all lives here are begun by a node a, so they have one name
+    assert [len(found.runs) for found in lives] == [3, 2]
+    assert lives[1].states == {}
+    assert (lives[1].missing, broken(lives[1])) == ((), None)
+
+
+def test_one_version_is_one_state() -> None:
+    other = resaw(B, lambda state: evolve(state, next_order=9) if state.version == 2 else state)
+    found = broken(of(A, other))
+    assert str(found) == "S7: version 2 is one state for a#1 and another for b#1"
+
+
+def test_a_state_that_no_write_can_have_made_is_found() -> None:
+    def greedy(state: RendezvousState) -> RendezvousState:
+        return evolve(state, next_order=9) if state.version == 2 else state
+
+    assert numbers(broken(of(resaw(A, greedy), resaw(B, greedy)))) == "S5"
+
+
+def test_an_illegal_state_is_found() -> None:
+    def unseated(state: RendezvousState) -> RendezvousState:
+        return evolve(state, next_order=0)
+
+    assert numbers(broken(of(resaw(A, unseated)))) == "S5"
+
+
+def test_workers_that_start_while_those_of_a_member_still_run_are_found() -> None:
+    unreaped = without(A, lambda moment: bool(moment.before.group.running) and isinstance(moment.step, Stepped))
+    assert numbers(broken(of(unreaped, B))) == "S9"
+
+
+def test_workers_that_start_twice_are_found() -> None:
+    doubled = [moment for moment in A.moments for _ in range(1 + isinstance(moment.step, Started))]
+    assert numbers(broken(of(evolve(A, moments=tuple(doubled)), B))) == "S17"
+
+
+def test_a_failure_that_the_register_counts_and_no_worker_of_the_writer_had_is_found() -> None:
+    def failing(moment: Moment) -> bool:
+        step = moment.step
+        return isinstance(step, Stepped) and any(hasattr(command, "died_at") for command in step.commands)
+
+    assert numbers(broken(of(A, without(B, failing)))) == "B4"
+
+
+def test_who_is_done_has_succeeded() -> None:
+    def barrier(moment: Moment) -> bool:
+        return isinstance(moment.step, Stepped) and moment.after.group.phase.value == "barrier"
+
+    assert numbers(broken(of(A, without(B, barrier)))) == "S14b"
+
+
+def test_who_has_left_is_never_seated_again() -> None:
+    pair = started()
+    pair.a.hears(Signalled(15, pair.a.shared.now))
+    pair.run()
+    left = replayed(pair.a.trace)
+    assert any(isinstance(step, Stepped) and isinstance(step.event, Gone) for step in left.trace.steps)
+    assert broken(of(left, replayed(pair.b.trace))) is None
+
+
+def test_points_in_time_are_those_of_one_clock_within_a_boot_and_of_the_wall_between_hosts() -> None:
+    shared = Shared()
+    near, far = Agent("a", shared), Agent("b", shared, boot="other")
+    Pair(near, far).run()
+    found = history(near, far)
+    assert found.origins == {"boot": near.began_at, "other": pytest.approx(near.began_at)}
+    assert found.at(found.runs[1], far.began_at) == pytest.approx(far.began_at - near.began_at)
+    assert found.seen_at(1) > 0
