@@ -7,7 +7,7 @@ the simulator knows all, a merged trace of real agents most. A broken property i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, assert_never
 
 from attrs import define, field, frozen
@@ -29,7 +29,7 @@ from ..group.state import (
     Signalled,
     Start,
 )
-from ..ranks import assign
+from ..ranks import Ranks, assign
 from ..rendezvous import Arrive, Edit, RendezvousState, Status, Violation, blank, verify, verify_step
 from ..rendezvous.verify import Finding
 from ..world import Life, Node, World, WorldId
@@ -127,11 +127,12 @@ Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped
 class Judge:
     """What is remembered of a run, to judge its next fact by.
 
-    `fenced`: the agents run with --on-store-loss=stop. `excused` are nodes whose agent was paused: nothing that stands still
-    can stop its workers in time.
+    `fenced`: the agents run with --on-store-loss=stop. `assign` is the policy that gives a world its ranks. `excused` are
+    nodes whose agent was paused: nothing that stands still can stop its workers in time.
     """
 
     fenced: bool = False
+    assign: Callable[[World], Mapping[Node, Ranks]] = assign
     register: RendezvousState | None = None
     worlds: dict[WorldId, World] = field(factory=dict)
     running: dict[Node, World] = field(factory=dict)
@@ -200,7 +201,7 @@ class Judge:
             yield "S2", f"the world of round {world.round} is another one for {node}"
         if (node, world.id) in self.started:
             yield "S17", f"the workers of {node} start twice in round {world.round}"
-        yield from _of_ranks(world)
+        yield from _of_ranks(world, self.assign(world))
         members = {member.node for member in world.members}
         for other, ran in self.running.items():
             if ran.id.life == world.id.life and ran.round < world.round and other not in self.leaving:
@@ -218,9 +219,9 @@ class Judge:
             yield "S9 strong", text
 
 
-def _of_ranks(world: World) -> Iterator[Finding]:
+def _of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
     """By counting, not by the formula of `ranks`."""
-    ranks, expected = assign(world), 0
+    expected = 0
     for member in world.members:
         place = ranks[member.node]
         for local_rank, worker in enumerate(place.workers):

@@ -54,7 +54,7 @@ from ..rendezvous import (
 from ..rendezvous import heard as heard_beats
 from ..rendezvous.agenda import Errand, Request, answered, begun, pause_s, submitted
 from ..rendezvous.context import Operation
-from ..world import Ending, Endpoint, Life, Node, Profile, Verdict
+from ..world import Ending, Endpoint, Life, Node, Profile
 from ..world import World as RunningWorld
 from . import sometimes
 from .chance import Choose, seeded
@@ -309,6 +309,9 @@ class World:
 
     def _told(self, process: Process, under_way: Operation, ask: Return | Raise, now: float) -> None:
         answer = ask.outcome if isinstance(ask, Return) else ask
+        if isinstance(answer, Raise) and answer.failure.why is Why.ILLEGAL:
+            number, _, fact = answer.text.rpartition(" breaks ")[2].partition(": ")
+            raise Violation(number, f"{process.name} {under_way.handler.__name__}: {fact}")
         process.agenda, process.held = answered(process.agenda, process.held, answer)
         sometimes.told(self.counts, process, under_way, answer)
         if process.operator:
@@ -579,8 +582,3 @@ class World:
 
 def _spares(state: RendezvousState | None) -> tuple[Node, ...]:
     return state.redundancy_list if state else ()
-
-
-def verdict(process: Process) -> Verdict | None:
-    """What the process was told of the job's end."""
-    return process.group.verdict
