@@ -54,7 +54,7 @@ from ..rendezvous import (
 from ..rendezvous import heard as heard_beats
 from ..rendezvous.agenda import Errand, Request, answered, begun, pause_s, submitted
 from ..rendezvous.context import Operation
-from ..world import Ending, Endpoint, Life, Node, Profile
+from ..world import Ending, Endpoint, Life, Node, Profile, Why
 from ..world import World as RunningWorld
 from . import sometimes
 from .chance import Choose, seeded
