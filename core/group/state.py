@@ -287,13 +287,18 @@ class Group:
     @property
     def until(self) -> float | None:
         """The point in time at which the group wants to hear `Elapsed`."""
-        timers = {
-            Phase.HELD: (self.start_by,),
-            Phase.RUNNING: (self.fence_at,),
-            Phase.STOPPING: (self.kill_at,),
-            Phase.LEAVING: (self.kill_at, None if self.left else self.leave_by),
-        }.get(self.phase, ())
-        return min((at for at in timers if at is not None), default=None)
+        match self.phase:
+            case Phase.HELD:
+                return self.start_by
+            case Phase.RUNNING:
+                return self.fence_at
+            case Phase.STOPPING:
+                return self.kill_at
+            case Phase.LEAVING:
+                timers = (self.kill_at, None if self.left else self.leave_by)
+                return min((at for at in timers if at is not None), default=None)
+            case _:
+                return None
 
     @property
     def fence_at(self) -> float | None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from attrs import evolve
-
+from ..evolving import evolve
 from ..world import Ending, Why, World
 from .state import (
     SIGKILL,

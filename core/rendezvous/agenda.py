@@ -7,8 +7,9 @@ was wished before, but for a close and for errands: the shell's own work that ha
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from ..evolving import evolve
 from ..world import Ending, Profile, Why, World
 from .actions import Outcome, Settled
 from .context import Handler, Held, Operation

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from attrs import evolve
-
+from ..evolving import evolve
 from ..world import Ending, Node, Verdict, Why
 from .actions import Arrive, Close, Complete, Done, Edit, End, Evict, Leave, Overdue
 from .state import Ended, RendezvousState, Seat, Status

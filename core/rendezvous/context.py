@@ -30,6 +30,8 @@ class Fact(Enum):
     NEWCOMER = "a newcomer waits and there is room"
     DEAD = "somebody seated is dead"
 
+    __hash__ = object.__hash__  # as for Status
+
 
 Spans: TypeAlias = Mapping[Fact, tuple[object, float]]
 """Fact -> (which instance of it, my time when I first saw it)."""
@@ -75,7 +77,7 @@ class Held:
 
 @frozen
 class Context:
-    """What a handler reads; everything else is derived."""
+    """What a handler reads; everything else is derived, and what every decision reads at birth."""
 
     held: Held
     now: float
@@ -86,6 +88,18 @@ class Context:
     """What an `end` or `close` operation gives as its reason."""
     ending: Ending = Ending.CANCELLED
     """What a `close` operation is to say."""
+    seat: Seat | None = field(init=False)
+    dead: frozenset[Node] = field(init=False)
+    """The seated nodes whose silence reached the TTL."""
+
+    @seat.default
+    def _seat(self) -> Seat | None:
+        state = self.held.state
+        return state.seats.get(self.held.node) if state is not None else None
+
+    @dead.default
+    def _dead(self) -> frozenset[Node]:
+        return dead(self.held, self.now)
 
     @property
     def state(self) -> RendezvousState | None:
@@ -100,12 +114,9 @@ class Context:
         return self.held.settings
 
     @property
-    def seat(self) -> Seat | None:
-        return self.state.seats.get(self.me) if self.state else None
-
-    @property
     def status(self) -> Status | None:
-        return self.seat.status if self.seat else None
+        seat = self.seat
+        return seat.status if seat is not None else None
 
     @property
     def spare(self) -> bool:
@@ -125,11 +136,6 @@ class Context:
         return standing and self.status in (Status.IN, Status.DONE, Status.GONE)
 
     @cached_property
-    def dead(self) -> frozenset[Node]:
-        """The seated nodes whose silence reached the TTL."""
-        return dead(self.held, self.now)
-
-    @cached_property
     def awake(self) -> tuple[Node, ...]:
         """The seated nodes that are not dead, in the order of arrival: who does chores, and in which order."""
         if self.state is None:
@@ -141,7 +147,10 @@ class Context:
     @property
     def coordinator(self) -> Node | None:
         """Who does common chores first. It has no authority: safety never depends on who it is."""
-        return self.awake[0] if self.awake else None
+        if self.state is None:
+            return None
+        seats, gone = self.state.seats.items(), self.dead
+        return next((node for node, seat in seats if seat.status is not Status.GONE and node not in gone), None)
 
     @property
     def patience(self) -> float:
@@ -160,6 +169,8 @@ class Context:
         seen = self.held.spans.get(fact)
         return seen[1] + after + self.patience if seen else None
 
+
+NOBODY = frozenset[Node]()
 
 Handler: TypeAlias = Callable[[Context, float], Action]
 
@@ -185,9 +196,9 @@ def dead(held: Held, now: float) -> frozenset[Node]:
     was so long ago that I was not there to hear."""
     state, read_at, settings = held.state, held.sightings.read_at, held.settings
     if state is None or read_at is None or now - read_at > 2 * settings.keep_alive_interval:
-        return frozenset()
-    return frozenset(
-        node
-        for node, seat in state.seats.items()
-        if node != held.node and seat.status is not Status.GONE and held.sightings.silence(node) >= settings.ttl
-    )
+        return NOBODY
+    silent_since = read_at - settings.ttl
+    silent = [node for node, seen in held.sightings.of.items() if seen.moved_at <= silent_since and node != held.node]
+    if not silent:
+        return NOBODY
+    return frozenset(node for node in silent if node in state.seats and state.seats[node].status is not Status.GONE)

@@ -27,7 +27,7 @@ from .actions import (
     Sync,
 )
 from .context import Context, Fact
-from .state import Status
+from .state import RendezvousState, Status
 
 END_JITTER = 0.0002
 """Seconds per other member within which the members spread their word that a round failed."""
@@ -40,10 +40,8 @@ def join(ctx: Context, deadline: float) -> Action:
         return _too_late(ctx) if ctx.now >= deadline else Arrive(ctx.held.profile)
     if state.closed:
         return Fail(Why.CLOSED, state.closed)
-    if state.limits != ctx.settings.limits:
-        return Fail(Why.LIMITS)
-    if any(node.slot == ctx.me.slot and node.incarnation > ctx.me.incarnation for node in state.seats):
-        return Fail(Why.SUPERSEDED)
+    if ctx.seat is None and (refusal := _refused(ctx, state)):
+        return refusal
     if state.complete and ctx.status is Status.IN and (mine is None or state.round > mine.round):
         return Finish(state.world)
     if ctx.in_my_world and ctx.status is not Status.GONE:
@@ -118,6 +116,15 @@ def close(ctx: Context, deadline: float) -> Action:
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
     return Close(Verdict(ctx.ending, state.round if state else 0, ctx.me, ctx.why))
+
+
+def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
+    """Why there is no seat for me here."""
+    if state.limits != ctx.settings.limits:
+        return Fail(Why.LIMITS)
+    if any(node.slot == ctx.me.slot and node.incarnation > ctx.me.incarnation for node in state.seats):
+        return Fail(Why.SUPERSEDED)
+    return None
 
 
 def _over(ctx: Context) -> Finish:

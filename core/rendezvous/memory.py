@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import evolve
-
+from ..evolving import evolve
 from ..world import Node, Profile, Why, WorldId
 from .context import Fact, Held, Spans, Trouble, dead
 from .sightings import observe, refreshed, signs_of_life
@@ -26,8 +25,7 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float) -
     if held.state is not None and (state is None or state.life != held.state.life):
         return _troubled(held, Why.STORE_LOST, _lost(held.state, state)) if asked_since else held
     if state is None or (held.state is not None and state.version == held.state.version):
-        first_at = now if held.held_at is None else held.held_at
-        return _at(evolve(held, unsure_at=_still_unsure(held, sent_at), held_at=first_at, trouble=None), now)
+        return _at(_still(held, sent_at, now), now)
     if held.state is not None and state.version < held.state.version:
         return _troubled(held, Why.STORE_LOST, _lost(held.state, state)) if asked_since else held
     try:
@@ -42,6 +40,14 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float) -
 def unreadable(held: Held, text: str) -> Held:
     """After an answer that is no state, or one that no node may have written."""
     return _troubled(held, Why.ILLEGAL, text)
+
+
+def _still(held: Held, sent_at: float, now: float) -> Held:
+    """Nothing has changed; usually that was known."""
+    if held.held_at is not None and held.unsure_at is None and held.trouble is None:
+        return held
+    first_at = now if held.held_at is None else held.held_at
+    return evolve(held, unsure_at=_still_unsure(held, sent_at), held_at=first_at, trouble=None)
 
 
 def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> Held:
@@ -110,11 +116,18 @@ def introduced(held: Held, profile: Profile) -> Held:
 
 
 def _at(held: Held, now: float) -> Held:
-    spans: Spans = {
-        fact: held.spans[fact] if held.spans.get(fact, (None,))[0] == which else (which, now)
-        for fact, which in _facts(held, now).items()
-    }
+    """With the spans of the facts that hold now: each from when I first saw it."""
+    known, facts = held.spans, _facts(held, now)
+    if held.silent_since is None and len(facts) == len(known) and all(_since(known, *fact) for fact in facts.items()):
+        return held
+    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in facts.items()}
     return evolve(held, spans=spans, silent_since=None)
+
+
+def _since(known: Spans, fact: Fact, which: object) -> tuple[object, float] | None:
+    """The span of this very instance of the fact, if I had seen it before."""
+    span = known.get(fact)
+    return span if span is not None and span[0] == which else None
 
 
 def _facts(held: Held, now: float) -> Mapping[Fact, object]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
+from ..evolving import evolve
 from ..world import Node
 from .state import RendezvousState, Seat, Status
 

@@ -33,6 +33,11 @@ class Status(Enum):
     GONE = "gone"
     """Left after it was done."""
 
+    __hash__ = object.__hash__  # members are single objects; Enum's own hash is a call in Python, on the hottest path
+
+
+_STATUSES = tuple(Status)
+
 
 @frozen
 class Seat:
@@ -115,52 +120,56 @@ class RendezvousState:
     ended: Ended | None = None
     stale_before: int = 0
 
-    @property
+    @cached_property
     def token(self) -> Token:
         return Token(self.life, self.version)
 
     @cached_property
     def census(self) -> Mapping[Status, int]:
         """How many seats there are of each status."""
-        statuses = [seat.status for seat in self.seats.values()]
-        return {status: statuses.count(status) for status in Status}
+        counted = dict.fromkeys(_STATUSES, 0)
+        for seat in self.seats.values():
+            counted[seat.status] += 1
+        return counted
 
     def those(self, *statuses: Status) -> tuple[Node, ...]:
         """The nodes whose seat has one of these statuses, in the order of arrival."""
         return tuple(node for node, seat in self.seats.items() if seat.status in statuses)
 
-    @property
+    @cached_property
     def participants(self) -> tuple[Node, ...]:
         return self.those(Status.IN)
 
-    @property
+    @cached_property
     def expected(self) -> tuple[Node, ...]:
         return self.those(Status.EXPECTED)
 
-    @property
+    @cached_property
     def members(self) -> tuple[Node, ...]:
         """Who makes up the world of a complete round, in rank order."""
         return self.those(Status.IN, Status.DONE, Status.GONE)
 
-    @property
+    @cached_property
     def room(self) -> int:
         """Seats of the round that nobody holds and nobody is on the way back to."""
         return self.limits.max_nodes - (len(self.seats) - self.census[Status.WAITING])
 
-    @property
+    @cached_property
     def finishing(self) -> bool:
         """Somebody's workers have succeeded in this round: no newcomer may end it."""
         return self.census[Status.DONE] + self.census[Status.GONE] > 0
 
-    @property
+    @cached_property
     def wait_list(self) -> tuple[Node, ...]:
         """The waiting nodes that the next round has room for."""
-        return () if self.finishing else self.those(Status.WAITING)[: max(self.room, 0)]
+        if self.finishing or not self.census[Status.WAITING]:
+            return ()
+        return self.those(Status.WAITING)[: max(self.room, 0)]
 
-    @property
+    @cached_property
     def redundancy_list(self) -> tuple[Node, ...]:
         """The spares: waiting nodes that find no room, or that wait behind a finishing round."""
-        return self.those(Status.WAITING)[len(self.wait_list) :]
+        return self.those(Status.WAITING)[len(self.wait_list) :] if self.census[Status.WAITING] else ()
 
     @property
     def over_budget(self) -> bool:

@@ -109,7 +109,7 @@ def _wait(ctx: Context, until: float) -> Ask:
     if not watched:
         return Wait(ctx.held.token, until)
     read_at = ctx.held.sightings.read_at
-    asked_all = ctx.held.sightings.of.keys() >= set(watched)
+    asked_all = all(node in ctx.held.sightings.of for node in watched)
     look_at = read_at + ctx.settings.keep_alive_interval if asked_all and read_at is not None else ctx.now
     return Observe(watched) if ctx.now >= look_at else Wait(ctx.held.token, min(until, look_at))
 

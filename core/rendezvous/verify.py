@@ -8,10 +8,8 @@ above what I held. A violation is an exception that carries its number; whoever 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
-from attrs import evolve
-
+from ..evolving import evolve
 from ..world import Ending, Node, Why
 from .state import Ended, RendezvousState, Status
 
@@ -47,7 +45,7 @@ def verify_step(before: RendezvousState, after: RendezvousState) -> None:
 
 def _of_any(state: RendezvousState) -> Iterator[Finding]:
     orders = [seat.order for seat in state.seats.values()]
-    if any(earlier >= later for earlier, later in pairwise(orders)):
+    if orders != sorted(set(orders)):
         yield "S5", f"orders are not unique and sorted: {orders}"
     if orders and orders[-1] >= state.next_order:
         yield "S5", f"order {orders[-1]} is not below the next one, {state.next_order}"

@@ -1,7 +1,7 @@
 """The one source of chance: `choose(n)`, a whole number from 0 to below n.
 
 Whoever drives the simulator says where it comes from: Hypothesis, or a seed. A seed gives the same numbers on every Python,
-on every machine: the generator is our own few lines (splitmix64; Steele, Lea, Flood 2014).
+on every machine: the generator is our own few lines (Knuth's linear congruential one of 64 bits, its upper half).
 """
 
 from __future__ import annotations
@@ -18,16 +18,22 @@ _MASK = (1 << 64) - 1
 
 def seeded(seed: int) -> Choose:
     """The choices of this seed."""
-    state = seed & _MASK
+    state = mixed(seed)
 
     def choose(n: int) -> int:
         nonlocal state
-        state = (state + 0x9E3779B97F4A7C15) & _MASK
-        mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-        return (mixed ^ (mixed >> 31)) % n
+        state = (state * 6364136223846793005 + 1442695040888963407) & _MASK
+        return (state >> 32) % n
 
     return choose
+
+
+def mixed(seed: int) -> int:
+    """64 bits in which seeds that are neighbours have nothing in common (splitmix64's finalizer)."""
+    bits = (seed + 0x9E3779B97F4A7C15) & _MASK
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _MASK
+    return bits ^ (bits >> 31)
 
 
 def one(choose: Choose, of: Sequence[T]) -> T:

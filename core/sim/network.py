@@ -153,14 +153,13 @@ class Network:
     # --- the push of a change
 
     def watch(self, process: Process, token: Token | None, sent_at: float) -> None:
-        """The waiter's thread waits for the register to be no longer what this token names."""
+        """The waiter's thread waits for the register to be no longer what this token names. (On its way the question takes
+        no time: what is written meanwhile is pushed all the same.)"""
         process.armed, process.watch = True, token
-        self.future.at(self.future.now + self.delay(process), self._watches, process, sent_at)
+        self._watches(process, sent_at)
 
     def _watches(self, process: Process, sent_at: float) -> None:
         now = self.future.now
-        if not process.alive:
-            return
         if self.store.down_until > now or process.cut_out_until > now or process.cut_in_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._misses, process)
         elif self.store.token != process.watch:

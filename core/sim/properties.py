@@ -7,7 +7,7 @@ the simulator knows all, a merged trace of real agents most. A broken property i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, assert_never
 
 from attrs import define, field, frozen
@@ -29,7 +29,7 @@ from ..group.state import (
     Signalled,
     Start,
 )
-from ..ranks import assign
+from ..ranks import Ranks, assign
 from ..rendezvous import Arrive, Edit, RendezvousState, Status, Violation, blank, verify, verify_step
 from ..rendezvous.verify import Finding
 from ..world import Life, Node, World, WorldId
@@ -127,11 +127,12 @@ Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped
 class Judge:
     """What is remembered of a run, to judge its next fact by.
 
-    `fenced`: the agents run with --on-store-loss=stop. `excused` are nodes whose agent was paused: nothing that stands still
-    can stop its workers in time.
+    `fenced`: the agents run with --on-store-loss=stop. `assign` is the policy that gives a world its ranks. `excused` are
+    nodes whose agent was paused: nothing that stands still can stop its workers in time.
     """
 
     fenced: bool = False
+    assign: Callable[[World], Mapping[Node, Ranks]] = assign
     register: RendezvousState | None = None
     worlds: dict[WorldId, World] = field(factory=dict)
     running: dict[Node, World] = field(factory=dict)
@@ -200,7 +201,7 @@ class Judge:
             yield "S2", f"the world of round {world.round} is another one for {node}"
         if (node, world.id) in self.started:
             yield "S17", f"the workers of {node} start twice in round {world.round}"
-        yield from _of_ranks(world)
+        yield from _of_ranks(world, self.assign(world))
         members = {member.node for member in world.members}
         for other, ran in self.running.items():
             if ran.id.life == world.id.life and ran.round < world.round and other not in self.leaving:
@@ -218,9 +219,9 @@ class Judge:
             yield "S9 strong", text
 
 
-def _of_ranks(world: World) -> Iterator[Finding]:
+def _of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
     """By counting, not by the formula of `ranks`."""
-    ranks, expected = assign(world), 0
+    expected = 0
     for member in world.members:
         place = ranks[member.node]
         for local_rank, worker in enumerate(place.workers):
@@ -238,42 +239,40 @@ _ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, End, Close, Leav
 
 
 def _of_group(fact: Stepped) -> Iterator[Finding]:
+    for number, what in _of_step(fact):
+        yield number, f"{what}: {fact.before.phase.name} + {fact.event} -> {fact.after.phase.name}: {fact.commands}"
+
+
+def _of_step(fact: Stepped) -> Iterator[Finding]:
     before, event, after, commands = fact.before, fact.event, fact.after, fact.commands
     kinds = [type(command) for command in commands]
-    step = f"{before.phase.name} + {event} -> {after.phase.name}: {commands}"
     if after.phase is not before.phase and after.phase not in MOVES.get((before.phase, type(event)), ()):
-        yield "G1", f"not in the table: {step}"
+        yield "G1", "not in the table"
     if Start in kinds and (after.phase is not Phase.RUNNING or not after.running):
-        yield "G1", f"workers start outside RUNNING: {step}"
+        yield "G1", "workers start outside RUNNING"
     if Join in kinds and after.running:
-        yield "G2", f"joins while workers {sorted(after.running)} live: {step}"
+        yield "G2", f"joins while workers {sorted(after.running)} live"
     ranked = [_ORDER.index(kind) for kind in kinds if kind in _ORDER]
     if ranked != sorted(ranked):
-        yield "G3", f"in the wrong order: {step}"
+        yield "G3", "in the wrong order"
     if Record in kinds and End not in kinds and before.phase is not Phase.STOPPING:
-        yield "G4", f"a failure that ends no round: {step}"
+        yield "G4", "a failure that ends no round"
     if MarkDone in kinds and after.running:
-        yield "G4", f"done while workers {sorted(after.running)} live: {step}"
+        yield "G4", f"done while workers {sorted(after.running)} live"
     if before.phase is Phase.ENDED:
-        yield "G5", f"after the end: {step}"
+        yield "G5", "after the end"
     if after.phase is Phase.ENDED and after.running:
-        yield "G5", f"ended while workers {sorted(after.running)} live: {step}"
+        yield "G5", f"ended while workers {sorted(after.running)} live"
     again = isinstance(event, Signalled) and before.phase is Phase.LEAVING and before.running
     if again and Signal(SIGKILL) not in commands:
-        yield "G6", f"a second signal that does not kill: {step}"
+        yield "G6", "a second signal that does not kill"
     if after.phase is Phase.LEAVING and not after.left and after.until is None:
-        yield "G6", f"leaves without end: {step}"
+        yield "G6", "leaves without end"
     stops = after.phase is Phase.STOPPING and before.phase is not Phase.STOPPING
     if stops and after.running and after.until is None and Signal(SIGKILL) not in commands:
-        yield "G6", f"stops without end: {step}"
-    yield from _of_fence(fact)
-
-
-def _of_fence(fact: Stepped) -> Iterator[Finding]:
-    after = fact.after
-    starts = any(isinstance(command, Start) for command in fact.commands)
-    if starts and after.fence_at is not None and after.fence_at - fact.at < after.settings.ttl / 4:
-        yield "F1", f"started {fact.at:g}, to be fenced {after.fence_at:g}"
+        yield "G6", "stops without end"
+    if Start in kinds and after.fence_at is not None and after.fence_at - fact.at < after.settings.ttl / 4:
+        yield "F1", f"started at {fact.at:g}, to be fenced at {after.fence_at:g}"
 
 
 def fences(before: Group, event: Event, after: Group) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from ..evolving import evolve
 from ..group import Phase
 from ..rendezvous import Status, Violation
 from .chance import seeded

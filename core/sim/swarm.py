@@ -6,7 +6,7 @@ bit of everything. What was drawn is written down as a story, so that a run can 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import define, field, frozen
 
@@ -35,7 +35,7 @@ FAULTS: Mapping[Kind, tuple[float, ...]] = {
 """What is drawn often, and for how long it may last."""
 RARE: tuple[Kind, ...] = (Kind.EMPTY, Kind.UNSTARTABLE, Kind.CANCEL)
 """What ends a job, or the store's memory of it."""
-RARELY = 150
+RARELY = 80
 """One in so many operations, in the runs that have them at all."""
 BURSTS = (
     "start {0}; late-write {0} 3; pass 0.3; drain {0}",
@@ -102,10 +102,12 @@ class Swarm:
     left: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        kinds = [kind for kind in FAULTS if kind in self.shape.faults]
-        self.bag = [kind for kind in kinds for _ in range(one(self.choose, WEIGHTS))]
+        self.bag = [kind for kind in self._wanted(FAULTS) for _ in range(one(self.choose, WEIGHTS))]
         self.rare = self.choose(2) == 1
         self.left = 5 + self.choose(max(self.shape.operations - 4, 1))
+
+    def _wanted(self, kinds: Iterable[Kind]) -> Sequence[Kind]:
+        return [kind for kind in kinds if kind in self.shape.faults] or [Kind.PASS]
 
     def operations(self, world: World) -> Sequence[Operation]:
         """What is done next; nothing when the budget is spent."""
@@ -124,23 +126,23 @@ class Swarm:
 
     def _one(self, world: World) -> Operation:
         if self.rare and self.choose(RARELY) == 0:
-            kinds = [kind for kind in RARE if kind in self.shape.faults] or [Kind.GAP]
-            return self._to(world, one(self.choose, kinds))
+            return self._to(world, one(self.choose, self._wanted(RARE)))
         absent = [slot for slot in world.setting.slots if world.at(slot) is None]
-        if absent and self.choose(6) == 0:
+        if absent and Kind.START in self.shape.faults and self.choose(6) == 0:
             return Operation(Kind.START, one(self.choose, absent))
-        return self._to(world, one(self.choose, self.bag) if self.bag else Kind.GAP)
+        return self._to(world, one(self.choose, self.bag or (Kind.PASS,)))
 
     def _burst(self, world: World) -> Sequence[Operation]:
         """Those of its operations that are wanted at all."""
         those = (self._slot(world, Kind.FAIL), self._slot(world, Kind.CRASH))
         lines = one(self.choose, BURSTS).format(*those).split("; ")
         drawn = [parsed_operation(line) for line in lines]
-        return [each for each in drawn if each.kind in self.shape.faults or each.kind is Kind.PASS] or [drawn[0]]
+        waits = Operation(Kind.PASS, span=GAPS_S[0])
+        return [each for each in drawn if each.kind in self.shape.faults or each.kind is Kind.PASS] or [waits]
 
     def _to(self, world: World, kind: Kind) -> Operation:
         slot = self._slot(world, kind) if kind.takes_node else ""
-        return Operation(kind, slot, one(self.choose, FAULTS[kind]) if kind.takes_span else 0.0)
+        return Operation(kind, slot, one(self.choose, FAULTS.get(kind, GAPS_S)) if kind.takes_span else 0.0)
 
     def _slot(self, world: World, kind: Kind) -> str:
         """One to which it means something, if there is one."""

@@ -11,10 +11,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from ..agent import follows, heard, wished
+from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
+from ..group import Settings as GroupSettings
 from ..group.state import (
     SIGKILL,
     Beat,
@@ -38,6 +40,7 @@ from ..rendezvous import (
     Raise,
     RendezvousState,
     Return,
+    Settings,
     Violation,
     Wait,
     Write,
@@ -51,7 +54,7 @@ from ..rendezvous import (
 from ..rendezvous import heard as heard_beats
 from ..rendezvous.agenda import Errand, Request, answered, begun, pause_s, submitted
 from ..rendezvous.context import Operation
-from ..world import Ending, Endpoint, Life, Node, Profile, Verdict
+from ..world import Ending, Endpoint, Life, Node, Profile, Why
 from ..world import World as RunningWorld
 from . import sometimes
 from .chance import Choose, seeded
@@ -83,6 +86,8 @@ class World:
     setting: Setting
     tell: Narrator | None = None
     future: Future = field(factory=Future)
+    rendezvous: Settings = field(init=False)
+    group: GroupSettings = field(init=False)
     choose: Choose = field(init=False)
     store: Store = field(init=False)
     network: Network = field(init=False)
@@ -100,6 +105,7 @@ class World:
 
     def __attrs_post_init__(self) -> None:
         setting = self.setting
+        self.rendezvous, self.group = setting.rendezvous, setting.group
         self.choose = seeded(setting.seed)
         self.store = Store(setting.backend, setting.interval * setting.attempts)
         self.network = Network(self.future, self.store, self.choose, setting.seed == 0, setting.interval, self)
@@ -207,10 +213,10 @@ class World:
         steady = setting.seed == 0
         offset = 0.0 if steady else float(choose(OFFSET_MAX_S))
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
-        profile = Profile(Endpoint(node.slot, 1 + self.steps % 60_000), setting.workers, host=node.slot)
-        held = Held(node, profile, setting.rendezvous, Life(f"{name(node)}@{self.future.planned}"))
+        profile = Profile(Endpoint(node.slot, 1), setting.workers, host=node.slot)
+        held = Held(node, profile, self.rendezvous, Life(f"{name(node)}@{self.future.planned}"))
         return Process(
-            name(node), node, held, Group(node, setting.group), offset, rate, self.future.now, operator=operator
+            name(node), node, held, Group(node, self.group), offset, rate, self.future.now, operator=operator
         )
 
     def _starts(self, slot: str) -> None:
@@ -303,6 +309,9 @@ class World:
 
     def _told(self, process: Process, under_way: Operation, ask: Return | Raise, now: float) -> None:
         answer = ask.outcome if isinstance(ask, Return) else ask
+        if isinstance(answer, Raise) and answer.failure.why is Why.ILLEGAL:
+            number, _, fact = answer.text.rpartition(" breaks ")[2].partition(": ")
+            raise Violation(number, f"{process.name} {under_way.handler.__name__}: {fact}")
         process.agenda, process.held = answered(process.agenda, process.held, answer)
         sometimes.told(self.counts, process, under_way, answer)
         if process.operator:
@@ -480,6 +489,10 @@ class World:
         if asked and not process.request:
             self._runs(process)
 
+    def _profile(self, process: Process) -> Profile:
+        """With an endpoint of its own for each start of its workers."""
+        return Profile(Endpoint(process.node.slot, 2 + process.starts), self.setting.workers, host=process.node.slot)
+
     # --- workers
 
     def _starts_workers(self, process: Process, world: RunningWorld) -> None:
@@ -569,8 +582,3 @@ class World:
 
 def _spares(state: RendezvousState | None) -> tuple[Node, ...]:
     return state.redundancy_list if state else ()
-
-
-def verdict(process: Process) -> Verdict | None:
-    """What the process was told of the job's end."""
-    return process.group.verdict

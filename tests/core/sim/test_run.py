@@ -1,0 +1,61 @@
+"""Runs: the same seed is the same run, every run ends well, and what is worth having seen is seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from elastic.core.sim.run import Run, tell, wander
+from elastic.core.sim.sometimes import SOMETIMES
+from elastic.core.sim.story import Backend, Kind, parsed
+from elastic.core.sim.swarm import Shape
+
+RUNS = 600
+
+
+def test_no_run_breaks_a_property_and_everything_worth_seeing_is_seen() -> None:
+    runs = [wander(seed, Shape(nodes=2 + seed % 5)) for seed in range(RUNS)]
+    assert [(seed, str(run.violation)) for seed, run in enumerate(runs) if run.violation] == []
+    seen = sum((run.world.counts for run in runs), Counter[str]())
+    assert [what for what in SOMETIMES if not seen[what]] == []
+    done = sum((run.world.done for run in runs), Counter[Kind]())
+    assert [kind for kind in Kind if kind is not Kind.PASS and not done[kind]] == []
+
+
+def _narrated(seed: int) -> tuple[Run, list[str]]:
+    lines = list[str]()
+    return wander(seed, Shape(), lambda at, who, what: lines.append(f"{at} {who} {what}")), lines
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    assert _narrated(7)[1] == _narrated(7)[1]
+    assert _narrated(7)[1] != _narrated(8)[1]
+
+
+def _told(text: str) -> list[str]:
+    lines = list[str]()
+    tell(parsed(text.splitlines()), lambda at, who, what: lines.append(f"{at} {who} {what}"))
+    return lines
+
+
+def test_a_run_told_again_from_its_text_is_the_same_run() -> None:
+    for seed in range(5):
+        run, lines = _narrated(seed)
+        assert _told(str(run.story)) == lines
+
+
+def test_what_is_asked_for_is_kept() -> None:
+    shape = Shape(
+        nodes=4, min=2, max=3, backend=Backend.LEASE, faults=frozenset((Kind.CRASH, Kind.START)), operations=10
+    )
+    for seed in range(20):
+        run = wander(seed, shape)
+        setting = run.story.setting
+        assert (setting.nodes, setting.min, setting.max, setting.backend) == (4, 2, 3, Backend.LEASE)
+        assert {operation.kind for operation in run.story.operations} <= {Kind.CRASH, Kind.START, Kind.PASS}
+
+
+def test_without_faults_a_run_still_ends_in_success() -> None:
+    for seed in range(20):
+        run = wander(seed, Shape(faults=frozenset()))
+        assert run.violation is None
+        assert run.world.counts["closed SUCCEEDED"] == 1

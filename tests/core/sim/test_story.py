@@ -1,0 +1,95 @@
+"""The text of a story: what is written is what is read, and what cannot be read is said with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from elastic.core.sim.story import (
+    OPERATIONS_MAX,
+    Backend,
+    Kind,
+    Operation,
+    Setting,
+    Story,
+    StoryError,
+    name,
+    parsed,
+    slot,
+)
+from elastic.core.world import Node
+
+STORY = Story(
+    Setting(nodes=4, min=2, max=4, backend=Backend.LEASE, seed=7, drift=0.001, fence=3.0),
+    (
+        Operation(Kind.START, "a"),
+        Operation(Kind.PASS, span=1.5),
+        Operation(Kind.PAUSE, "a", 7.0),
+        Operation(Kind.EMPTY),
+        Operation(Kind.OUTAGE, span=0.5),
+        Operation(Kind.CANCEL),
+    ),
+)
+TEXT = """\
+world nodes=4 min=2 max=4 backend=lease seed=7 drift=0.001 fence=3
+start a
+pass 1.5
+pause a 7
+empty
+outage 0.5
+cancel"""
+
+
+def test_a_story_is_written_with_what_differs_from_the_defaults() -> None:
+    assert str(STORY) == TEXT
+    assert str(Setting()) == "world"
+
+
+def test_what_is_written_is_what_is_read() -> None:
+    assert parsed(TEXT.splitlines()) == STORY
+
+
+def test_comments_and_empty_lines_are_for_the_reader() -> None:
+    assert parsed(["# why", "", "world", "# then", "start a"]) == Story(Setting(), (Operation(Kind.START, "a"),))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "no story"),
+        ("start a", "line 1: 'start a': the first line says `world`"),
+        ("world nods=3", "'nods' is not a setting .known: nodes, min"),
+        ("world nodes=x", "line 1"),
+        ("world nodes=0", "nodes: 1 to 1e.06, not 0"),
+        ("world drift=0.5", "drift: at most 0.1, not 0.5"),
+        ("world min=3 max=2", "max_nodes: 3 .min_nodes. to 4096, not 2"),
+        ("world fence=9", "fence: 2.5 to 3 s"),
+        ("world backend=tape", "line 1"),
+        ("world\nexplode a", "line 2: 'explode a': 'explode' is nothing that can be done .known: pass, start"),
+        ("world\nstart", "start takes a slot"),
+        ("world\npause a", "pause takes a slot and seconds"),
+        ("world\nempty a", "empty takes nothing"),
+        ("world\npass -1", "-1 is no span of 0 to"),
+        ("world\npass nan", "nan is no span"),
+        ("world\npass soon", "line 2"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_line(text: str, complaint: str) -> None:
+    with pytest.raises(StoryError, match=complaint):
+        parsed(text.splitlines())
+
+
+def test_a_story_has_an_end() -> None:
+    with pytest.raises(StoryError, match="more than"):
+        parsed(["world", *["empty"] * (OPERATIONS_MAX + 1)])
+
+
+def test_slots_and_nodes_have_short_names() -> None:
+    assert [slot(0), slot(25), slot(26), slot(63)] == ["a", "z", "n26", "n63"]
+    assert [name(Node("a", 1)), name(Node("a", 2))] == ["a", "a#2"]
+
+
+def test_the_settings_of_a_story_are_the_machines() -> None:
+    assert STORY.setting.rendezvous.limits == STORY.setting.limits
+    assert STORY.setting.group.fence == 3.0
+    assert Setting(barrier=2.0).rendezvous.barrier_timeout == 2.0
+    assert Setting().group.fence is None
