@@ -27,6 +27,7 @@ QUEUE_MAX = 100_000
 """Steps that may wait for the disk; more end the trace."""
 END_TIMEOUT_S = 5.0
 """How long the end of the job waits for the disk."""
+EACH = "write --trace=DIR/ and each gets a file"
 NAME_CHARS = 200
 """Of a node's slot in the name of its file."""
 
@@ -34,8 +35,9 @@ NAME_CHARS = 200
 class TraceFile:
     """The trace of one agent. `path` is the file, or the directory (by a / at its end, or if it is one) that gets it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, queue_max: int = QUEUE_MAX) -> None:
         self._path = path
+        self._queue_max = queue_max
         self._file: int | None = None
         self._lost: Callable[[TraceLost], None] = lambda lost: None
         self._queue: SimpleQueue[Step | None] = SimpleQueue()
@@ -59,8 +61,9 @@ class TraceFile:
         line, _ = encoded(header, None)
         try:
             self._path = _place(self._path, held.node)
-            self._file = _opened(self._path)
-            _write(self._file, line)
+            self._file = _opened(self._path, line)
+        except BlockingIOError:
+            raise CannotTrace(f"{self._path}: another agent writes there; {EACH}") from None
         except OSError as error:
             raise CannotTrace(f"{self._path}: {_why(error)}; name a file that can be written to") from None
         self._lost = lost
@@ -70,8 +73,8 @@ class TraceFile:
         if not self._on:
             return
         self._queue.put(STEPS[function](*given))
-        if self._queue.qsize() > QUEUE_MAX:
-            self._give_up(f"the disk does not keep up, {QUEUE_MAX} steps wait")
+        if self._queue.qsize() > self._queue_max:
+            self._give_up(f"the disk does not keep up, {self._queue_max} steps wait")
 
     def end(self) -> None:
         self._queue.put(None)
@@ -116,17 +119,15 @@ def _place(path: str, node: Node) -> str:
     return os.path.join(path, f"{slot}_{node.incarnation}.ndjson")
 
 
-def _opened(path: str) -> int:
-    """The file at its end, for this agent alone. A last line that another agent left without its end is marked."""
+def _opened(path: str, header: bytes) -> int:
+    """The file with the header at its end, for this agent alone. Raises OSError."""
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CannotTrace(f"{path}: another agent writes there; write --trace=DIR/ and each gets a file") from None
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         size = os.fstat(file).st_size
         if size and os.pread(file, 1, size - 1) != b"\n":
-            _write(file, CUT)
+            _write(file, CUT)  # another agent left its last line without an end
+        _write(file, header)
     except BaseException:
         os.close(file)
         raise
@@ -142,8 +143,8 @@ def _why(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def lines(path: str) -> Iterator[bytes]:
-    """The lines of a trace, none longer than one may be. Raises OSError."""
+def lines(path: str, longest: int = LINE_MAX) -> Iterator[bytes]:
+    """The lines of a trace, none much longer than one may be. Raises OSError."""
     with open(path, "rb") as file:
-        while line := file.readline(LINE_MAX + 1):
+        while line := file.readline(longest + 1):
             yield line

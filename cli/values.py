@@ -148,7 +148,8 @@ def new_file(text: str) -> str:
 def file_or_directory(text: str) -> str:
     """A file that can be made or appended to, or a directory to be (with a / at its end) or that is."""
     if text.endswith("/") or os.path.isdir(text):
-        if os.path.exists(text) and not (os.path.isdir(text) and os.access(text, os.W_OK)):
+        folder = text.rstrip("/") or "/"
+        if os.path.exists(folder) and not (os.path.isdir(folder) and os.access(folder, os.W_OK)):
             raise ValueError("no file can be made there; name a directory that can be written to")
         return text
     return new_file(text)

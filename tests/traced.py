@@ -42,6 +42,8 @@ class Shared:
 
     state: RendezvousState | None = None
     now: float = 100.0
+    watchers: list[Agent] = field(factory=list)
+    """Who looks at each state."""
 
     def tick(self) -> float:
         self.now = round(self.now + 0.01, 2)
@@ -151,7 +153,8 @@ class Agent:
             case Write(state, token):
                 if token == (self.shared.state.token if self.shared.state else None):
                     self.shared.state = state
-                self._saw()
+                for agent in (self, *(each for each in self.shared.watchers if each is not self)):
+                    agent._saw()
             case Wait(token, _):
                 if self.held.held_at is not None and token == (self.shared.state.token if self.shared.state else None):
                     return False

@@ -177,10 +177,8 @@ def _taken_at_its_word(before: RendezvousState | None, after: RendezvousState) -
     ended = after.ended
     if ended and after.failures > (before.failures if before else 0):
         yield Failed(ended.by, WorldId(after.life, ended.round))
-    done = before.those(Status.DONE) if before else ()
     for node in after.those(Status.DONE):
-        if node not in done:
-            yield Succeeded(node, WorldId(after.life, after.round))
+        yield Succeeded(node, WorldId(after.life, after.round))
 
 
 def _of_agent(run: Replayed, states: Mapping[int, RendezvousState]) -> Iterator[Dated]:

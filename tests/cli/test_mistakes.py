@@ -109,6 +109,18 @@ MISTAKES = [
         "--report=/nowhere/x.json x",
         "--report=/nowhere/x.json: no file can be written there; name a file in a directory that exists",
     ),
+    (
+        "--trace=/nowhere/x x",
+        "--trace=/nowhere/x: no file can be written there; name a file in a directory that exists",
+    ),
+    (
+        "--trace=/proc/version/ x",
+        "--trace=/proc/version/: no file can be made there; name a directory that can be written to",
+    ),
+    (
+        "--trace=/dev/full --no-python true",
+        "--trace=/dev/full: no space left on device; name a file that can be written to",
+    ),
     # the command line itself
     ("", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
     ("-m", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),

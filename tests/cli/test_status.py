@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from narration import FAULT, Story
 
-from elastic.adapters.news import Recorded
+from elastic.adapters.news import Recorded, TraceLost
 from elastic.core.group.state import Elapsed, Reaped, Signalled
 
 
@@ -133,5 +133,17 @@ def test_a_signal_while_no_worker_runs() -> None:
     story.reads(
         """
         elastic  SIGTERM: leaving, no worker runs
+        """
+    )
+
+
+def test_a_trace_that_is_lost_is_spoken_of_and_the_job_goes_on() -> None:
+    story = Story()
+    story.starts(0.12)
+    story.status.saw(TraceLost("traces/a_1.ndjson: no space left on device"))
+    story.reads(
+        """
+        elastic  round 0: 1 node, 2 workers, started in 0.1 s
+        elastic  the trace ends here, the job goes on: traces/a_1.ndjson: no space left on device
         """
     )

@@ -72,6 +72,21 @@ def test_where_a_trace_is_missing_the_register_s_word_is_taken(agent: Agent) -> 
     assert len(found.writes) < len(found.states)
 
 
+def test_of_a_node_without_a_trace_it_is_believed_that_its_workers_failed_and_succeeded() -> None:
+    pair = started()
+    pair.a.shared.watchers.append(pair.a)
+    pair.b.exits(9)
+    pair.run()
+    pair.a.exits(-15)
+    pair.run()
+    pair.b.exits(0)
+    pair.run()
+    found = history(pair.a)
+    unknown = [version for version in found.states if version not in found.writes]
+    assert (found.missing, unknown) == ((), [2, 3, 4, 6])
+    assert broken(found) is None
+
+
 def test_versions_that_nobody_s_trace_shows_are_counted_and_nothing_is_concluded_from_them() -> None:
     found = of(without(A, lambda moment: isinstance(moment.step, Saw) and _version(moment) in (3, 4)))
     assert found.missing == (3, 4)

@@ -1,0 +1,198 @@
+"""`elastic replay`: what it says of traces, in which words, with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from traced import Agent, Pair, Shared, finished, started
+
+from elastic.cli.exit_codes import FAILED, SUCCEEDED
+from elastic.cli.main import run
+from elastic.cli.mistakes import USAGE
+from elastic.cli.render.timeline import names, rendered, span
+from elastic.core.group.state import Closed, Elapsed, Event, Exited, Signalled, Unstartable
+from elastic.core.sim.history import histories
+from elastic.core.sim.replay import replayed
+from elastic.core.sim.timeline import recoveries, rounds
+from elastic.core.world import Ending, Node, Verdict, Why
+
+Replay = Callable[..., tuple[int, str]]
+Change = Callable[[bytes], bytes]
+
+
+@pytest.fixture
+def replay(capfd: pytest.CaptureFixture[str]) -> Replay:
+    """The exit code, and what is said."""
+
+    def command(*arguments: object) -> tuple[int, str]:
+        code = run(["replay", *map(str, arguments)])
+        out, err = capfd.readouterr()
+        return code, out + err
+
+    return command
+
+
+def written(folder: Path, *agents: Agent) -> list[Path]:
+    files = [folder / f"{agent.name}.ndjson" for agent in agents]
+    for file, agent in zip(files, agents, strict=True):
+        file.write_bytes(b"".join(agent.lines))
+    return files
+
+
+def test_all_is_well(replay: Replay, tmp_path: Path) -> None:
+    pair = finished()
+    code, text = replay(*written(tmp_path, pair.a, pair.b))
+    assert code == SUCCEEDED
+    assert text.splitlines() == [
+        "elastic  2 agents, 1 job: 102 steps taken again, all as traced",
+        "  register   7 versions",
+        "  violations none",
+        "  round 0   2 nodes (a, b), 2 workers · complete at 0.2 s · over at 0.5 s: a worker failed (b)",
+        (
+            "     then   0.5 s: worker 0 of b failed (exit code 9) · workers stopped +0.2 s, all back +0.3 s, "
+            "complete +0.3 s, workers started +0.5 s"
+        ),
+        "  round 1   2 nodes (a, b), 2 workers · complete at 0.8 s · succeeded at 1.2 s: done (b)",
+    ]
+
+
+def test_a_decision_that_was_changed_is_named_with_its_line(replay: Replay, tmp_path: Path) -> None:
+    pair = finished()
+    a, b = written(tmp_path, pair.a, pair.b)
+    lines = b.read_bytes().splitlines(keepends=True)
+    number = next(number for number, line in enumerate(lines) if b'"is":"end"' in line and b"stepped" in line)
+    lines[number] = lines[number].replace(b'"why":"failed"', b'"why":"left"')
+    b.write_bytes(b"".join(lines))
+    code, text = replay(a, b)
+    assert code == FAILED
+    assert f"  DIFFERS  b, {b} line {number + 1}: what the group commands (1.why)\n" in text
+    assert '           traced  "left"\n' in text
+    assert '           core    "failed"\n' in text
+    assert "all as traced" not in text
+
+
+def test_a_property_that_is_broken_is_named_with_its_number(replay: Replay, tmp_path: Path) -> None:
+    """Two nodes that hold different states of one version: each trace is well by itself."""
+    pair, other = started(), Pair(Agent("a", shared := Shared()), Agent("c", shared)).run()
+    code, text = replay(*written(tmp_path, pair.b, other.b))
+    assert code == FAILED
+    assert "  VIOLATION  S7: version 2 is one state for b#1 and another for c#1\n" in text
+
+
+def test_a_trace_that_breaks_off_is_no_fault_and_is_told(replay: Replay, tmp_path: Path) -> None:
+    (file,) = written(tmp_path, finished().a)
+    file.write_bytes(file.read_bytes()[:-30])
+    code, text = replay(file)
+    assert code == SUCCEEDED
+    assert "  unended    a: the trace breaks off in the middle of a line: its agent was killed, or still runs\n" in text
+
+
+def test_versions_that_nobody_s_trace_shows_are_told(replay: Replay, tmp_path: Path) -> None:
+    (file,) = written(tmp_path, finished().a)
+    code, text = replay(file)
+    assert code == SUCCEEDED
+    assert "  register   6 versions, 1 that nobody's trace shows\n" in text
+
+
+def test_where_nobody_saw_a_register_that_is_told(replay: Replay, tmp_path: Path) -> None:
+    code, text = replay(*written(tmp_path, Agent("a", Shared())))
+    assert code == SUCCEEDED
+    assert "  register   nobody saw it\n" in text
+
+
+def test_times_of_several_hosts_are_told_to_be_by_their_wall_clocks(replay: Replay, tmp_path: Path) -> None:
+    pair = Pair(Agent("a", shared := Shared()), Agent("b", shared, boot="other")).run()
+    _, text = replay(*written(tmp_path, pair.a, pair.b))
+    assert "  times      of different hosts are compared by their wall clocks\n" in text
+    assert "stands at the end of the traces\n" in text
+
+
+def test_as_data_it_is_the_same_and_more(replay: Replay, tmp_path: Path) -> None:
+    pair = finished()
+    code, text = replay("--json", *written(tmp_path, pair.a, pair.b))
+    data: Any = json.loads(text)
+    assert code == SUCCEEDED
+    assert [trace["node"] for trace in data["traces"]] == ["a#1", "b#1"]
+    assert {(trace["cut"], trace["ended"], trace["differs"]) for trace in data["traces"]} == {(False, True, None)}
+    (job,) = data["jobs"]
+    assert (job["versions"], job["missing"], job["violation"]) == (7, [], None)
+    assert [(round["number"], round["why"]) for round in job["rounds"]] == [(0, "failed"), (1, "done")]
+    assert [(each["ended"], each["began"], each["event"]["is"]) for each in job["recoveries"]] == [(0, 1, "exited")]
+    assert job["lanes"]["nodes"] == ["a#1", "b#1"]
+    assert {"node", "start", "end", "kind", "label"} == job["lanes"]["spans"][0].keys()
+
+
+def test_as_data_what_is_wrong_is_there_too(replay: Replay, tmp_path: Path) -> None:
+    (file,) = written(tmp_path, finished().a)
+    file.write_bytes(file.read_bytes().replace(b'"handler":"watch"', b'"handler":"leave"', 1))
+    code, text = replay("--json", file)
+    (trace,) = json.loads(text)["traces"]
+    assert code == FAILED
+    assert trace["differs"] == {"line": 16, "what": "what begins (handler)", "traced": '"leave"', "core": '"watch"'}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "no such file or directory"),
+        (b"", "line 1: no header: it is empty, or no trace"),
+        (b"hello\n", "line 1: JSON is malformed: invalid character (byte 0)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_mistake(
+    replay: Replay, tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    if content is not None:
+        (tmp_path / "t").write_bytes(content)
+    assert replay(tmp_path / "t") == (USAGE, f"elastic: {tmp_path}/t: {why}\n")
+
+
+def test_files_must_be_named(replay: Replay) -> None:
+    code, text = replay()
+    assert code == USAGE
+    assert "FILE... is missing" in text
+
+
+# --- words
+
+
+def test_spans_below_a_tenth_of_a_second_are_told_in_milliseconds() -> None:
+    assert (span(0.1), span(0.0423), span(0.0)) == ("0.1 s", "42 ms", "0 ms")
+
+
+def test_nodes_are_named_as_people_know_them() -> None:
+    hosts = {Node("a", 1): "gpu-01", Node("b", 1): "gpu-02", Node("b", 2): "gpu-02", Node("c", 1): "gpu-02"}
+    assert list(names(hosts).values()) == ["gpu-01", "b#1", "b#2", "c"]
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (Exited(1, -9, 0.0, 0.0), "worker 1 of b failed (killed by SIGKILL)"),
+        (Signalled(15, 0.0), "b got SIGTERM"),
+        (Unstartable("why", 0.0), "b could not start its workers"),
+        (Elapsed(0.0), "b had lost the store and stopped its workers"),
+        (Closed(Verdict(Ending.CANCELLED, 0, Node("a", 1), Why.ASKED), 0.0), "b heard that the job is over"),
+    ],
+)
+def test_what_began_a_recovery_is_told(event: Event, words: str) -> None:
+    pair = finished()
+    (history,) = histories([replayed(pair.a.trace), replayed(pair.b.trace)])
+    (recovery,) = recoveries(history)
+    told = rendered(rounds(history), [evolve(recovery, event=event)], names(history.hosts))
+    assert told[1].startswith(f"     then   0.5 s: {words} · ")
+
+
+def test_the_launcher_does_without_all_this_when_it_is_not_asked_to_trace() -> None:
+    program = (
+        "import sys, elastic.cli.main, elastic.cli.root; print([m for m in sys.modules if 'elastic.core.sim' in m])"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
