@@ -98,6 +98,10 @@ pythons: setup  ## core and property tests on Python 3.12 and 3.13, where pyenv 
 	    $(wildcard tests/core property_tests) || exit 1; \
 	done
 
+.PHONY: nightly
+nightly: setup  ## the property tests with fresh examples, ten times as many
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout=0 property_tests
+
 .PHONY: soak
 soak: setup  ## the property tests with many fresh examples; the run is kept in logs/soak-TIME.log
 	@mkdir -p logs

@@ -1,6 +1,6 @@
-"""How hard Hypothesis looks: "dev" draws the same examples every time, "soak" draws fresh ones, many.
+"""How hard Hypothesis looks: "dev" draws the same examples every time, "nightly" fresh ones and more, "soak" many.
 
-HYPOTHESIS_PROFILE chooses; `make test` runs dev, `make soak` runs soak. Importing this file sets the profile.
+HYPOTHESIS_PROFILE chooses; `make test` runs dev, `make nightly` nightly, `make soak` soak. Importing this file sets it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("dev", max_examples=100, derandomize=True, database=None, deadline=None)
-settings.register_profile(
-    "soak", max_examples=20_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
+for name, examples in (("nightly", 1_000), ("soak", 20_000)):
+    settings.register_profile(
+        name, max_examples=examples, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

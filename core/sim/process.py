@@ -13,6 +13,10 @@ from ..rendezvous.agenda import Agenda
 from ..world import Node, World
 
 
+GRID = 1e7
+"""Points per second."""
+
+
 @define(eq=False)
 class Process:
     """An agent's process. Its clock shows `offset + rate × true time`: no other clock is like it.
@@ -80,8 +84,9 @@ class Process:
         return self.offset + self.rate * now
 
     def true(self, local: float) -> float:
-        """The true time, just after its clock shows this."""
-        return (local - self.offset) / self.rate + 1e-9
+        """The true time, just after its clock shows this; on a grid, so that what is due at one time for two processes is so
+        whatever their clocks show."""
+        return math.ceil((local - self.offset) / self.rate * GRID - 0.01) / GRID + 3e-9
 
     def heals(self) -> None:
         """Nothing is done to it any longer."""

@@ -128,7 +128,7 @@ class Setting:
     """The world before anything is done. Spans in seconds; a `fence` of 0 is none.
 
     `seed` draws the messages' delays and the clocks (0: every message takes a millisecond, and all clocks agree); a clock is
-    off by up to `drift` (1e-3: a millisecond per second) and starts anywhere.
+    fast or slow by up to `drift` (1e-3: a millisecond per second), and ahead by up to `offset`.
     """
 
     nodes: int = field(default=3, validator=_at_least(1))
@@ -139,6 +139,7 @@ class Setting:
     backend: Backend = field(default=Backend.CAS, converter=Backend)
     seed: int = 0
     drift: float = field(default=0.0, validator=_at_least(0))
+    offset: float = field(default=100_000.0, validator=_at_least(0))
     interval: float = 1.0
     attempts: int = 5
     join: float = 60.0

@@ -73,7 +73,6 @@ DEATHS_S = (0.001, 0.005, 0.02)
 """How long a worker takes to die of SIGKILL."""
 STOPS_S = (0.002, 0.03, 0.2)
 """How long it takes to stop after SIGTERM."""
-OFFSET_MAX_S = 100_000
 BEATS_LATE = 2
 """A silence counts for so many heartbeats after it is over."""
 
@@ -211,7 +210,7 @@ class World:
     def _process(self, node: Node, operator: bool = False) -> Process:
         setting, choose = self.setting, self.choose
         steady = setting.seed == 0
-        offset = 0.0 if steady else float(choose(OFFSET_MAX_S))
+        offset = 0.0 if steady else setting.offset * choose(1_000) / 1_000
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
         profile = Profile(Endpoint(node.slot, 1), setting.workers, host=node.slot)
         held = Held(node, profile, self.rendezvous, Life(f"{name(node)}@{self.future.planned}"))
