@@ -108,7 +108,7 @@ class Agent:
         observer: Observer,
         trace: Trace | None = None,
     ) -> None:
-        """Raises ValueError if no log directory can be made, OSError if the host has no port left, and CannotTrace."""
+        """Raises ValueError if no log directory can be made, OSError if the host has no port left."""
         self._settings = settings
         self._backend = backend
         self._clock = clock
@@ -120,7 +120,7 @@ class Agent:
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
         held = Held(self.node, self._profile(), settings.rendezvous, Life(os.urandom(8).hex()))
-        self._trace.begin(held, settings.group, clock, self._inbox.put)
+        self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.put)
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.put, self._trace)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._beaten)
         self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now)
@@ -138,9 +138,11 @@ class Agent:
         return str(self._directory.root / "report.json") if kept and self._directory.root else None
 
     def run(self) -> Result:
-        """Take part in the job until it has a verdict, or this node leaves or is refused. Nothing of it lives afterwards."""
+        """Take part in the job until it has a verdict, or this node leaves or is refused. Nothing of it lives afterwards.
+        Raises CannotTrace before anything is done."""
         with self._signals():
             try:
+                self._begin_trace()
                 self._rendezvous.start()
                 self._heart.start()
                 return self._run()

@@ -117,9 +117,10 @@ def _run(
         agent = Agent(settings, meeting.backend, clock, status, trace)
     except ValueError as reason:
         raise Mistake(f"--log-dir={reason}") from None
+    try:
+        return agent.run(), agent.report_path
     except CannotTrace as reason:
         raise Mistake(f"--trace={reason}") from None
-    return agent.run(), agent.report_path
 
 
 def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
