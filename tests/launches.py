@@ -181,6 +181,8 @@ class Launcher:
         self._folder = folder
         self._stack = stack
         self._count = 0
+        self.forged = False
+        """The test itself writes into the register what no agent may, so no property can hold over the traces."""
 
     @property
     def traces(self) -> Path:

@@ -18,7 +18,7 @@ from elastic.adapters.backends.wire import Address
 def launch(nothing_left: str, tmp_path: Path) -> Iterator[Launcher]:
     with launcher(tmp_path) as start:
         yield start
-    assert complaints(replays(start.traces)) == []
+    assert complaints(replays(start.traces), start.forged) == []
 
 
 @pytest.fixture(scope="session")

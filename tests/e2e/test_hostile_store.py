@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 from attrs import evolve
 from jobs import Job, Jobs, alive, codes, end, run
+from launches import Launcher
 from leftovers import left_after
 from processes import is_alive
 
@@ -51,9 +52,10 @@ FORGED: dict[str, Forge] = {
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
 def test_workers_run_on_over_a_forged_register_until_their_node_must_write(
-    job: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: Forge
+    job: Jobs, launch: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: Forge
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    launch.forged = True
     both = job("1:2", "--last-call=1000")
     agents = both.nodes("ab")
     told = run(agents)
