@@ -12,7 +12,6 @@ from ..rendezvous import Held, RendezvousState, Token
 from ..rendezvous.agenda import Agenda
 from ..world import Node, World
 
-
 GRID = 1e7
 """Points per second."""
 
