@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from hashlib import sha256
 
 from attrs import evolve
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from elastic.core.sim.run import converges, tell, wander
+from elastic.core.sim.sometimes import SOMETIMES
 from elastic.core.sim.story import Backend, Kind, Operation, Setting, Story, slot
 from elastic.core.sim.swarm import Shape
 from elastic.core.sim.world import World
@@ -90,6 +92,23 @@ class SimulatedWorld(RuleBasedStateMachine):
 
 TestSimulatedWorld = SimulatedWorld.TestCase
 TestSimulatedWorld.settings = settings(stateful_step_count=40)
+
+
+# --- what the runs show
+
+STANDARD_RUNS = 1_200
+
+
+def test_everything_worth_seeing_is_seen_in_the_standard_runs() -> None:
+    """A property that held over runs in which nothing happens is worth nothing."""
+    seen, done = Counter[str](), Counter[Kind]()
+    for seed in range(STANDARD_RUNS):
+        run = wander(seed, Shape(nodes=2 + seed % 5))
+        assert run.violation is None, (seed, run.violation)
+        seen += run.world.counts
+        done += run.world.done
+    assert [what for what in SOMETIMES if not seen[what]] == []
+    assert [kind for kind in Kind if kind is not Kind.PASS and not done[kind]] == []
 
 
 # --- determinism

@@ -147,10 +147,9 @@ class Context:
     @property
     def coordinator(self) -> Node | None:
         """Who does common chores first. It has no authority: safety never depends on who it is."""
-        if self.state is None:
-            return None
-        seats, gone = self.state.seats.items(), self.dead
-        return next((node for node, seat in seats if seat.status is not Status.GONE and node not in gone), None)
+        if self.state is None or not self.dead:
+            return self.state.first if self.state else None
+        return self.awake[0] if self.awake else None
 
     @property
     def patience(self) -> float:

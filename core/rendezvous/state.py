@@ -137,6 +137,11 @@ class RendezvousState:
         return tuple(node for node, seat in self.seats.items() if seat.status in statuses)
 
     @cached_property
+    def first(self) -> Node | None:
+        """The lowest seat of those who have not left."""
+        return next((node for node, seat in self.seats.items() if seat.status is not Status.GONE), None)
+
+    @cached_property
     def participants(self) -> tuple[Node, ...]:
         return self.those(Status.IN)
 

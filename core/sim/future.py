@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
@@ -23,10 +22,6 @@ class Future:
     def at(self, when: float, what: Callable[..., None], *of: Any) -> None:
         self.planned += 1
         heappush(self.ahead, (when, self.planned, what, of))
-
-    @property
-    def next_at(self) -> float:
-        return self.ahead[0][0] if self.ahead else math.inf
 
     def passes(self, until: float) -> None:
         """Time goes on to this point, through all that happens on the way."""

@@ -30,7 +30,8 @@ from ..group.state import (
     Start,
 )
 from ..ranks import Ranks, assign
-from ..rendezvous import Arrive, Edit, RendezvousState, Status, Violation, blank, verify, verify_step
+from ..rendezvous import Arrive, Edit, Held, RendezvousState, Status, Violation, blank, join, verify, verify_step
+from ..rendezvous.context import Handler
 from ..rendezvous.verify import Finding
 from ..world import Life, Node, World, WorldId
 
@@ -120,7 +121,15 @@ class Stepped:
     at: float
 
 
-Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped
+@frozen
+class WaitsForever:
+    """A node waits for the register to change, without a deadline."""
+
+    held: Held
+    handler: Handler
+
+
+Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped | WaitsForever
 
 
 @define
@@ -169,6 +178,9 @@ class Judge:
                 self.running.pop(node, None)
             case Left(node):
                 self.left.add(node)
+            case WaitsForever(held, handler):
+                if handler is join and (held.state is None or held.node not in held.state.redundancy_list):
+                    yield "L6", f"{held.node} waits to join without end, and is no spare"
             case other:
                 assert_never(other)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 from ..group import Group, Outcome, Phase
 from ..group.state import Beaten, Event, Refused, Stopped
@@ -77,6 +78,7 @@ SOMETIMES = (
     "sightings started afresh",
     "self-fencing",
     "start held back for a fresh heartbeat",
+    "joined again, long unheard",
     "patience over",
     "coordinator silent, everybody reads all",
     "join time-out",
@@ -101,10 +103,10 @@ def wrote(
     before = before or blank(after.life, after.limits)
     for what in (*_rounds(before, edit, after), *_seats(before, edit, writer.node, after)):
         counts[what] += 1
-    gone = before.seats.keys() - after.seats.keys() if isinstance(edit, Evict | Overdue) else frozenset()
-    for node in gone:
-        if node in nodes:
-            nodes[node].evicted = True
+    if isinstance(edit, Evict | Overdue):
+        for node in before.seats:
+            if node not in after.seats:
+                nodes[node].evicted = True
     if isinstance(edit, Arrive) and writer.evicted and writer.node not in before.seats:
         counts["an evicted live node returns"] += 1
 
@@ -218,11 +220,27 @@ def has_left(operation: Operation, answer: Answer | Raise) -> bool:
     return operation.handler is leave and isinstance(answer, Settled)
 
 
+def causes(before: RendezvousState | None, edit: Edit, writer: Node, after: RendezvousState) -> Counts:
+    """What a write brings that may end this round, or a later one."""
+    match edit:
+        case Arrive() if before is None or writer not in before.seats:
+            return Counter(arrivals=1)
+        case Leave():
+            return Counter(leaves=1)
+        case Evict() if before is not None:
+            return Counter(evictions=sum(node not in after.seats for node in before.seats))
+        case _:
+            return Counter()
+
+
 def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: Group) -> None:
     if fences(before, event, after):
         counts["self-fencing"] += 1
         causes["fencings"] += 1
-    elif before.phase is Phase.HELD and after.phase is Phase.HELD and isinstance(event, Beaten):
+    elif before.phase is Phase.HELD and isinstance(event, Beaten) and after.phase is Phase.JOINING:
+        counts["joined again, long unheard"] += 1
+        causes["fencings"] += 1
+    elif before.phase is Phase.HELD and isinstance(event, Beaten) and after.phase is Phase.HELD:
         counts["start held back for a fresh heartbeat"] += 1
 
 
@@ -255,9 +273,11 @@ def _verb(edit: Edit) -> str:
             return f"waits no longer in round {round}"
         case Close(verdict):
             return f"closes {verdict.ending.name}"
+        case other:
+            assert_never(other)
 
 
-def outcome(how: Outcome | None) -> str:
+def outcome(how: Outcome) -> str:
     match how:
         case Verdict(ending):
             return ending.value
@@ -265,5 +285,5 @@ def outcome(how: Outcome | None) -> str:
             return f"refused ({why.value})"
         case Stopped(signum):
             return f"stopped by signal {signum}"
-        case None:
-            return "runs"
+        case other:
+            assert_never(other)

@@ -153,6 +153,8 @@ class Setting:
     def __attrs_post_init__(self) -> None:
         if self.drift > 0.1:
             raise ValueError(f"drift: at most 0.1, not {self.drift}")
+        if self.fence and self.overdue < self.grace + 5:
+            raise ValueError(f"overdue: with a fence at least grace + 5, {self.grace + 5:g}, not {self.overdue:g}")
         self.rendezvous, self.group  # noqa: B018  refused here, not in the middle of a run
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from groups import FENCED, beat, closed, exited, led, over, ready
-from worlds import arrived, edited, node, register, running
+from worlds import arrived, edited, holding, node, register, running
 
 from elastic.core.group import Group, Phase, transition
 from elastic.core.group.state import (
@@ -26,7 +26,7 @@ from elastic.core.group.state import (
 )
 from elastic.core.group.state import Reaped as GroupReaped
 from elastic.core.ranks import Ranks, WorkerRanks, assign
-from elastic.core.rendezvous import Arrive, Done, Edit, Leave, RendezvousState, Status, Violation
+from elastic.core.rendezvous import Arrive, Done, Edit, Leave, RendezvousState, Status, Violation, join, watch
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.sim.properties import (
     ALWAYS,
@@ -39,6 +39,7 @@ from elastic.core.sim.properties import (
     Started,
     Stepped,
     Succeeded,
+    WaitsForever,
     Wrote,
     fences,
 )
@@ -232,3 +233,10 @@ def test_a_fence_is_known_when_it_falls() -> None:
 
 def test_every_property_has_a_sentence() -> None:
     assert all(sentence and number for number, sentence in {**ALWAYS, **EVENTUALLY}.items())
+
+
+def test_L6_only_a_spare_joins_without_end() -> None:
+    broken("L6", WaitsForever(holding("a", TWO), join))
+    broken("L6", WaitsForever(holding("a", None), join))
+    spare = edited(running("a", size="1"), "b", Arrive(TWO.seats[B].profile))
+    judged(WaitsForever(holding("b", spare), join), WaitsForever(holding("a", TWO), watch))

@@ -63,6 +63,7 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world drift=0.5", "drift: at most 0.1, not 0.5"),
         ("world min=3 max=2", "max_nodes: 3 .min_nodes. to 4096, not 2"),
         ("world fence=9", "fence: 2.5 to 3 s"),
+        ("world fence=3 overdue=7", "overdue: with a fence at least grace . 5, 8, not 7"),
         ("world backend=tape", "line 1"),
         ("world\nexplode a", "line 2: 'explode a': 'explode' is nothing that can be done .known: pass, start"),
         ("world\nstart", "start takes a slot"),

@@ -1,0 +1,149 @@
+"""The world itself: what is done to it has the effect that it says, and what must not happen is seen when it does."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from worlds import reseated
+
+from elastic.core.group import Phase
+from elastic.core.rendezvous import Status, Violation
+from elastic.core.rendezvous.context import Fact
+from elastic.core.rendezvous.sightings import Sighting, Sightings
+from elastic.core.sim.process import Process
+from elastic.core.sim.run import converges, tell
+from elastic.core.sim.story import Kind, Operation, Setting, parsed, parsed_operation
+from elastic.core.sim.world import World
+
+
+def world(*operations: str, setting: str = "world") -> World:
+    """After these operations."""
+    made = World(parsed([setting]).setting)
+    for operation in operations:
+        made.does(parsed_operation(operation))
+    return made
+
+
+def at(made: World, slot: str) -> Process:
+    process = made.at(slot)
+    assert process is not None
+    return process
+
+
+TWO = ("start a", "start b", "pass 1")
+
+
+def both_running() -> World:
+    return world(*TWO, setting="world nodes=2 min=2 max=2")
+
+
+def test_two_nodes_come_to_run() -> None:
+    made = both_running()
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_what_means_nothing_does_nothing() -> None:
+    made = world("start zz", "fail a", "start a", "fail a", "succeed a", "hang a", setting="world")
+    assert (made.done[Kind.START], made.done[Kind.FAIL], made.done[Kind.SUCCEED]) == (1, 0, 0)
+
+
+def test_a_slow_node_that_gets_no_answer_in_time_is_not_dead() -> None:
+    made = world(*TWO, "slow b 2.5", "pass 30", setting="world nodes=2 min=2 max=2")
+    assert (made.counts["end by lost"], at(made, "b").group.phase) == (0, Phase.RUNNING)
+
+
+def test_an_operators_cancel_reaches_everybody() -> None:
+    made, told = both_running(), list[str]()
+    made.tell = lambda at, who, what: told.append(f"{who} {what}")
+    made.does(Operation(Kind.CANCEL))
+    made.does(Operation(Kind.PASS, span=1.0))
+    assert not list(made.living())
+    assert made.counts["closed CANCELLED"] == 1
+    assert told[1].startswith("operator closes CANCELLED → 3")
+    assert {"a ends: cancelled", "b ends: cancelled"} <= set(told)
+
+
+def test_a_program_that_cannot_be_started_closes_the_job() -> None:
+    made = world("start a", "unstartable a", "pass 1", setting="world max=1")
+    assert made.counts["closed FAILED, cannot start"] == 1
+
+
+def test_what_happens_is_told_in_words() -> None:
+    lines = list[str]()
+    text = """
+world nodes=3 min=1 max=3 barrier=2 last_call=0.5 grace=20
+start a
+start b
+pass 1
+crash b
+pass 8
+start b
+pass 3
+hang b
+fail a
+pass 12
+succeed a
+pass 4
+drain a
+pass 9
+"""
+    assert tell(parsed(text.splitlines()), lambda at, who, what: lines.append(what)).violation is None
+    told = "\n".join(lines)
+    for words in (
+        "arrives →",
+        "completes round 0",
+        "evicts b",
+        "ends round 1 (upscale)",
+        "ends round 2 (failed)",
+        "waits no longer in round 3",
+        "is done in round",
+        "held → running",
+        "ends: succeeded",
+    ):
+        assert words in told, words
+
+
+# --- what must not happen
+
+
+def test_L6_a_process_that_spins_is_seen() -> None:
+    made = World(Setting(), turns_max=1)
+    with pytest.raises(Violation, match="L6: a spins"):
+        made.does(Operation(Kind.START, "a"))
+
+
+def test_a_register_that_nobody_may_have_written_is_named() -> None:
+    made = both_running()
+    register = made.store.register
+    assert register is not None
+    made.store.register = evolve(reseated(register, a=Status.EXPECTED), version=register.version + 1)
+    made.network.forgets()
+    made.does(Operation(Kind.FAIL, "b"))
+    with pytest.raises(Violation, match="S4: b end: a world of 1 nodes, outside 2 to 2"):
+        made.does(Operation(Kind.PASS, span=1.0))
+
+
+def test_L3_whoever_throws_out_a_node_that_is_well_is_seen() -> None:
+    made = both_running()
+    a, b = at(made, "a"), at(made, "b")
+    now = a.clock(made.future.now)
+    seen_dead = Sightings({b.node: Sighting(1, now - 9)}, now)
+    a.held = evolve(a.held, sightings=seen_dead, spans={Fact.DEAD: (True, now)})
+    with pytest.raises(Violation, match="L3: a throws out b, whose heartbeats came in time"):
+        made.does(Operation(Kind.PASS, span=3.0))
+
+
+def test_L2_a_node_that_never_comes_to_rest_is_seen() -> None:
+    made = both_running()
+    a = at(made, "a")
+    a.request = a.requests = 999
+    made.does(Operation(Kind.FAIL, "b"))
+    with pytest.raises(Violation, match=r"L2: after .* s without faults: a \(running\)"):
+        converges(made)
+
+
+def test_L4_a_round_that_nothing_ended_is_seen() -> None:
+    made = both_running()
+    made.rounds = 99
+    with pytest.raises(Violation, match="L4: 99 rounds ended, 0 of them failed"):
+        made.judge_rounds()
