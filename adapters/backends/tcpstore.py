@@ -104,7 +104,7 @@ class TCPStoreBackend:
         asked = tuple(nodes)
         with self._asking() as client:
             answers = client.get(*(self._node_key("heartbeat", node) for node in asked)) if asked else ()
-        return {node: _number(answer) for node, answer in zip(asked, answers, strict=True)}
+        return {node: _counter(answer) for node, answer in zip(asked, answers, strict=True)}
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._asking() as client:
@@ -266,6 +266,11 @@ class TCPStoreBackend:
 
 def _present(values: Sequence[bytes]) -> list[bytes]:
     return list(takewhile(bool, values))
+
+
+def _counter(answer: bytes) -> int | None:
+    """A heartbeat's; one that cannot be read stands still, because only one that is gone says that its node is."""
+    return (_number(answer) or 0) if answer else None
 
 
 def _number(text: bytes) -> int | None:
