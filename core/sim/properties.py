@@ -7,7 +7,7 @@ the simulator knows all, a merged trace of real agents most. A broken property i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias, assert_never
 
 from attrs import define, field, frozen
@@ -130,6 +130,8 @@ class WaitsForever:
 
 
 Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped | WaitsForever
+Property: TypeAlias = Callable[["Judge", Fact], Iterable[Finding]]
+"""One of a user's own: what this fact breaks, by a name and a sentence; the judge remembers all facts up to this one."""
 
 
 @define
@@ -137,11 +139,12 @@ class Judge:
     """What is remembered of a run, to judge its next fact by.
 
     `fenced`: the agents run with --on-store-loss=stop. `assign` is the policy that gives a world its ranks. `excused` are
-    nodes whose agent was paused: nothing that stands still can stop its workers in time.
+    nodes whose agent was paused: nothing that stands still can stop its workers in time. `also` are a user's own properties, asked after ours.
     """
 
     fenced: bool = False
     assign: Callable[[World], Mapping[Node, Ranks]] = assign
+    also: tuple[Property, ...] = ()
     register: RendezvousState | None = None
     worlds: dict[WorldId, World] = field(factory=dict)
     running: dict[Node, World] = field(factory=dict)
@@ -158,6 +161,9 @@ class Judge:
         """Raises Violation."""
         for number, text in self._findings(fact):
             raise Violation(number, text)
+        for property in self.also:
+            for number, text in property(self, fact):
+                raise Violation(number, text)
 
     def _findings(self, fact: Fact) -> Iterator[Finding]:
         match fact:

@@ -17,11 +17,13 @@ from ..rendezvous import Status, Violation
 from .chance import seeded
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
+from .properties import Property
 from .story import Kind, Operation, Setting, Story, name
 from .swarm import Shape, Swarm
 from .swarm import setting as drawn
 from .world import Narrator, World
 
+SEEDS = 1 << 64
 HOP_S = 1.0
 SETTLE_ROUNDS = 3
 """A healed world may need so many rounds, one after the other, before it rests."""
@@ -36,10 +38,15 @@ class Run:
     violation: Violation | None = None
 
 
-def wander(seed: int, shape: Shape, tell: Narrator | None = None) -> Run:
+def run_seed(seed: int, run: int) -> int:
+    """The seed of one run of many. It goes through the generator twice, so that seed and seed + 1 have no run in common."""
+    return seeded(seeded(seed)(SEEDS) + run)(SEEDS)
+
+
+def wander(seed: int, shape: Shape, tell: Narrator | None = None, also: tuple[Property, ...] = ()) -> Run:
     """The run of this seed."""
     choose = seeded(seed)
-    world = World(drawn(choose, shape), tell)
+    world = World(drawn(choose, shape), tell, also)
     swarm = Swarm(choose, shape)
     done = list[Operation]()
     violation = None
@@ -60,12 +67,17 @@ def _drawn(swarm: Swarm, world: World) -> Iterator[tuple[Operation, ...]]:
         yield tuple(operations)
 
 
-def tell(story: Story, tell: Narrator | None = None, ends: bool = True) -> Run:
+def tell(story: Story, tell: Narrator | None = None, ends: bool = True, also: tuple[Property, ...] = ()) -> Run:
     """The run of this story; with `ends`, healed and brought to its end, as every run is."""
-    world, violation = World(story.setting, tell), None
+    return told(World(story.setting, tell, also), story, ends)
+
+
+def told(world: World, story: Story, ends: bool = True, does: Callable[[World, Operation], None] = World.does) -> Run:
+    """The run of this story in a world in which nothing has been done yet; `does` is how each operation is done."""
+    violation = None
     try:
         for operation in story.operations:
-            world.does(operation)
+            does(world, operation)
         if ends:
             converges(world)
     except Violation as found:
@@ -161,7 +173,8 @@ def _restless(world: World) -> str:
 
 
 def shrunk(run: Run, tries: int = 2_000) -> Run:
-    """The run without what its violation does not need: the same number is broken by fewer operations."""
+    """The run without what its violation does not need: the same number is broken by fewer operations. A user's property
+    that keeps something in mind must notice that each try is another world."""
     budget = count(1)
     if run.violation is None:
         return run
@@ -170,7 +183,7 @@ def shrunk(run: Run, tries: int = 2_000) -> Run:
     def still(story: Story) -> Run | None:
         if next(budget) > tries:
             return None
-        again = tell(story)
+        again = tell(story, also=run.world.also)
         return again if again.violation is not None and again.violation.number == number else None
 
     while True:

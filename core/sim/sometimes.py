@@ -252,10 +252,10 @@ def sentence(before: RendezvousState | None, edit: Edit, after: RendezvousState)
     seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in after.seats.items())
     state = f"round {after.round} {'complete' if after.complete else 'open'}"
     closed = f", closed {after.closed.ending.name}" if after.closed else ""
-    return f"{_verb(edit)} → {after.version}: {state}{closed} [{seats}]"
+    return f"{verb(edit)} → {after.version}: {state}{closed} [{seats}]"
 
 
-def _verb(edit: Edit) -> str:
+def verb(edit: Edit) -> str:
     match edit:
         case Arrive():
             return "arrives"

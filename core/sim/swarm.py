@@ -64,17 +64,26 @@ class Shape:
     operations: int = 40
     """At most; each run has a budget of its own."""
 
+    def __attrs_post_init__(self) -> None:
+        if self.nodes < 1 or self.operations < 0:
+            raise ValueError(f"at least 1 node and no less than 0 operations, not {self.nodes} and {self.operations}")
+        if self.min is not None and not 1 <= self.min <= min(self.nodes, self.max or self.nodes):
+            raise ValueError(f"min: 1 to {min(self.nodes, self.max or self.nodes)}, not {self.min}")
+        if self.max is not None and self.max < 1:
+            raise ValueError(f"max: at least 1, not {self.max}")
+
 
 def setting(choose: Choose, shape: Shape) -> Setting:
     """One that the settings' own rules allow."""
-    most = shape.max or 1 + choose(shape.nodes)
-    least = min(shape.min or 1 + choose(most), most)
+    low = shape.min or 1
+    most = shape.max or low + choose(shape.nodes - low + 1)
+    least = shape.min or 1 + choose(min(most, shape.nodes))
     attempts = one(choose, (5, 5, 3))
     fenced = attempts == 5 and choose(2) == 1
     return Setting(
         nodes=shape.nodes,
         min=least,
-        max=max(most, least),
+        max=most,
         restarts=one(choose, (0, 1, 3, 8)),
         workers=1 + choose(2),
         backend=shape.backend or one(choose, tuple(Backend)),
@@ -104,7 +113,8 @@ class Swarm:
     def __attrs_post_init__(self) -> None:
         self.bag = [kind for kind in self._wanted(FAULTS) for _ in range(one(self.choose, WEIGHTS))]
         self.rare = self.choose(2) == 1
-        self.left = 5 + self.choose(max(self.shape.operations - 4, 1))
+        least = min(5, self.shape.operations)
+        self.left = least + self.choose(self.shape.operations - least + 1)
 
     def _wanted(self, kinds: Iterable[Kind]) -> Sequence[Kind]:
         return [kind for kind in kinds if kind in self.shape.faults] or [Kind.PASS]

@@ -59,7 +59,7 @@ from .chance import Choose, seeded
 from .future import Future
 from .network import ERRAND, LOOK, Answer, Network, Question
 from .process import Process
-from .properties import Failed, Judge, Left, Started, Stepped, Succeeded, WaitsForever, Wrote
+from .properties import Failed, Judge, Left, Property, Started, Stepped, Succeeded, WaitsForever, Wrote
 from .properties import Reaped as NoneLives
 from .store import Store
 from .story import Kind, Setting, name
@@ -80,6 +80,7 @@ Narrator = Callable[[float, str, str], None]
 class World:
     setting: Setting
     tell: Narrator | None = None
+    also: tuple[Property, ...] = ()
     turns_max: int = 1_000
     """More turns of a process than this at one point in time: it spins."""
     future: Future = field(factory=Future)
@@ -106,7 +107,7 @@ class World:
         self.choose = seeded(setting.seed)
         self.store = Store(setting.backend, setting.interval * setting.attempts)
         self.network = Network(self.future, self.store, self.choose, setting.seed == 0, setting.interval, self)
-        self.judge = Judge(fenced=setting.fence > 0)
+        self.judge = Judge(fenced=setting.fence > 0, also=self.also)
 
     # --- what is done to it
 

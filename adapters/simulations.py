@@ -1,0 +1,119 @@
+"""Many simulated runs on many cores: what each showed, in the order of their numbers, whoever ran them.
+
+Workers are fresh processes (spawn: no thread of ours is copied) that take chunks of run numbers. There are always a few
+chunks ahead and never more, so one that asks for runs without end is not given a queue without end. Whoever stops asking
+stops the workers: at the end of their chunk, or with this process, whatever ends it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import count, islice
+from multiprocessing import get_context, parent_process
+
+from attrs import frozen
+
+from ..core.sim.properties import Property
+from ..core.sim.run import run_seed, wander
+from ..core.sim.swarm import Shape
+from ..core.sim.tally import Showed, showed
+
+CHUNK = 8
+"""Runs that a worker takes at once."""
+AHEAD = 2
+"""Chunks per worker that are under way or wait for it."""
+
+
+@frozen
+class Campaign:
+    """Runs that belong together: a seed, their shape, and where a user's own properties are written down."""
+
+    seed: int
+    shape: Shape
+    properties: tuple[tuple[str, str], ...] = ()
+    """A Python file, and the name of the function in it."""
+
+    def run(self, number: int) -> Showed:
+        also = tuple(loaded(path, name) for path, name in self.properties)
+        try:
+            return showed(number, wander(run_seed(self.seed, number), self.shape, also=also))
+        except Exception as bug:
+            bug.add_note(f"in run {number} of seed {self.seed:#x}, {self.shape}")
+            raise
+
+
+def campaign(what: Campaign, runs: int | None, jobs: int) -> Iterator[Showed]:
+    """What each run shows, from number 0 on; without end if `runs` is None."""
+    numbers = iter(range(runs) if runs is not None else count())
+    if jobs == 1:
+        yield from map(what.run, numbers)
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begins) as workers:
+        under_way = deque[Future[list[Showed]]]()
+        try:
+            while True:
+                while len(under_way) < jobs * AHEAD and (chunk := list(islice(numbers, CHUNK))):
+                    under_way.append(_submitted(workers, what, chunk))
+                if not under_way:
+                    return
+                yield from under_way.popleft().result()
+        finally:
+            workers.shutdown(cancel_futures=True)
+
+
+def _submitted(workers: ProcessPoolExecutor, what: Campaign, chunk: list[int]) -> Future[list[Showed]]:
+    """A worker that starts with this is deaf to Ctrl-C: who asked for the runs hears it and ends the workers in order."""
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return workers.submit(_chunk, what, chunk)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+
+
+def _chunk(what: Campaign, numbers: list[int]) -> list[Showed]:
+    return [what.run(number) for number in numbers]
+
+
+def _begins() -> None:
+    """In a worker: it ends when the process ends that started it."""
+    threading.Thread(target=_ends_with_its_parent, daemon=True).start()
+
+
+def _ends_with_its_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+_loaded: dict[tuple[str, str], Property] = {}
+
+
+def loaded(path: str, name: str) -> Property:
+    """A user's property out of a Python file. Raises ValueError."""
+    if (path, name) not in _loaded:
+        _loaded[path, name] = _load(path, name)
+    return _loaded[path, name]
+
+
+def _load(path: str, name: str) -> Property:
+    spec = importlib.util.spec_from_file_location(f"properties of {path}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError("is no Python file")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except OSError as error:
+        raise ValueError((error.strerror or str(error)).lower()) from None
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise ValueError(f"has no function {name!r}")
+    prop: Property = found
+    return prop

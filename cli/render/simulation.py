@@ -1,0 +1,244 @@
+"""What simulated runs showed, for people and for programs: what was done is as visible as what was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import wrap
+
+from attrs import define, field, frozen
+
+from ...adapters.simulations import Campaign
+from ...core.rendezvous import Violation
+from ...core.sim.properties import ALWAYS, EVENTUALLY
+from ...core.sim.run import Run
+from ...core.sim.sometimes import SOMETIMES
+from ...core.sim.story import Kind
+from ...core.sim.swarm import FAULTS, RARE, Shape
+from ...core.sim.tally import Tally
+from .words import count
+
+WIDTH = 118
+LABEL = 12
+ENOUGH = 10_000
+"""So many runs with all faults show everything that can be seen, or something is wrong with what is drawn."""
+NO_FAULT = (Kind.START, Kind.SUCCEED)
+
+
+@frozen
+class Found:
+    """A run that is told: its number among others, how many operations it had, and what is left of it."""
+
+    number: int | None
+    operations: int
+    run: Run
+
+
+@frozen
+class Written:
+    """A file, or why it could not be written."""
+
+    what: str
+    path: str
+    why_not: str | None = None
+
+
+@define
+class Narrator:
+    """Says what happens, as it happens, and remembers it."""
+
+    say: Callable[[str], None] | None
+    said: list[tuple[float, str, str]] = field(factory=list)
+
+    def hears(self, at: float, who: str, what: str) -> None:
+        self.said.append((at, who, what))
+        if self.say:
+            self.say(f"{at:10.3f} s  {who:<10} {what}")
+
+
+# --- many runs
+
+
+def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str]) -> list[str]:
+    """The closing table."""
+    again = " ".join(("elastic simulate", *command, f"--seed {what.seed:#x} --only RUN"))
+    hours = tally.seconds / 3_600
+    head = (
+        f"{tally.runs:,} runs",
+        f"{tally.steps:,} steps",
+        f"{hours:,.1f} simulated hours" if hours < 100 else f"{hours:,.0f} simulated hours",
+        f"{tally.steps / took_s:,.0f} steps/s",
+        _span(took_s),
+    )
+    return [
+        f" {' · '.join(head)}",
+        *_row("register", f"{tally.writes:,} writes, {tally.writes / took_s:,.0f} a second · {_rounds(tally)}"),
+        *_row("faults", "  ".join(_faults(tally)) or "none"),
+        *_row("seen", _seen(tally)),
+        *(_row("never seen", ", ".join(tally.never)) if tally.never else ()),
+        *(_row("WARNING", _warning(tally)) if not shows_enough(what.shape, tally) else ()),
+        *_row("violations", _violations(tally)),
+        *_row("seed", f"{what.seed:#x} · any run again: {again}"),
+    ]
+
+
+def _row(label: str, text: str) -> Iterator[str]:
+    first, *more = wrap(text, WIDTH - LABEL, break_on_hyphens=False, break_long_words=False) or [""]
+    yield f" {label:<{LABEL - 1}}{first}"
+    yield from (f" {'':<{LABEL - 1}}{line}" for line in more)
+
+
+def _rounds(tally: Tally) -> str:
+    return f"{tally.rounds:,} rounds completed"
+
+
+def _faults(tally: Tally) -> list[str]:
+    """What was done, the most frequent first; starts and successes are no faults."""
+    often = sorted(tally.done.items(), key=lambda each: (-each[1], each[0].value))
+    return [
+        f"{kind.value} {times:,}".replace(" ", "\N{NO-BREAK SPACE}") for kind, times in often if kind not in NO_FAULT
+    ]
+
+
+def _seen(tally: Tally) -> str:
+    seen = f'{len(SOMETIMES) - len(tally.never)} of {len(SOMETIMES)} "sometimes"'
+    if tally.rarest is None:
+        return seen
+    what, runs = tally.rarest
+    return f"{seen} (rarest: {what}, {count(runs, 'run')})"
+
+
+def shows_enough(shape: Shape, tally: Tally) -> bool:
+    """Whether what was never seen may be chance, or is not to be expected of what was done."""
+    everything = shape.faults >= {*FAULTS, *RARE}
+    return not (everything and tally.runs >= ENOUGH and tally.never)
+
+
+def _warning(tally: Tally) -> str:
+    return (
+        f"{count(len(tally.never), 'thing')} of those that must be seen were not, in {tally.runs:,} runs with all faults: "
+        "these runs prove nothing about them"
+    )
+
+
+def _violations(tally: Tally) -> str:
+    if not tally.broken:
+        return "none"
+    numbers = (
+        f"{number} in {count(len(found), 'run')} (first: {found[0][0]:,})" for number, found in tally.broken.items()
+    )
+    return ", ".join(numbers)
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+
+
+# --- one run
+
+
+def violation(found: Found, command: Sequence[str], written: Sequence[Written]) -> list[str]:
+    """The property, the story that breaks it, and how to see it again."""
+    run, broken = found.run, found.run.violation
+    assert broken is not None
+    left = len(run.story.operations)
+    where = f"run {found.number:,} · " if found.number is not None else ""
+    size = (
+        f"shrunk from {found.operations} operations to {left}" if left < found.operations else count(left, "operation")
+    )
+    paths = {each.what: each for each in written}
+    replayed = next((word for each in written if each.what == "story" for word in [each.path]), None)
+    return [
+        f" VIOLATION  {_fact(broken)}",
+        f"            {where}{size}",
+        *(f"            {sentence}" for sentence in [sentence_of(broken.number)] if sentence),
+        *(f"   {line}" for line in str(run.story).splitlines()),
+        f"   → at {run.world.future.now:.3f} s: {broken}",
+        *(
+            [" replay     " + " ".join(("elastic simulate", *_properties(command), f"--replay {replayed}"))]
+            if replayed and not paths["story"].why_not
+            else []
+        ),
+        *files(written),
+    ]
+
+
+def _fact(broken: Violation) -> str:
+    return str(broken)
+
+
+def _properties(command: Sequence[str]) -> list[str]:
+    return [word for word in command if word.startswith("--property")]
+
+
+def sentence_of(number: str) -> str | None:
+    """What should hold; what one state or one step breaks says it itself."""
+    sentence = {**ALWAYS, **EVENTUALLY}.get(number)
+    return f"{number} is: {sentence}" if sentence else None
+
+
+def all_well(run: Run, written: Sequence[Written]) -> list[str]:
+    told = [
+        f"{count(run.world.steps, 'step')}, {count(run.world.writes, 'write')}, {run.world.future.now:.1f} s simulated"
+    ]
+    return [f" no violation · {told[0]}", *files(written)]
+
+
+def files(written: Sequence[Written]) -> list[str]:
+    return [
+        f" {each.what:<10} {each.path}"
+        if each.why_not is None
+        else f" {each.what:<10} not written: {each.path}: {each.why_not}"
+        for each in written
+    ]
+
+
+def stem(number: str, run: int) -> str:
+    """v10-4117"""
+    return f"{re.sub(r'[^a-z0-9]+', '-', number.lower()).strip('-')}-{run}"
+
+
+def title(run: Run, number: int | None, seed: int) -> str:
+    which = f"run {number:,} of seed {seed:#x}" if number is not None else "a story"
+    setting = run.story.setting
+    return f"{which} · {setting.nodes} nodes, {setting.min} to {setting.max} in a world"
+
+
+# --- for programs
+
+
+def data(what: Campaign, tally: Tally, took_s: float, found: Run | None) -> dict[str, object]:
+    return {
+        "seed": f"{what.seed:#x}",
+        "runs": tally.runs,
+        "steps": tally.steps,
+        "simulated_s": tally.seconds,
+        "took_s": took_s,
+        "steps_per_s": tally.steps / took_s,
+        "writes": tally.writes,
+        "writes_per_s": tally.writes / took_s,
+        "rounds": tally.rounds,
+        "done": {kind.value: times for kind, times in sorted(tally.done.items(), key=lambda each: each[0].value)},
+        "sometimes": {each: {"runs": tally.seen[each], "times": tally.counts[each]} for each in SOMETIMES},
+        "never": list(tally.never),
+        "violations": [
+            {"run": run, "number": number, "fact": broken.fact}
+            for number, all_of in tally.broken.items()
+            for run, broken in all_of
+        ],
+        "first": told_data(Found(tally.first[0], 0, found), ()) if found and tally.first else None,
+    }
+
+
+def told_data(found: Found, said: Sequence[tuple[float, str, str]]) -> Mapping[str, object]:
+    run, broken = found.run, found.run.violation
+    return {
+        "run": found.number,
+        "story": str(run.story).splitlines(),
+        "steps": run.world.steps,
+        "writes": run.world.writes,
+        "simulated_s": run.world.future.now,
+        "violation": {"number": broken.number, "fact": str(broken)} if broken else None,
+        "told": [{"at": at, "who": who, "what": what} for at, who, what in said],
+    }

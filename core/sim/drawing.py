@@ -1,0 +1,167 @@
+"""A run as a picture has it: the lanes of its nodes, from the facts that the judge is told and from what was done.
+
+The pen is one more property of the run: it breaks nothing and writes down when what was the case. Runs that are not drawn
+know nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from attrs import define, field
+
+from ..group import Phase
+from ..rendezvous import End, Status
+from ..rendezvous.verify import Finding
+from ..world import Node
+from .lanes import Lanes, Mark, MarkKind, Span, SpanKind
+from .process import Process
+from .properties import Fact, Judge, Property, Stepped, Wrote
+from .run import Run, told
+from .sometimes import verb
+from .story import Kind, Operation, Story
+from .world import World
+
+STORE = Node("store", 0)
+OPERATOR = Node("operator", 0)
+PHASES: Mapping[Phase, SpanKind] = {
+    Phase.JOINING: "joining",
+    Phase.HELD: "held",
+    Phase.RUNNING: "running",
+    Phase.STOPPING: "stopping",
+    Phase.BARRIER: "barrier",
+    Phase.LEAVING: "leaving",
+    Phase.ENDED: "ended",
+}
+
+
+def drawn(story: Story, also: tuple[Property, ...] = ()) -> tuple[Run, Lanes]:
+    """The run of this story, and its lanes."""
+    world = World(story.setting)
+    pen = Pen(world)
+    world.judge.also = world.also = (*also, pen.saw)
+    run = told(world, story, does=pen.does)
+    return run, pen.lanes(run)
+
+
+@define
+class Stroke:
+    """A span that has not ended."""
+
+    since: float
+    kind: SpanKind
+    label: str = ""
+
+
+@define
+class Pen:
+    world: World
+    known: int = 0
+    """Of all that were ever started."""
+    strokes: dict[Node, Stroke] = field(factory=dict)
+    spans: list[Span] = field(factory=list)
+    marks: list[Mark] = field(factory=list)
+
+    def lanes(self, run: Run) -> Lanes:
+        """What is drawn, when all is over."""
+        self._welcomes()
+        for node in list(self.strokes):
+            self._lift(node)
+        if run.violation:
+            self._mark(next(iter(self.world.by_node), STORE), "violation", str(run.violation))
+        marked = [mark.node for mark in self.marks]
+        others = [node for node in (OPERATOR, STORE) if node in marked]
+        slots = self.world.setting.slots
+        nodes = sorted(self.world.by_node, key=lambda node: (slots.index(node.slot), node.incarnation))
+        return Lanes((*nodes, *others), tuple(self.spans), tuple(self.marks))
+
+    # --- what is done
+
+    def does(self, world: World, operation: Operation) -> None:
+        """Raises Violation, as the world does."""
+        self._welcomes()
+        kind, before = operation.kind, world.at(operation.slot)
+        often, at = world.done[kind], world.future.now
+        marks = len(self.marks)
+        try:
+            world.does(operation)
+        finally:
+            if world.done[kind] > often:
+                self.marks.insert(marks, Mark(_whom(world, operation, before), at, "fault", _label(operation)))
+            if kind is Kind.CRASH and before is not None:
+                self._lift(before.node)
+
+    # --- what is the case
+
+    def saw(self, judge: Judge, fact: Fact) -> Iterable[Finding]:
+        self._welcomes()
+        match fact:
+            case Stepped(_, _, after):
+                world = after.world
+                self._draws(after.node, PHASES[after.phase], f"round {world.round}" if world else "")
+                if after.phase is Phase.ENDED:
+                    self._lift(after.node)
+            case Wrote():
+                self._wrote(fact)
+            case _:
+                pass
+        return ()
+
+    def _welcomes(self) -> None:
+        """Those who have been started since."""
+        for process in islice(self.world.by_node.values(), self.known, None):
+            self.strokes[process.node] = Stroke(process.born_at, "joining")
+        self.known = len(self.world.by_node)
+
+    def _wrote(self, fact: Wrote) -> None:
+        before, after = fact.before, fact.after
+        kind: MarkKind = "write"
+        label = verb(fact.edit)
+        if after.closed:
+            kind, label = "closed", f"closed {after.closed.ending.name}"
+        elif before and after.round > before.round and after.ended:
+            kind = "end"
+            if not isinstance(fact.edit, End):
+                label = f"{label}: ends round {before.round} ({after.ended.why.value})"
+        elif after.complete and not (before and before.complete):
+            kind, label = "complete", f"round {after.round}"
+        self._mark(fact.node if fact.node in self.world.by_node else OPERATOR, kind, label)
+        for node, stroke in list(self.strokes.items()):
+            seat = after.seats.get(node)
+            waits = seat is not None and seat.status is Status.WAITING
+            if stroke.kind in ("joining", "waiting"):
+                self._draws(node, "waiting" if waits else "joining", stroke.label)
+
+    def _draws(self, node: Node, kind: SpanKind, label: str) -> None:
+        now, stroke = self.world.future.now, self.strokes[node]
+        if (stroke.kind, stroke.label) != (kind, label):
+            self._lift(node)
+            self.strokes[node] = Stroke(now, kind, label)
+
+    def _lift(self, node: Node) -> None:
+        stroke = self.strokes.pop(node, None)
+        if stroke is not None and stroke.kind != "ended":
+            self.spans.append(Span(node, stroke.since, self.world.future.now, stroke.kind, stroke.label))
+
+    def _mark(self, node: Node, kind: MarkKind, label: str) -> None:
+        self.marks.append(Mark(node, self.world.future.now, kind, label))
+
+
+def _whom(world: World, operation: Operation, before: Process | None) -> Node:
+    """To whom it was done, once it is."""
+    match operation.kind:
+        case Kind.CANCEL:
+            return OPERATOR
+        case Kind.OUTAGE | Kind.EMPTY:
+            return STORE
+        case Kind.START:
+            return next(node for node in reversed(world.by_node) if node.slot == operation.slot)
+        case _:
+            assert before is not None
+            return before.node
+
+
+def _label(operation: Operation) -> str:
+    span = f" {operation.span:g} s" if operation.kind.takes_span else ""
+    return f"{operation.kind.value}{span}"

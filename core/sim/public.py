@@ -1,0 +1,74 @@
+"""What the author of a simulator or of a model-based test imports, gathered. `elastic.core.sim` gives out these names."""
+
+from __future__ import annotations
+
+from ..rendezvous import Violation
+from .chance import Choose, one, seeded
+from .drawing import drawn
+from .lanes import Lanes, Mark, Span
+from .properties import (
+    ALWAYS,
+    EVENTUALLY,
+    Fact,
+    Failed,
+    Judge,
+    Left,
+    Property,
+    Reaped,
+    Started,
+    Stepped,
+    Succeeded,
+    Wrote,
+)
+from .run import Run, converges, run_seed, shrunk, tell, wander
+from .sometimes import SOMETIMES
+from .story import Backend, Kind, Operation, Setting, Story, StoryError, parsed
+from .swarm import FAULTS, RARE, Shape
+from .tally import Broken, Showed, Tally, showed
+from .world import Narrator, World
+
+__all__ = [
+    "ALWAYS",
+    "EVENTUALLY",
+    "FAULTS",
+    "RARE",
+    "SOMETIMES",
+    "Backend",
+    "Broken",
+    "Choose",
+    "Fact",
+    "Failed",
+    "Judge",
+    "Kind",
+    "Lanes",
+    "Left",
+    "Mark",
+    "Narrator",
+    "Operation",
+    "Property",
+    "Reaped",
+    "Run",
+    "Setting",
+    "Shape",
+    "Showed",
+    "Span",
+    "Started",
+    "Stepped",
+    "Story",
+    "StoryError",
+    "Succeeded",
+    "Tally",
+    "Violation",
+    "World",
+    "Wrote",
+    "converges",
+    "drawn",
+    "one",
+    "parsed",
+    "run_seed",
+    "seeded",
+    "showed",
+    "shrunk",
+    "tell",
+    "wander",
+]

@@ -1,0 +1,103 @@
+"""What many runs showed, together: how much was done, what was seen how often, what was broken.
+
+A run is boiled down to a `Showed`, which is small and can be sent from another process; a `Tally` adds them up, in the order
+of the runs, so it is the same whoever ran them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from attrs import define, field, frozen
+
+from .run import Run
+from .sometimes import SOMETIMES
+from .story import Kind
+
+
+@frozen
+class Broken:
+    """A violation: its number, and what was wrong."""
+
+    number: str
+    fact: str
+
+
+@frozen
+class Showed:
+    """One run, by its number among many."""
+
+    run: int
+    steps: int
+    writes: int
+    rounds: int
+    """That were completed."""
+    seconds: float
+    """Simulated."""
+    done: Mapping[Kind, int]
+    counts: Mapping[str, int]
+    broken: Broken | None = None
+
+
+def showed(number: int, run: Run) -> Showed:
+    world, violation = run.world, run.violation
+    return Showed(
+        number,
+        world.steps,
+        world.writes,
+        world.counts["rounds completed"],
+        world.future.now,
+        dict(world.done),
+        {what: world.counts[what] for what in SOMETIMES if world.counts[what]},
+        Broken(violation.number, str(violation)) if violation else None,
+    )
+
+
+@define
+class Tally:
+    """All runs so far."""
+
+    runs: int = 0
+    steps: int = 0
+    writes: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    done: Counter[Kind] = field(factory=Counter)
+    seen: Counter[str] = field(factory=Counter)
+    """In how many runs."""
+    counts: Counter[str] = field(factory=Counter)
+    """How often."""
+    broken: dict[str, list[tuple[int, Broken]]] = field(factory=dict)
+    """By number: in which runs, the first one first."""
+
+    def adds(self, one: Showed) -> None:
+        self.runs += 1
+        self.steps += one.steps
+        self.writes += one.writes
+        self.rounds += one.rounds
+        self.seconds += one.seconds
+        self.done.update(one.done)
+        self.counts.update(one.counts)
+        self.seen.update(one.counts.keys())
+        if one.broken:
+            self.broken.setdefault(one.broken.number, []).append((one.run, one.broken))
+
+    @property
+    def first(self) -> tuple[int, Broken] | None:
+        """The violation of the first run that had one."""
+        return min((found[0] for found in self.broken.values()), key=lambda found: found[0], default=None)
+
+    @property
+    def violations(self) -> int:
+        return sum(map(len, self.broken.values()))
+
+    @property
+    def never(self) -> tuple[str, ...]:
+        """What may be seen and was not."""
+        return tuple(what for what in SOMETIMES if what not in self.seen)
+
+    @property
+    def rarest(self) -> tuple[str, int] | None:
+        """What was seen in the fewest runs, and in how many."""
+        return min(self.seen.items(), key=lambda each: (each[1], each[0]), default=None)
