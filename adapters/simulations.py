@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import count, islice
 from multiprocessing import get_context, parent_process
@@ -49,7 +49,7 @@ class Campaign:
             raise
 
 
-def campaign(what: Campaign, runs: int | None, jobs: int) -> Iterator[Showed]:
+def campaign(what: Campaign, runs: int | None, jobs: int) -> Generator[Showed, None, None]:
     """What each run shows, from number 0 on; without end if `runs` is None."""
     numbers = iter(range(runs) if runs is not None else count())
     if jobs == 1:

@@ -8,13 +8,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from ..adapters.simulations import Campaign, campaign, loaded
 from ..core.sim.drawing import drawn
@@ -111,7 +111,7 @@ def _given(name: str, metavar: str, read: Callable[[str], Any], help: str, **att
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@_given("--nodes", "N", values.positive, "Nodes of each world, at most.", default="5", show_default=True)
+@_given("--nodes", "N", values.positive, "Nodes that there are.", default="5", show_default=True)
 @_given("--min", "N", values.positive, "The job's minimum of nodes. [default: drawn]")
 @_given("--max", "N", values.positive, "The job's maximum of nodes; those above it are spares. [default: drawn]")
 @_given("--seed", "SEED", _seed, "Where all chance comes from. [default: a fresh one, which is printed]")
@@ -215,29 +215,30 @@ def _spelled(option: str, value: Any) -> list[str]:
 def _runs(asked: Asked) -> int:
     tally, began_at = Tally(), time.monotonic()
     progress = Progress(sys.stderr, asked.runs, began_at)
-    with _until_signalled() as stopped:
-        for one in campaign(asked.what, asked.runs, asked.jobs):
+    with _until_signalled() as stopped, closing(campaign(asked.what, asked.runs, asked.jobs)) as showed:
+        for one in showed:
             tally.adds(one)
             progress.shows(tally, time.monotonic())
             if stopped.signum is not None or (asked.steps is not None and tally.steps >= asked.steps):
                 break
-        progress.clear()
-        took_s = time.monotonic() - began_at
-        found = _smaller(asked, *tally.first) if tally.first else None
+    progress.clear()
+    took_s = time.monotonic() - began_at
+    if not asked.as_json:
+        _print(*simulation.summary(asked.what, tally, took_s, asked.command))
+    found = _smaller(asked, tally.first[0]) if tally.first else None
     written = _written(asked, found.run, found.number) if found else []
     if asked.as_json:
-        _print_json(simulation.data(asked.what, tally, took_s, found.run if found else None))
-    else:
-        _print(*simulation.summary(asked.what, tally, took_s, asked.command))
-        if found:
-            _print("", *simulation.violation(found, asked.command, written))
+        _print_json(simulation.data(asked.what, tally, took_s, found))
+    elif found:
+        _print("", *simulation.violation(found, asked.command, written))
     if stopped.signum is not None:
         return SIGNALLED + stopped.signum
-    return FAILED if tally.first else SUCCEEDED
+    return FAILED if found else SUCCEEDED
 
 
-def _smaller(asked: Asked, number: int, broken: object) -> simulation.Found:
+def _smaller(asked: Asked, number: int) -> simulation.Found:
     """The run in which something is broken, told again here, and the least of it that breaks the same."""
+    click.echo(f"elastic  run {number:,}: looking for the least of it that breaks the same", err=True)
     run = wander(run_seed(asked.what.seed, number), asked.what.shape, also=asked.also)
     return simulation.Found(number, len(run.story.operations), shrunk(run))
 
@@ -247,7 +248,6 @@ class Stopped:
     """The first signal that asks to stop; the next one ends the program as it would any other."""
 
     signum: int | None = None
-    before: dict[int, Any] = field(factory=dict)
 
     def hears(self, signum: int, frame: FrameType | None) -> None:
         self.signum = signum
@@ -304,7 +304,7 @@ def _told(asked: Asked, found: simulation.Found, narrator: simulation.Narrator) 
 
 
 def _written(asked: Asked, run: Run, number: int | None) -> list[simulation.Written]:
-    """The story and its picture, where they were asked for; those of a violation always, under its number."""
+    """The story and its picture, where they were asked for; those of a violation that was found always, under its number."""
     stem = simulation.stem(run.violation.number, number) if run.violation and number is not None else None
     story = asked.story or (f"{stem}.story" if stem else None)
     svg = asked.picture or (f"{stem}.svg" if stem else None)

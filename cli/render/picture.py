@@ -21,8 +21,8 @@ from ...core.world import Node
 WIDTH, LEFT, RIGHT = 1_280, 96, 20
 BAR, STRIP, GAP = 16, 13, 9
 """Heights: of a bar, of a row of labels above it, and between two lanes."""
-CHAR = 5.6
-"""How wide a letter of a label is."""
+FONT, CHAR = 9.5, 5.72
+"""Of labels, all letters of one width."""
 ROWS_MAX, SHIFT_MAX = 6, 90
 NAME_MAX = 14
 TICKS = 10
@@ -37,10 +37,10 @@ COLOURS: Mapping[str, str] = {
     "leaving": "#b39ddb",
     "ended": "#eeeeee",
 }
-WORDS: Mapping[str, str] = {"waiting": "spare, waiting", "barrier": "done, waiting for the others"}
+WORDS: Mapping[str, str] = {"waiting": "spare", "barrier": "at the barrier"}
 GLYPHS: Mapping[str, tuple[str, str, str]] = {
-    "fault": ("M-4,-4 L4,4 M-4,4 L4,-4", "#c62828", "fault"),
-    "write": ("M0,3 L0,9", "#555555", "write to the register"),
+    "fault": ("M-4,-4 L4,4 M-4,4 L4,-4", "#c62828", "done to it"),
+    "write": ("M0,3 L0,9", "#555555", "write"),
     "complete": ("M0,-5 L5,0 L0,5 L-5,0 Z", "#1b5e20", "completes a round"),
     "end": ("M-5,-4 L5,-4 L0,5 Z", "#d35400", "ends a round"),
     "closed": ("M-5,-5 L5,-5 L5,5 L-5,5 Z", "#212121", "verdict"),
@@ -324,6 +324,7 @@ def _text(x: float, y: float, text: str, colour: str, bold: bool = False) -> str
     weight = ' font-weight="bold"' if bold else ""
     rim = "" if colour == "white" else ' stroke="white" stroke-width="2" paint-order="stroke"'
     return (
-        f'<text x="{x:.1f}" y="{y}" textLength="{len(text) * CHAR:.1f}" lengthAdjust="spacingAndGlyphs" '
+        f'<text x="{x:.1f}" y="{y}" font-family="DejaVu Sans Mono, Menlo, monospace" font-size="{FONT}" '
+        f'textLength="{len(text) * CHAR:.1f}" lengthAdjust="spacingAndGlyphs" '
         f'fill="{colour}"{weight}{rim}>{escape(text)}</text>'
     )

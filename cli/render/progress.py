@@ -8,7 +8,7 @@ from typing import TextIO
 from ...core.sim.tally import Tally
 from .last_line import LastLine, LiveLastLine, PlainLastLine, Wait
 from .status import DUMB
-from .words import count
+from .words import many
 
 LIVE_EVERY_S = 0.2
 PLAIN_EVERY_S = 10.0
@@ -42,5 +42,5 @@ class Progress:
 
     def _text(self, tally: Tally, took_s: float) -> str:
         of = f" of {self._runs:,}" if self._runs else ""
-        broken = count(tally.violations, "violation") if tally.violations else "no violation"
+        broken = many(tally.violations, "violation") if tally.violations else "no violation"
         return f"{tally.runs:,}{of} runs · {tally.steps:,} steps · {tally.steps / took_s:,.0f} steps/s · {broken}"

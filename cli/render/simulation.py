@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from textwrap import wrap
 
 from attrs import define, field, frozen
 
 from ...adapters.simulations import Campaign
-from ...core.rendezvous import Violation
 from ...core.sim.properties import ALWAYS, EVENTUALLY
 from ...core.sim.run import Run
 from ...core.sim.sometimes import SOMETIMES
 from ...core.sim.story import Kind
 from ...core.sim.swarm import FAULTS, RARE, Shape
 from ...core.sim.tally import Tally
-from .words import count
+from .words import many
 
 WIDTH = 118
 LABEL = 12
+TIE = "\N{NO-BREAK SPACE}"
 ENOUGH = 10_000
 """So many runs with all faults show everything that can be seen, or something is wrong with what is drawn."""
 NO_FAULT = (Kind.START, Kind.SUCCEED)
@@ -64,40 +65,45 @@ def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str])
     again = " ".join(("elastic simulate", *command, f"--seed {what.seed:#x} --only RUN"))
     hours = tally.seconds / 3_600
     head = (
-        f"{tally.runs:,} runs",
-        f"{tally.steps:,} steps",
+        many(tally.runs, "run"),
+        many(tally.steps, "step"),
         f"{hours:,.1f} simulated hours" if hours < 100 else f"{hours:,.0f} simulated hours",
         f"{tally.steps / took_s:,.0f} steps/s",
         _span(took_s),
     )
     return [
         f" {' · '.join(head)}",
-        *_row("register", f"{tally.writes:,} writes, {tally.writes / took_s:,.0f} a second · {_rounds(tally)}"),
+        *_row("register", " · ".join(_register(tally, took_s))),
         *_row("faults", "  ".join(_faults(tally)) or "none"),
         *_row("seen", _seen(tally)),
         *(_row("never seen", ", ".join(tally.never)) if tally.never else ()),
         *(_row("WARNING", _warning(tally)) if not shows_enough(what.shape, tally) else ()),
         *_row("violations", _violations(tally)),
-        *_row("seed", f"{what.seed:#x} · any run again: {again}"),
+        _line("seed", f"{what.seed:#x} · any run again: {again}"),
     ]
 
 
 def _row(label: str, text: str) -> Iterator[str]:
-    first, *more = wrap(text, WIDTH - LABEL, break_on_hyphens=False, break_long_words=False) or [""]
-    yield f" {label:<{LABEL - 1}}{first}"
-    yield from (f" {'':<{LABEL - 1}}{line}" for line in more)
+    """Broken where there is a blank that is no TIE."""
+    lines = wrap(text, WIDTH - LABEL, break_on_hyphens=False, break_long_words=False)
+    for word, line in zip_longest([label], lines, fillvalue=""):
+        yield _line(word, line).replace(TIE, " ")
 
 
-def _rounds(tally: Tally) -> str:
-    return f"{tally.rounds:,} rounds completed"
+def _line(label: str, text: str) -> str:
+    """Unbroken, to be copied."""
+    return f" {label:<{LABEL}}{text}"
+
+
+def _register(tally: Tally, took_s: float) -> tuple[str, str]:
+    writes = f"{many(tally.writes, 'write')}, {tally.writes / took_s:,.0f} a second"
+    return writes, f"{many(tally.rounds, 'round')} completed"
 
 
 def _faults(tally: Tally) -> list[str]:
     """What was done, the most frequent first; starts and successes are no faults."""
     often = sorted(tally.done.items(), key=lambda each: (-each[1], each[0].value))
-    return [
-        f"{kind.value} {times:,}".replace(" ", "\N{NO-BREAK SPACE}") for kind, times in often if kind not in NO_FAULT
-    ]
+    return [f"{kind.value}{TIE}{times:,}" for kind, times in often if kind not in NO_FAULT]
 
 
 def _seen(tally: Tally) -> str:
@@ -105,7 +111,7 @@ def _seen(tally: Tally) -> str:
     if tally.rarest is None:
         return seen
     what, runs = tally.rarest
-    return f"{seen} (rarest: {what}, {count(runs, 'run')})"
+    return f"{seen} (rarest: {what}, {many(runs, 'run')})"
 
 
 def shows_enough(shape: Shape, tally: Tally) -> bool:
@@ -116,7 +122,7 @@ def shows_enough(shape: Shape, tally: Tally) -> bool:
 
 def _warning(tally: Tally) -> str:
     return (
-        f"{count(len(tally.never), 'thing')} of those that must be seen were not, in {tally.runs:,} runs with all faults: "
+        f"{many(len(tally.never), 'thing')} of those that must be seen were not, in {tally.runs:,} runs with all faults: "
         "these runs prove nothing about them"
     )
 
@@ -125,7 +131,7 @@ def _violations(tally: Tally) -> str:
     if not tally.broken:
         return "none"
     numbers = (
-        f"{number} in {count(len(found), 'run')} (first: {found[0][0]:,})" for number, found in tally.broken.items()
+        f"{number} in {many(len(found), 'run')} (first: {found[0][0]:,})" for number, found in tally.broken.items()
     )
     return ", ".join(numbers)
 
@@ -143,54 +149,47 @@ def violation(found: Found, command: Sequence[str], written: Sequence[Written]) 
     run, broken = found.run, found.run.violation
     assert broken is not None
     left = len(run.story.operations)
-    where = f"run {found.number:,} · " if found.number is not None else ""
+    where = [f"run {found.number:,}"] if found.number is not None else []
     size = (
-        f"shrunk from {found.operations} operations to {left}" if left < found.operations else count(left, "operation")
+        f"shrunk from {found.operations} operations to {left}" if left < found.operations else many(left, "operation")
     )
-    paths = {each.what: each for each in written}
-    replayed = next((word for each in written if each.what == "story" for word in [each.path]), None)
     return [
-        f" VIOLATION  {_fact(broken)}",
-        f"            {where}{size}",
-        *(f"            {sentence}" for sentence in [sentence_of(broken.number)] if sentence),
+        _line("VIOLATION", str(broken)),
+        *_notes(sentence_of(broken.number), " · ".join((*where, size))),
+        "",
         *(f"   {line}" for line in str(run.story).splitlines()),
-        f"   → at {run.world.future.now:.3f} s: {broken}",
-        *(
-            [" replay     " + " ".join(("elastic simulate", *_properties(command), f"--replay {replayed}"))]
-            if replayed and not paths["story"].why_not
-            else []
-        ),
+        f"   → after {run.world.future.now:.3f} s: {broken.number}",
+        "",
+        _line("replay", _replay(command, written)),
         *files(written),
     ]
 
 
-def _fact(broken: Violation) -> str:
-    return str(broken)
+def _notes(*notes: str | None) -> list[str]:
+    return [_line("", note) for note in notes if note]
 
 
-def _properties(command: Sequence[str]) -> list[str]:
-    return [word for word in command if word.startswith("--property")]
+def _replay(command: Sequence[str], written: Sequence[Written]) -> str:
+    """The one command that shows it again."""
+    story = next((each.path for each in written if each.what == "story" and not each.why_not), "FILE")
+    own = [word for word in command if word.startswith("--property")]
+    return " ".join(("elastic simulate", *own, f"--replay {story}"))
 
 
 def sentence_of(number: str) -> str | None:
     """What should hold; what one state or one step breaks says it itself."""
     sentence = {**ALWAYS, **EVENTUALLY}.get(number)
-    return f"{number} is: {sentence}" if sentence else None
+    return f"must hold: {sentence}" if sentence else None
 
 
 def all_well(run: Run, written: Sequence[Written]) -> list[str]:
-    told = [
-        f"{count(run.world.steps, 'step')}, {count(run.world.writes, 'write')}, {run.world.future.now:.1f} s simulated"
-    ]
-    return [f" no violation · {told[0]}", *files(written)]
+    done = f"{many(run.world.steps, 'step')}, {many(run.world.writes, 'write')}, {run.world.future.now:.1f} s simulated"
+    return [f" no violation · {done}", *files(written)]
 
 
 def files(written: Sequence[Written]) -> list[str]:
     return [
-        f" {each.what:<10} {each.path}"
-        if each.why_not is None
-        else f" {each.what:<10} not written: {each.path}: {each.why_not}"
-        for each in written
+        _line(each.what, f"not written: {each.path}: {each.why_not}" if each.why_not else each.path) for each in written
     ]
 
 
@@ -208,7 +207,7 @@ def title(run: Run, number: int | None, seed: int) -> str:
 # --- for programs
 
 
-def data(what: Campaign, tally: Tally, took_s: float, found: Run | None) -> dict[str, object]:
+def data(what: Campaign, tally: Tally, took_s: float, found: Found | None) -> dict[str, object]:
     return {
         "seed": f"{what.seed:#x}",
         "runs": tally.runs,
@@ -227,7 +226,7 @@ def data(what: Campaign, tally: Tally, took_s: float, found: Run | None) -> dict
             for number, all_of in tally.broken.items()
             for run, broken in all_of
         ],
-        "first": told_data(Found(tally.first[0], 0, found), ()) if found and tally.first else None,
+        "first": told_data(found, ()) if found else None,
     }
 
 

@@ -107,10 +107,11 @@ __all__ = [
     "wander",
 ]
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        from . import public
+    def __getattr__(name):
+        if name in __all__:
+            from . import public
 
-        return getattr(public, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return getattr(public, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -87,10 +87,14 @@ class Pen:
         try:
             world.does(operation)
         finally:
-            if world.done[kind] > often:
+            if world.done[kind] > often and not self._first_start(operation):
                 self.marks.insert(marks, Mark(_whom(world, operation, before), at, "fault", _label(operation)))
             if kind is Kind.CRASH and before is not None:
                 self._lift(before.node)
+
+    def _first_start(self, operation: Operation) -> bool:
+        """It can be seen, and nothing is wrong with it."""
+        return operation.kind is Kind.START and Node(operation.slot, 2) not in self.world.by_node
 
     # --- what is the case
 
@@ -163,5 +167,7 @@ def _whom(world: World, operation: Operation, before: Process | None) -> Node:
 
 
 def _label(operation: Operation) -> str:
+    if operation.kind is Kind.START:
+        return "started again"
     span = f" {operation.span:g} s" if operation.kind.takes_span else ""
     return f"{operation.kind.value}{span}"

@@ -1,0 +1,144 @@
+"""A picture of lanes: all that is in them can be seen, and no label covers another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from xml.etree import ElementTree
+
+import pytest
+from attrs import frozen
+
+from elastic.cli.render.picture import COLOURS, FONT, LEFT, RIGHT, WIDTH, picture
+from elastic.core.sim.drawing import drawn
+from elastic.core.sim.lanes import Lanes, Mark, Span
+from elastic.core.sim.run import run_seed, wander
+from elastic.core.sim.swarm import Shape
+from elastic.core.world import Node
+
+SVG = "{http://www.w3.org/2000/svg}"
+A, B, AGAIN = Node("a", 1), Node("b", 1), Node("a", 2)
+
+TWO = Lanes(
+    (A, B),
+    (
+        Span(A, 0.0, 1.0, "joining"),
+        Span(A, 1.0, 1.1, "held", "round 0"),
+        Span(A, 1.1, 4.0, "running", "round 0"),
+        Span(B, 0.5, 1.0, "joining"),
+        Span(B, 1.0, 4.5, "running", "round 0"),
+        Span(B, 4.5, 5.0, "stopping", "round 0"),
+    ),
+    (
+        Mark(A, 0.9, "write", "arrives"),
+        Mark(B, 1.0, "complete", "round 0"),
+        Mark(A, 4.0, "fault", "crash <now>"),
+        Mark(B, 4.4, "end", "evicts a: ends round 0 (lost)"),
+    ),
+)
+
+
+@frozen
+class Box:
+    text: str
+    x: float
+    y: float
+    width: float
+
+    def covers(self, other: Box) -> bool:
+        apart_x = self.x + self.width <= other.x or other.x + other.width <= self.x
+        return not apart_x and abs(self.y - other.y) < FONT
+
+
+def tree(lanes: Lanes) -> ElementTree.Element:
+    return ElementTree.fromstring(picture(lanes, "a run & its title"))
+
+
+def texts(lanes: Lanes) -> list[str]:
+    return ["".join(each.itertext()) for each in tree(lanes).iter(f"{SVG}text")]
+
+
+def boxes(lanes: Lanes) -> Iterator[Box]:
+    """All labels: their widths are set."""
+    for each in tree(lanes).iter(f"{SVG}text"):
+        if "textLength" in each.attrib:
+            place = (float(each.attrib[name]) for name in ("x", "y", "textLength"))
+            yield Box(each.text or "", *place)
+
+
+def test_every_node_title_fault_and_round_is_named() -> None:
+    told = texts(TWO)
+    assert told[0] == "a run & its title"
+    assert {"a", "b", "crash <now>", "evicts a: ends round 0 (lost)", "round 0 · lost"} <= set(told)
+
+
+def test_the_legend_names_what_is_there_and_no_more() -> None:
+    told = set(texts(TWO))
+    assert {"joining", "held", "running", "stopping", "done to it", "write", "ends a round"} <= told
+    assert not {"leaving", "spare", "verdict"} & told
+
+
+def test_every_span_and_mark_says_what_it_is_where_it_is_pointed_at() -> None:
+    told = ["".join(each.itertext()) for each in tree(TWO).iter(f"{SVG}title")]
+    assert "a#1 running round 0 · 1.100 to 4.000 s" in told
+    assert "b#1 at 4.400 s: evicts a: ends round 0 (lost)" in told
+    assert len(told) == len(TWO.spans) + len(TWO.marks)
+
+
+def test_time_goes_from_left_to_right() -> None:
+    bars = [each for each in tree(TWO).iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None]
+    assert float(bars[0].attrib["x"]) == LEFT
+    last = bars[-1].attrib
+    assert float(last["x"]) + float(last["width"]) == pytest.approx(WIDTH - RIGHT, abs=0.2)
+    ticks = [each.text for each in tree(TWO).iter(f"{SVG}text") if each.get("text-anchor") == "middle"]
+    assert ticks == [f"{half / 2:g} s" for half in range(11)]
+
+
+def test_a_violation_is_said_above_and_struck_through_all_lanes() -> None:
+    broken = Lanes(TWO.nodes, TWO.spans, (*TWO.marks, Mark(A, 5.0, "violation", "V10: a is not expected back")))
+    assert "at 5.000 s: V10: a is not expected back" in texts(broken)
+    assert sum(each.attrib.get("stroke") == "#d50000" for each in tree(broken).iter(f"{SVG}path")) == 1
+
+
+def rows(lanes: Lanes) -> list[str]:
+    return ["".join(each.itertext()) for each in tree(lanes).iter(f"{SVG}text") if each.get("text-anchor") == "end"]
+
+
+def test_incarnations_share_a_lane_unless_they_live_at_once() -> None:
+    first, later, at_once = Span(A, 0, 2, "joining"), Span(AGAIN, 3, 4, "joining"), Span(AGAIN, 1, 4, "joining")
+    assert rows(Lanes((A, AGAIN), (first, later), ())) == ["a"]
+    assert rows(Lanes((A, AGAIN), (first, at_once), ())) == ["a", "a#2"]
+
+
+def test_a_picture_of_nothing_is_a_picture() -> None:
+    assert texts(Lanes((), (), ()))[0] == "a run & its title"
+    assert rows(Lanes((A,), (), ())) == ["a"]
+
+
+def test_more_marks_than_there_is_room_for_are_left_to_the_pointer() -> None:
+    crowded = Lanes(
+        (A,), (Span(A, 0, 100, "running", "round 0"),), tuple(Mark(A, 50, "fault", "crash") for _ in range(40))
+    )
+    labels = [box for box in boxes(crowded) if box.text == "crash"]
+    assert 6 <= len(labels) < 40
+    assert not any(one.covers(other) for one, other in combinations(labels, 2))
+    assert sum(1 for _ in tree(crowded).iter(f"{SVG}title")) == 41
+
+
+def test_every_kind_of_span_has_a_colour_of_its_own() -> None:
+    assert len(set(COLOURS.values())) == len(COLOURS)
+
+
+@pytest.mark.parametrize("nodes", [3, 5, 16])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_label_of_a_run_covers_another(nodes: int, seed: int) -> None:
+    run = wander(run_seed(seed, nodes), Shape(nodes=nodes, operations=80))
+    found = list(boxes(drawn(run.story)[1]))
+    assert len(found) > 5
+    covered = [(one, other) for one, other in combinations(found, 2) if one.covers(other)]
+    assert covered == []
+    assert all(box.x >= 0 and box.x + box.width <= WIDTH for box in found)
+
+
+def test_the_same_lanes_give_the_same_picture() -> None:
+    assert picture(TWO, "x") == picture(TWO, "x")

@@ -1,0 +1,295 @@
+"""`elastic simulate`: what is done is shown, what is found is shrunk, written and told, and every run can be had again."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from elastic.cli.main import run
+from elastic.cli.render import simulation
+from elastic.core.sim.run import tell
+from elastic.core.sim.sometimes import SOMETIMES
+from elastic.core.sim.story import Kind, parsed
+from elastic.core.sim.swarm import FAULTS, RARE, Shape
+from elastic.core.sim.tally import Tally
+
+PROPERTIES = '''\
+"""Of a user's own."""
+import os
+import signal
+
+from elastic.core import sim
+
+
+def one_failure(judge, fact):
+    """Which ours do not ask for."""
+    if isinstance(fact, sim.Wrote) and fact.after.failures > 1:
+        yield "one failure", f"{fact.after.failures} failures"
+
+
+def interrupts(judge, fact):
+    """Ctrl-C, in the middle of the first run."""
+    if isinstance(fact, sim.Started) and not pressed:
+        pressed.append(True)
+        os.kill(os.getpid(), signal.SIGINT)
+    return ()
+
+
+pressed = []
+number = 1
+'''
+
+Simulate = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def simulate(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulate:
+    """Its exit code and what it prints, in a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(PROPERTIES)
+    Path("own.txt").write_text("pass 1\n")
+
+    def simulated(*arguments: str) -> tuple[int, str]:
+        code: Any = run(["simulate", *arguments])
+        return code, capfd.readouterr().out
+
+    return simulated
+
+
+@pytest.fixture
+def mistaken(simulate: Simulate, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    def line(*arguments: str) -> str:
+        capfd.readouterr()
+        code: Any = run(["simulate", *arguments])
+        out, err = capfd.readouterr()
+        assert (code, out, err.count("\n")) == (2, "", 1), (code, out, err)
+        return err.removeprefix("elastic: ").removesuffix("\n")
+
+    return line
+
+
+def timeless(told: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in told.items() if key not in ("took_s", "steps_per_s", "writes_per_s")}
+
+
+# --- many runs
+
+
+def test_the_closing_table_shows_what_was_done_and_what_was_seen(simulate: Simulate) -> None:
+    code, out = simulate("--runs=12", "--seed=0x5eed", "--jobs=1")
+    lines = out.splitlines()
+    assert code == 0
+    assert re.fullmatch(r" 12 runs · [\d,]+ steps · 0\.\d simulated hours · [\d,]+ steps/s · \d+\.\d s", lines[0])
+    assert re.fullmatch(r" register    \d+ writes, [\d,]+ a second · \d+ rounds completed", lines[1])
+    assert re.match(r" faults      (crash|late-write) \d+  ", lines[2])
+    assert re.search(rf' seen        \d+ of {len(SOMETIMES)} "sometimes" \(rarest: [^)]+, \d runs?\)\n', out)
+    assert " never seen  " in out
+    assert " violations  none\n" in out
+    assert lines[-1] == " seed        0x5eed · any run again: elastic simulate --seed 0x5eed --only RUN"
+
+
+def test_a_seed_that_was_not_given_is_printed(simulate: Simulate) -> None:
+    first, second = (simulate("--runs=1", "--jobs=1", "--faults=none")[1].split("--seed ")[1] for _ in range(2))
+    assert re.fullmatch(r"0x[0-9a-f]+ --only RUN\n", first)
+    assert first != second
+
+
+def test_the_result_is_the_same_on_one_core_and_on_several(simulate: Simulate) -> None:
+    alike = ("--runs=20", "--seed=3", "--property=own.py:one_failure", "--json")
+    (one_code, one), (two_code, two) = simulate(*alike, "--jobs=1"), simulate(*alike, "--jobs=2")
+    assert one_code == two_code == 1
+    assert timeless(json.loads(one)) == timeless(json.loads(two))
+
+
+def test_runs_stop_after_the_steps_that_were_asked_for(simulate: Simulate) -> None:
+    told = json.loads(simulate("--steps=2000", "--seed=3", "--jobs=1", "--json")[1])
+    before = json.loads(simulate(f"--runs={told['runs'] - 1}", "--seed=3", "--jobs=1", "--json")[1])
+    assert before["steps"] < 2000 <= told["steps"]
+
+
+def test_the_data_says_how_often_each_sometimes_fired(simulate: Simulate) -> None:
+    told = json.loads(simulate("--runs=8", "--seed=3", "--jobs=1", "--json")[1])
+    assert list(told["sometimes"]) == list(SOMETIMES)
+    assert told["never"] == [what for what, often in told["sometimes"].items() if not often["runs"]]
+    assert (told["runs"], told["violations"], told["first"]) == (8, [], None)
+
+
+def test_ctrl_c_ends_it_in_order_with_what_was_done_so_far(simulate: Simulate) -> None:
+    code, out = simulate("--seed=3", "--jobs=1", "--property=own.py:interrupts")
+    assert code == 130
+    assert out.startswith(" 1 run · ")
+
+
+def test_the_command_that_tells_a_run_again_has_the_options_that_shape_it(simulate: Simulate) -> None:
+    shaped = "--nodes=3 --min=2 --max=3 --faults=-pause,-cut --operations=9 --backend=lease"
+    assert f"elastic simulate {shaped} --seed 0x3 --only RUN\n" in simulate(*shaped.split(), "--seed=3", "--runs=1")[1]
+
+
+# --- a violation
+
+
+def test_a_violation_is_shrunk_written_and_told_with_the_command_that_replays_it(simulate: Simulate) -> None:
+    code, out = simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")
+    assert code == 1
+    table, found = out.split("\n\n", 1)
+    number = re.search(r" violations  one failure in \d+ runs \(first: (\d+)\)", table)
+    assert number
+    stem = f"one-failure-{number[1]}"
+    assert found.startswith(" VIOLATION   one failure: 2 failures\n")
+    assert re.search(rf"run {number[1]} · shrunk from \d+ operations to \d+\n", found)
+    assert f" replay      elastic simulate --property=own.py:one_failure --replay {stem}.story\n" in found
+    story = Path(f"{stem}.story").read_text()
+    assert all(f"   {line}\n" in found for line in story.splitlines())
+    assert [each.kind for each in parsed(story.splitlines()).operations].count(Kind.FAIL) == 2
+    assert "one failure: 2 failures" in Path(f"{stem}.svg").read_text()
+
+
+def test_its_command_replays_it(simulate: Simulate) -> None:
+    out = simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")[1]
+    again = re.search(r"replay      elastic simulate (.*)\n", out)
+    assert again
+    code, told = simulate(*again[1].split())
+    assert code == 1
+    assert " VIOLATION   one failure: 2 failures\n" in told
+
+
+def test_the_story_goes_where_it_is_wanted(simulate: Simulate) -> None:
+    simulate(*"--seed=3 --runs=40 --jobs=1 --property=own.py:one_failure --story=x.story --picture=x.svg".split())
+    assert sorted(each.name for each in Path().iterdir() if each.suffix in (".story", ".svg")) == ["x.story", "x.svg"]
+
+
+def test_a_story_that_cannot_be_written_is_told_all_the_same(simulate: Simulate) -> None:
+    given = ("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")
+    file = json.loads(simulate(*given, "--json")[1])["violations"][0]["run"]
+    story = Path(f"one-failure-{file}.story")
+    story.unlink()
+    story.mkdir()
+    code, out = simulate(*given)
+    assert code == 1
+    assert f" story       not written: {story}: is a directory\n" in out
+
+
+def test_what_must_hold_is_said_in_words() -> None:
+    assert simulation.sentence_of("G2") == "must hold: nobody joins with a worker alive"
+    assert simulation.sentence_of("L3") == "must hold: no healthy node is evicted"
+    assert simulation.sentence_of("V10") is None
+
+
+# --- one run, told
+
+
+def test_one_run_is_told_as_it_was_among_the_others(simulate: Simulate) -> None:
+    each = [json.loads(simulate("--seed=3", f"--only={run}", "--json")[1]) for run in range(4)]
+    told = json.loads(simulate("--seed=3", "--runs=4", "--jobs=1", "--json")[1])
+    assert sum(one["steps"] for one in each) == told["steps"]
+    assert sum(one["writes"] for one in each) == told["writes"]
+
+
+def test_a_run_is_told_line_by_line(simulate: Simulate) -> None:
+    code, out = simulate("--seed=3", "--only=1")
+    assert code == 0
+    assert re.match(r" {5}0\.000 s  [a-e] +starts\n", out)
+    assert re.search(r"\n no violation · [\d,]+ steps, \d+ writes, \d+\.\d s simulated\n$", out)
+
+
+def test_a_run_that_is_told_can_be_kept_and_replayed(simulate: Simulate) -> None:
+    told = simulate("--seed=3", "--only=1", "--story=one.story", "--picture=one.svg")[1]
+    again = simulate("--replay=one.story")[1]
+    assert told.split("\n no violation")[0] == again.split("\n no violation")[0]
+    assert tell(parsed(Path("one.story").read_text().splitlines())).violation is None
+    assert ElementTree.parse("one.svg").getroot().tag.endswith("svg")
+
+
+def test_a_told_run_that_breaks_something_is_told_to_its_end_and_then_made_smaller(simulate: Simulate) -> None:
+    many = json.loads(simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure", "--json")[1])
+    first = many["violations"][0]
+    code, out = simulate("--seed=3", f"--only={first['run']}", "--property=own.py:one_failure")
+    assert code == 1
+    assert f" VIOLATION   {first['fact']}\n" in out
+    assert "shrunk from" in out
+
+
+# --- what could not be meant
+
+MISTAKES = [
+    ("--nodes=0", "--nodes=0: write a whole number, 1 or more"),
+    ("--min=6", "--min=6: there are 5 nodes; write --nodes=6 too"),
+    ("--min=3 --max=2", "--min=3: the minimum is above the maximum (2); write --max=3 too"),
+    ("--seed=x", "--seed=x: write a number from 0 to 2^64 - 1, like 0x5eed"),
+    ("--seed=-1", "--seed=-1: write a number from 0 to 2^64 - 1, like 0x5eed"),
+    ("--backend=etcd", "--backend=etcd: write cas or lease"),
+    ("--property=own.py", "--property=own.py: write FILE.py:FUNCTION"),
+    ("--property=none.py:f", "--property=none.py:f: no such file or directory"),
+    ("--property=own.txt:f", "--property=own.txt:f: is no Python file"),
+    ("--property=own.py:nothing", "--property=own.py:nothing: has no function 'nothing'"),
+    ("--property=own.py:number", "--property=own.py:number: has no function 'number'"),
+    ("--only=1", "--only: a run of which seed? write --seed=SEED too, as it was printed"),
+    ("--only=1 --seed=1 --replay=x", "--replay and --only: a story is one run already; leave one of them out"),
+    ("--replay=none.story", "--replay=none.story: no such file or directory"),
+    ("--replay=own.txt", "--replay=own.txt: line 1: 'pass 1': the first line says `world`, with its settings"),
+    (
+        "--picture=/nowhere/x.svg",
+        "--picture=/nowhere/x.svg: no file can be written there; name a file in a directory that exists",
+    ),
+    ("--node=3", "--node: no such option; did you mean --nodes? (elastic simulate --help lists them)"),
+]
+
+
+@pytest.mark.parametrize(("given", "answer"), MISTAKES, ids=[given for given, _ in MISTAKES])
+def test_a_mistake_is_answered_with_option_value_and_remedy(
+    mistaken: Callable[..., str], given: str, answer: str
+) -> None:
+    assert mistaken(*given.split()) == answer
+
+
+def test_an_unknown_fault_is_answered_with_those_that_are_known(mistaken: Callable[..., str]) -> None:
+    assert mistaken("--faults=crush").startswith("--faults=crush: 'crush' is no fault (known: crash, pause, slow, ")
+
+
+ALL = frozenset((*FAULTS, *RARE))
+LISTS = [
+    ("all", ALL),
+    ("none", frozenset()),
+    ("crash,fail", frozenset((Kind.CRASH, Kind.FAIL))),
+    ("-pause", ALL - {Kind.PAUSE}),
+    ("all, -pause, -cut", ALL - {Kind.PAUSE, Kind.CUT}),
+    ("crash,fail,-fail", frozenset((Kind.CRASH,))),
+    ("", ALL),
+]
+
+
+@pytest.mark.parametrize(("text", "kinds"), LISTS, ids=[text or "nothing" for text, _ in LISTS])
+def test_faults_are_listed_or_left_out(text: str, kinds: frozenset[Kind]) -> None:
+    from elastic.cli.simulate import _faults
+
+    assert _faults(text) == kinds
+
+
+# --- the words
+
+
+def test_what_is_never_seen_in_many_runs_with_all_faults_is_warned_of() -> None:
+    assert not simulation.shows_enough(Shape(), Tally(runs=10_000))
+    assert simulation.shows_enough(Shape(), Tally(runs=9_999))
+    assert simulation.shows_enough(Shape(faults=ALL - {Kind.GAP}), Tally(runs=10_000))
+
+
+def test_a_story_s_file_is_named_by_what_it_breaks_and_the_run() -> None:
+    assert simulation.stem("V10", 4117) == "v10-4117"
+    assert simulation.stem("S9 strong", 3) == "s9-strong-3"
+
+
+def test_it_starts_without_torch() -> None:
+    program = (
+        "import sys; from elastic.cli.main import run; run(['simulate', '--runs=1']); print('torch' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert told.endswith("\nFalse\n")

@@ -1,0 +1,123 @@
+"""The lanes of a run: when a node was about what, and what was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from elastic.core.sim.drawing import drawn
+from elastic.core.sim.lanes import Lanes, Mark, Span
+from elastic.core.sim.properties import Fact, Judge, Started
+from elastic.core.sim.run import wander
+from elastic.core.sim.story import parsed
+from elastic.core.sim.swarm import Shape
+from elastic.core.world import Node
+
+A, B = Node("a", 1), Node("b", 1)
+
+
+def lanes(text: str) -> Lanes:
+    return drawn(parsed(text.split("; ")))[1]
+
+
+def kinds(lanes: Lanes, node: Node) -> list[str]:
+    return [span.kind for span in lanes.spans if span.node == node]
+
+
+def marks(lanes: Lanes, node: Node) -> list[tuple[str, str]]:
+    return [(mark.kind, mark.label) for mark in lanes.marks if mark.node == node]
+
+
+ONE = "world nodes=1 min=1 max=1; start a; pass 1"
+
+
+def test_a_node_joins_holds_runs_waits_for_the_verdict_and_is_gone() -> None:
+    alone = lanes(ONE)
+    assert alone.nodes == (A,)
+    assert kinds(alone, A) == ["joining", "held", "running", "barrier"]
+    starts, ends = [span.start for span in alone.spans], [span.end for span in alone.spans]
+    assert starts[0] == 0.0
+    assert starts[1:] == ends[:-1]
+    assert [span.label for span in alone.spans] == ["", "round 0", "round 0", "round 0"]
+
+
+def test_writes_say_what_came_of_them() -> None:
+    assert marks(lanes(ONE), A) == [("complete", "round 0"), ("closed", "closed SUCCEEDED")]
+
+
+def test_the_end_of_a_round_says_why() -> None:
+    told = marks(lanes("world nodes=2 min=2 max=2; start a; start b; pass 1; fail a; pass 1"), A)
+    assert told[1:3] == [("fault", "fail"), ("end", "ends round 0 (failed)")]
+    lost = lanes("world nodes=2 min=1 max=2; start a; start b; pass 1; crash a; pass 8")
+    assert ("end", "evicts a: ends round 0 (lost)") in marks(lost, B)
+
+
+def test_a_first_start_is_no_fault_and_a_second_one_has_a_lane_of_its_own() -> None:
+    twice = lanes("world nodes=1 min=1 max=1; start a; pass 1; crash a; pass 1; start a; pass 1")
+    assert twice.nodes == (A, Node("a", 2))
+    assert marks(twice, A)[-1] == ("fault", "crash")
+    assert marks(twice, Node("a", 2))[0] == ("fault", "started again")
+
+
+def test_a_crash_ends_what_was_the_case() -> None:
+    crashed = lanes("world nodes=2 min=2 max=2; start a; pass 1; crash a; pass 5; start b; pass 1")
+    assert [span for span in crashed.spans if span.node == A] == [Span(A, 0.0, 1.0, "joining")]
+
+
+def test_a_spare_is_seen_to_wait() -> None:
+    spare = lanes("world nodes=2 min=1 max=1; start a; pass 1; start b; pass 1")
+    assert kinds(spare, B) == ["joining", "waiting"]
+
+
+def test_a_spare_that_is_promoted_joins() -> None:
+    promoted = lanes("world nodes=2 min=1 max=1; start a; pass 1; start b; pass 1; crash a; pass 9")
+    assert kinds(promoted, B)[:4] == ["joining", "waiting", "joining", "held"]
+
+
+def test_what_is_done_to_the_store_and_by_an_operator_has_a_lane_too() -> None:
+    store, operator = Node("store", 0), Node("operator", 0)
+    told = lanes("world nodes=1 min=1 max=1; start a; pass 1; outage 3; pass 4; cancel; pass 1")
+    assert told.nodes == (A, operator, store)
+    assert marks(told, store) == [("fault", "outage 3 s")]
+    assert marks(told, operator) == [("fault", "cancel"), ("closed", "closed CANCELLED")]
+
+
+def test_what_meant_nothing_is_not_drawn() -> None:
+    assert ("fault", "fail") not in marks(lanes("world nodes=1 min=1 max=1; start a; fail a; pass 1"), A)
+
+
+def test_a_crash_of_nobody_is_nothing() -> None:
+    assert lanes("world nodes=1 min=1 max=1; crash a; start a").spans
+
+
+def never(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
+    if isinstance(fact, Started):
+        yield "never", f"{fact.node} starts workers"
+
+
+def test_a_violation_is_drawn_where_the_run_stopped() -> None:
+    run, told = drawn(parsed(ONE.split("; ")), also=(never,))
+    assert run.violation
+    assert told.marks[-1] == Mark(A, run.world.future.now, "violation", "never: a#1 starts workers")
+
+
+def test_one_before_anybody_started_is_the_store_s() -> None:
+    """Nobody can be asked to live where nobody may."""
+    _, told = drawn(parsed(["world nodes=1 min=2 max=2"]))
+    assert [(mark.node, mark.kind) for mark in told.marks][-1][1] == "violation"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_drawn_run_is_the_run_that_was_drawn(seed: int) -> None:
+    """The pen changes nothing; spans of a node follow each other, and all lies within the run."""
+    run = wander(seed, Shape(operations=60))
+    again, told = drawn(run.story)
+    assert (again.world.steps, again.world.writes) == (run.world.steps, run.world.writes)
+    for node in told.nodes:
+        spans = [span for span in told.spans if span.node == node]
+        assert all(span.start <= span.end for span in spans)
+        assert all(one.end == two.start for one, two in pairwise(spans))
+    assert {mark.node for mark in told.marks} <= set(told.nodes)
+    assert all(0 <= mark.at <= run.world.future.now for mark in told.marks)

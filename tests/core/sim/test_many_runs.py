@@ -1,0 +1,115 @@
+"""What many runs are drawn from: seeds that share nothing, shapes that can be meant, a user's own properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from elastic.core.sim.properties import Fact, Judge, Started, Wrote
+from elastic.core.sim.run import run_seed, shrunk, tell, wander
+from elastic.core.sim.story import Backend, Kind, Operation, Setting, Story
+from elastic.core.sim.swarm import Shape
+
+
+def test_neighbouring_seeds_have_no_run_in_common() -> None:
+    seeds = [run_seed(seed, run) for seed in range(20) for run in range(500)]
+    assert len(set(seeds)) == len(seeds)
+    assert all(0 <= seed < 2**64 for seed in seeds)
+
+
+def test_a_run_s_seed_is_the_same_for_ever() -> None:
+    assert [hex(run_seed(0x5EED, run)) for run in (0, 1)] == ["0x1282c5cd2debcee8", "0x6f8d8fc9a4144514"]
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"nodes": 0}, "at least 1 node"),
+        ({"operations": -1}, "no less than 0 operations"),
+        ({"min": 6}, "min: 1 to 5, not 6"),
+        ({"min": 0}, "min: 1 to 5, not 0"),
+        ({"min": 3, "max": 2}, "min: 1 to 2, not 3"),
+        ({"max": 0}, "max: at least 1, not 0"),
+    ],
+)
+def test_a_shape_that_no_world_can_have_is_refused(given: dict[str, int], refusal: str) -> None:
+    with pytest.raises(ValueError, match=refusal):
+        Shape(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [Shape(min=4), Shape(max=2), Shape(nodes=3, max=9), Shape(nodes=2, min=2, max=2)])
+def test_a_world_has_the_limits_that_were_asked_for(shape: Shape) -> None:
+    for seed in range(20):
+        setting = wander(seed, shape).story.setting
+        assert shape.min in (None, setting.min)
+        assert shape.max in (None, setting.max)
+        assert 1 <= setting.min <= min(setting.max, setting.nodes)
+
+
+def test_a_world_has_the_backend_that_was_asked_for() -> None:
+    backends = {wander(seed, Shape(backend=Backend.LEASE)).story.setting.backend for seed in range(5)}
+    assert backends == {Backend.LEASE}
+
+
+def test_nothing_is_done_but_what_was_asked_for() -> None:
+    for kinds in (frozenset[Kind](), frozenset((Kind.CRASH,))):
+        done = {kind for seed in range(12) for kind in wander(seed, Shape(faults=kinds)).world.done}
+        assert done == kinds | {Kind.START}
+
+
+def test_no_more_is_done_than_was_asked_for() -> None:
+    for seed in range(20):
+        assert {each.kind for each in wander(seed, Shape(operations=0)).story.operations} <= {Kind.START, Kind.PASS}
+
+
+def one_world(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
+    if isinstance(fact, Started) and fact.world.id in judge.worlds and len(judge.worlds) > 1:
+        yield "one world", f"round {fact.world.round} begins"
+
+
+TWO_ROUNDS = Story(
+    Setting(nodes=2, min=1, max=2),
+    (
+        Operation(Kind.START, "a"),
+        Operation(Kind.START, "b"),
+        Operation(Kind.PASS, span=1.0),
+        Operation(Kind.CUT, "b", 0.5),
+        Operation(Kind.FAIL, "a"),
+    ),
+)
+
+
+def test_a_property_of_one_s_own_is_judged_beside_ours() -> None:
+    assert tell(TWO_ROUNDS).violation is None
+    broken = tell(TWO_ROUNDS, also=(one_world,)).violation
+    assert broken
+    assert (broken.number, str(broken)) == ("one world", "one world: round 1 begins")
+
+
+def test_what_breaks_it_is_made_smaller_as_what_breaks_ours() -> None:
+    smaller = shrunk(tell(TWO_ROUNDS, also=(one_world,)))
+    assert smaller.violation
+    assert smaller.violation.number == "one world"
+    assert Operation(Kind.CUT, "b", 0.5) not in smaller.story.operations
+    assert Operation(Kind.FAIL, "a") in smaller.story.operations
+
+
+def test_a_property_that_holds_changes_nothing() -> None:
+    def holds(judge: Judge, fact: Fact) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    plain, judged = wander(5, Shape()), wander(5, Shape(), also=(holds,))
+    assert (plain.story, plain.world.steps) == (judged.story, judged.world.steps)
+
+
+def test_what_is_written_can_be_judged_by_who_wrote_it() -> None:
+    writers: list[str] = []
+
+    def notes(judge: Judge, fact: Fact) -> tuple[tuple[str, str], ...]:
+        writers.extend([fact.node.slot] if isinstance(fact, Wrote) else [])
+        return ()
+
+    run = tell(TWO_ROUNDS, also=(notes,))
+    assert len(writers) == run.world.writes
+    assert set(writers) == {"a", "b"}

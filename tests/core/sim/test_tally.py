@@ -1,0 +1,70 @@
+"""What many runs showed, together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from elastic.core.sim.properties import Fact, Judge, Wrote
+from elastic.core.sim.run import run_seed, wander
+from elastic.core.sim.sometimes import SOMETIMES
+from elastic.core.sim.story import Kind
+from elastic.core.sim.swarm import Shape
+from elastic.core.sim.tally import Broken, Showed, Tally, showed
+
+
+def one(run: int, counts: Iterable[str] = (), broken: str | None = None) -> Showed:
+    fact = Broken(broken, f"{broken}: so it was") if broken else None
+    return Showed(run, 10, 2, 1, 3.5, {Kind.CRASH: 1}, dict.fromkeys(counts, 2), fact)
+
+
+def tally(*showed: Showed) -> Tally:
+    made = Tally()
+    for each in showed:
+        made.adds(each)
+    return made
+
+
+def test_what_runs_showed_is_added_up() -> None:
+    both = tally(one(0, ["a spare"]), one(1, ["a spare", "the bump"]))
+    assert (both.runs, both.steps, both.writes, both.rounds, both.seconds) == (2, 20, 4, 2, 7.0)
+    assert both.done == {Kind.CRASH: 2}
+    assert both.counts == {"a spare": 4, "the bump": 2}
+
+
+def test_what_was_seen_is_counted_in_runs_and_the_rarest_is_named() -> None:
+    both = tally(one(0, ["a spare"]), one(1, ["a spare", "the bump"]))
+    assert both.seen == {"a spare": 2, "the bump": 1}
+    assert both.rarest == ("the bump", 1)
+    assert both.never == tuple(what for what in SOMETIMES if what not in ("a spare", "the bump"))
+
+
+def test_nothing_is_rare_where_nothing_was_seen() -> None:
+    assert Tally().rarest is None
+    assert Tally().never == SOMETIMES
+
+
+def test_violations_are_kept_by_number_and_the_first_run_comes_first() -> None:
+    found = tally(one(0), one(3, broken="V10"), one(4, broken="S1"), one(9, broken="V10"))
+    assert found.first == (3, Broken("V10", "V10: so it was"))
+    assert {number: [run for run, _ in those] for number, those in found.broken.items()} == {"V10": [3, 9], "S1": [4]}
+    assert found.violations == 3
+    assert tally(one(0)).first is None
+
+
+def test_a_run_is_boiled_down_to_what_it_showed() -> None:
+    run = wander(run_seed(1, 0), Shape(nodes=3))
+    small = showed(7, run)
+    assert (small.run, small.steps, small.writes) == (7, run.world.steps, run.world.writes)
+    assert small.seconds == run.world.future.now
+    assert small.rounds == run.world.counts["rounds completed"] > 0
+    assert small.broken is None
+    assert small.counts.keys() <= set(SOMETIMES)
+
+
+def never(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
+    if isinstance(fact, Wrote):
+        yield "never", "somebody wrote"
+
+
+def test_a_violation_is_boiled_down_to_its_number_and_its_fact() -> None:
+    assert showed(0, wander(1, Shape(), also=(never,))).broken == Broken("never", "never: somebody wrote")
