@@ -112,6 +112,8 @@ def _load(path: str, name: str) -> Property:
         spec.loader.exec_module(module)
     except OSError as error:
         raise ValueError((error.strerror or str(error)).lower()) from None
+    except SyntaxError as error:
+        raise ValueError(f"is no Python file: {error.msg} (line {error.lineno})") from None
     found = getattr(module, name, None)
     if not callable(found):
         raise ValueError(f"has no function {name!r}")

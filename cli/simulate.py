@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
@@ -14,15 +13,15 @@ from types import FrameType
 from typing import Any
 
 import click
-from attrs import define, frozen
+from attrs import define
 
-from ..adapters.simulations import Campaign, campaign, loaded
+from ..adapters.simulations import campaign
 from ..core.sim.drawing import drawn
-from ..core.sim.properties import Property
 from ..core.sim.run import Run, run_seed, shrunk, tell, wander
-from ..core.sim.story import Backend, Kind, StoryError, parsed
-from ..core.sim.swarm import FAULTS, RARE, Shape
+from ..core.sim.story import StoryError, parsed
+from ..core.sim.swarm import FAULTS, RARE
 from ..core.sim.tally import Tally
+from . import simulate_options as options
 from . import values
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
 from .mistakes import Mistake, Value
@@ -30,9 +29,6 @@ from .options import Decorator
 from .render import simulation
 from .render.picture import picture
 from .render.progress import Progress
-
-RUNS = 1_000
-ALL = frozenset((*FAULTS, *RARE))
 
 EPILOG = """\b
   elastic simulate                                       a thousand runs of five nodes, on all cores
@@ -47,80 +43,21 @@ Exit codes:  0 nothing is broken · 1 a violation · 2 a mistake in the command 
 """
 
 
-@frozen
-class Asked:
-    """What the command line asks for."""
-
-    what: Campaign
-    runs: int | None
-    steps: int | None
-    jobs: int
-    only: int | None
-    replay: str | None
-    story: str | None
-    picture: str | None
-    as_json: bool
-    command: tuple[str, ...]
-    """The options that make a run what it is, to be given again."""
-
-    @property
-    def also(self) -> tuple[Property, ...]:
-        return tuple(loaded(*each) for each in self.what.properties)
-
-
-def _seed(text: str) -> int:
-    try:
-        seed = int(text, 0)
-    except ValueError:
-        seed = -1
-    if not 0 <= seed < 1 << 64:
-        raise ValueError("write a number from 0 to 2^64 - 1, like 0x5eed")
-    return seed
-
-
-def _faults(text: str) -> frozenset[Kind]:
-    """`crash,fail`: these; `all`, `none`; `-pause`: not this one, of those before it or of all."""
-    known = {kind.value: kind for kind in (*FAULTS, *RARE)}
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    chosen = set(ALL if not words or words[0].startswith("-") else ())
-    for word in words:
-        name = word.removeprefix("-")
-        if word not in ("all", "none") and name not in known:
-            raise ValueError(f"{name!r} is no fault (known: {', '.join(known)})")
-        those = ALL if word == "all" else frozenset() if word == "none" else frozenset((known[name],))
-        chosen = chosen - those if word.startswith("-") else chosen | those
-    return frozenset(chosen)
-
-
-def _property(text: str) -> tuple[str, str]:
-    path, colon, name = text.rpartition(":")
-    if not colon or not path or not name.isidentifier():
-        raise ValueError("write FILE.py:FUNCTION")
-    loaded(path, name)
-    return path, name
-
-
-def _backend(text: str) -> Backend:
-    if text not in [each.value for each in Backend]:
-        raise ValueError("write cas or lease")
-    return Backend(text)
-
-
 def _given(name: str, metavar: str, read: Callable[[str], Any], help: str, **attributes: Any) -> Decorator:
     return click.option(name, metavar=metavar, type=Value(metavar, read), help=help, **attributes)
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@_given("--nodes", "N", values.positive, "Nodes that there are.", default="5", show_default=True)
-@_given("--min", "N", values.positive, "The job's minimum of nodes. [default: drawn]")
-@_given("--max", "N", values.positive, "The job's maximum of nodes; those above it are spares. [default: drawn]")
-@_given("--seed", "SEED", _seed, "Where all chance comes from. [default: a fresh one, which is printed]")
-@_given("--runs", "N", values.positive, f"Runs. [default: {RUNS}; with --steps alone, as many as it takes]")
+@_given("--nodes", "N", options.nodes, "Nodes that there are.", default="5", show_default=True)
+@_given("--min", "N", options.nodes, "The job's minimum of nodes. [default: drawn]")
+@_given("--max", "N", options.nodes, "The job's maximum of nodes; those above it are spares. [default: drawn]")
+@_given("--seed", "SEED", options.seed, "Where all chance comes from. [default: a fresh one, which is printed]")
+@_given("--runs", "N", values.positive, f"Runs. [default: {options.RUNS}; with --steps alone, as many as it takes]")
 @_given("--steps", "N", values.positive, "Stop after so many steps of nodes, in all runs together.")
 @_given(
     "--faults",
     "LIST",
-    _faults,
+    options.faults,
     f"What is done to the nodes: all, none, names with commas between, -NAME to leave one out. Known: "
     f"{', '.join(kind.value for kind in (*FAULTS, *RARE))}.",
     default="all",
@@ -129,8 +66,10 @@ def _given(name: str, metavar: str, read: Callable[[str], Any], help: str, **att
 @_given(
     "--operations", "N", values.whole, "Faults and other operations per run, at most.", default="40", show_default=True
 )
-@_given("--backend", "cas|lease", _backend, "How silence is noticed: by counters, by leases. [default: drawn]")
-@_given("--property", "FILE.py:FUNCTION", _property, "A property of your own, judged beside ours.", multiple=True)
+@_given("--backend", "cas|lease", options.backend, "How silence is noticed: by counters, by leases. [default: drawn]")
+@_given(
+    "--property", "FILE.py:FUNCTION", options.own_property, "A property of your own, judged beside ours.", multiple=True
+)
 @_given("--jobs", "N", values.positive, "Processes. [default: one per core]")
 @_given("--only", "RUN", values.whole, "Tell one run of the seed, line by line.")
 @click.option("--replay", metavar="FILE", help="Tell this story, line by line.")
@@ -142,7 +81,7 @@ def simulate(**given: Any) -> int:
 
     The nodes run the code of elastic launch; their clocks, their network, the store and their workers are simulated.
     """
-    asked = _asked(given)
+    asked = options.asked_for(given)
     if asked.replay is not None:
         return _replays(asked)
     if asked.only is not None:
@@ -150,69 +89,10 @@ def simulate(**given: Any) -> int:
     return _runs(asked)
 
 
-def _asked(given: dict[str, Any]) -> Asked:
-    """Raises Mistake."""
-    if given["replay"] and given["only"] is not None:
-        raise Mistake("--replay and --only: a story is one run already; leave one of them out")
-    if given["only"] is not None and given["seed"] is None:
-        raise Mistake("--only: a run of which seed? write --seed=SEED too, as it was printed")
-    seed = int.from_bytes(os.urandom(4), "big") if given["seed"] is None else given["seed"]
-    runs = given["runs"] or (None if given["steps"] else RUNS)
-    jobs = given["jobs"] or len(os.sched_getaffinity(0))
-    return Asked(
-        Campaign(seed, _shape(given), given["property"]),
-        runs,
-        given["steps"],
-        jobs,
-        given["only"],
-        given["replay"],
-        given["story"],
-        given["picture"],
-        given["as_json"],
-        _command(),
-    )
-
-
-def _shape(given: dict[str, Any]) -> Shape:
-    nodes, least, most = given["nodes"], given["min"], given["max"]
-    if least is not None and least > nodes:
-        raise Mistake(f"--min={least}: there are {nodes} nodes; write --nodes={least} too")
-    if least is not None and most is not None and least > most:
-        raise Mistake(f"--min={least}: the minimum is above the maximum ({most}); write --max={least} too")
-    return Shape(nodes, least, most, given["backend"], given["faults"], given["operations"])
-
-
-def _command() -> tuple[str, ...]:
-    """The options that shape a run, as they were given."""
-    ctx = click.get_current_context()
-    words = []
-    for param in ctx.command.params:
-        name = param.name or ""
-        given = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name in ("nodes", "min", "max", "faults", "operations", "backend", "property"):
-            words += _spelled(param.opts[0], ctx.params[name])
-    return tuple(words)
-
-
-def _spelled(option: str, value: Any) -> list[str]:
-    match value:
-        case Backend():
-            return [f"{option}={value.value}"]
-        case frozenset():
-            left_out = [kind.value for kind in (*FAULTS, *RARE) if kind not in value]
-            those = [kind.value for kind in (*FAULTS, *RARE) if kind in value]
-            short = [f"-{name}" for name in left_out] if len(left_out) < len(those) else those
-            return [f"{option}={','.join(short) or 'none'}"]
-        case tuple():
-            return [f"{option}={path}:{name}" for path, name in value]
-        case _:
-            return [f"{option}={value}"]
-
-
 # --- many runs
 
 
-def _runs(asked: Asked) -> int:
+def _runs(asked: options.Asked) -> int:
     tally, began_at = Tally(), time.monotonic()
     progress = Progress(sys.stderr, asked.runs, began_at)
     with _until_signalled() as stopped, closing(campaign(asked.what, asked.runs, asked.jobs)) as showed:
@@ -236,7 +116,7 @@ def _runs(asked: Asked) -> int:
     return FAILED if found else SUCCEEDED
 
 
-def _smaller(asked: Asked, number: int) -> simulation.Found:
+def _smaller(asked: options.Asked, number: int) -> simulation.Found:
     """The run in which something is broken, told again here, and the least of it that breaks the same."""
     click.echo(f"elastic  run {number:,}: looking for the least of it that breaks the same", err=True)
     run = wander(run_seed(asked.what.seed, number), asked.what.shape, also=asked.also)
@@ -268,14 +148,14 @@ def _until_signalled() -> Iterator[Stopped]:
 # --- one run, told
 
 
-def _tells(asked: Asked, number: int) -> int:
+def _tells(asked: options.Asked, number: int) -> int:
     narrator = simulation.Narrator(None if asked.as_json else _print)
     run = wander(run_seed(asked.what.seed, number), asked.what.shape, narrator.hears, asked.also)
     found = simulation.Found(number, len(run.story.operations), shrunk(run))
     return _told(asked, found, narrator)
 
 
-def _replays(asked: Asked) -> int:
+def _replays(asked: options.Asked) -> int:
     try:
         story = parsed(Path(asked.replay or "").read_text().splitlines())
     except OSError as error:
@@ -287,7 +167,7 @@ def _replays(asked: Asked) -> int:
     return _told(asked, simulation.Found(None, len(story.operations), run), narrator)
 
 
-def _told(asked: Asked, found: simulation.Found, narrator: simulation.Narrator) -> int:
+def _told(asked: options.Asked, found: simulation.Found, narrator: simulation.Narrator) -> int:
     broken = found.run.violation
     wanted = asked.story or asked.picture or (broken and found.number is not None)
     written = _written(asked, found.run, found.number) if wanted else []
@@ -303,7 +183,7 @@ def _told(asked: Asked, found: simulation.Found, narrator: simulation.Narrator) 
 # --- out
 
 
-def _written(asked: Asked, run: Run, number: int | None) -> list[simulation.Written]:
+def _written(asked: options.Asked, run: Run, number: int | None) -> list[simulation.Written]:
     """The story and its picture, where they were asked for; those of a violation that was found always, under its number."""
     stem = simulation.stem(run.violation.number, number) if run.violation and number is not None else None
     story = asked.story or (f"{stem}.story" if stem else None)

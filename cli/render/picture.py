@@ -1,109 +1,42 @@
 """Lanes -> an SVG: nodes by time, what each was about, what was done to it, and the rounds behind all that.
 
 A pure function of data. One lane per slot; incarnations of a slot share it and stand below each other only where they lived
-at once. Widths of texts are set, not measured (`textLength`), so labels cannot overlap whatever font there is: they move to
-the right, then to a row above, and what finds no place is left to the tooltip.
+at once. Where things stand is `layout`, what they look like is `looks`; every span and mark has a tooltip.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import groupby
 from textwrap import wrap
 
-from attrs import frozen
-
 from ...core.sim.lanes import Lanes, Mark, Span
-from ...core.world import Node
+from .layout import Label, Round, Row, Scale, beside, placed, rounds_of, rows_of, scale_of
+from .looks import (
+    BAR,
+    CHAR,
+    COLOURS,
+    FONT,
+    GAP,
+    GLYPHS,
+    LEFT,
+    NAME_MAX,
+    RIGHT,
+    STRIP,
+    VIOLATION,
+    WIDTH,
+    WORDS,
+)
 
-WIDTH, LEFT, RIGHT = 1_280, 96, 20
-BAR, STRIP, GAP = 16, 13, 9
-"""Heights: of a bar, of a row of labels above it, and between two lanes."""
-FONT, CHAR = 9.5, 5.72
-"""Of labels, all letters of one width."""
-ROWS_MAX, SHIFT_MAX = 6, 90
-NAME_MAX = 14
 TICKS = 10
-
-COLOURS: Mapping[str, str] = {
-    "joining": "#9cc3e6",
-    "waiting": "#cfcfcf",
-    "held": "#3f76b5",
-    "running": "#3f9a68",
-    "barrier": "#a5d6a0",
-    "stopping": "#f0a04b",
-    "leaving": "#b39ddb",
-    "ended": "#eeeeee",
-}
-WORDS: Mapping[str, str] = {"waiting": "spare", "barrier": "at the barrier"}
-GLYPHS: Mapping[str, tuple[str, str, str]] = {
-    "fault": ("M-4,-4 L4,4 M-4,4 L4,-4", "#c62828", "done to it"),
-    "write": ("M0,3 L0,9", "#555555", "write"),
-    "complete": ("M0,-5 L5,0 L0,5 L-5,0 Z", "#1b5e20", "completes a round"),
-    "end": ("M-5,-4 L5,-4 L0,5 Z", "#d35400", "ends a round"),
-    "closed": ("M-5,-5 L5,-5 L5,5 L-5,5 Z", "#212121", "verdict"),
-}
-VIOLATION = "#d50000"
-
-
-@frozen
-class Scale:
-    """Time to pixels."""
-
-    start: float
-    end: float
-
-    def x(self, at: float) -> float:
-        return LEFT + (at - self.start) / (self.end - self.start) * (WIDTH - LEFT - RIGHT)
-
-
-@frozen
-class Label:
-    """A text that wants to stand at this x; `row` counts upwards from what it labels."""
-
-    wanted: float
-    text: str
-    colour: str
-    x: float = 0.0
-    row: int = 0
-
-    @property
-    def width(self) -> float:
-        return len(self.text) * CHAR
-
-
-@frozen
-class Row:
-    """The incarnations that share one line of a lane."""
-
-    nodes: tuple[Node, ...]
-    spans: tuple[Span, ...]
-    marks: tuple[Mark, ...]
-    labels: tuple[Label, ...]
-    name: str
-
-    @property
-    def height(self) -> int:
-        return (max((label.row for label in self.labels), default=-1) + 1) * STRIP + BAR + GAP
-
-
-@frozen
-class Round:
-    """A band behind the lanes."""
-
-    start: float
-    end: float
-    caption: str
 
 
 def picture(lanes: Lanes, title: str) -> str:
     """The SVG's text."""
-    scale = _scale(lanes)
-    rows = tuple(_rows(lanes, scale))
-    rounds = tuple(_rounds(lanes))
-    captions = _placed([Label(scale.x(each.start) + 3, each.caption, "#37474f") for each in rounds])
+    scale = scale_of(lanes)
+    rows = tuple(rows_of(lanes, scale))
+    rounds = tuple(rounds_of(lanes))
+    captions = placed([Label(scale.x(each.start) + 3, each.caption, "#37474f") for each in rounds])
     broken = [mark for mark in lanes.marks if mark.kind == "violation"]
     head = [*_title(title, broken), *_legend(lanes, 44 + 16 * len(_broken(broken)))]
     top = 66 + 16 * len(_broken(broken)) + (max((label.row for label in captions), default=0) + 1) * STRIP
@@ -125,81 +58,6 @@ def picture(lanes: Lanes, title: str) -> str:
             "</g>\n</svg>\n",
         )
     )
-
-
-def _scale(lanes: Lanes) -> Scale:
-    times = [at for span in lanes.spans for at in (span.start, span.end)] + [mark.at for mark in lanes.marks]
-    start, end = min(times, default=0.0), max(times, default=0.0)
-    return Scale(start, end if end > start else start + 1.0)
-
-
-# --- where things stand
-
-
-def _rows(lanes: Lanes, scale: Scale) -> Iterator[Row]:
-    for slot, nodes in groupby(lanes.nodes, key=lambda node: node.slot):
-        shared = _shared(tuple(nodes), lanes)
-        for index, those in enumerate(shared):
-            spans = tuple(span for span in lanes.spans if span.node in those)
-            marks = tuple(mark for mark in lanes.marks if mark.node in those and mark.kind != "violation")
-            wanted = [Label(scale.x(mark.at), mark.label, GLYPHS[mark.kind][1]) for mark in marks if _is_told(mark)]
-            name = slot if index == 0 else f"{slot}#{those[0].incarnation}"
-            yield Row(those, spans, marks, tuple(_placed(wanted)), name)
-
-
-def _shared(nodes: Sequence[Node], lanes: Lanes) -> list[tuple[Node, ...]]:
-    """Each on the first line on which nobody else lives at the time."""
-    lines: list[tuple[float, tuple[Node, ...]]] = []
-    for node in nodes:
-        times = [at for span in lanes.spans if span.node == node for at in (span.start, span.end)]
-        start, end = min(times, default=0.0), max(times, default=0.0)
-        for index, (until, those) in enumerate(lines):
-            if until <= start:
-                lines[index] = (end, (*those, node))
-                break
-        else:
-            lines.append((end, (node,)))
-    return [those for _, those in lines]
-
-
-def _is_told(mark: Mark) -> bool:
-    return mark.kind in ("fault", "end", "closed") or mark.label.startswith("evict")
-
-
-def _placed(labels: Iterable[Label]) -> list[Label]:
-    """Where they do not overlap: to the right by a little, or in a row above; those that find no place are left out."""
-    placed: list[Label] = []
-    ends: list[float] = []
-    for label in sorted(labels, key=lambda each: each.wanted):
-        x = min(label.wanted, WIDTH - RIGHT - label.width)
-        row = next((row for row, end in enumerate(ends) if end <= x), None)
-        if row is None and len(ends) < ROWS_MAX:
-            row = len(ends)
-            ends.append(0.0)
-        if row is None:
-            row = min(range(len(ends)), key=ends.__getitem__)
-            x = ends[row]
-        if x - label.wanted <= SHIFT_MAX and x + label.width <= WIDTH - RIGHT + 1:
-            ends[row] = x + label.width + CHAR
-            placed.append(Label(label.wanted, label.text, label.colour, x, row))
-    return placed
-
-
-def _rounds(lanes: Lanes) -> Iterator[Round]:
-    """A round lasts from the first of its members that holds its world to the write that ended it."""
-    spans = [span for span in lanes.spans if span.kind in ("held", "running", "barrier") and span.label]
-    overs = sorted((mark for mark in lanes.marks if mark.kind in ("end", "closed")), key=lambda mark: mark.at)
-    for label in dict.fromkeys(span.label for span in sorted(spans, key=lambda span: span.start)):
-        start = min(span.start for span in spans if span.label == label)
-        over = next((mark for mark in overs if mark.at >= start), None)
-        end = over.at if over else max(span.end for span in spans if span.label == label)
-        yield Round(start, end, f"{label} · {_how(over.label)}" if over else label)
-
-
-def _how(label: str) -> str:
-    """What stands in brackets says it shortest."""
-    found = re.search(r"\(([^)]*)\)$", label)
-    return found[1] if found else label
 
 
 # --- what is drawn
@@ -273,7 +131,7 @@ def _lanes(rows: Sequence[Row], scale: Scale, top: int) -> Iterator[str]:
         name = escape(row.name[-NAME_MAX:])
         yield f'<text x="{LEFT - 8}" y="{bar + 12}" text-anchor="end" font-size="11" fill="#212121">{name}</text>'
         for span in row.spans:
-            yield from _span(span, scale, bar)
+            yield from _span(span, scale, bar, [scale.x(mark.at) for mark in row.marks])
         for label in row.labels:
             yield from _labelled(label, bar)
         for mark in row.marks:
@@ -281,7 +139,7 @@ def _lanes(rows: Sequence[Row], scale: Scale, top: int) -> Iterator[str]:
         top += row.height
 
 
-def _span(span: Span, scale: Scale, bar: int) -> Iterator[str]:
+def _span(span: Span, scale: Scale, bar: int, marks: Sequence[float]) -> Iterator[str]:
     x = scale.x(span.start)
     width = max(scale.x(span.end) - x, 1.0)
     thin = span.kind in ("joining", "waiting", "ended")
@@ -291,8 +149,9 @@ def _span(span: Span, scale: Scale, bar: int) -> Iterator[str]:
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}" fill="{COLOURS[span.kind]}">'
         f"<title>{escape(told)}</title></rect>"
     )
-    if span.kind == "running" and width > len(span.label) * CHAR + 24:
-        yield _text(x + 9, bar + 12, span.label, "white")
+    start = beside(marks, x + 4, len(span.label) * CHAR)
+    if span.kind == "running" and start + len(span.label) * CHAR < x + width - 4:
+        yield _text(start, bar + 12, span.label, "white")
 
 
 def _labelled(label: Label, bar: int) -> Iterator[str]:

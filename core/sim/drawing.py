@@ -128,7 +128,7 @@ class Pen:
             kind = "end"
             if not isinstance(fact.edit, End):
                 label = f"{label}: ends round {before.round} ({after.ended.why.value})"
-        elif after.complete and not (before and before.complete):
+        elif fact.completes:
             kind, label = "complete", f"round {after.round}"
         self._mark(fact.node if fact.node in self.world.by_node else OPERATOR, kind, label)
         for node, stroke in list(self.strokes.items()):

@@ -8,7 +8,7 @@ the simulator knows all, a merged trace of real agents most. A broken property i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from attrs import define, field, frozen
 
@@ -71,6 +71,12 @@ class Wrote:
     edit: Edit
     after: RendezvousState
 
+    @property
+    def completes(self) -> bool:
+        """A new world stands with it."""
+        before, after = self.before, self.after
+        return after.complete and (before is None or not before.complete or after.round > before.round)
+
 
 @frozen
 class Started:
@@ -131,7 +137,8 @@ class WaitsForever:
 
 Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped | WaitsForever
 Property: TypeAlias = Callable[["Judge", Fact], Iterable[Finding]]
-"""One of a user's own: what this fact breaks, by a name and a sentence; the judge remembers all facts up to this one."""
+"""One of a user's own: what this fact breaks, by a name and a sentence. The judge has seen this fact and all before it; what
+else must be kept in mind goes into its notes."""
 
 
 @define
@@ -156,6 +163,8 @@ class Judge:
     excused: set[Node] = field(factory=set)
     superseded: set[Node] = field(factory=set)
     """Whose slot was started again: their supervisor holds them for gone, and is believed."""
+    notes: dict[str, Any] = field(factory=dict)
+    """What a user's properties keep in mind: a run begins with none."""
 
     def saw(self, fact: Fact) -> None:
         """Raises Violation."""

@@ -18,6 +18,7 @@ from .properties import (
     Started,
     Stepped,
     Succeeded,
+    WaitsForever,
     Wrote,
 )
 from .run import Run, converges, run_seed, shrunk, tell, wander
@@ -59,6 +60,7 @@ __all__ = [
     "Succeeded",
     "Tally",
     "Violation",
+    "WaitsForever",
     "World",
     "Wrote",
     "converges",

@@ -173,8 +173,7 @@ def _restless(world: World) -> str:
 
 
 def shrunk(run: Run, tries: int = 2_000) -> Run:
-    """The run without what its violation does not need: the same number is broken by fewer operations. A user's property
-    that keeps something in mind must notice that each try is another world."""
+    """The run without what its violation does not need: the same number is broken by fewer operations."""
     budget = count(1)
     if run.violation is None:
         return run

@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import pytest
 from attrs import frozen
 
-from elastic.cli.render.picture import COLOURS, FONT, LEFT, RIGHT, WIDTH, picture
+from elastic.cli.render.looks import COLOURS, FONT, LEFT, RIGHT, WIDTH
+from elastic.cli.render.picture import picture
 from elastic.core.sim.drawing import drawn
 from elastic.core.sim.lanes import Lanes, Mark, Span
 from elastic.core.sim.run import run_seed, wander

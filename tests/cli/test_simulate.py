@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from elastic.cli import simulate_options
 from elastic.cli.main import run
 from elastic.cli.render import simulation
 from elastic.core.sim.run import tell
@@ -55,6 +56,7 @@ def simulate(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
     """Its exit code and what it prints, in a directory of its own."""
     monkeypatch.chdir(tmp_path)
     Path("own.py").write_text(PROPERTIES)
+    Path("bad.py").write_text("1 +\n")
     Path("own.txt").write_text("pass 1\n")
 
     def simulated(*arguments: str) -> tuple[int, str]:
@@ -221,6 +223,7 @@ def test_a_told_run_that_breaks_something_is_told_to_its_end_and_then_made_small
 
 MISTAKES = [
     ("--nodes=0", "--nodes=0: write a whole number, 1 or more"),
+    ("--nodes=5000", "--nodes=5000: at most 4096 nodes"),
     ("--min=6", "--min=6: there are 5 nodes; write --nodes=6 too"),
     ("--min=3 --max=2", "--min=3: the minimum is above the maximum (2); write --max=3 too"),
     ("--seed=x", "--seed=x: write a number from 0 to 2^64 - 1, like 0x5eed"),
@@ -229,6 +232,7 @@ MISTAKES = [
     ("--property=own.py", "--property=own.py: write FILE.py:FUNCTION"),
     ("--property=none.py:f", "--property=none.py:f: no such file or directory"),
     ("--property=own.txt:f", "--property=own.txt:f: is no Python file"),
+    ("--property=bad.py:f", "--property=bad.py:f: is no Python file: invalid syntax (line 1)"),
     ("--property=own.py:nothing", "--property=own.py:nothing: has no function 'nothing'"),
     ("--property=own.py:number", "--property=own.py:number: has no function 'number'"),
     ("--only=1", "--only: a run of which seed? write --seed=SEED too, as it was printed"),
@@ -268,9 +272,7 @@ LISTS = [
 
 @pytest.mark.parametrize(("text", "kinds"), LISTS, ids=[text or "nothing" for text, _ in LISTS])
 def test_faults_are_listed_or_left_out(text: str, kinds: frozenset[Kind]) -> None:
-    from elastic.cli.simulate import _faults
-
-    assert _faults(text) == kinds
+    assert simulate_options.faults(text) == kinds
 
 
 # --- the words

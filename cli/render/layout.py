@@ -1,0 +1,147 @@
+"""Where things stand in a picture of lanes: time to pixels, incarnations to lines, labels to places.
+
+Widths of texts are set, not measured (`textLength`), so labels cannot overlap whatever font there is: they move to the
+right, then to a row above, and what finds no place is left to the tooltip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from attrs import frozen
+
+from ...core.sim.lanes import Lanes, Mark, Span
+from ...core.world import Node
+from .looks import BAR, CHAR, GAP, GLYPHS, LEFT, RIGHT, ROWS_MAX, SHIFT_MAX, STRIP, WIDTH
+
+
+@frozen
+class Scale:
+    """Time to pixels."""
+
+    start: float
+    end: float
+
+    def x(self, at: float) -> float:
+        return LEFT + (at - self.start) / (self.end - self.start) * (WIDTH - LEFT - RIGHT)
+
+
+@frozen
+class Label:
+    """A text that wants to stand at this x; `row` counts upwards from what it labels."""
+
+    wanted: float
+    text: str
+    colour: str
+    x: float = 0.0
+    row: int = 0
+
+    @property
+    def width(self) -> float:
+        return len(self.text) * CHAR
+
+
+@frozen
+class Row:
+    """The incarnations that share one line of a lane."""
+
+    nodes: tuple[Node, ...]
+    spans: tuple[Span, ...]
+    marks: tuple[Mark, ...]
+    labels: tuple[Label, ...]
+    name: str
+
+    @property
+    def height(self) -> int:
+        return (max((label.row for label in self.labels), default=-1) + 1) * STRIP + BAR + GAP
+
+
+@frozen
+class Round:
+    """A band behind the lanes."""
+
+    start: float
+    end: float
+    caption: str
+
+
+def scale_of(lanes: Lanes) -> Scale:
+    times = [at for span in lanes.spans for at in (span.start, span.end)] + [mark.at for mark in lanes.marks]
+    start, end = min(times, default=0.0), max(times, default=0.0)
+    return Scale(start, end if end > start else start + 1.0)
+
+
+def rows_of(lanes: Lanes, scale: Scale) -> Iterator[Row]:
+    for slot, nodes in groupby(lanes.nodes, key=lambda node: node.slot):
+        shared = _shared(tuple(nodes), lanes)
+        for index, those in enumerate(shared):
+            spans = tuple(span for span in lanes.spans if span.node in those)
+            marks = tuple(mark for mark in lanes.marks if mark.node in those and mark.kind != "violation")
+            wanted = [Label(scale.x(mark.at), mark.label, GLYPHS[mark.kind][1]) for mark in marks if _is_told(mark)]
+            name = slot if index == 0 else f"{slot}#{those[0].incarnation}"
+            yield Row(those, spans, marks, tuple(placed(wanted)), name)
+
+
+def _shared(nodes: Sequence[Node], lanes: Lanes) -> list[tuple[Node, ...]]:
+    """Each on the first line on which nobody else lives at the time."""
+    lines: list[tuple[float, tuple[Node, ...]]] = []
+    for node in nodes:
+        times = [at for span in lanes.spans if span.node == node for at in (span.start, span.end)]
+        start, end = min(times, default=0.0), max(times, default=0.0)
+        for index, (until, those) in enumerate(lines):
+            if until <= start:
+                lines[index] = (end, (*those, node))
+                break
+        else:
+            lines.append((end, (node,)))
+    return [those for _, those in lines]
+
+
+def _is_told(mark: Mark) -> bool:
+    return mark.kind in ("fault", "end", "closed") or mark.label.startswith("evict")
+
+
+def placed(labels: Iterable[Label]) -> list[Label]:
+    """Where they do not overlap: to the right by a little, or in a row above; those that find no place are left out."""
+    placed: list[Label] = []
+    ends: list[float] = []
+    for label in sorted(labels, key=lambda each: each.wanted):
+        x = min(label.wanted, WIDTH - RIGHT - label.width)
+        row = next((row for row, end in enumerate(ends) if end <= x), None)
+        if row is None and len(ends) < ROWS_MAX:
+            row = len(ends)
+            ends.append(0.0)
+        if row is None:
+            row = min(range(len(ends)), key=ends.__getitem__)
+            x = ends[row]
+        if x - label.wanted <= SHIFT_MAX and x + label.width <= WIDTH - RIGHT + 1:
+            ends[row] = x + label.width + CHAR
+            placed.append(Label(label.wanted, label.text, label.colour, x, row))
+    return placed
+
+
+def beside(marks: Iterable[float], x: float, width: float) -> float:
+    """Where a text of this width begins that no mark stands on: at x, or right of those that do."""
+    for mark in sorted(marks):
+        if x - 6 < mark < x + width + 6:
+            x = mark + 8
+    return x
+
+
+def rounds_of(lanes: Lanes) -> Iterator[Round]:
+    """A round lasts from the first of its members that holds its world to the write that ended it."""
+    spans = [span for span in lanes.spans if span.kind in ("held", "running", "barrier") and span.label]
+    overs = sorted((mark for mark in lanes.marks if mark.kind in ("end", "closed")), key=lambda mark: mark.at)
+    for label in dict.fromkeys(span.label for span in sorted(spans, key=lambda span: span.start)):
+        start = min(span.start for span in spans if span.label == label)
+        over = next((mark for mark in overs if mark.at >= start), None)
+        end = over.at if over else max(span.end for span in spans if span.label == label)
+        yield Round(start, end, f"{label} · {_how(over.label)}" if over else label)
+
+
+def _how(label: str) -> str:
+    """What stands in brackets says it shortest."""
+    found = re.search(r"\(([^)]*)\)$", label)
+    return found[1] if found else label

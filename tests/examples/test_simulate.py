@@ -1,0 +1,83 @@
+"""The examples of the simulator run, and say what they promise."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from elastic.core import sim
+
+EXAMPLES = Path(__file__).parents[2] / "examples/simulate"
+
+
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"simulate_{name}", EXAMPLES / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def churn() -> ModuleType:
+    return loaded("churn")
+
+
+@pytest.fixture(scope="module")
+def downtime() -> ModuleType:
+    return loaded("downtime")
+
+
+def test_a_policy_that_keeps_the_order_is_found_to_keep_it(
+    churn: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert churn.main(runs=15) == 0
+    assert capsys.readouterr().out == "15 runs: whoever stayed kept the order\n"
+
+
+def test_one_that_does_not_is_taken_apart_in_a_few_operations(
+    churn: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert churn.main(runs=50, holds=churn.oldest_rack_stays_in_order) == 1
+    broken, *story = capsys.readouterr().out.splitlines()
+    assert broken.startswith("order: in round 1 ")
+    assert len(sim.parsed(story).operations) < 10
+
+
+def rows(out: str) -> dict[str, list[str]]:
+    return {line[:20].strip(): line[20:].split() for line in out.splitlines()[1:]}
+
+
+def test_a_lost_node_without_a_spare_costs_as_long_as_it_is_away(downtime: ModuleType) -> None:
+    result = CliRunner().invoke(downtime.main, ["--nodes=3", "--times=2", "--back=40", "--mtbf=72"])
+    assert result.exit_code == 0
+    told = rows(result.output)
+    assert told["a node is lost"][:3] == ["1.00", "40.0", "s"]
+    assert float(told["a worker fails"][1]) < 1.0
+    assert told["together"][-2] == "up"
+
+
+def test_with_a_spare_it_costs_until_the_loss_is_noticed(downtime: ModuleType) -> None:
+    setting = sim.Setting(nodes=3, min=2, max=2, seed=1, restarts=9)
+    lost = next(each for each in downtime.INCIDENTS if each.kind is sim.Kind.CRASH)
+    down_s, breaks = downtime.measured(setting, lost, 3, 40.0)
+    assert setting.interval * (setting.attempts - 1) < down_s * 3 / 2 < 40.0
+    assert breaks <= 1.0
+
+
+def test_a_job_that_never_starts_is_said_to_be_one(downtime: ModuleType) -> None:
+    result = CliRunner().invoke(downtime.main, ["--nodes=2", "--min=3", "--max=3"])
+    assert result.exit_code == 1
+    assert "this job never starts" in result.output
+
+
+def test_settings_that_cannot_be_are_refused(downtime: ModuleType) -> None:
+    result = CliRunner().invoke(downtime.main, ["--missed=1"])
+    assert result.exit_code == 2
+    assert "keep_alive_max_attempt" in result.output
