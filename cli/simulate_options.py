@@ -14,13 +14,13 @@ from attrs import frozen
 from ..adapters.simulations import Campaign, loaded
 from ..core.rendezvous.state import NODES_MAX
 from ..core.sim.properties import Property
-from ..core.sim.run import SEEDS
 from ..core.sim.story import Backend, Kind
 from ..core.sim.swarm import FAULTS, RARE, Shape
 from . import values
 from .mistakes import Mistake
 
 RUNS = 1_000
+SEEDS = 1 << 64
 ALL = frozenset((*FAULTS, *RARE))
 
 

@@ -146,7 +146,8 @@ class Judge:
     """What is remembered of a run, to judge its next fact by.
 
     `fenced`: the agents run with --on-store-loss=stop. `assign` is the policy that gives a world its ranks. `excused` are
-    nodes whose agent was paused: nothing that stands still can stop its workers in time. `also` are a user's own properties, asked after ours.
+    nodes whose agent was paused: nothing that stands still can stop its workers in time. `also` are a user's own properties,
+    asked after ours.
     """
 
     fenced: bool = False

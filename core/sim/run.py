@@ -14,7 +14,7 @@ from attrs import frozen
 from ..evolving import evolve
 from ..group import Phase
 from ..rendezvous import Status, Violation
-from .chance import seeded
+from .chance import mixed, seeded
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
 from .properties import Property
@@ -23,7 +23,6 @@ from .swarm import Shape, Swarm
 from .swarm import setting as drawn
 from .world import Narrator, World
 
-SEEDS = 1 << 64
 HOP_S = 1.0
 SETTLE_ROUNDS = 3
 """A healed world may need so many rounds, one after the other, before it rests."""
@@ -39,8 +38,8 @@ class Run:
 
 
 def run_seed(seed: int, run: int) -> int:
-    """The seed of one run of many. It goes through the generator twice, so that seed and seed + 1 have no run in common."""
-    return seeded(seeded(seed)(SEEDS) + run)(SEEDS)
+    """The seed of one run of many. Mixed twice, so that seed and seed + 1 have no run in common."""
+    return mixed(mixed(seed) + run)
 
 
 def wander(seed: int, shape: Shape, tell: Narrator | None = None, also: tuple[Property, ...] = ()) -> Run:
