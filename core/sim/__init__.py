@@ -109,7 +109,7 @@ __all__ = [
     "wander",
 ]
 
-if not TYPE_CHECKING:
+if not TYPE_CHECKING:  # pragma: no branch
 
     def __getattr__(name):
         if name in __all__:

@@ -105,7 +105,7 @@ def test_a_seed_that_was_not_given_is_printed(simulate: Simulate) -> None:
 
 
 def test_the_result_is_the_same_on_one_core_and_on_several(simulate: Simulate) -> None:
-    alike = ("--runs=20", "--seed=3", "--property=own.py:one_failure", "--json")
+    alike = ("--runs=40", "--seed=3", "--property=own.py:one_failure", "--json")
     (one_code, one), (two_code, two) = simulate(*alike, "--jobs=1"), simulate(*alike, "--jobs=2")
     assert one_code == two_code == 1
     assert timeless(json.loads(one)) == timeless(json.loads(two))
