@@ -6,7 +6,7 @@ know nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 
 from attrs import define, field
@@ -15,7 +15,7 @@ from ..group import Phase
 from ..rendezvous import End, Status
 from ..rendezvous.verify import Finding
 from ..world import Node
-from .lanes import Lanes, Mark, MarkKind, Span, SpanKind
+from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
 from .process import Process
 from .properties import Fact, Judge, Property, Stepped, Wrote
 from .run import Run, told
@@ -25,15 +25,6 @@ from .world import World
 
 STORE = Node("store", 0)
 OPERATOR = Node("operator", 0)
-PHASES: Mapping[Phase, SpanKind] = {
-    Phase.JOINING: "joining",
-    Phase.HELD: "held",
-    Phase.RUNNING: "running",
-    Phase.STOPPING: "stopping",
-    Phase.BARRIER: "barrier",
-    Phase.LEAVING: "leaving",
-    Phase.ENDED: "ended",
-}
 
 
 def drawn(story: Story, also: tuple[Property, ...] = ()) -> tuple[Run, Lanes]:
@@ -103,7 +94,7 @@ class Pen:
         match fact:
             case Stepped(_, _, after):
                 world = after.world
-                self._draws(after.node, PHASES[after.phase], f"round {world.round}" if world else "")
+                self._draws(after.node, SPANS[after.phase], f"round {world.round}" if world else "")
                 if after.phase is Phase.ENDED:
                     self._lift(after.node)
             case Wrote():

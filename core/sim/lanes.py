@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from attrs import frozen
 
+from ..group import Phase
 from ..world import Node
 
 SpanKind: TypeAlias = Literal["joining", "held", "running", "stopping", "barrier", "leaving", "ended", "waiting"]
 """A phase of the node's workers; `waiting` is the joining of one that finds no room."""
+SPANS: Mapping[Phase, SpanKind] = {
+    Phase.JOINING: "joining",
+    Phase.HELD: "held",
+    Phase.RUNNING: "running",
+    Phase.STOPPING: "stopping",
+    Phase.BARRIER: "barrier",
+    Phase.LEAVING: "leaving",
+    Phase.ENDED: "ended",
+}
 MarkKind: TypeAlias = Literal["fault", "write", "end", "complete", "closed", "violation"]
 
 

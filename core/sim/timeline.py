@@ -6,7 +6,7 @@ Times are seconds since the first agent began. What counts the moments of one re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 
 from attrs import frozen
@@ -16,7 +16,7 @@ from ..group.state import Command, Event, Record, RecordUnstartable
 from ..rendezvous import Arrive, RendezvousState, Write
 from ..world import Node, Verdict, Why, World
 from .history import History, landed
-from .lanes import Lanes, Mark, MarkKind, Span, SpanKind
+from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
 from .plain import word
 from .replay import Moment, Replayed, Replica
 from .trace import Saw, Started, Stepped, Turned
@@ -192,17 +192,6 @@ def _about(replica: Replica) -> tuple[SpanKind, str]:
     if group.phase is Phase.JOINING and state and group.node in state.redundancy_list:
         return "waiting", ""
     return SPANS[group.phase], f"round {group.world.round}" if group.world else ""
-
-
-SPANS: Mapping[Phase, SpanKind] = {
-    Phase.JOINING: "joining",
-    Phase.HELD: "held",
-    Phase.RUNNING: "running",
-    Phase.STOPPING: "stopping",
-    Phase.BARRIER: "barrier",
-    Phase.LEAVING: "leaving",
-    Phase.ENDED: "ended",
-}
 
 
 def _marks(history: History, run: Replayed) -> Iterator[Mark]:
