@@ -32,7 +32,7 @@ from .render.progress import Progress
 
 EPILOG = """\b
   elastic simulate                                       a thousand runs of five nodes, on all cores
-  elastic simulate --nodes 16 --faults=crash,fail,-pause --steps 100000000
+  elastic simulate --nodes 16 --faults=crash,fail --steps 100000000
   elastic simulate --seed 0x5eed --only 417              one of them again, told line by line
   elastic simulate --replay v10-417.story --picture v10-417.svg
 \b

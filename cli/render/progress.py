@@ -41,6 +41,6 @@ class Progress:
             self._quiet = True
 
     def _text(self, tally: Tally, took_s: float) -> str:
-        of = f" of {self._runs:,}" if self._runs else ""
+        done = f"{tally.runs:,} of {many(self._runs, 'run')}" if self._runs else many(tally.runs, "run")
         broken = many(tally.violations, "violation") if tally.violations else "no violation"
-        return f"{tally.runs:,}{of} runs · {tally.steps:,} steps · {tally.steps / took_s:,.0f} steps/s · {broken}"
+        return f"{done} · {tally.steps:,} steps · {tally.steps / took_s:,.0f} steps/s · {broken}"

@@ -1,0 +1,37 @@
+"""How far many runs have come: said now and then, and never at the cost of the runs."""
+
+from __future__ import annotations
+
+import io
+
+from elastic.cli.render.progress import PLAIN_EVERY_S, Progress
+from elastic.core.sim.tally import Broken, Tally
+
+SOME = Tally(runs=1_200, steps=480_000)
+
+
+def test_a_log_is_told_every_ten_seconds() -> None:
+    out = io.StringIO()
+    progress = Progress(out, 5_000, 0.0)
+    for second in range(25):
+        progress.shows(Tally(runs=100 * second, steps=20_000 * second), float(second))
+    assert PLAIN_EVERY_S == 10.0
+    assert out.getvalue().splitlines() == [
+        "elastic  1,000 of 5,000 runs · 200,000 steps · 20,000 steps/s · no violation",
+        "elastic  2,000 of 5,000 runs · 400,000 steps · 20,000 steps/s · no violation",
+    ]
+
+
+def test_runs_without_end_are_of_no_number_and_violations_are_counted() -> None:
+    out, broken = io.StringIO(), Tally(runs=1, steps=10, broken={"V10": [(0, Broken("V10", "V10: so it was"))]})
+    Progress(out, None, 0.0).shows(broken, 10.0)
+    assert out.getvalue() == "elastic  1 run · 10 steps · 1 steps/s · 1 violation\n"
+
+
+def test_that_nobody_reads_it_ends_no_run() -> None:
+    out = io.StringIO()
+    progress = Progress(out, 10, 0.0)
+    out.close()
+    progress.shows(SOME, 10.0)
+    progress.shows(SOME, 20.0)
+    progress.clear()
