@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +22,7 @@ from ..core.sim.trace import Corrupt, traces
 from ..core.world import Node
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake
+from .render.picture import picture
 from .render.timeline import names, rendered
 from .render.words import count
 
@@ -54,8 +56,11 @@ class Judged:
 @click.option(
     "--json", "as_json", is_flag=True, help="The same as data, for programs: what differs, rounds, times, lanes."
 )
+@click.option(
+    "--picture", "svg", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Draw what happened: nodes and time."
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-def replay(files: tuple[str, ...], as_json: bool) -> int:
+def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     """Run what elastic launch --trace wrote through the core once more.
 
     Every step must come out as it was traced, and what must always hold is judged over all traces together. Then it is told
@@ -69,6 +74,8 @@ def replay(files: tuple[str, ...], as_json: bool) -> int:
     else:
         for line in _lines(read, judged):
             click.echo(line)
+    if svg:
+        _draw(svg, judged)
     well = not any(each.run.differs for each in read) and not any(each.violation for each in judged)
     return SUCCEEDED if well else FAILED
 
@@ -80,6 +87,17 @@ def _read(path: str) -> list[Read]:
         raise Mistake(f"{path}: {reason}") from None
     except OSError as error:
         raise Mistake(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _draw(path: str, judged: Sequence[Judged]) -> None:
+    """One job's agents; a picture has one axis of time."""
+    if len(judged) != 1:
+        raise Mistake(f"--picture={path}: these traces are of {len(judged)} jobs; name those of one")
+    history = judged[0].history
+    try:
+        Path(path).write_text(picture(lanes(history), f"replay: {count(len(history.runs), 'agent')}"))
+    except OSError as error:
+        raise Mistake(f"--picture={path}: {(error.strerror or str(error)).lower()}") from None
 
 
 # --- for people

@@ -196,3 +196,22 @@ def test_the_launcher_does_without_all_this_when_it_is_not_asked_to_trace() -> N
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+def test_what_happened_is_drawn(replay: Replay, tmp_path: Path) -> None:
+    pair, drawn = finished(), tmp_path / "job.svg"
+    code, _ = replay(*written(tmp_path, pair.a, pair.b), f"--picture={drawn}")
+    assert code == SUCCEEDED
+    assert drawn.read_text().startswith("<svg")
+    assert "replay: 2 agents" in drawn.read_text()
+
+
+def test_a_picture_shows_one_job_and_goes_where_files_can_go(replay: Replay, tmp_path: Path) -> None:
+    pair, shared = finished(), Shared()
+    other = Pair(Agent("c", shared), Agent("d", shared)).run()
+    files = written(tmp_path, pair.a, pair.b)
+    code, text = replay(*files, f"--picture={tmp_path}/none/job.svg")
+    assert (code, "no such file or directory" in text) == (USAGE, True)
+    (tmp_path / "other").mkdir()
+    code, text = replay(*files, *written(tmp_path / "other", other.a, other.b), f"--picture={tmp_path}/job.svg")
+    assert (code, "these traces are of 2 jobs; name those of one" in text) == (USAGE, True)
