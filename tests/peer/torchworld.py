@@ -1,0 +1,583 @@
+"""torch's agents in a simulated world: the stories of core/sim, told to torch.
+
+The same operations (`core/sim/story.py`), the same virtual time, the same delays of messages; `tell` is what
+`core/sim/run.tell` is for ours: what is written is done, then the world is healed and must come to rest, then all workers
+succeed. What torch does that ours must not do is noted (`finds`), with the number that the property has in protocol.md.
+"""
+
+from __future__ import annotations
+
+import pickle
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from attrs import define, evolve, field, frozen
+from fibres import Fibre, this
+from torch.distributed.elastic.agent.server.api import WorkerGroup
+from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import _NodeDesc, _RendezvousState
+from torchclock import clocked
+from torchnode import TorchProcess, launches, spelled
+from torchstore import TorchStore
+
+from elastic.core.sim.chance import Choose, seeded
+from elastic.core.sim.future import Future
+from elastic.core.sim.network import ANSWER_TIMEOUT_S, DELAYS_S
+from elastic.core.sim.run import HOP_S, patience
+from elastic.core.sim.story import Kind, Operation, Setting, Story
+from elastic.core.sim.world import DEATHS_S, OFFSET_MAX_S, STOPS_S
+
+Narrator = Callable[[float, str, str], None]
+FAULT_LINGERS_S = 10.0
+"""A fault that waits for the node's next message may strike so much later."""
+KEY = f"torch.rendezvous.{'job'}"
+
+
+@frozen
+class Peers:
+    """What torch has and our setting does not; its own defaults. Spans in seconds.
+
+    `clocks`: how far the wall clocks of these slots are off. `spreads`: how long after a worker's failure or a node's death
+    the other workers of its world fail too (as those do that communicate); None: they run on.
+    """
+
+    join: float = 600.0
+    monitor_interval: float = 0.1
+    exit_barrier: float = 300.0
+    clocks: Mapping[str, float] = field(factory=dict)
+    spreads: float | None = None
+
+
+@frozen
+class Finding:
+    """`number` is the property's name in protocol.md, or a word of ours where it has none."""
+
+    number: str
+    at: float
+    text: str
+
+
+@define(eq=False)
+class TorchWorld:
+    setting: Setting
+    peers: Peers = field(factory=Peers)
+    tell: Narrator | None = None
+    body: Callable[[TorchWorld, TorchProcess], None] = launches
+    """What an agent's main thread does."""
+    future: Future = field(factory=Future)
+    choose: Choose = field(init=False)
+    store: TorchStore = field(factory=TorchStore)
+    processes: list[TorchProcess] = field(factory=list)
+    owners: dict[Fibre, TorchProcess] = field(factory=dict)
+    findings: list[Finding] = field(factory=list)
+    counts: Counter[str] = field(factory=Counter)
+    """What happened: to know that it is no world in which nothing does."""
+    causes: Counter[str] = field(factory=Counter)
+    members: tuple[str, ...] = ()
+    """Of the last world that was complete."""
+    spares: set[str] = field(factory=set)
+    worlds: dict[int, tuple[tuple[str, ...], int]] = field(factory=dict)
+    """Round -> members and world size, as the first of its members was told."""
+    failed: set[int] = field(factory=set)
+    """Rounds in which a worker failed by itself."""
+    own_failures: Counter[str] = field(factory=Counter)
+
+    def __attrs_post_init__(self) -> None:
+        self.choose = seeded(self.setting.seed)
+
+    # --- what is done to it
+
+    def does(self, operation: Operation) -> None:
+        """An operation that means nothing here does nothing; so does one that torch has no word for."""
+        kind, span, now = operation.kind, operation.span, self.future.now
+        process = self.at(operation.slot)
+        if kind is Kind.PASS:
+            self.future.passes(now + span)
+        elif kind is Kind.START:
+            if operation.slot in self.setting.slots and process is None:
+                self.starts(operation.slot)
+        elif kind is Kind.OUTAGE:
+            self._narrate("store", str(operation))
+            self.store.down_until = max(self.store.down_until, now + span)
+        elif process is not None:
+            self._narrate(process.name, str(operation))
+            self._to(process, kind, span)
+
+    def _to(self, process: TorchProcess, kind: Kind, span: float) -> None:
+        now = self.future.now
+        until = now + span
+        match kind:
+            case Kind.CRASH:
+                self.crashes(process)
+            case Kind.PAUSE:
+                process.stopped_until = max(process.stopped_until, until)
+                self._ails(process, until)
+            case Kind.SLOW:
+                process.delay = span
+                self._ails(process, now + (1e9 if span else 0.0))
+            case Kind.CUT | Kind.CUT_OUT | Kind.CUT_IN:
+                if kind is not Kind.CUT_IN:
+                    process.cut_out_until = max(process.cut_out_until, until)
+                if kind is not Kind.CUT_OUT:
+                    process.cut_in_until = max(process.cut_in_until, until)
+                self._ails(process, until)
+            case Kind.LOSE_REPLY:
+                process.lose_reply = True
+                self._ails(process, now + ANSWER_TIMEOUT_S + FAULT_LINGERS_S)
+            case Kind.LATE_WRITE:
+                process.late_write = span
+                self._ails(process, until + FAULT_LINGERS_S)
+            case Kind.LATE_REPLY:
+                process.late_reply = span
+                self._ails(process, until + FAULT_LINGERS_S)
+            case Kind.FAIL:
+                if process.workers and not process.hung:
+                    self._dies(process, min(process.workers), 1, process.starts)
+            case Kind.SUCCEED:
+                if not process.hung:
+                    self.succeeds(process)
+            case Kind.HANG:
+                process.hung = bool(process.workers)
+            case Kind.UNSTARTABLE:
+                process.unstartable = True
+            case Kind.DRAIN:
+                self.causes["leaves"] += 1
+                self._signals(process)
+            case _:
+                pass
+
+    def _ails(self, process: TorchProcess, until: float) -> None:
+        if until - self.future.now < 1e8 and process.sound_from > 1e8:
+            process.sound_from = 0.0
+        process.sound_from = max(process.sound_from, until)
+
+    def succeeds(self, process: TorchProcess) -> None:
+        for rank in list(process.workers):
+            self._dies(process, rank, 0, process.starts)
+
+    def heals(self) -> None:
+        now = self.future.now
+        self.store.down_until = min(self.store.down_until, now)
+        for process in self.processes:
+            process.stopped_until = process.cut_out_until = process.cut_in_until = 0.0
+            process.delay = process.late_write = process.late_reply = 0.0
+            process.lose_reply = process.hung = process.unstartable = False
+            process.sound_from = min(process.sound_from, now)
+
+    def closes(self) -> None:
+        """The world is over: no thread stays behind."""
+        for process in self.processes:
+            self._bury(process)
+
+    # --- processes come and go
+
+    def starts(self, slot: str) -> TorchProcess:
+        setting, choose, now = self.setting, self.choose, self.future.now
+        steady = setting.seed == 0
+        before = sum(process.slot == slot for process in self.processes)
+        desc = _NodeDesc(slot, before + 1, 0)
+        offset = 0.0 if steady else float(choose(OFFSET_MAX_S))
+        rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
+        process = TorchProcess(spelled(desc), desc, offset, rate, self.peers.clocks.get(slot, 0.0), now)
+        self.processes.append(process)
+        self.causes["arrivals"] += 1
+        self._narrate(process.name, "starts")
+        process.main = self.begins(process, partial(self.body, self, process))
+        return process
+
+    def begins(self, process: TorchProcess, what: Callable[[], None]) -> Fibre:
+        """A new thread of this process."""
+        fibre = Fibre(what)
+        process.fibres.append(fibre)
+        self.owners[fibre] = process
+        self.future.at(self.future.now, self.wakes, process, fibre, fibre.ticket)
+        return fibre
+
+    def wakes(self, process: TorchProcess, fibre: Fibre, ticket: int) -> None:
+        """If it still stands at this wait."""
+        if fibre.over or fibre.ticket != ticket:
+            return
+        if process.stopped_until > self.future.now:
+            self.future.at(process.stopped_until, self.wakes, process, fibre, ticket)
+            return
+        fibre.resume()
+        if process.outcome is not None and process.alive:
+            self._bury(process)
+
+    def _signals(self, process: TorchProcess) -> None:
+        """SIGTERM: torch's handler, which comes with the first workers, raises in the main thread, wherever that stands."""
+        if not process.alive or process.main is None or process.main.over:
+            return
+        if process.stopped_until > self.future.now:
+            self.future.at(process.stopped_until, self._signals, process)
+            return
+        if process.starts == 0:
+            self.ends(process, "stopped by signal 15")
+        else:
+            process.main.throw(SignalException("SIGTERM", sigval=15))  # type: ignore[arg-type]
+        if process.outcome is not None:
+            self._bury(process)
+
+    def crashes(self, process: TorchProcess) -> None:
+        self.causes["losses"] += 1
+        self._bury(process)
+        self._spreads(process)
+
+    def _bury(self, process: TorchProcess) -> None:
+        process.alive = False
+        process.workers.clear()
+        for fibre in process.fibres:
+            fibre.end()
+            self.owners.pop(fibre, None)
+        process.fibres.clear()
+
+    def ends(self, process: TorchProcess, outcome: str) -> None:
+        """Called by its main thread, last."""
+        process.outcome = outcome
+        self._narrate(process.name, f"ends: {outcome}")
+
+    def becomes(self, process: TorchProcess, phase: str) -> None:
+        process.phase = phase
+        self._narrate(process.name, phase)
+
+    # --- the clocks of the thread that runs
+
+    @property
+    def running(self) -> TorchProcess:
+        return self.owners[this()]
+
+    def monotonic(self) -> float:
+        return self.running.clock(self.future.now)
+
+    def wall(self) -> float:
+        return self.future.now + self.running.skew
+
+    def sleeps(self, span: float) -> None:
+        process, fibre = self.running, this()
+        self.future.at(self.future.now + span / process.rate, self.wakes, process, fibre, fibre.ticket)
+        fibre.wait()
+
+    def delay(self, process: TorchProcess) -> float:
+        return process.delay + (0.001 if self.setting.seed == 0 else DELAYS_S[self.choose(len(DELAYS_S))])
+
+    # --- workers
+
+    def starts_workers(self, process: TorchProcess, group: WorkerGroup) -> None:
+        handler = process.handler
+        assert handler is not None
+        if process.unstartable:
+            process.unstartable = False
+            raise FileNotFoundError("no such program")
+        process.starts += 1
+        process.hung, process.codes = False, []
+        process.ran = (handler.round, handler.members)
+        process.workers = dict.fromkeys(range(self.setting.workers), process.starts)
+        self.counts["worlds started"] += 1
+        self.becomes(process, f"runs round {handler.round}: rank {group.group_rank} of {group.group_world_size}")
+        self._judges_start(process, group)
+
+    def stops_workers(self, process: TorchProcess) -> None:
+        """SIGTERM, the grace, SIGKILL; waits until nobody lives."""
+        if not process.workers:
+            return
+        spans = list[float]()
+        for rank in process.workers:
+            kills, stops = self._one_of(DEATHS_S), self._one_of(STOPS_S)
+            spans.append(self.setting.grace + kills if process.hung else stops)
+            self.future.at(self.future.now + spans[-1], self._dies, process, rank, -15, process.starts)
+        self.sleeps(max(spans) * process.rate)
+
+    def _one_of(self, spans: tuple[float, ...]) -> float:
+        return spans[0] if self.setting.seed == 0 else spans[self.choose(len(spans))]
+
+    def _dies(self, process: TorchProcess, rank: int, code: int, start: int) -> None:
+        if process.workers.get(rank) != start or not process.alive:
+            return
+        del process.workers[rank]
+        process.codes.append(code)
+        if code == 1 and process.ran:
+            self.causes["failures"] += 1
+            self.failed.add(process.ran[0])
+            self.own_failures[process.name] += 1
+            self._spreads(process)
+
+    def _spreads(self, process: TorchProcess) -> None:
+        if self.peers.spreads is None or process.ran is None:
+            return
+        for other in self.living():
+            if other is not process and other.ran is not None and other.ran[0] == process.ran[0] and other.workers:
+                at = self.future.now + self.peers.spreads
+                self.future.at(at, self._dies, other, min(other.workers), 2, other.starts)
+
+    # --- what must hold
+
+    def finds(self, number: str, text: str) -> None:
+        self._narrate("", f"{number}: {text}")
+        self.findings.append(Finding(number, self.future.now, text))
+
+    def found(self, number: str) -> Finding | None:
+        return next((finding for finding in self.findings if finding.number == number), None)
+
+    def landed(self, process: TorchProcess, stood: bytes, stands: bytes) -> None:
+        """A write of the register."""
+        before, after = decoded(stood), decoded(stands)
+        if after is None:
+            return
+        self.counts["writes"] += 1
+        before = before or _RendezvousState()
+        self._judges_write(process, before, after)
+        if self.tell and (text := sentence(after)) != sentence(before):
+            self._narrate(process.name, f"→ {text}")
+
+    def _judges_write(self, process: TorchProcess, before: _RendezvousState, after: _RendezvousState) -> None:
+        seated, still = _seated(before), _seated(after)
+        for desc in sorted(seated - still - {process.desc}):
+            other = self._of(desc)
+            self.counts["evicted"] += 1
+            self.causes["evictions"] += 1
+            well_since = max(other.sound_from, other.born_at)
+            if other.alive and other.outcome is None and self.future.now > well_since + self.ttl + 1:
+                self.finds("L3", f"{process.name} throws out {other.name}, with which nothing is wrong")
+        self.spares |= {spelled(desc) for desc in after.redundancy_list}
+        if after.complete and not before.complete:
+            self.counts["rounds completed"] += 1
+            self._judges_world({spelled(desc) for desc in after.participants})
+        if after.closed and not before.closed:
+            self._judges_close(process)
+
+    def _judges_world(self, now: set[str]) -> None:
+        newcomers = sorted((now & self.spares) - set(self.members))
+        ousted = [
+            process.name
+            for process in self.living()
+            if process.name in self.members and process.name not in now and process.sound_from <= self.future.now
+        ]
+        if newcomers and ousted:
+            self.finds("seat", f"{ousted[0]}, a member that lives, is no member; {newcomers[0]}, a spare, is")
+        self.members, self.spares = tuple(sorted(now)), set()
+
+    def _judges_close(self, process: TorchProcess) -> None:
+        """By the agent's own end: success, failure for good, or an exception."""
+        why = process.phase
+        others = [
+            other
+            for other in self.living()
+            if other is not process and other.outcome is None and (other.workers or other.phase == "joins")
+        ]
+        if why == "at the exit barrier" and process.ran:
+            running = [other.name for other in others if other.workers and other.name in process.ran[1]]
+            if running:
+                self.finds("S14", f"{process.name} closes the job as done while workers of {running[0]} run")
+        elif process.raising and others:
+            self.finds("close", f"{process.name} raises {process.raising}, and closes the job for {others[0].name}")
+
+    def _judges_start(self, process: TorchProcess, group: WorkerGroup) -> None:
+        assert process.ran is not None
+        round, members = process.ran
+        told = (members, int(group.group_world_size or 0))
+        first = self.worlds.setdefault(round, told)
+        if first != told:
+            self.finds("S2", f"round {round} is {_named(first[0])} for one, {_named(members)} for {process.name}")
+        ranks = [worker.global_rank for worker in group.workers]
+        size = group.workers[0].world_size
+        if max(ranks) >= size or size != told[1] * self.setting.workers:
+            self.finds("S3", f"{process.name} has ranks {ranks} of {size} workers")
+        if len(self.failed) > self.setting.restarts:
+            self.finds(
+                "B1", f"{process.name} starts again: {len(self.failed)} rounds failed, {self.setting.restarts} restarts"
+            )
+        if process.spent > self.own_failures[process.name]:
+            own = self.own_failures[process.name]
+            self.finds("charged", f"{process.name} has spent {process.spent} restarts, {own} of them for its own failures")
+        for other in self.living():
+            sound = max(other.sound_from, other.born_at) + self.ttl < self.future.now
+            if other.workers and other.ran and other.ran[0] != round and other.name not in members and sound:
+                text = f"round {round} starts with {_named(members)} while {other.name} runs round {other.ran[0]}"
+                self.finds("S9", f"{text}, and nothing is wrong with it")
+
+    # --- who is where
+
+    def living(self) -> Iterator[TorchProcess]:
+        return (process for process in self.processes if process.alive)
+
+    def at(self, slot: str) -> TorchProcess | None:
+        return next((each for each in reversed(self.processes) if each.slot == slot and each.alive), None)
+
+    def _of(self, desc: _NodeDesc) -> TorchProcess:
+        return next(process for process in self.processes if process.desc == desc)
+
+    @property
+    def ttl(self) -> float:
+        return self.setting.interval * self.setting.attempts
+
+    @property
+    def register(self) -> _RendezvousState:
+        return decoded(self.store.keys.get(KEY, b"")) or _RendezvousState()
+
+    def _narrate(self, who: str, what: str) -> None:
+        if self.tell:
+            self.tell(self.future.now, who, what)
+
+
+# --- the register
+
+
+def decoded(value: bytes) -> _RendezvousState | None:
+    if not value or value == C10dRendezvousBackend._NULL_SENTINEL.encode():
+        return None
+    state = pickle.loads(b64decode(value))
+    assert isinstance(state, _RendezvousState)
+    return state
+
+
+def _seated(state: _RendezvousState) -> set[_NodeDesc]:
+    return {*state.participants, *state.wait_list, *state.redundancy_list}
+
+
+def sentence(state: _RendezvousState) -> str:
+    lists = ((state.participants, "in"), (state.wait_list, "waiting"), (state.redundancy_list, "spare"))
+    seats = [f"{spelled(desc)}:{what}" for those, what in lists for desc in sorted(those)]
+    closed = ", closed" if state.closed else ""
+    return f"round {state.round} {'complete' if state.complete else 'open'}{closed} [{' '.join(seats)}]"
+
+
+def _named(members: tuple[str, ...]) -> str:
+    return "{" + ", ".join(members) + "}"
+
+
+# --- a run
+
+
+def told(story: Story, peers: Peers | None = None, tell: Narrator | None = None, ends: bool = True) -> TorchWorld:
+    """The run of this story; with `ends`, healed and brought to its end, as `core/sim/run.tell` does it."""
+    world = TorchWorld(story.setting, peers or Peers(), tell)
+    with clocked(world, story.setting.seed):
+        try:
+            for operation in story.operations:
+                world.does(operation)
+            if ends:
+                converges(world)
+        finally:
+            world.closes()
+    return world
+
+
+def converges(world: TorchWorld) -> None:
+    """No more faults: within the bound that ours has, everybody alive must be in the one complete world, or a spare."""
+    world.heals()
+    bound = patience(world.setting)
+    if _hops(world, bound, rests, _supervises):
+        _notes_lost(world)
+        if not _hops(world, bound, is_over, _succeeds):
+            _notes_restless(world, bound, "after success everywhere")
+    else:
+        _notes_restless(world, bound, "without faults")
+        _hops(world, bound + world.peers.exit_barrier, is_over, _succeeds)
+    _notes_outcomes(world)
+    rounds, causes = world.register.round, sum(world.causes.values())
+    if rounds > 1 + causes:
+        world.finds("L4", f"{rounds} rounds ended by {dict(world.causes)}")
+
+
+def _hops(
+    world: TorchWorld, bound: float, over: Callable[[TorchWorld], bool], each: Callable[[TorchWorld], None]
+) -> bool:
+    until = world.future.now + bound
+    while not over(world):
+        if world.future.now >= until:
+            return False
+        each(world)
+        world.future.passes(world.future.now + HOP_S)
+    return True
+
+
+def _supervises(world: TorchWorld) -> None:
+    if world.register.closed:
+        return
+    living = sum(1 for _ in world.living())
+    for slot in world.setting.slots:
+        if living < world.setting.min and world.at(slot) is None:
+            world.does(Operation(Kind.START, slot))
+            living += 1
+
+
+def _succeeds(world: TorchWorld) -> None:
+    _supervises(world)
+    for process in list(world.living()):
+        world.succeeds(process)
+
+
+def is_over(world: TorchWorld) -> bool:
+    return not any(world.living())
+
+
+def rests(world: TorchWorld) -> bool:
+    if world.register.closed:
+        return is_over(world)
+    living = list(world.living())
+    return len(living) >= world.setting.min and all(_rests(world, process) for process in living)
+
+
+def _rests(world: TorchWorld, process: TorchProcess) -> bool:
+    state = world.register
+    if process.desc in state.redundancy_list:
+        return state.complete
+    runs = process.phase.startswith("runs") or process.phase == "at the exit barrier"
+    here = process.ran is not None and process.ran[0] == state.round
+    return state.complete and process.desc in state.participants and runs and here
+
+
+def _notes_lost(world: TorchWorld) -> None:
+    """The world rests, and yet one of its members is dead: the others were not told."""
+    for process in world.living():
+        if process.ran and process.workers:
+            gone = [name for name in process.ran[1] if not any(other.name == name for other in world.living())]
+            if gone:
+                world.finds("lost", f"{process.name} runs on in a world with {gone[0]}, which is dead")
+                return
+
+
+def _notes_restless(world: TorchWorld, bound: float, when: str) -> None:
+    state = world.register
+    for process in world.living():
+        if state.closed or not _rests(world, process) or when != "without faults":
+            seated = process.desc in state.participants
+            orphan = process.workers and process.ran and (not seated or process.ran[0] != state.round)
+            number = "L2 orphan" if orphan else "L2 barrier" if "barrier" in process.phase else "L2 stuck"
+            world.finds(number, f"{bound:g} s {when}: {process.name} {process.phase}; {sentence(state)}")
+
+
+def _notes_outcomes(world: TorchWorld) -> None:
+    ended = {process.name: process for process in world.processes if process.outcome is not None}
+    good = [name for name, process in ended.items() if process.outcome == "succeeded"]
+    bad = [name for name, process in ended.items() if process.outcome and process.outcome.startswith(("failed", "raised"))]
+    members = [name for name in bad if ended[name].ran is not None]
+    late = [name for name in bad if ended[name].ran is None]
+    if good and members:
+        world.finds("verdict", f"{good[0]} succeeded; {members[0]}: {ended[members[0]].outcome}")
+    if good and late:
+        world.finds("verdict of a spare", f"{good[0]} succeeded; {late[0]}, which never ran: {ended[late[0]].outcome}")
+
+
+# --- smaller
+
+
+def shrunk(story: Story, number: str, peers: Peers | None = None, tries: int = 200) -> Story:
+    """The story without what the finding does not need."""
+    size = len(story.operations)
+    while size:
+        for start in range(len(story.operations) - size, -1, -size):
+            operations = story.operations[:start] + story.operations[start + size :]
+            smaller = evolve(story, operations=operations)
+            tries -= 1
+            if tries < 0:
+                return story
+            if told(smaller, peers).found(number):
+                story = smaller
+                size = min(size, len(operations)) * 2
+                break
+        size //= 2
+    return story
