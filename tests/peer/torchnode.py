@@ -15,6 +15,7 @@ The subclasses here only fill in what needs a machine, where torch leaves it to 
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable
 from datetime import timedelta
@@ -62,7 +63,8 @@ class TorchProcess:
     offset: float
     rate: float
     skew: float
-    born_at: float
+    heard_at: float = -math.inf
+    """When its last heartbeat reached the store, in true time."""
     fibres: list[Fibre] = field(factory=list)
     main: Fibre | None = None
     """The thread that a signal interrupts."""

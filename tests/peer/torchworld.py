@@ -33,6 +33,9 @@ from elastic.core.sim.world import DEATHS_S, OFFSET_MAX_S, STOPS_S
 Narrator = Callable[[float, str, str], None]
 FAULT_LINGERS_S = 10.0
 """A fault that waits for the node's next message may strike so much later."""
+WAKE_S = 0.0005
+"""A thread that slept wakes so much later than it asked for. With none, a second's sleep would end just when a state that is
+kept for a second still counts, and torch would wait another one: no real clock does that."""
 KEY = f"torch.rendezvous.{'job'}"
 
 
@@ -175,13 +178,13 @@ class TorchWorld:
     # --- processes come and go
 
     def starts(self, slot: str) -> TorchProcess:
-        setting, choose, now = self.setting, self.choose, self.future.now
+        setting, choose = self.setting, self.choose
         steady = setting.seed == 0
         before = sum(process.slot == slot for process in self.processes)
         desc = _NodeDesc(slot, before + 1, 0)
         offset = 0.0 if steady else float(choose(OFFSET_MAX_S))
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
-        process = TorchProcess(spelled(desc), desc, offset, rate, self.peers.clocks.get(slot, 0.0), now)
+        process = TorchProcess(spelled(desc), desc, offset, rate, self.peers.clocks.get(slot, 0.0))
         self.processes.append(process)
         self.causes["arrivals"] += 1
         self._narrate(process.name, "starts")
@@ -257,7 +260,7 @@ class TorchWorld:
 
     def sleeps(self, span: float) -> None:
         process, fibre = self.running, this()
-        self.future.at(self.future.now + span / process.rate, self.wakes, process, fibre, fibre.ticket)
+        self.future.at(self.future.now + span / process.rate + WAKE_S, self.wakes, process, fibre, fibre.ticket)
         fibre.wait()
 
     def delay(self, process: TorchProcess) -> float:
@@ -333,14 +336,16 @@ class TorchWorld:
             self._narrate(process.name, f"→ {text}")
 
     def _judges_write(self, process: TorchProcess, before: _RendezvousState, after: _RendezvousState) -> None:
+        if after.last_heartbeats.get(process.desc) != before.last_heartbeats.get(process.desc):
+            process.heard_at = self.future.now
         seated, still = _seated(before), _seated(after)
         for desc in sorted(seated - still - {process.desc}):
             other = self._of(desc)
             self.counts["evicted"] += 1
             self.causes["evictions"] += 1
-            well_since = max(other.sound_from, other.born_at)
-            if other.alive and other.outcome is None and self.future.now > well_since + self.ttl + 1:
-                self.finds("L3", f"{process.name} throws out {other.name}, with which nothing is wrong")
+            silent_for = self.future.now - other.heard_at
+            if other.alive and other.outcome is None and silent_for < self.ttl:
+                self.finds("L3", f"{process.name} throws out {other.name}, last heard {silent_for:.1f} s ago")
         self.spares |= {spelled(desc) for desc in after.redundancy_list}
         if after.complete and not before.complete:
             self.counts["rounds completed"] += 1
@@ -393,10 +398,10 @@ class TorchWorld:
             own = self.own_failures[process.name]
             self.finds("charged", f"{process.name} has spent {process.spent} restarts, {own} of them for its own failures")
         for other in self.living():
-            sound = max(other.sound_from, other.born_at) + self.ttl < self.future.now
-            if other.workers and other.ran and other.ran[0] != round and other.name not in members and sound:
+            sound = other.sound_from + self.ttl < self.future.now
+            if other.workers and other.ran and other.ran[0] < round and other.name not in members and sound:
                 text = f"round {round} starts with {_named(members)} while {other.name} runs round {other.ran[0]}"
-                self.finds("S9", f"{text}, and nothing is wrong with it")
+                self.finds("two worlds", f"{text}, and nothing is wrong with it")
 
     # --- who is where
 
@@ -559,7 +564,7 @@ def _notes_outcomes(world: TorchWorld) -> None:
     if good and members:
         world.finds("verdict", f"{good[0]} succeeded; {members[0]}: {ended[members[0]].outcome}")
     if good and late:
-        world.finds("verdict of a spare", f"{good[0]} succeeded; {late[0]}, which never ran: {ended[late[0]].outcome}")
+        world.finds("spare's verdict", f"{good[0]} succeeded; {late[0]}, which never ran: {ended[late[0]].outcome}")
 
 
 # --- smaller
