@@ -1,8 +1,9 @@
 """The only thing that is replaced in torch: the clock, as its modules read it, and where they sleep.
 
-`time` and `datetime` in the modules of the rendezvous and the agent give the clocks of the process whose thread runs. torch's
-own chance (a delay of up to 0.3 s before the first round) is seeded, logging is off, and TORCH_DISABLE_SHARE_RDZV_TCP_STORE
-is set: with it off, 2.13 cannot let anybody into a later round at all, and there would be little left to compare.
+`time` and `datetime` in the modules of the rendezvous and the agent give the clocks of the process whose thread runs. The
+only chance in torch (a delay of up to 0.3 s before the first round) is seeded, logging is off, and agents do not share their
+store with the workers (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1): where they do, which is the default, 2.13 cannot let a new
+agent into a later round at all, and there would be little left to compare.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
 import torch.distributed.elastic.agent.server.api as agent
@@ -45,18 +46,19 @@ class _Datetime:
         self._clocks = clocks
 
     def now(self, tz: tzinfo | None = None) -> datetime:
-        return datetime.fromtimestamp(EPOCH_S + self._clocks.wall(), tz or timezone.utc)
+        return datetime.fromtimestamp(EPOCH_S + self._clocks.wall(), tz or UTC)
 
 
 @contextmanager
 def clocked(clocks: Clocks, seed: int) -> Iterator[None]:
     """While this lasts, torch's elastic modules live in the time of these clocks."""
-    modules: tuple[Any, ...] = (dynamic, utils, agent)
-    times, dates = [module.time for module in modules], dynamic.datetime
+    rendezvous: Any = dynamic
+    modules: tuple[Any, ...] = (rendezvous, utils, agent)
+    times, dates = [module.time for module in modules], rendezvous.datetime
     chance, sharing, disabled = random.getstate(), os.environ.get(SHARING_OFF), logging.root.manager.disable
     for module in modules:
         module.time = _Time(clocks)
-    dynamic.datetime = _Datetime(clocks)  # type: ignore[assignment, misc]
+    rendezvous.datetime = _Datetime(clocks)
     random.seed(seed)
     logging.disable(logging.CRITICAL)
     os.environ[SHARING_OFF] = "1"
@@ -65,7 +67,7 @@ def clocked(clocks: Clocks, seed: int) -> Iterator[None]:
     finally:
         for module, time in zip(modules, times, strict=True):
             module.time = time
-        dynamic.datetime = dates  # type: ignore[misc]
+        rendezvous.datetime = dates
         random.setstate(chance)
         logging.disable(disabled)
         if sharing is None:

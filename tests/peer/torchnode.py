@@ -31,7 +31,7 @@ from torch.distributed.elastic.agent.server.api import (
     WorkerSpec,
     WorkerState,
 )
-from torch.distributed.elastic.events import Event, EventSource
+from torch.distributed.elastic.events.api import Event, EventSource
 from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.rendezvous import RendezvousInfo
 from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
@@ -205,7 +205,9 @@ class TorchHandler(DynamicRendezvousHandler):
         return super().next_rendezvous()
 
     def _start_heartbeats(self) -> None:
-        timer = VirtualTimer(self.world, self.process, self._settings.keep_alive_interval.total_seconds(), self._keep_alive)
+        timer = VirtualTimer(
+            self.world, self.process, self._settings.keep_alive_interval.total_seconds(), self._keep_alive
+        )
         self._keep_alive_timer = timer  # type: ignore[assignment]
         timer.start()
 
@@ -266,7 +268,7 @@ class TorchAgent(SimpleElasticAgent):
 
     def _exit_barrier(self) -> None:
         self.world.becomes(self.process, "at the exit barrier")
-        super()._exit_barrier()
+        super()._exit_barrier()  # type: ignore[no-untyped-call]
 
     def _construct_event(
         self, state: str, source: EventSource, worker: Worker | None = None, *_: Any, **__: Any

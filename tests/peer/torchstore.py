@@ -66,7 +66,11 @@ class Connection:
         return list(self._call(lambda keys: [self._found(keys, key) for key in names]))
 
     def multi_set(self, names: list[str], values: list[bytes | str]) -> None:
-        self._call(lambda keys: [self._put(keys, key, value) for key, value in zip(names, values, strict=True)])
+        def sets(keys: dict[str, bytes]) -> None:
+            for key, value in zip(names, values, strict=True):
+                self._put(keys, key, value)
+
+        self._call(sets)
 
     def wait(self, names: list[str], timeout: timedelta | None = None) -> None:
         self._call(lambda keys: [self._found(keys, key) for key in names], timeout)

@@ -65,8 +65,8 @@ PINS: Mapping[str, Pin] = {
     "clock": Pin(
         ("L3", "S2", "S3"),
         "world nodes=3 min=2 max=3 seed=7; start a; start b; start c; pass 20",
-        "a clock that is slow by more than the TTL: its node is thrown out though every heartbeat came in time; who reads the"
-        " complete round meanwhile starts with other members, other ranks and another world size",
+        "a clock that is slow by more than the TTL: its node is thrown out though every heartbeat came in time; who reads"
+        " the complete round meanwhile starts with other members, other ranks and another world size",
         "no clock of another host is read; clocks here are up to a day apart",
         Peers(clocks={"b": -7.0}),
     ),
@@ -80,8 +80,8 @@ PINS: Mapping[str, Pin] = {
     "outage": Pin(
         ("two worlds", "L2 orphan"),
         "world nodes=4 min=1 max=4 last_call=1; start a; start b; start c; pass 5; outage 8; pass 5; start d; pass 30",
-        "a store that was away for longer than the TTL: whoever reads first holds everybody for dead, itself too, and sends no"
-        " heartbeat ever after; a newcomer forms a world of its own beside the one that runs",
+        "a store that was away for longer than the TTL: whoever reads first holds everybody for dead, itself too, and sends"
+        " no heartbeat ever after; a newcomer forms a world of its own beside the one that runs",
         "nobody is thrown out for a silence that nobody could hear; the newcomer is taken in",
     ),
     "mixed": Pin(
@@ -92,7 +92,7 @@ PINS: Mapping[str, Pin] = {
         "both end with 1, at once",
     ),
     "done": Pin(
-        ("verdict", "L2 barrier", "L2 stuck"),
+        ("verdict", "L2 stuck"),
         "world nodes=2 min=2 max=2 restarts=3; start a; start b; pass 5; succeed a; pass 1; fail b; pass 5",
         "the same with restarts left: the failed node waits for a round that cannot open while the other stands at the"
         " barrier; after 300 s one ends with 0, and the other is told that the rendezvous is closed",
@@ -101,8 +101,8 @@ PINS: Mapping[str, Pin] = {
     "newcomer": Pin(
         ("L2 stuck", "verdict", "spare's verdict"),
         "world nodes=3 min=2 max=3; start a; start b; pass 10; succeed a; pass 1; start c; pass 10",
-        "a newcomer while one node is done and another still works: the one that works is stopped, and waits with the newcomer"
-        " until the barrier's 300 s are over; then both fail, and one of them had only to finish",
+        "a newcomer while one node is done and another still works: the one that works is stopped, and waits with the"
+        " newcomer until the barrier's 300 s are over; then both fail, and one of them had only to finish",
         "a newcomer behind a finishing round waits",
     ),
     "slow finish": Pin(

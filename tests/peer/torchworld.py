@@ -382,13 +382,13 @@ class TorchWorld:
     def _judges_start(self, process: TorchProcess, group: WorkerGroup) -> None:
         assert process.ran is not None
         round, members = process.ran
-        told = (members, int(group.group_world_size or 0))
+        size = group.workers[0].world_size
+        told = (members, size)
         first = self.worlds.setdefault(round, told)
         if first != told:
             self.finds("S2", f"round {round} is {_named(first[0])} for one, {_named(members)} for {process.name}")
         ranks = [worker.global_rank for worker in group.workers]
-        size = group.workers[0].world_size
-        if max(ranks) >= size or size != told[1] * self.setting.workers:
+        if max(ranks) >= size:
             self.finds("S3", f"{process.name} has ranks {ranks} of {size} workers")
         if len(self.failed) > self.setting.restarts:
             self.finds(
@@ -396,7 +396,9 @@ class TorchWorld:
             )
         if process.spent > self.own_failures[process.name]:
             own = self.own_failures[process.name]
-            self.finds("charged", f"{process.name} has spent {process.spent} restarts, {own} of them for its own failures")
+            self.finds(
+                "charged", f"{process.name} has spent {process.spent} restarts, {own} of them for its own failures"
+            )
         for other in self.living():
             sound = other.sound_from + self.ttl < self.future.now
             if other.workers and other.ran and other.ran[0] < round and other.name not in members and sound:
@@ -558,7 +560,9 @@ def _notes_restless(world: TorchWorld, bound: float, when: str) -> None:
 def _notes_outcomes(world: TorchWorld) -> None:
     ended = {process.name: process for process in world.processes if process.outcome is not None}
     good = [name for name, process in ended.items() if process.outcome == "succeeded"]
-    bad = [name for name, process in ended.items() if process.outcome and process.outcome.startswith(("failed", "raised"))]
+    bad = [
+        name for name, process in ended.items() if process.outcome and process.outcome.startswith(("failed", "raised"))
+    ]
     members = [name for name in bad if ended[name].ran is not None]
     late = [name for name in bad if ended[name].ran is None]
     if good and members:
