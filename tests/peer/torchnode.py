@@ -196,6 +196,7 @@ class TorchHandler(DynamicRendezvousHandler):
         self._heartbeat_lock = VirtualLock(world, process)  # type: ignore[assignment]
         self.round = 0
         self.members: tuple[str, ...] = ()
+        self.size = 0
 
     def _record(self, *_: Any, **__: Any) -> None:
         pass
@@ -215,7 +216,8 @@ class TorchHandler(DynamicRendezvousHandler):
         state = self._state_holder.state
         self.round = state.round
         self.members = tuple(spelled(desc) for desc in sorted(state.participants))
-        return super()._get_world()
+        rank, self.size = super()._get_world()
+        return rank, self.size
 
     def _wrap_store(self, store: Any) -> Any:
         return store.under(f"torch.rendezvous.{RUN_ID}.{self._state_holder.state.round}")

@@ -382,14 +382,16 @@ class TorchWorld:
     def _judges_start(self, process: TorchProcess, group: WorkerGroup) -> None:
         assert process.ran is not None
         round, members = process.ran
+        handler = process.handler
+        assert handler is not None
         size = group.workers[0].world_size
-        told = (members, size)
+        told = (members, handler.size)
         first = self.worlds.setdefault(round, told)
         if first != told:
             self.finds("S2", f"round {round} is {_named(first[0])} for one, {_named(members)} for {process.name}")
         ranks = [worker.global_rank for worker in group.workers]
-        if max(ranks) >= size:
-            self.finds("S3", f"{process.name} has ranks {ranks} of {size} workers")
+        if max(ranks) >= size or size != handler.size * self.setting.workers:
+            self.finds("S3", f"{process.name} has ranks {ranks} of {size} workers, on {handler.size} nodes")
         if len(self.failed) > self.setting.restarts:
             self.finds(
                 "B1", f"{process.name} starts again: {len(self.failed)} rounds failed, {self.setting.restarts} restarts"
