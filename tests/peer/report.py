@@ -2,7 +2,8 @@
 
 Each run is a story that was drawn for ours (core/sim/swarm) and is told to both. The table counts the runs in which a
 property was broken; what stands below it are the shortest stories that break them. `--runs N` for each family of faults;
-`show NAME` tells one of these stories to both, with all that happens; `show FAMILY SEED` one of the runs.
+`show NAME` tells one of these stories to both, with all that happens; `show FAMILY SEED` one of the runs; `shrink FAMILY
+SEED FINDING` the run without what the finding does not need.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 from torchstories import PINS, WORDS
-from torchworld import Peers, told
+from torchtold import shrunk, told
+from torchworld import Peers
 
 from elastic.core.sim import run, sometimes
 from elastic.core.sim.story import Kind, Story, name
@@ -104,6 +106,9 @@ def main() -> None:
             show(PINS[which].story, PINS[which].peers)
         case ["show", which, seed] if which in FAMILIES:
             show(drawn(FAMILIES[which], int(seed)).story, FAMILIES[which].peers)
+        case ["shrink", which, seed, number] if which in FAMILIES:
+            peers = FAMILIES[which].peers
+            show(shrunk(drawn(FAMILIES[which], int(seed)).story, number, peers), peers)
         case other:
             parser.error(f"{' '.join(other)}: nothing that can be shown")
 

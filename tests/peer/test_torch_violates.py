@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import threading
 import time
+from datetime import timedelta
+from typing import Any
 
 import pytest
+import torch.distributed as dist
 from attrs import evolve
 from fibres import Fibre
 from torch.distributed.elastic.agent.server.api import SimpleElasticAgent
 from torchstories import PINS, WORDS
-from torchworld import told
+from torchtold import told
 
 from elastic.core.group import Outcome
 from elastic.core.rendezvous import RendezvousState, Status
@@ -136,3 +139,26 @@ def test_nothing_of_a_world_stays_behind_in_torch() -> None:
     assert clock is time and SimpleElasticAgent._invoke_run.__globals__["time"] is time
     assert threading.active_count() == threads
     assert Fibre.current is None and not world.owners
+
+
+def test_a_call_that_waits_holds_up_all_others_of_its_connection() -> None:
+    """With a real TCPStore: a node that waits at the exit barrier cannot send heartbeats. The simulated store is kinder to
+    torch: there, calls of one process do not wait for each other."""
+    server: Any = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)  # type: ignore[attr-defined]
+    client: Any = dist.TCPStore("localhost", server.port, is_master=False)  # type: ignore[attr-defined]
+
+    def waits() -> None:
+        with pytest.raises(dist.DistStoreError):
+            client.wait(["never set"], timedelta(seconds=1))
+
+    def held_up() -> float:
+        thread = threading.Thread(target=waits)
+        thread.start()
+        time.sleep(0.2)
+        before = time.monotonic()
+        client.set("heartbeat", "1")
+        span = time.monotonic() - before
+        thread.join()
+        return span
+
+    assert any(held_up() > 0.3 for _ in range(5))

@@ -1,33 +1,28 @@
 """torch's agents in a simulated world: the stories of core/sim, told to torch.
 
-The same operations (`core/sim/story.py`), the same virtual time, the same delays of messages; `tell` is what
-`core/sim/run.tell` is for ours: what is written is done, then the world is healed and must come to rest, then all workers
-succeed. What torch does that ours must not do is noted (`finds`), with the number that the property has in protocol.md.
+The same operations (`core/sim/story.py`), the same virtual time, the same delays of messages. What torch does that ours must
+not do is judged (`torchjudge`) and noted (`finds`).
 """
 
 from __future__ import annotations
 
-import pickle
-from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from fibres import Fibre, this
 from torch.distributed.elastic.agent.server.api import WorkerGroup
 from torch.distributed.elastic.multiprocessing import SignalException
-from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import _NodeDesc, _RendezvousState
-from torchclock import clocked
+from torchjudge import decoded, judges_start, judges_write, sentence
 from torchnode import TorchProcess, launches, spelled
 from torchstore import TorchStore
 
 from elastic.core.sim.chance import Choose, seeded
 from elastic.core.sim.future import Future
 from elastic.core.sim.network import ANSWER_TIMEOUT_S, DELAYS_S
-from elastic.core.sim.run import HOP_S, patience
-from elastic.core.sim.story import Kind, Operation, Setting, Story
+from elastic.core.sim.story import Kind, Operation, Setting
 from elastic.core.sim.world import DEATHS_S, OFFSET_MAX_S, STOPS_S
 
 Narrator = Callable[[float, str, str], None]
@@ -280,7 +275,7 @@ class TorchWorld:
         process.workers = dict.fromkeys(range(self.setting.workers), process.starts)
         self.counts["worlds started"] += 1
         self.becomes(process, f"runs round {handler.round}: rank {group.group_rank} of {group.group_world_size}")
-        self._judges_start(process, group)
+        judges_start(self, process, group)
 
     def stops_workers(self, process: TorchProcess) -> None:
         """SIGTERM, the grace, SIGKILL; waits until nobody lives."""
@@ -331,81 +326,9 @@ class TorchWorld:
             return
         self.counts["writes"] += 1
         before = before or _RendezvousState()
-        self._judges_write(process, before, after)
+        judges_write(self, process, before, after)
         if self.tell and (text := sentence(after)) != sentence(before):
             self._narrate(process.name, f"→ {text}")
-
-    def _judges_write(self, process: TorchProcess, before: _RendezvousState, after: _RendezvousState) -> None:
-        if after.last_heartbeats.get(process.desc) != before.last_heartbeats.get(process.desc):
-            process.heard_at = self.future.now
-        seated, still = _seated(before), _seated(after)
-        for desc in sorted(seated - still - {process.desc}):
-            other = self._of(desc)
-            self.counts["evicted"] += 1
-            self.causes["evictions"] += 1
-            silent_for = self.future.now - other.heard_at
-            if other.alive and other.outcome is None and silent_for < self.ttl:
-                self.finds("L3", f"{process.name} throws out {other.name}, last heard {silent_for:.1f} s ago")
-        self.spares |= {spelled(desc) for desc in after.redundancy_list}
-        if after.complete and not before.complete:
-            self.counts["rounds completed"] += 1
-            self._judges_world({spelled(desc) for desc in after.participants})
-        if after.closed and not before.closed:
-            self._judges_close(process)
-
-    def _judges_world(self, now: set[str]) -> None:
-        newcomers = sorted((now & self.spares) - set(self.members))
-        ousted = [
-            process.name
-            for process in self.living()
-            if process.name in self.members and process.name not in now and process.sound_from <= self.future.now
-        ]
-        if newcomers and ousted:
-            self.finds("seat", f"{ousted[0]}, a member that lives, is no member; {newcomers[0]}, a spare, is")
-        self.members, self.spares = tuple(sorted(now)), set()
-
-    def _judges_close(self, process: TorchProcess) -> None:
-        """By the agent's own end: success, failure for good, or an exception."""
-        why = process.phase
-        others = [
-            other
-            for other in self.living()
-            if other is not process and other.outcome is None and (other.workers or other.phase == "joins")
-        ]
-        if why == "at the exit barrier" and process.ran:
-            running = [other.name for other in others if other.workers and other.name in process.ran[1]]
-            if running:
-                self.finds("S14", f"{process.name} closes the job as done while workers of {running[0]} run")
-        elif process.raising and others:
-            self.finds("close", f"{process.name} raises {process.raising}, and closes the job for {others[0].name}")
-
-    def _judges_start(self, process: TorchProcess, group: WorkerGroup) -> None:
-        assert process.ran is not None
-        round, members = process.ran
-        handler = process.handler
-        assert handler is not None
-        size = group.workers[0].world_size
-        told = (members, handler.size)
-        first = self.worlds.setdefault(round, told)
-        if first != told:
-            self.finds("S2", f"round {round} is {_named(first[0])} for one, {_named(members)} for {process.name}")
-        ranks = [worker.global_rank for worker in group.workers]
-        if max(ranks) >= size or size != handler.size * self.setting.workers:
-            self.finds("S3", f"{process.name} has ranks {ranks} of {size} workers, on {handler.size} nodes")
-        if len(self.failed) > self.setting.restarts:
-            self.finds(
-                "B1", f"{process.name} starts again: {len(self.failed)} rounds failed, {self.setting.restarts} restarts"
-            )
-        if process.spent > self.own_failures[process.name]:
-            own = self.own_failures[process.name]
-            self.finds(
-                "charged", f"{process.name} has spent {process.spent} restarts, {own} of them for its own failures"
-            )
-        for other in self.living():
-            sound = other.sound_from + self.ttl < self.future.now
-            if other.workers and other.ran and other.ran[0] < round and other.name not in members and sound:
-                text = f"round {round} starts with {_named(members)} while {other.name} runs round {other.ran[0]}"
-                self.finds("two worlds", f"{text}, and nothing is wrong with it")
 
     # --- who is where
 
@@ -415,7 +338,7 @@ class TorchWorld:
     def at(self, slot: str) -> TorchProcess | None:
         return next((each for each in reversed(self.processes) if each.slot == slot and each.alive), None)
 
-    def _of(self, desc: _NodeDesc) -> TorchProcess:
+    def of(self, desc: _NodeDesc) -> TorchProcess:
         return next(process for process in self.processes if process.desc == desc)
 
     @property
@@ -429,166 +352,3 @@ class TorchWorld:
     def _narrate(self, who: str, what: str) -> None:
         if self.tell:
             self.tell(self.future.now, who, what)
-
-
-# --- the register
-
-
-def decoded(value: bytes) -> _RendezvousState | None:
-    if not value or value == C10dRendezvousBackend._NULL_SENTINEL.encode():
-        return None
-    state = pickle.loads(b64decode(value))
-    assert isinstance(state, _RendezvousState)
-    return state
-
-
-def _seated(state: _RendezvousState) -> set[_NodeDesc]:
-    return {*state.participants, *state.wait_list, *state.redundancy_list}
-
-
-def sentence(state: _RendezvousState) -> str:
-    lists = ((state.participants, "in"), (state.wait_list, "waiting"), (state.redundancy_list, "spare"))
-    seats = [f"{spelled(desc)}:{what}" for those, what in lists for desc in sorted(those)]
-    closed = ", closed" if state.closed else ""
-    return f"round {state.round} {'complete' if state.complete else 'open'}{closed} [{' '.join(seats)}]"
-
-
-def _named(members: tuple[str, ...]) -> str:
-    return "{" + ", ".join(members) + "}"
-
-
-# --- a run
-
-
-def told(story: Story, peers: Peers | None = None, tell: Narrator | None = None, ends: bool = True) -> TorchWorld:
-    """The run of this story; with `ends`, healed and brought to its end, as `core/sim/run.tell` does it."""
-    world = TorchWorld(story.setting, peers or Peers(), tell)
-    with clocked(world, story.setting.seed):
-        try:
-            for operation in story.operations:
-                world.does(operation)
-            if ends:
-                converges(world)
-        finally:
-            world.closes()
-    return world
-
-
-def converges(world: TorchWorld) -> None:
-    """No more faults: within the bound that ours has, everybody alive must be in the one complete world, or a spare."""
-    world.heals()
-    bound = patience(world.setting)
-    if _hops(world, bound, rests, _supervises):
-        _notes_lost(world)
-        if not _hops(world, bound, is_over, _succeeds):
-            _notes_restless(world, bound, "after success everywhere")
-    else:
-        _notes_restless(world, bound, "without faults")
-        _hops(world, bound + world.peers.exit_barrier, is_over, _succeeds)
-    _notes_outcomes(world)
-    rounds, causes = world.register.round, sum(world.causes.values())
-    if rounds > 1 + causes:
-        world.finds("L4", f"{rounds} rounds ended by {dict(world.causes)}")
-
-
-def _hops(
-    world: TorchWorld, bound: float, over: Callable[[TorchWorld], bool], each: Callable[[TorchWorld], None]
-) -> bool:
-    until = world.future.now + bound
-    while not over(world):
-        if world.future.now >= until:
-            return False
-        each(world)
-        world.future.passes(world.future.now + HOP_S)
-    return True
-
-
-def _supervises(world: TorchWorld) -> None:
-    if world.register.closed:
-        return
-    living = sum(1 for _ in world.living())
-    for slot in world.setting.slots:
-        if living < world.setting.min and world.at(slot) is None:
-            world.does(Operation(Kind.START, slot))
-            living += 1
-
-
-def _succeeds(world: TorchWorld) -> None:
-    _supervises(world)
-    for process in list(world.living()):
-        world.succeeds(process)
-
-
-def is_over(world: TorchWorld) -> bool:
-    return not any(world.living())
-
-
-def rests(world: TorchWorld) -> bool:
-    if world.register.closed:
-        return is_over(world)
-    living = list(world.living())
-    return len(living) >= world.setting.min and all(_rests(world, process) for process in living)
-
-
-def _rests(world: TorchWorld, process: TorchProcess) -> bool:
-    state = world.register
-    if process.desc in state.redundancy_list:
-        return state.complete
-    runs = process.phase.startswith("runs") or process.phase == "at the exit barrier"
-    here = process.ran is not None and process.ran[0] == state.round
-    return state.complete and process.desc in state.participants and runs and here
-
-
-def _notes_lost(world: TorchWorld) -> None:
-    """The world rests, and yet one of its members is dead: the others were not told."""
-    for process in world.living():
-        if process.ran and process.workers:
-            gone = [name for name in process.ran[1] if not any(other.name == name for other in world.living())]
-            if gone:
-                world.finds("lost", f"{process.name} runs on in a world with {gone[0]}, which is dead")
-                return
-
-
-def _notes_restless(world: TorchWorld, bound: float, when: str) -> None:
-    state = world.register
-    for process in world.living():
-        if state.closed or not _rests(world, process) or when != "without faults":
-            seated = process.desc in state.participants
-            orphan = process.workers and process.ran and (not seated or process.ran[0] != state.round)
-            number = "L2 orphan" if orphan else "L2 barrier" if "barrier" in process.phase else "L2 stuck"
-            world.finds(number, f"{bound:g} s {when}: {process.name} {process.phase}; {sentence(state)}")
-
-
-def _notes_outcomes(world: TorchWorld) -> None:
-    ended = {process.name: process for process in world.processes if process.outcome is not None}
-    good = [name for name, process in ended.items() if process.outcome == "succeeded"]
-    bad = [
-        name for name, process in ended.items() if process.outcome and process.outcome.startswith(("failed", "raised"))
-    ]
-    members = [name for name in bad if ended[name].ran is not None]
-    late = [name for name in bad if ended[name].ran is None]
-    if good and members:
-        world.finds("verdict", f"{good[0]} succeeded; {members[0]}: {ended[members[0]].outcome}")
-    if good and late:
-        world.finds("spare's verdict", f"{good[0]} succeeded; {late[0]}, which never ran: {ended[late[0]].outcome}")
-
-
-# --- smaller
-
-
-def shrunk(story: Story, number: str, peers: Peers | None = None, tries: int = 200) -> Story:
-    """The story without what the finding does not need."""
-    size = len(story.operations)
-    while size:
-        for start in range(len(story.operations) - size, -1, -size):
-            operations = story.operations[:start] + story.operations[start + size :]
-            smaller = evolve(story, operations=operations)
-            tries -= 1
-            if tries < 0:
-                return story
-            if told(smaller, peers).found(number):
-                story = smaller
-                size = min(size, len(operations)) * 2
-                break
-        size //= 2
-    return story
