@@ -27,8 +27,9 @@ def judges_write(world: TorchWorld, process: TorchProcess, before: _RendezvousSt
         other = world.of(desc)
         world.counts["evicted"] += 1
         world.causes["evictions"] += 1
+        # half, so that nobody counts whose slow messages were at fault
         silent_for = world.future.now - other.heard_at
-        if other.alive and other.outcome is None and silent_for < world.ttl:
+        if other.alive and other.outcome is None and silent_for < world.ttl / 2:
             world.finds("L3", f"{process.name} throws out {other.name}, last heard {silent_for:.1f} s ago")
     world.spares |= {spelled(desc) for desc in after.redundancy_list}
     if after.complete and not before.complete:

@@ -48,6 +48,9 @@ from torchstore import Connection
 if TYPE_CHECKING:
     from torchworld import TorchWorld
 
+LAST_CALL_MIN_S = 1.0
+"""torch takes whole seconds."""
+
 RUN_ID = "job"
 
 
@@ -183,7 +186,8 @@ class TorchHandler(DynamicRendezvousHandler):
             setting.min,
             setting.max,
             RendezvousTimeout(
-                join=timedelta(seconds=world.peers.join), last_call=timedelta(seconds=setting.last_call or 0.001)
+                join=timedelta(seconds=world.peers.join),
+                last_call=timedelta(seconds=max(setting.last_call, LAST_CALL_MIN_S)),
             ),
             keep_alive_interval=timedelta(seconds=setting.interval),
             keep_alive_max_attempt=setting.attempts,

@@ -16,7 +16,7 @@ from torch.distributed.elastic.agent.server.api import WorkerGroup
 from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import _NodeDesc, _RendezvousState
 from torchjudge import decoded, judges_start, judges_write, sentence
-from torchnode import TorchProcess, launches, spelled
+from torchnode import RUN_ID, TorchProcess, launches, spelled
 from torchstore import TorchStore
 
 from elastic.core.sim.chance import Choose, seeded
@@ -31,7 +31,7 @@ FAULT_LINGERS_S = 10.0
 WAKE_S = 0.0005
 """A thread that slept wakes so much later than it asked for. With none, a second's sleep would end just when a state that is
 kept for a second still counts, and torch would wait another one: no real clock does that."""
-KEY = f"torch.rendezvous.{'job'}"
+KEY = f"torch.rendezvous.{RUN_ID}"
 
 
 @frozen
