@@ -17,9 +17,12 @@ from torchstories import PINS, WORDS
 from torchtold import shrunk, told
 from torchworld import Peers
 
+from elastic.core.group import Outcome
 from elastic.core.sim import run, sometimes
+from elastic.core.sim.process import Process
 from elastic.core.sim.story import Kind, Story, name
 from elastic.core.sim.swarm import Shape
+from elastic.core.world import Verdict
 
 NODES = 4
 
@@ -57,9 +60,15 @@ def counted(family: Family, runs: int) -> tuple[Counter[str], Counter[str]]:
     for seed in range(1, runs + 1):
         our = drawn(family, seed)
         ours.update({our.violation.number} if our.violation else ())
+        if len({how.ending for how in map(_outcome, our.world.by_node.values()) if isinstance(how, Verdict)}) > 1:
+            ours["verdict"] += 1
         found = {finding.number for finding in told(our.story, family.peers).findings}
         torchs.update(found | ({"any"} if found else set()))
     return torchs, ours
+
+
+def _outcome(process: Process) -> Outcome | None:
+    return process.outcome
 
 
 def table(runs: int) -> None:
@@ -72,7 +81,7 @@ def table(runs: int) -> None:
         shows = ", ".join(f"{each}" for each, pin in PINS.items() if number in pin.breaks)
         print(f"| {words:66} | {counts} | {shows} |")
     ours = " | ".join(f"{sum(found.values()):8}" for _, found in columns.values())
-    print(f"| {'ours, the same stories: any violation of its properties':66} | {ours} | |")
+    print(f"| {'ours, the same stories: a property of its own, or the verdict':66} | {ours} | |")
     for each, pin in PINS.items():
         print(f"\n{each}: {pin.short}\n  torch: {pin.torch}\n  ours: {pin.ours}")
 

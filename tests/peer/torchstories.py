@@ -70,6 +70,13 @@ PINS: Mapping[str, Pin] = {
         "no clock of another host is read; clocks here are up to a day apart",
         Peers(clocks={"b": -7.0}),
     ),
+    "late answer": Pin(
+        ("S2", "S3"),
+        "world nodes=3 min=3 max=3; start c; pass 0.5; start a; pass 0.32; start b; pass 0.32; cut-in a 4.3; pass 30",
+        "one answer is late, by less than the TTL: when it comes, its reader takes the oldest heartbeat in it for a death,"
+        " and starts the complete round with other members and another size, here 2 with --nnodes 3:3",
+        "a complete round is what the register says, and no reader changes it",
+    ),
     "pause": Pin(
         ("L2 orphan",),
         "world nodes=3 min=2 max=3; start a; start b; start c; pass 5; pause a 8; pass 60",
@@ -108,7 +115,7 @@ PINS: Mapping[str, Pin] = {
     "slow finish": Pin(
         ("S14",),
         "world nodes=2 min=2 max=2; start a; start b; pass 5; succeed a; pass 305; fail b; pass 5",
-        "no fault at all: whose peer works on for 300 s longer closes the job as done; a failure of the peer can then not be"
+        "no fault at all: an agent whose peer works on for 300 s longer closes the job as done; a failure of the peer can then not be"
         " restarted",
         "the barrier has no end: waiting there is free",
     ),
