@@ -115,8 +115,8 @@ PINS: Mapping[str, Pin] = {
     "slow finish": Pin(
         ("S14",),
         "world nodes=2 min=2 max=2; start a; start b; pass 5; succeed a; pass 305; fail b; pass 5",
-        "no fault at all: an agent whose peer works on for 300 s longer closes the job as done; a failure of the peer can then not be"
-        " restarted",
+        "no fault at all: an agent whose peer works on for 300 s longer closes the job as done; a failure of the peer can"
+        " then not be restarted",
         "the barrier has no end: waiting there is free",
     ),
     "budget": Pin(
