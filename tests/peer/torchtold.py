@@ -1,0 +1,96 @@
+"""A run of torch from its beginning to its end: what is done, a world that is healed and must come to rest, then success.
+
+It is `core/sim/run.py` for torch: `told` is its `tell`, with the bound that ours has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import evolve
+from torchclock import clocked
+from torchjudge import is_over, notes_lost, notes_outcomes, notes_restless, rests
+from torchworld import Narrator, Peers, TorchWorld
+
+from elastic.core.sim.run import HOP_S, patience
+from elastic.core.sim.story import Kind, Operation, Story
+
+
+def told(story: Story, peers: Peers | None = None, tell: Narrator | None = None, ends: bool = True) -> TorchWorld:
+    """The run of this story; with `ends`, healed and brought to its end, as `core/sim/run.tell` does it."""
+    world = TorchWorld(story.setting, peers or Peers(), tell)
+    with clocked(world, story.setting.seed):
+        try:
+            for operation in story.operations:
+                world.does(operation)
+            if ends:
+                converges(world)
+        finally:
+            world.closes()
+    return world
+
+
+def converges(world: TorchWorld) -> None:
+    """No more faults: within the bound that ours has, everybody alive must be in the one complete world, or a spare."""
+    world.heals()
+    bound = patience(world.setting)
+    if _hops(world, bound, rests, _supervises):
+        notes_lost(world)
+        if not _hops(world, bound, is_over, _succeeds):
+            notes_restless(world, bound, "after success everywhere")
+    else:
+        notes_restless(world, bound, "without faults")
+        _hops(world, bound + world.peers.exit_barrier, is_over, _succeeds)
+    notes_outcomes(world)
+    rounds, causes = world.register.round, sum(world.causes.values())
+    if rounds > 1 + causes:
+        world.finds("L4", f"{rounds} rounds ended by {dict(world.causes)}")
+
+
+def _hops(
+    world: TorchWorld, bound: float, over: Callable[[TorchWorld], bool], each: Callable[[TorchWorld], None]
+) -> bool:
+    until = world.future.now + bound
+    while not over(world):
+        if world.future.now >= until:
+            return False
+        each(world)
+        world.future.passes(world.future.now + HOP_S)
+    return True
+
+
+def _supervises(world: TorchWorld) -> None:
+    if world.register.closed:
+        return
+    living = sum(1 for _ in world.living())
+    for slot in world.setting.slots:
+        if living < world.setting.min and world.at(slot) is None:
+            world.does(Operation(Kind.START, slot))
+            living += 1
+
+
+def _succeeds(world: TorchWorld) -> None:
+    _supervises(world)
+    for process in list(world.living()):
+        world.succeeds(process)
+
+
+# --- smaller
+
+
+def shrunk(story: Story, number: str, peers: Peers | None = None, tries: int = 200) -> Story:
+    """The story without what the finding does not need."""
+    size = len(story.operations)
+    while size:
+        for start in range(len(story.operations) - size, -1, -size):
+            operations = story.operations[:start] + story.operations[start + size :]
+            smaller = evolve(story, operations=operations)
+            tries -= 1
+            if tries < 0:
+                return story
+            if told(smaller, peers).found(number):
+                story = smaller
+                size = min(size, len(operations)) * 2
+                break
+        size //= 2
+    return story

@@ -1,0 +1,354 @@
+"""torch's agents in a simulated world: the stories of core/sim, told to torch.
+
+The same operations (`core/sim/story.py`), the same virtual time, the same delays of messages. What torch does that ours must
+not do is judged (`torchjudge`) and noted (`finds`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from attrs import define, field, frozen
+from fibres import Fibre, this
+from torch.distributed.elastic.agent.server.api import WorkerGroup
+from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import _NodeDesc, _RendezvousState
+from torchjudge import decoded, judges_start, judges_write, sentence
+from torchnode import RUN_ID, TorchProcess, launches, spelled
+from torchstore import TorchStore
+
+from elastic.core.sim.chance import Choose, seeded
+from elastic.core.sim.future import Future
+from elastic.core.sim.network import ANSWER_TIMEOUT_S, DELAYS_S
+from elastic.core.sim.story import Kind, Operation, Setting
+from elastic.core.sim.world import DEATHS_S, OFFSET_MAX_S, STOPS_S
+
+Narrator = Callable[[float, str, str], None]
+FAULT_LINGERS_S = 10.0
+"""A fault that waits for the node's next message may strike so much later."""
+WAKE_S = 0.0005
+"""A thread that slept wakes so much later than it asked for. With none, a second's sleep would end just when a state that is
+kept for a second still counts, and torch would wait another one: no real clock does that."""
+KEY = f"torch.rendezvous.{RUN_ID}"
+
+
+@frozen
+class Peers:
+    """What torch has and our setting does not; its own defaults. Spans in seconds.
+
+    `clocks`: how far the wall clocks of these slots are off. `spreads`: how long after a worker's failure or a node's death
+    the other workers of its world fail too (as those do that communicate); None: they run on.
+    """
+
+    join: float = 600.0
+    monitor_interval: float = 0.1
+    exit_barrier: float = 300.0
+    clocks: Mapping[str, float] = field(factory=dict)
+    spreads: float | None = None
+
+
+@frozen
+class Finding:
+    """`number` is the property's name in protocol.md, or a word of ours where it has none."""
+
+    number: str
+    at: float
+    text: str
+
+
+@define(eq=False)
+class TorchWorld:
+    setting: Setting
+    peers: Peers = field(factory=Peers)
+    tell: Narrator | None = None
+    body: Callable[[TorchWorld, TorchProcess], None] = launches
+    """What an agent's main thread does."""
+    future: Future = field(factory=Future)
+    choose: Choose = field(init=False)
+    store: TorchStore = field(factory=TorchStore)
+    processes: list[TorchProcess] = field(factory=list)
+    owners: dict[Fibre, TorchProcess] = field(factory=dict)
+    findings: list[Finding] = field(factory=list)
+    counts: Counter[str] = field(factory=Counter)
+    """What happened: to know that it is no world in which nothing does."""
+    causes: Counter[str] = field(factory=Counter)
+    members: tuple[str, ...] = ()
+    """Of the last world that was complete."""
+    spares: set[str] = field(factory=set)
+    worlds: dict[int, tuple[tuple[str, ...], int]] = field(factory=dict)
+    """Round -> members and world size, as the first of its members was told."""
+    failed: set[int] = field(factory=set)
+    """Rounds in which a worker failed by itself."""
+    own_failures: Counter[str] = field(factory=Counter)
+
+    def __attrs_post_init__(self) -> None:
+        self.choose = seeded(self.setting.seed)
+
+    # --- what is done to it
+
+    def does(self, operation: Operation) -> None:
+        """An operation that means nothing here does nothing; so does one that torch has no word for."""
+        kind, span, now = operation.kind, operation.span, self.future.now
+        process = self.at(operation.slot)
+        if kind is Kind.PASS:
+            self.future.passes(now + span)
+        elif kind is Kind.START:
+            if operation.slot in self.setting.slots and process is None:
+                self.starts(operation.slot)
+        elif kind is Kind.OUTAGE:
+            self._narrate("store", str(operation))
+            self.store.down_until = max(self.store.down_until, now + span)
+        elif process is not None:
+            self._narrate(process.name, str(operation))
+            self._to(process, kind, span)
+
+    def _to(self, process: TorchProcess, kind: Kind, span: float) -> None:
+        now = self.future.now
+        until = now + span
+        match kind:
+            case Kind.CRASH:
+                self.crashes(process)
+            case Kind.PAUSE:
+                process.stopped_until = max(process.stopped_until, until)
+                self._ails(process, until)
+            case Kind.SLOW:
+                process.delay = span
+                self._ails(process, now + (1e9 if span else 0.0))
+            case Kind.CUT | Kind.CUT_OUT | Kind.CUT_IN:
+                if kind is not Kind.CUT_IN:
+                    process.cut_out_until = max(process.cut_out_until, until)
+                if kind is not Kind.CUT_OUT:
+                    process.cut_in_until = max(process.cut_in_until, until)
+                self._ails(process, until)
+            case Kind.LOSE_REPLY:
+                process.lose_reply = True
+                self._ails(process, now + ANSWER_TIMEOUT_S + FAULT_LINGERS_S)
+            case Kind.LATE_WRITE:
+                process.late_write = span
+                self._ails(process, until + FAULT_LINGERS_S)
+            case Kind.LATE_REPLY:
+                process.late_reply = span
+                self._ails(process, until + FAULT_LINGERS_S)
+            case Kind.FAIL:
+                if process.workers and not process.hung:
+                    self._dies(process, min(process.workers), 1, process.starts)
+            case Kind.SUCCEED:
+                if not process.hung:
+                    self.succeeds(process)
+            case Kind.HANG:
+                process.hung = bool(process.workers)
+            case Kind.UNSTARTABLE:
+                process.unstartable = True
+            case Kind.DRAIN:
+                self.causes["leaves"] += 1
+                self._signals(process)
+            case _:
+                pass
+
+    def _ails(self, process: TorchProcess, until: float) -> None:
+        if until - self.future.now < 1e8 and process.sound_from > 1e8:
+            process.sound_from = 0.0
+        process.sound_from = max(process.sound_from, until)
+
+    def succeeds(self, process: TorchProcess) -> None:
+        for rank in list(process.workers):
+            self._dies(process, rank, 0, process.starts)
+
+    def heals(self) -> None:
+        now = self.future.now
+        self.store.down_until = min(self.store.down_until, now)
+        for process in self.processes:
+            process.stopped_until = process.cut_out_until = process.cut_in_until = 0.0
+            process.delay = process.late_write = process.late_reply = 0.0
+            process.lose_reply = process.hung = process.unstartable = False
+            process.sound_from = min(process.sound_from, now)
+
+    def closes(self) -> None:
+        """The world is over: no thread stays behind."""
+        for process in self.processes:
+            self._bury(process)
+
+    # --- processes come and go
+
+    def starts(self, slot: str) -> TorchProcess:
+        setting, choose = self.setting, self.choose
+        steady = setting.seed == 0
+        before = sum(process.slot == slot for process in self.processes)
+        desc = _NodeDesc(slot, before + 1, 0)
+        offset = 0.0 if steady else float(choose(OFFSET_MAX_S))
+        rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
+        process = TorchProcess(spelled(desc), desc, offset, rate, self.peers.clocks.get(slot, 0.0))
+        self.processes.append(process)
+        self.causes["arrivals"] += 1
+        self._narrate(process.name, "starts")
+        process.main = self.begins(process, partial(self.body, self, process))
+        return process
+
+    def begins(self, process: TorchProcess, what: Callable[[], None]) -> Fibre:
+        """A new thread of this process."""
+        fibre = Fibre(what)
+        process.fibres.append(fibre)
+        self.owners[fibre] = process
+        self.future.at(self.future.now, self.wakes, process, fibre, fibre.ticket)
+        return fibre
+
+    def wakes(self, process: TorchProcess, fibre: Fibre, ticket: int) -> None:
+        """If it still stands at this wait."""
+        if fibre.over or fibre.ticket != ticket:
+            return
+        if process.stopped_until > self.future.now:
+            self.future.at(process.stopped_until, self.wakes, process, fibre, ticket)
+            return
+        fibre.resume()
+        if process.outcome is not None and process.alive:
+            self._bury(process)
+
+    def _signals(self, process: TorchProcess) -> None:
+        """SIGTERM: torch's handler, which comes with the first workers, raises in the main thread, wherever that stands."""
+        if not process.alive or process.main is None or process.main.over:
+            return
+        if process.stopped_until > self.future.now:
+            self.future.at(process.stopped_until, self._signals, process)
+            return
+        if process.starts == 0:
+            self.ends(process, "stopped by signal 15")
+        else:
+            process.main.throw(SignalException("SIGTERM", sigval=15))  # type: ignore[arg-type]
+        if process.outcome is not None:
+            self._bury(process)
+
+    def crashes(self, process: TorchProcess) -> None:
+        self.causes["losses"] += 1
+        self._bury(process)
+        self._spreads(process)
+
+    def _bury(self, process: TorchProcess) -> None:
+        process.alive = False
+        process.workers.clear()
+        for fibre in process.fibres:
+            fibre.end()
+            self.owners.pop(fibre, None)
+        process.fibres.clear()
+
+    def ends(self, process: TorchProcess, outcome: str) -> None:
+        """Called by its main thread, last."""
+        process.outcome = outcome
+        self._narrate(process.name, f"ends: {outcome}")
+
+    def becomes(self, process: TorchProcess, phase: str) -> None:
+        process.phase = phase
+        self._narrate(process.name, phase)
+
+    # --- the clocks of the thread that runs
+
+    @property
+    def running(self) -> TorchProcess:
+        return self.owners[this()]
+
+    def monotonic(self) -> float:
+        return self.running.clock(self.future.now)
+
+    def wall(self) -> float:
+        return self.future.now + self.running.skew
+
+    def sleeps(self, span: float) -> None:
+        process, fibre = self.running, this()
+        self.future.at(self.future.now + span / process.rate + WAKE_S, self.wakes, process, fibre, fibre.ticket)
+        fibre.wait()
+
+    def delay(self, process: TorchProcess) -> float:
+        return process.delay + (0.001 if self.setting.seed == 0 else DELAYS_S[self.choose(len(DELAYS_S))])
+
+    # --- workers
+
+    def starts_workers(self, process: TorchProcess, group: WorkerGroup) -> None:
+        handler = process.handler
+        assert handler is not None
+        if process.unstartable:
+            process.unstartable = False
+            raise FileNotFoundError("no such program")
+        process.starts += 1
+        process.hung, process.codes = False, []
+        process.ran = (handler.round, handler.members)
+        process.workers = dict.fromkeys(range(self.setting.workers), process.starts)
+        self.counts["worlds started"] += 1
+        self.becomes(process, f"runs round {handler.round}: rank {group.group_rank} of {group.group_world_size}")
+        judges_start(self, process, group)
+
+    def stops_workers(self, process: TorchProcess) -> None:
+        """SIGTERM, the grace, SIGKILL; waits until nobody lives."""
+        if not process.workers:
+            return
+        spans = list[float]()
+        for rank in process.workers:
+            kills, stops = self._one_of(DEATHS_S), self._one_of(STOPS_S)
+            spans.append(self.setting.grace + kills if process.hung else stops)
+            self.future.at(self.future.now + spans[-1], self._dies, process, rank, -15, process.starts)
+        self.sleeps(max(spans) * process.rate)
+
+    def _one_of(self, spans: tuple[float, ...]) -> float:
+        return spans[0] if self.setting.seed == 0 else spans[self.choose(len(spans))]
+
+    def _dies(self, process: TorchProcess, rank: int, code: int, start: int) -> None:
+        if process.workers.get(rank) != start or not process.alive:
+            return
+        del process.workers[rank]
+        process.codes.append(code)
+        if code == 1 and process.ran:
+            self.causes["failures"] += 1
+            self.failed.add(process.ran[0])
+            self.own_failures[process.name] += 1
+            self._spreads(process)
+
+    def _spreads(self, process: TorchProcess) -> None:
+        if self.peers.spreads is None or process.ran is None:
+            return
+        for other in self.living():
+            if other is not process and other.ran is not None and other.ran[0] == process.ran[0] and other.workers:
+                at = self.future.now + self.peers.spreads
+                self.future.at(at, self._dies, other, min(other.workers), 2, other.starts)
+
+    # --- what must hold
+
+    def finds(self, number: str, text: str) -> None:
+        self._narrate("", f"{number}: {text}")
+        self.findings.append(Finding(number, self.future.now, text))
+
+    def found(self, number: str) -> Finding | None:
+        return next((finding for finding in self.findings if finding.number == number), None)
+
+    def landed(self, process: TorchProcess, stood: bytes, stands: bytes) -> None:
+        """A write of the register."""
+        before, after = decoded(stood), decoded(stands)
+        if after is None:
+            return
+        self.counts["writes"] += 1
+        before = before or _RendezvousState()
+        judges_write(self, process, before, after)
+        if self.tell and (text := sentence(after)) != sentence(before):
+            self._narrate(process.name, f"→ {text}")
+
+    # --- who is where
+
+    def living(self) -> Iterator[TorchProcess]:
+        return (process for process in self.processes if process.alive)
+
+    def at(self, slot: str) -> TorchProcess | None:
+        return next((each for each in reversed(self.processes) if each.slot == slot and each.alive), None)
+
+    def of(self, desc: _NodeDesc) -> TorchProcess:
+        return next(process for process in self.processes if process.desc == desc)
+
+    @property
+    def ttl(self) -> float:
+        return self.setting.interval * self.setting.attempts
+
+    @property
+    def register(self) -> _RendezvousState:
+        return decoded(self.store.keys.get(KEY, b"")) or _RendezvousState()
+
+    def _narrate(self, who: str, what: str) -> None:
+        if self.tell:
+            self.tell(self.future.now, who, what)
