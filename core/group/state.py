@@ -293,9 +293,9 @@ class Group:
             case Phase.RUNNING:
                 return self.fence_at
             case Phase.STOPPING:
-                return self.kill_at
+                return self.kill_by
             case Phase.LEAVING:
-                timers = (self.kill_at, None if self.left else self.leave_by)
+                timers = (self.kill_by, None if self.left else self.leave_by)
                 return min((at for at in timers if at is not None), default=None)
             case _:
                 return None
@@ -304,6 +304,14 @@ class Group:
     def fence_at(self) -> float | None:
         fence = self.settings.fence
         return None if fence is None or self.acked_at is None else self.acked_at + fence
+
+    @property
+    def kill_by(self) -> float | None:
+        """When the workers that are being stopped are killed: their grace is over, or nobody has heard of this node for as
+        long as the fence says; None when they were told."""
+        if self.kill_at is None or self.fence_at is None:
+            return self.kill_at
+        return min(self.kill_at, self.fence_at)
 
     @property
     def outcome(self) -> Outcome | None:

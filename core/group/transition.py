@@ -161,7 +161,7 @@ def _stopping(group: Group, event: Event) -> Step:
     match event:
         case Exited(local_rank, code, died_at) if code and _before_our_signal(group, died_at):
             return group, (Record(local_rank, code, died_at),)
-        case Elapsed(at) if group.kill_at is not None and at >= group.kill_at:
+        case Elapsed(at) if group.kill_by is not None and at >= group.kill_by:
             return evolve(group, kill_at=None), _signal(group, SIGKILL)
         case Reaped() if group.verdict or group.refused:
             return _ended(group)
@@ -192,7 +192,7 @@ def _leaving(group: Group, event: Event) -> Step:
         case Signalled():
             return _gone_if(evolve(group, left=True, kill_at=None), *_signal(group, SIGKILL))
         case Elapsed(at):
-            killing = group.kill_at is not None and at >= group.kill_at
+            killing = group.kill_by is not None and at >= group.kill_by
             late = group.leave_by is not None and at >= group.leave_by
             group = evolve(group, left=group.left or late, kill_at=None if killing else group.kill_at)
             return _gone_if(group, *(_signal(group, SIGKILL) if killing else ()))

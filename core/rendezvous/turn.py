@@ -86,12 +86,19 @@ def turn(operation: Operation, held: Held, now: float) -> Ask:
 
 
 def _deadline(operation: Operation, held: Held) -> float:
-    """A spare has no deadline; it starts afresh when there is room."""
+    """A spare has no deadline; it starts afresh when there is room. Who watches has one at the exit barrier only."""
+    if operation.handler is watch and not _is_done(held):
+        return math.inf
     if operation.handler is not join or held.spare_at is None:
         return operation.deadline
     if held.state is not None and held.node in held.state.redundancy_list:
         return math.inf
     return max(operation.deadline, held.spare_at + held.settings.join_timeout)
+
+
+def _is_done(held: Held) -> bool:
+    seat = held.state.seats.get(held.node) if held.state else None
+    return seat is not None and seat.status is Status.DONE
 
 
 def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:

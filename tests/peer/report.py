@@ -100,7 +100,7 @@ def show(story: Story, peers: Peers) -> None:
         print(f"  {WORDS[finding.number]}: {finding.text} (at {finding.at:.1f} s)")
     print("ours:", ours.violation or "nothing is broken")
     for process in ours.world.by_node.values():
-        print(f"  {name(process.node)} {sometimes.outcome(process.outcome)}")
+        print(f"  {name(process.node)} {sometimes.outcome(process.outcome) if process.outcome else 'runs'}")
 
 
 def main() -> None:

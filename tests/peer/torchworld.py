@@ -23,7 +23,7 @@ from elastic.core.sim.chance import Choose, seeded
 from elastic.core.sim.future import Future
 from elastic.core.sim.network import ANSWER_TIMEOUT_S, DELAYS_S
 from elastic.core.sim.story import Kind, Operation, Setting
-from elastic.core.sim.world import DEATHS_S, OFFSET_MAX_S, STOPS_S
+from elastic.core.sim.world import DEATHS_S, STOPS_S
 
 Narrator = Callable[[float, str, str], None]
 FAULT_LINGERS_S = 10.0
@@ -177,7 +177,7 @@ class TorchWorld:
         steady = setting.seed == 0
         before = sum(process.slot == slot for process in self.processes)
         desc = _NodeDesc(slot, before + 1, 0)
-        offset = 0.0 if steady else float(choose(OFFSET_MAX_S))
+        offset = 0.0 if steady else setting.offset * choose(1_000) / 1_000
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
         process = TorchProcess(spelled(desc), desc, offset, rate, self.peers.clocks.get(slot, 0.0))
         self.processes.append(process)

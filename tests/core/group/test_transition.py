@@ -26,6 +26,7 @@ from worlds import node
 
 from elastic.core.group import Group, Outcome, Phase, Settings, Stopped, begin, transition
 from elastic.core.group.state import (
+    SIGKILL,
     Beat,
     Close,
     Command,
@@ -81,6 +82,16 @@ def test_held_who_was_unheard_for_longer_than_the_fence_joins_again_instead_of_s
     held = led(beat(0.0), ready(at=5.0), settings=FENCED)
     assert told(held, beat(3.0, 3.1)) == (Phase.RUNNING, (Start(world()),))
     assert told(held, beat(3.1)) == (Phase.JOINING, (Join(),))
+
+
+@pytest.mark.parametrize("by", [over(at=1.0), Signalled(15, 1.0)], ids=["stopping", "leaving"])
+def test_the_fence_falls_on_workers_that_are_being_stopped_too(by: Event) -> None:
+    """Found by the simulator (S9 strong): a hung worker outlived the fence by the rest of its grace."""
+    stopping = led(*RUN, by, settings=evolve(FENCED, grace=30.0, shutdown_timeout=30.0, leave_timeout=30.0))
+    assert stopping.until == 3.0
+    after, commands = transition(stopping, Elapsed(3.0))
+    assert (commands, after.kill_by) == ((Signal(SIGKILL),), None)
+    assert after.until != 3.0
 
 
 def test_held_without_a_fence_it_starts() -> None:

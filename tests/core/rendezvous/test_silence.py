@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from attrs import evolve
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -14,6 +15,7 @@ from elastic.core.rendezvous import (
     Operation,
     Raise,
     Settings,
+    Wait,
     Write,
     apply,
     blank,
@@ -24,6 +26,7 @@ from elastic.core.rendezvous import (
     saw,
     silent,
     turn,
+    unanswered,
 )
 from elastic.core.rendezvous.actions import Action
 from elastic.core.rendezvous.context import Context
@@ -68,6 +71,14 @@ def test_the_exit_barrier_of_a_store_that_is_gone_is_left_in_the_end() -> None:
 
 def test_running_workers_are_not_stopped_for_it_however_long_it_lasts() -> None:
     assert not given_up(turn(begun(handlers.watch), running(), 1e9))
+
+
+def test_nor_for_a_write_whose_outcome_is_unknown_however_short_the_exit_barrier_is() -> None:
+    """Found by the simulator: the barrier's deadline is that of nodes that are done."""
+    patient = evolve(running(), settings=evolve(SETTINGS, barrier_timeout=2.0))
+    unsure = unanswered(patient, patient.token, 11.0)
+    watching = operation(handlers.watch, unsure.settings, 0.0)
+    assert turn(watching, unsure, 12.0) == Wait(unsure.token, 12.0)
 
 
 def test_a_join_without_an_answer_ends_at_its_deadline() -> None:
