@@ -6,6 +6,7 @@ import os
 import resource
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -125,23 +126,27 @@ def test_what_cannot_be_written_at_the_start_is_refused_with_the_reason(
         begun(path, lost)
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
-    """No file may grow beyond 4 KiB: what a full disk is like."""
+    """No file may grow beyond 4 KiB: what a full disk is like. The limit is the whole process', so it must be over when pytest
+    writes its report."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.usefixtures("small_files")
 def test_a_full_disk_ends_the_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
-    made = begun(tmp_path / "t", lost)
-    for step in range(1_000):
-        made.took(silent, float(step))
-    assert lost.get(timeout=TIMEOUT_S) == TraceLost(f"{tmp_path}/t: file too large")
-    made.took(silent, 0.0)
-    made.end()
+    with small_files():
+        made = begun(tmp_path / "t", lost)
+        for step in range(1_000):
+            made.took(silent, float(step))
+        told = lost.get(timeout=TIMEOUT_S)
+        made.took(silent, 0.0)
+        made.end()
+    assert told == TraceLost(f"{tmp_path}/t: file too large")
     assert lost.empty()
     (trace,) = read(tmp_path / "t")
     assert trace.cut
@@ -213,9 +218,11 @@ def test_what_an_agent_does_is_what_the_core_says(tmp_path: Path, nothing_left: 
     assert (complaints(found), run.ended) == ([], True)
 
 
-@pytest.mark.usefixtures("small_files", "nothing_left")
+@pytest.mark.usefixtures("nothing_left")
 def test_a_job_whose_trace_is_lost_goes_on(tmp_path: Path) -> None:
     seen = Nobody()
-    assert isinstance(outcome := launch(tmp_path / "t.ndjson", seen), Verdict)
+    with small_files():
+        outcome = launch(tmp_path / "t.ndjson", seen)
+    assert isinstance(outcome, Verdict)
     assert outcome.ending is Ending.SUCCEEDED
     assert [lost.text for lost in seen.lost] == [f"{tmp_path}/t.ndjson: file too large"]
