@@ -128,8 +128,8 @@ def test_what_cannot_be_written_at_the_start_is_refused_with_the_reason(
 
 @contextmanager
 def small_files() -> Iterator[None]:
-    """No file may grow beyond 4 KiB: what a full disk is like. The limit is the whole process', so it must be over when pytest
-    writes its report."""
+    """No file may grow beyond 4 KiB: what a full disk is like. The limit is the whole process', so it must be over when
+    pytest writes its report."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, before[1]))
     try:
