@@ -275,8 +275,8 @@ class Group:
     """When we sent the workers of this world their first signal."""
     kill_at: float | None = None
     """When SIGKILL follows it."""
-    start_by: float | None = None
-    """When the wait for a fresh heartbeat is given up."""
+    held_at: float | None = None
+    """When this node was told of the world that it waits to start in."""
     leave_by: float | None = None
     left: bool = False
     verdict: Verdict | None = None
@@ -304,6 +304,11 @@ class Group:
     def fence_at(self) -> float | None:
         fence = self.settings.fence
         return None if fence is None or self.acked_at is None else self.acked_at + fence
+
+    @property
+    def start_by(self) -> float | None:
+        """When the wait for a fresh heartbeat is given up."""
+        return None if self.held_at is None else self.held_at + self.settings.start_timeout
 
     @property
     def kill_by(self) -> float | None:

@@ -95,7 +95,7 @@ def _noted(group: Group, event: Event) -> Group:
 def _joining(group: Group, event: Event) -> Step:
     match event:
         case Ready(world, at):
-            return evolve(group, phase=Phase.HELD, world=world, start_by=at + group.settings.start_timeout), (Beat(),)
+            return evolve(group, phase=Phase.HELD, world=world, held_at=at), (Beat(),)
         case Closed() | Refused():
             return _ended(group)
         case Signalled():
@@ -106,10 +106,13 @@ def _joining(group: Group, event: Event) -> Step:
 
 def _held(group: Group, event: Event, heard_at: float | None) -> Step:
     """Who was not heard for so long that it would have been fenced may be held for dead already, and thrown out by a write
-    that is under way: it does not start, but joins again, which ends the round and voids that write."""
+    that is under way; and who was told of its world so long ago may be missing the next one. It does not start, but joins
+    again: that ends the round, if it still stands, and voids that write."""
     match event:
         case Beaten(sent_at, at) if group.world and at - sent_at <= group.settings.fresh:
-            if _was_unheard(group, heard_at, sent_at):
+            told_at = at if group.held_at is None else group.held_at
+            unheard = 0.0 if heard_at is None else sent_at - heard_at
+            if _is_stale(group, max(at - told_at, unheard)):
                 return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
             return _start(group, group.world)
         case Over(round) if _is_mine(group, round):
@@ -125,9 +128,8 @@ def _held(group: Group, event: Event, heard_at: float | None) -> Step:
             return group, ()
 
 
-def _was_unheard(group: Group, heard_at: float | None, sent_at: float) -> bool:
-    fence = group.settings.fence
-    return fence is not None and heard_at is not None and sent_at - heard_at > fence
+def _is_stale(group: Group, age: float) -> bool:
+    return group.settings.fence is not None and age > group.settings.fence
 
 
 def _start(group: Group, world: World) -> Step:

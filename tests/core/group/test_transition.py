@@ -94,6 +94,13 @@ def test_the_fence_falls_on_workers_that_are_being_stopped_too(by: Event) -> Non
     assert after.until != 3.0
 
 
+def test_held_who_was_told_of_its_world_longer_ago_than_the_fence_joins_again() -> None:
+    """Found by the simulator (S9 strong): its world may be over, and the next one may run without it."""
+    held = led(ready(at=1.0), beat(1.0, 3.0), beat(2.5, 4.0), settings=FENCED)
+    assert told(held, beat(3.9, 4.0)) == (Phase.RUNNING, (Start(world()),))
+    assert told(held, beat(4.0, 4.1)) == (Phase.JOINING, (Join(),))
+
+
 def test_held_without_a_fence_it_starts() -> None:
     assert told(led(beat(0.0), ready(at=5.0)), beat(5.1)) == (Phase.RUNNING, (Start(world()),))
 
