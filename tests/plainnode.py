@@ -13,7 +13,7 @@ from attrs import frozen
 
 from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase
-from elastic.core.rendezvous import Ask, Ended, Held, RendezvousState, Seat, Status, Token, join
+from elastic.core.rendezvous import Ask, Ended, Held, RendezvousState, Seat, Status, Token, Write, join
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Fact, dead
 from elastic.core.rendezvous.sightings import Sighting, Sightings
@@ -30,13 +30,15 @@ SOMEBODY = Node("somebody", 1)
 
 @frozen(eq=False)
 class Local:
-    """A node at rest. `started`: its workers have been started in `mine`."""
+    """A node at rest. `started`: its workers have been started in `mine`. `sent`: what it asks is under way, whatever the
+    node may have come to want since."""
 
     held: Held
     agenda: Agenda
     group: Group
     started: bool = False
     ask: Ask | None = None
+    sent: bool = False
 
 
 @frozen
@@ -103,7 +105,9 @@ def local_key(local: Local) -> object:
     spans = tuple((fact.value, at) for fact, (_, at) in sorted(held.spans.items(), key=lambda item: item[0].value))
     beats = tuple((node, seen.moved_at) for node, seen in held.sightings.of.items())
     unsure = held.held_at is None, held.owed, held.unsure_at, held.trouble
-    return held.node, state_key(held.state), spans, beats, held.mine, unsure, local.agenda, local.group, local.started
+    sent = local.ask.edit if local.sent and isinstance(local.ask, Write) else None
+    mine = held.mine, local.started
+    return held.node, state_key(held.state), spans, beats, mine, unsure, local.agenda, local.group, sent
 
 
 def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
@@ -111,8 +115,8 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
     state = held.state
     shift = ROUND - state.round if state else 0
     mine = held.mine and WorldId(LIFE, held.mine.round + shift)
-    if group.phase in (Phase.JOINING, Phase.HELD):
-        group = evolve(group, stopped_at=None)
+    stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stopped_at is not None
+    group = evolve(group, acked_at=0.0, stopped_at=0.0 if stops else None)
     if group.refused:
         group = evolve(group, refused=evolve(group.refused, text=""))
     if group.world and shift:
@@ -172,7 +176,11 @@ def aged(local: Local, behind: Behind) -> Local:
 
 
 def renamed(state: RendezvousState, names: Mapping[Node, Node]) -> RendezvousState:
-    if state.closed:
-        return state
-    ended = state.ended and evolve(state.ended, by=names[state.ended.by])
-    return evolve(state, seats={names[node]: seat for node, seat in state.seats.items()}, ended=ended)
+    """The register, if all nodes had other names."""
+    ended, closed = state.ended, state.closed
+    return evolve(
+        state,
+        seats={names.get(node, node): seat for node, seat in state.seats.items()},
+        ended=ended and evolve(ended, by=names[ended.by]),
+        closed=closed and evolve(closed, by=names.get(closed.by, closed.by)),
+    )

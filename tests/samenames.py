@@ -16,15 +16,14 @@ from wholestate import ABSENT, CRASHED, FIRST, Commit, Place, State, Store
 from wholeworld import WholeWorld
 
 from elastic.core.evolving import evolve
-from elastic.core.group import Phase
-from elastic.core.rendezvous import RendezvousState
+from elastic.core.rendezvous import RendezvousState, Write
 from elastic.core.world import Node
-
-PHASES = list(Phase)
 
 Order: TypeAlias = tuple[int, ...]
 """Which slot is now at each place."""
-Shape: TypeAlias = tuple[int, ...]
+Shape: TypeAlias = tuple[int | str, ...]
+GONE: Shape = (CRASHED,)
+NEVER: Shape = (ABSENT,)
 
 
 @define
@@ -36,11 +35,11 @@ class SameNames:
 
     def plain(self, state: State) -> tuple[State, Order | None]:
         """The state with its own names, and which slot is now where (None: as it was)."""
-        world, lives = self.world, self.world.lives
-        if any(world.places[number].local < ABSENT for number in state[FIRST:]):
-            state = self._tidy(state)
+        lives = self.world.lives
         orders = self._orders.get(state[0]) or self._arrived(state[0])
         shapes = [self._shapes.get(number) or self._shape(number) for number in state[FIRST:]]
+        if GONE in shapes:
+            state = self._tidy(state)
         keys = [(order, *shapes[slot * lives : (slot + 1) * lives]) for slot, order in enumerate(orders)]
         order = tuple(sorted(range(len(keys)), key=keys.__getitem__))
         return (state, None) if order == self._as_it_was else (self._renamed(state, order), order)
@@ -61,11 +60,13 @@ class SameNames:
     def _shape(self, number: int) -> Shape:
         """What of a place has no names in it."""
         place = self.world.places[number]
-        shape: Shape = (place.local,)
+        shape = GONE if place.local < ABSENT else NEVER
         if place.local >= 0:
-            known, behind = self.world.known(number), place.behind
-            phase = PHASES.index(known.phase)
-            shape = 0, phase, len(known.steps), known.looks, behind.same, behind.rounds, behind.quorum
+            local, behind = self.world.locals[place.local], place.behind
+            under_way, edit = local.agenda.operation, local.ask.edit if isinstance(local.ask, Write) else None
+            about = under_way.handler.__name__ if under_way else "", type(edit).__name__, local.group.phase.name
+            more = len(local.agenda.queue), len(local.held.spans), place.succeeded, place.left, local.sent
+            shape = 0, *about, behind.same, behind.rounds, behind.quorum, *more
         self._shapes[number] = shape
         return shape
 

@@ -9,66 +9,44 @@ the node does (a span over on which it does not act) is not offered: it may as w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from enum import Enum
 
-from attrs import define, field, frozen
-from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, normal, renamed
+from attrs import define, frozen
+from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, renamed
+from walk import News, Turn, Walk
 
-from elastic.core.agent import follows, heard, wished
 from elastic.core.evolving import evolve
-from elastic.core.group import Group, Phase, begin, transition
+from elastic.core.group import Group, Phase, begin
+from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import (
     Beaten,
-    Command,
     Elapsed,
     Event,
     Exited,
     Reaped,
     Signalled,
-    Start,
     Unstartable,
 )
 from elastic.core.rendezvous import (
-    Ask,
+    Evict,
     Held,
     Observe,
     Operation,
-    Outcome,
-    Raise,
     RendezvousState,
-    Return,
     Settings,
-    Settled,
-    Violation,
     Wait,
     Write,
-    join,
-    leave,
     saw,
     turn,
     unanswered,
     watch,
 )
 from elastic.core.rendezvous import heard as heard_beats
-from elastic.core.rendezvous.agenda import Agenda, answered, begun, submitted
+from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
-from elastic.core.sim.properties import Judge, Started, Stepped
-from elastic.core.world import Node, Why
-
-Turn = Callable[[Operation, Held, float], Ask]
-
-TURNS_MAX = 50
-
-
-class News(Enum):
-    """What others must know of a node's step, to judge it."""
-
-    STARTED = "its workers start"
-    FAILED = "a worker of it fails"
-    SUCCEEDED = "its workers succeed"
-    LEFT = "it has left"
+from elastic.core.world import Node
 
 
 class Cost(Enum):
@@ -79,6 +57,8 @@ class Cost(Enum):
     """Free, but nothing that a job's coming to rest may hang on."""
     FAIL = "fail"
     UNSTARTABLE = "unstartable"
+    FENCE = "fence"
+    """No heartbeat of the node was acknowledged for so long that its workers must not run."""
     DRAIN = "drain"
     TIMEOUT = "timeout"
     OVERDUE = "overdue"
@@ -91,6 +71,9 @@ class Cost(Enum):
     LOSE_REPLY = "lose reply"
     LATE_WRITE = "late write"
     CANCEL = "cancel"
+
+
+Happening = tuple[str, Cost, tuple[Event, ...], News | None]
 
 
 @frozen
@@ -106,91 +89,15 @@ class Step:
 
 
 @define
-class Walk:
-    """A node between two rests."""
-
-    turn: Turn
-    held: Held
-    agenda: Agenda
-    group: Group
-    started: bool
-    news: list[News] = field(factory=list)
-
-    def rests(self) -> Local | None:
-        """None: the agent has ended."""
-        for _ in range(TURNS_MAX):
-            if self.group.phase is Phase.ENDED:
-                return None
-            if self.held.trouble:
-                raise Violation("S7", self.held.trouble.text)
-            self.held, self.agenda, self.group = normal(self.held, self.agenda, self.group)
-            if self.agenda.due:
-                self.agenda, self.held, _ = begun(self.agenda, self.held, 0.0, 0.0)
-                continue
-            if not self.agenda.operation:
-                return self._local(None)
-            ask = self.turn(self.agenda.operation, self.held, 0.0)
-            match ask:
-                case Return(outcome):
-                    self._told(self.agenda.operation, outcome)
-                case Raise(failure, text):
-                    if failure.why in (Why.ILLEGAL, Why.STORE_LOST):
-                        raise Violation("S7", text)
-                    self._told(self.agenda.operation, ask)
-                case Observe(nodes):
-                    self.held = heard_beats(self.held, dict.fromkeys(nodes, 1), 0.0, 0.0)
-                case Wait() | Write():
-                    self._has_an_end(self.agenda.operation, ask)
-                    return self._local(ask)
-        raise Violation("L6", f"{self.held.node} spins")
-
-    def _local(self, ask: Ask | None) -> Local:
-        return Local(self.held, self.agenda, self.group, self.started, ask)
-
-    def _has_an_end(self, under_way: Operation, ask: Wait | Write) -> None:
-        spare = self.held.state is not None and self.held.node in self.held.state.redundancy_list
-        if isinstance(ask, Wait) and math.isinf(ask.until) and under_way.handler is join and not spare:
-            raise Violation("L6", f"{self.held.node} waits to join without end")
-
-    def _told(self, under_way: Operation, answer: Outcome | Raise) -> None:
-        mine = self.held.mine
-        self.agenda, self.held = answered(self.agenda, self.held, answer)
-        self.started = self.started and self.held.mine == mine
-        if event := heard(under_way.handler, answer, 0.0):
-            self.hears(event)
-        if under_way.handler is leave and isinstance(answer, Settled):
-            self.news.append(News.LEFT)
-
-    def hears(self, event: Event) -> None:
-        before = self.group
-        after, commands = transition(before, event)
-        Judge().saw(Stepped(before, event, after, commands, 0.0))
-        self.group = after
-        for command in commands:
-            self.does(command)
-        if consequence := follows(event, after, 0.0):
-            self.hears(consequence)
-
-    def does(self, command: Command) -> None:
-        if isinstance(command, Start):
-            if self.started:
-                raise Violation("S17", f"the workers of {self.held.node} start twice in one world")
-            Judge().saw(Started(self.held.node, command.world))
-            self.started = True
-            self.news.append(News.STARTED)
-        elif request := wished(command, PROFILE):
-            self.agenda = submitted(self.agenda, request)
-
-
-@define
 class Nodes:
     """What nodes do, by these settings and this `turn`."""
 
     settings: Settings
     turn: Turn = turn
+    group: GroupSettings = GroupSettings()
 
     def born(self, node: Node) -> Local:
-        group, commands = begin(Group(node), 0.0)
+        group, commands = begin(Group(node, self.group), 0.0)
         walk = Walk(self.turn, Held(node, PROFILE, self.settings, LIFE), Agenda(), group, False)
         for command in commands:
             walk.does(command)
@@ -219,31 +126,71 @@ class Nodes:
             members = tuple(evolve(member, node=names[member.node]) for member in group.world.members)
             group = evolve(group, world=evolve(group.world, members=members))
         group = evolve(group, node=held.node)
+        if local.sent and isinstance(local.ask, Write):
+            edit = local.ask.edit
+            if isinstance(edit, Evict):
+                edit = Evict(frozenset(names[node] for node in edit.dead))
+            ask = evolve(local.ask, state=renamed(local.ask.state, names), edit=edit)
+            return evolve(local, held=held, group=group, ask=ask)
         return _alive(self._rests("", Cost.FREE, evolve(local, held=held, group=group)).after)
 
-    def steps(self, local: Local) -> Iterator[Step]:
+    def steps(self, local: Local, kinds: Container[Cost]) -> Iterator[Step]:
         """What it can do by itself, or suffer, whatever the register is."""
-        yield from self._worker_steps(local)
-        for step in (*self._spans(local), *self._suspicions(local), *self._deadlines(local)):
-            if _wants(step.after) != _wants(local):
-                yield step
+        for happening in self._happenings(local):
+            if happening[1] in kinds:
+                yield from self._hears(local, happening)
+        if not local.sent:
+            for step in self._hours(local, kinds):
+                if _wants(step.after) != _wants(local):
+                    yield step
 
-    def _worker_steps(self, local: Local) -> Iterator[Step]:
-        phase, running = local.group.phase, local.group.running
+    def _hours(self, local: Local, kinds: Container[Cost]) -> Iterator[Step]:
+        if Cost.FREE in kinds:
+            yield from self._spans(local)
+        if Cost.SUSPECT in kinds:
+            yield from self._suspicions(local)
+        under_way = local.agenda.operation
+        if under_way and not math.isinf(under_way.deadline):
+            yield from self._deadline(local, under_way, kinds)
+
+    def _hears(self, local: Local, happening: Happening) -> Iterator[Step]:
+        """Before it asks what it wants to ask; or while that is under way, if it would want something else now."""
+        asks = local.ask if isinstance(local.ask, Write) else None
+        unsent = None if local.sent else self._heard(local, happening, None)
+        if unsent:
+            yield unsent
+        if asks and not (unsent and (unsent.after is None or unsent.after.ask == asks)):
+            yield self._heard(local, happening, asks)
+
+    def _heard(self, local: Local, happening: Happening, sent: Write | None) -> Step:
+        text, cost, events, news = happening
+        walk = Walk(self.turn, local.held, local.agenda, local.group, local.started, sent)
+        walk.news += [news] if news else []
+        for event in events:
+            walk.hears(event)
+        return Step(f"{text}, its write is under way" if sent else text, cost, walk.rests(), tuple(walk.news))
+
+    def _happenings(self, local: Local) -> Iterator[Happening]:
+        """What its workers, its heart and its signals may tell it."""
+        phase, running, fence_at = local.group.phase, local.group.running, local.group.fence_at
         if phase is Phase.HELD:
-            yield self._hears("its heartbeat is answered", Cost.FREE, local, Beaten(0.0, 0.0))
-            unstartable = Unstartable("no such program", 0.0), Reaped(0.0)
-            yield self._hears("its workers cannot be started", Cost.UNSTARTABLE, local, Beaten(0.0, 0.0), *unstartable)
+            beaten, unstartable = Beaten(0.0, 0.0), Unstartable("no such program", 0.0)
+            yield "its heartbeat is answered", Cost.FREE, (beaten,), None
+            yield "its workers cannot be started", Cost.UNSTARTABLE, (beaten, unstartable, Reaped(0.0)), None
+            if fence_at is not None:
+                yield "it is heard again", Cost.FENCE, (Beaten(2 * fence_at, 2 * fence_at),), None
         if phase is Phase.RUNNING:
-            yield self._hears("its workers succeed", Cost.SUCCESS, local, Exited(0, 0, 0.0, 0.0), news=News.SUCCEEDED)
-            yield self._hears("a worker fails", Cost.FAIL, local, Exited(0, 1, 0.0, 0.0), news=News.FAILED)
+            yield "its workers succeed", Cost.SUCCESS, (Exited(0, 0, 0.0, 0.0),), News.SUCCEEDED
+            yield "a worker fails", Cost.FAIL, (Exited(0, 1, 0.0, 0.0),), News.FAILED
+            if fence_at is not None:
+                yield "it is not heard", Cost.FENCE, (Elapsed(fence_at),), None
         elif running:
-            yield self._hears("its workers stop", Cost.FREE, local, Exited(0, -15, 1.0, 1.0))
+            yield "its workers stop", Cost.FREE, (Exited(0, -15, 1.0, 1.0),), None
         again = " again" if phase is Phase.LEAVING else ""
-        yield self._hears(f"it is told to stop{again}", Cost.DRAIN, local, Signalled(15, 0.0))
+        yield f"it is told to stop{again}", Cost.DRAIN, (Signalled(15, 0.0),), None
         waits_for = {Phase.HELD: local.group.start_by, Phase.LEAVING: local.group.leave_by}.get(phase)
         if waits_for is not None and not local.group.left:
-            yield self._hears("it has waited long enough", Cost.TIMEOUT, local, Elapsed(waits_for))
+            yield "it has waited long enough", Cost.TIMEOUT, (Elapsed(waits_for),), None
 
     def _spans(self, local: Local) -> Iterator[Step]:
         for fact, (which, at) in local.held.spans.items():
@@ -269,19 +216,11 @@ class Nodes:
             text = f"it has not heard for a TTL: {' '.join(map(str, those))}"
             yield self._rests(text, Cost.SUSPECT, local, held=evolve(held, spans=spans), those=those)
 
-    def _deadlines(self, local: Local) -> Iterator[Step]:
-        under_way = local.agenda.operation
-        if under_way and not math.isinf(under_way.deadline):
-            cost = Cost.FREE if under_way.handler is watch else Cost.TIMEOUT
+    def _deadline(self, local: Local, under_way: Operation, kinds: Container[Cost]) -> Iterator[Step]:
+        cost = Cost.FREE if under_way.handler is watch else Cost.TIMEOUT
+        if cost in kinds:
             agenda = evolve(local.agenda, operation=evolve(under_way, deadline=0.0))
             yield self._rests("its deadline is over", cost, local, agenda=agenda)
-
-    def _hears(self, text: str, cost: Cost, local: Local, *events: Event, news: News | None = None) -> Step:
-        walk = Walk(self.turn, local.held, local.agenda, local.group, local.started)
-        walk.news += [news] if news else []
-        for event in events:
-            walk.hears(event)
-        return Step(text, cost, walk.rests(), tuple(walk.news))
 
     def _rests(
         self,

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from attrs import define, field, frozen
 from plainnode import Behind
 from wholenode import Cost, Step
 
 from elastic.core.group import Phase
+from elastic.core.group import Settings as GroupSettings
 from elastic.core.rendezvous import Limits, Settings, Write
 from elastic.core.world import Node
 
-FAULTS = frozenset(Cost) - {Cost.FREE, Cost.SUCCESS}
+FREE = frozenset((Cost.FREE, Cost.SUCCESS))
+FAULTS = frozenset(Cost) - FREE
+MAY_BE_FREE = frozenset((Cost.OVERDUE, Cost.SUSPECT))
 ABSENT, CRASHED, ENDED = -1, -2, -3
 FIRST = 4
 """Where the places begin in a state."""
@@ -39,10 +42,16 @@ class Small:
     restarts: int = 0
     barrier: bool = False
     """The exit barrier has a deadline."""
+    fence: bool = False
+    """The agents run with --on-store-loss=stop."""
 
     @property
     def settings(self) -> Settings:
         return Settings(self.limits, barrier_timeout=5.0 if self.barrier else math.inf)
+
+    @property
+    def group(self) -> GroupSettings:
+        return GroupSettings(fence=3.0 if self.fence else None)
 
 
 @frozen
@@ -82,16 +91,19 @@ class Known:
 
     node: Node
     asks: Write | None
+    said: str
+    """What it asks, in words."""
     looks: bool
     steps: tuple[tuple[Step, Then], ...]
+    """Those that may be free."""
+    crashed: Then
     phase: Phase
     ran: int | None
     """How many rounds before the register's the one is in which its workers live."""
     joins: bool
 
 
-@frozen
-class Move:
+class Move(NamedTuple):
     """`faults`: what it costs of the budget."""
 
     text: str

@@ -13,8 +13,25 @@ from collections.abc import Iterator
 from attrs import define, field
 from plainnode import LIFE, ROUND, SOMEBODY, Behind, Local, local_key, plain, state_key
 from seen import sometimes
-from wholenode import Cost, News, Nodes, Step, Turn
-from wholestate import ABSENT, CRASHED, ENDED, FIRST, Commit, Known, Move, Place, Small, State, Store, Then, itself
+from walk import News, Turn
+from wholenode import Cost, Nodes, Step
+from wholestate import (
+    ABSENT,
+    CRASHED,
+    ENDED,
+    FIRST,
+    FREE,
+    MAY_BE_FREE,
+    Commit,
+    Known,
+    Move,
+    Place,
+    Small,
+    State,
+    Store,
+    Then,
+    itself,
+)
 
 from elastic.core.evolving import evolve
 from elastic.core.group import Phase
@@ -53,6 +70,7 @@ class WholeWorld:
     seen: Counter[str] = field(factory=Counter)
 
     _known: dict[int, Known] = field(factory=dict)
+    _faults: dict[int, tuple[tuple[Step, Then], ...]] = field(factory=dict)
     _looked: dict[tuple[int, int], Then] = field(factory=dict)
     _unsure: dict[int, Then] = field(factory=dict)
     _committed: dict[tuple[int, int], int] = field(factory=dict)
@@ -60,7 +78,7 @@ class WholeWorld:
 
     def __attrs_post_init__(self) -> None:
         small = self.small
-        self.nodes = Nodes(small.settings, self.turn)
+        self.nodes = Nodes(small.settings, self.turn, small.group)
         self.lives = 2 if small.restarts else 1
         slots = [chr(ord("a") + slot) for slot in range(small.nodes)]
         self.names = [Node(slot, 1 + life) for slot in slots for life in range(self.lives)]
@@ -101,29 +119,26 @@ class WholeWorld:
 
     def _moves_of(self, state: State, index: int, number: int) -> Iterator[Move]:
         known, left = self.known(number), state[1]
-        for step, then in known.steps:
+        for step, then in known.steps + self._paid(number) if left else known.steps:
             faults = self._price(state, step)
-            if faults <= left:
+            if faults <= left and (not faults or step.cost in self.small.kinds):
                 text = f"{known.node}: {step.text}"
                 yield Move(text, step.cost, faults, self._goes(state, index, then, faults))
         if known.asks:
-            yield from self._writes(state, index, number, known.asks)
+            yield from self._writes(state, index, number, known.asks, known.said)
         elif known.looks:
             yield Move(f"{known.node}: looks", Cost.FREE, 0, self._looks(state, index))
         if left and Cost.CRASH in self.small.kinds:
-            crashed = Then(self.places.number(evolve(self.places[number], local=CRASHED, behind=Behind())))
-            yield Move(f"{known.node}: crashes", Cost.CRASH, 1, self._goes(state, index, crashed, 1))
+            yield Move(f"{known.node}: crashes", Cost.CRASH, 1, self._goes(state, index, known.crashed, 1))
 
     def _price(self, state: State, step: Step) -> int:
-        if step.cost is Cost.FREE or step.cost is Cost.SUCCESS:
-            return 0
+        if not step.those:
+            return 0 if step.cost in (Cost.FREE, Cost.SUCCESS) else 1
         there = sum(self.places[state[FIRST + self.index[node]]].local >= 0 for node in step.those)
-        if step.cost is Cost.OVERDUE:
-            return min(there, 1)
-        return there if step.cost is Cost.SUSPECT else 1
+        return min(there, 1) if step.cost is Cost.OVERDUE else there
 
-    def _writes(self, state: State, index: int, number: int, ask: Write) -> Iterator[Move]:
-        kinds, text = self.small.kinds, f"{self.names[index]}: {_spelled(ask)}"
+    def _writes(self, state: State, index: int, number: int, ask: Write, text: str) -> Iterator[Move]:
+        kinds = self.small.kinds
         if not self.places[number].behind.same:
             yield Move(f"{text}, refused", Cost.FREE, 0, self._looks(state, index))
             return
@@ -150,7 +165,7 @@ class WholeWorld:
         before = self.registers[state[0]] or blank(LIFE, self.small.limits)
         edit = Close(Verdict(Ending.CANCELLED, before.round, SOMEBODY, Why.ASKED))
         commit = self._commit(state[0], -1, SOMEBODY, Write(apply(before, edit, SOMEBODY), None, edit))
-        return Move("somebody closes the job", Cost.CANCEL, 1, _paid(self._commits(state, commit), 1))
+        return Move("somebody closes the job", Cost.CANCEL, 1, _less(self._commits(state, commit), 1))
 
     # --- what a move makes of a node
 
@@ -164,20 +179,30 @@ class WholeWorld:
             known = self._known[number] = Known(
                 local.held.node,
                 ask if isinstance(ask, Write) else None,
+                f"{local.held.node}: {_spelled(ask)}" if isinstance(ask, Write) else "",
                 isinstance(ask, Wait) and (ask.until <= 0 or not place.behind.same),
-                tuple((step, self._then(place, ran, step)) for step in self._offered(local)),
+                self._steps(place, ran, FREE | MAY_BE_FREE),
+                Then(self.places.number(evolve(place, local=CRASHED, behind=Behind()))),
                 group.phase,
                 ran,
                 under_way is not None and under_way.handler is join,
             )
         return known
 
-    def _offered(self, local: Local) -> Iterator[Step]:
-        kinds = (*self.small.kinds, Cost.FREE, Cost.SUCCESS)
-        return (step for step in self.nodes.steps(local) if step.cost in kinds)
+    def _steps(self, place: Place, ran: int | None, kinds: frozenset[Cost]) -> tuple[tuple[Step, Then], ...]:
+        """`ran`: how many rounds ago the one began in which its workers live."""
+        steps = self.nodes.steps(self.locals[place.local], kinds)
+        return tuple((step, self._then(place, ran, step)) for step in steps)
+
+    def _paid(self, number: int) -> tuple[tuple[Step, Then], ...]:
+        """Its steps that cost something: most places are only met when nothing is left to pay with."""
+        steps = self._faults.get(number)
+        if steps is None:
+            kinds = self.small.kinds - MAY_BE_FREE
+            steps = self._faults[number] = self._steps(self.places[number], self.known(number).ran, kinds)
+        return steps
 
     def _then(self, place: Place, ran: int | None, step: Step) -> Then:
-        """`ran`: how many rounds ago its workers' one began."""
         local = ENDED if step.after is None else self.locals.number(step.after)
         succeeded = place.succeeded or (News.SUCCEEDED in step.news and ran == 0)
         behind = Behind() if step.after is None else place.behind
@@ -272,7 +297,7 @@ class WholeWorld:
                 raise Violation("S9", f"workers of {node} still run in an earlier round")
 
 
-def _paid(state: State, faults: int) -> State:
+def _less(state: State, faults: int) -> State:
     return state[0], state[1] - faults, *state[2:]
 
 
