@@ -14,7 +14,22 @@ from wholenode import Cost
 from wholestate import FAULTS, Small
 from wholeworld import WholeWorld
 
-from elastic.core.rendezvous import Ask, Held, Limits, Operation, Settled, Status, Sync, Write, done, join, leave, turn
+from elastic.core.rendezvous import (
+    Ask,
+    Evict,
+    Held,
+    Limits,
+    Operation,
+    Settled,
+    Status,
+    Sync,
+    Wait,
+    Write,
+    done,
+    join,
+    leave,
+    turn,
+)
 from elastic.core.rendezvous.actions import Action, Finish
 from elastic.core.rendezvous.context import Context, Handler
 
@@ -140,17 +155,27 @@ def end_forgets_the_target(operation: Operation, held: Held, now: float) -> Ask:
     return ask
 
 
+def nobody_evicts(operation: Operation, held: Held, now: float) -> Ask:
+    ask = turn(operation, held, now)
+    evicts = isinstance(ask, Write) and isinstance(ask.edit, Evict)
+    return Wait(held.token, held.settings.join_timeout) if evicts else ask
+
+
 MUTANTS = {
-    "the barrier does not watch": (by(done, barrier_does_not_watch), Cost.FAIL, "L1"),
-    "join finishes with the round just run": (by(join, join_finishes_with_the_round_just_run), Cost.FENCE, "S17"),
-    "leave without the bump": (by(leave, leave_without_bump), Cost.LATE_WRITE, "S15"),
-    "an end forgets the target": (end_forgets_the_target, Cost.FAIL, "V7"),
+    "nobody evicts the dead": (nobody_evicts, small(2, "1:2", 1, Cost.CRASH), "L1"),
+    "the barrier does not watch": (by(done, barrier_does_not_watch), small(2, "2", 1, Cost.FAIL), "L1"),
+    "join finishes with the round just run": (
+        by(join, join_finishes_with_the_round_just_run),
+        small(2, "2", 1, Cost.FENCE, fence=True),
+        "S17",
+    ),
+    "leave without the bump": (by(leave, leave_without_bump), small(2, "2", 2, Cost.LATE_WRITE, Cost.DRAIN), "S15"),
+    "an end forgets the target": (end_forgets_the_target, small(2, "2", 1, Cost.FAIL), "V7"),
 }
 
 
-@pytest.mark.parametrize(("turn", "fault", "number"), MUTANTS.values(), ids=MUTANTS)
-def test_a_mutant_is_found(turn: Turn, fault: Cost, number: str) -> None:
-    world = Small(2, Limits(2, 2, 1), 2, frozenset((fault, Cost.DRAIN)), fence=True)
+@pytest.mark.parametrize(("turn", "world", "number"), MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_is_found(turn: Turn, world: Small, number: str) -> None:
     explored(world)
     with pytest.raises(Found) as found:
         explored(world, turn)

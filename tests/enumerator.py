@@ -2,7 +2,7 @@
 
 States that differ in names only are one, and what is left is finite: the search ends by itself, with or without faults, and
 knows the shortest history of each state. L1 is asked when all are known: from every state the goal can be reached by moves
-that cost no fault, and without the help of a late write or of an agent that is started again.
+that cost no fault, and without the help of a late write.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from wholeworld import WholeWorld
 
 from elastic.core.group import Phase
 from elastic.core.rendezvous import RendezvousState, Status, Violation
-
-NO_HELP = (Cost.RESTART, Cost.LATE_WRITE)
-"""Nobody may count on these, though they cost nothing: that an agent is started again, that a late write comes."""
 
 Edges: TypeAlias = "tuple[array[int], array[int]]"
 """From which state, to which."""
@@ -51,6 +48,7 @@ class Enumerator:
     moves: int = 0
     free: Edges = field(factory=_edges)
     successes: Edges = field(factory=_edges)
+    starts: Edges = field(factory=_edges)
 
     def __attrs_post_init__(self) -> None:
         self.names = SameNames(self.world)
@@ -80,20 +78,25 @@ class Enumerator:
         return number
 
     def _moved(self, number: int, move: Move, to: int) -> None:
+        """A late write is no help, and no fault is."""
         self.moves += 1
-        if to != number and not move.faults and move.cost not in NO_HELP:
-            before, after = self.successes if move.cost is Cost.SUCCESS else self.free
+        if to != number and not move.faults and move.cost is not Cost.LATE_WRITE:
+            before, after = {Cost.SUCCESS: self.successes, Cost.RESTART: self.starts}.get(move.cost, self.free)
             before.append(number)
             after.append(to)
 
     # --- L1
 
     def judge_goals(self) -> None:
-        """From every state the job can come to its end; and to rest, though no worker succeeds. Raises Found."""
-        over = [self._is_over(state) for state in self.states]
+        """From every state the job can come to its end; to rest before that, though no worker succeeds; and to its end with
+        agents that are started again, where there are too few. Raises Found."""
+        over = [self._is_over(state, 0) for state in self.states]
         self._judge("the end of the job", over, self.free, self.successes)
         rests = [self._rests(state) for state in self.states]
         self._judge("rest", list(map(or_, over, rests)), self.free)
+        if self.world.small.restarts:
+            over = [self._is_over(state, self.world.can_start(state)) for state in self.states]
+            self._judge("the end, with agents started again,", over, self.free, self.successes, self.starts)
 
     def _judge(self, goal: str, goals: list[bool], *edges: Edges) -> None:
         reached, into = bytearray(goals), _grouped(len(goals), *edges)
@@ -112,12 +115,14 @@ class Enumerator:
         places = self.world.places
         return [(places[each], self.world.known(each)) for each in state[FIRST:] if places[each].local >= 0]
 
-    def _is_over(self, state: State) -> bool:
-        """Closed, and everybody has been told. Or fewer are left than the job needs, of which nothing is claimed."""
+    def _is_over(self, state: State, more: int) -> bool:
+        """Closed, and everybody has been told. Or fewer are left than the job needs, with so many more, and nothing is
+        claimed."""
         living = self._living(state)
         if self.world.closed(state):
             return not living
-        return sum(known.phase is not Phase.LEAVING for _, known in living) < self.world.small.limits.min_nodes
+        able = sum(known.phase is not Phase.LEAVING for _, known in living)
+        return able + more < self.world.small.limits.min_nodes
 
     def _rests(self, state: State) -> bool:
         """One complete world; its members live and run in it; and whoever else lives waits for room, or for the end."""

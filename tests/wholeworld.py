@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from attrs import define, field
 from plainnode import LIFE, ROUND, SOMEBODY, Behind, Local, local_key, plain, state_key
@@ -153,13 +154,22 @@ class WholeWorld:
             yield Move(f"{text}, late", Cost.LATE_WRITE, 1, self._is_unsure(under_way, index))
 
     def _starts(self, state: State, index: int) -> Iterator[Move]:
-        started = sum(self.places[place].local != ABSENT for place in state[FIRST:])
         faults = int(self.places[state[FIRST + index - 1]].local >= 0)
         may = not faults or Cost.RESTART in self.small.kinds
-        if may and faults <= state[1] and started < self.small.nodes + self.small.restarts:
+        if may and faults <= state[1] and self._starts_left(state):
             who = self.names[index]
             born = Then(self._born(who, state[0]))
             yield Move(f"{who}: starts", Cost.RESTART, faults, self._goes(state, index, born, faults))
+
+    def _starts_left(self, state: State) -> int:
+        started = sum(self.places[number].local != ABSENT for number in state[FIRST:])
+        return self.small.nodes + self.small.restarts - started
+
+    def can_start(self, state: State) -> int:
+        """How many agents can be started where none is."""
+        locals = [self.places[number].local for number in state[FIRST:]]
+        absent = sum(now == ABSENT and before < ABSENT for before, now in pairwise(locals))
+        return min(absent, self._starts_left(state))
 
     def _cancels(self, state: State) -> Move:
         before = self.registers[state[0]] or blank(LIFE, self.small.limits)
