@@ -67,7 +67,7 @@ class Enumerator:
                         ahead.append(to)
                     self._moved(number, move, to)
             except Violation as violation:
-                raise Found(violation.number, f"{self.story(number)}\n{violation}") from violation
+                raise Found(violation.number, self.story(number, str(violation))) from violation
             if len(self.states) > at_most:
                 raise OverflowError(f"more than {at_most} states")
 
@@ -109,7 +109,7 @@ class Enumerator:
         lost = reached.find(0)
         if lost >= 0:
             text = f"L1: from here {goal} cannot be reached (nor from {reached.count(0) - 1} other states)"
-            raise Found("L1", f"{self.story(lost)}\n{text}")
+            raise Found("L1", self.story(lost, text))
 
     def _living(self, state: State) -> list[tuple[Place, Known]]:
         places = self.world.places
@@ -135,8 +135,8 @@ class Enumerator:
 
     # --- stories
 
-    def story(self, number: int) -> str:
-        """How the state came to be, with the names that the nodes had at first."""
+    def story(self, number: int, end: str) -> str:
+        """How the state came to be, and what is wrong there, with the names that the nodes had at first."""
         path = [number]
         while self.parent[path[-1]] >= 0:
             path.append(self.parent[path[-1]])
@@ -147,7 +147,7 @@ class Enumerator:
             if move.after[0] != self.states[before][0]:
                 lines.append(self._said(f"    {_told(self.world.registers[move.after[0]])}", called))
             called = [called[old] for old in order] if order else called
-        return "\n".join(lines)
+        return "\n".join((*lines, self._said(end, called)))
 
     def _step(self, before: int, after: int) -> tuple[Move, tuple[int, ...] | None]:
         for move in self.world.moves(self.states[before]):

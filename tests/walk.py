@@ -106,6 +106,8 @@ class Walk:
             raise Violation("L6", f"{self.held.node} waits to join without end")
 
     def _told(self, under_way: Operation, answer: Outcome | Raise) -> None:
+        if isinstance(answer, Raise) and self.group.phase is Phase.RUNNING:
+            raise Violation("L2", f"{self.held.node} gives up a world that runs: {answer.failure.why.value}")
         mine = self.held.mine
         self.agenda, self.held = answered(self.agenda, self.held, answer)
         self.started = self.started and self.held.mine == mine
