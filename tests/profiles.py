@@ -15,3 +15,6 @@ for name, examples in (("nightly", 1_000), ("soak", 20_000)):
         name, max_examples=examples, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
+"""What is looked through whole, without Hypothesis, looks further too."""

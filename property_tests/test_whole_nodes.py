@@ -1,0 +1,194 @@
+"""Exhaustive: all that a few whole nodes can come to, with one or two faults, and that the goal stays in reach (L1)."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import pytest
+from attrs import evolve
+from enumerator import Enumerator, Found
+from profiles import SOAK
+from walk import Turn
+from wholenode import Cost
+from wholestate import FAULTS, Small
+from wholeworld import WholeWorld
+
+from elastic.core.rendezvous import (
+    Ask,
+    Evict,
+    Held,
+    Limits,
+    Operation,
+    Settled,
+    Status,
+    Sync,
+    Wait,
+    Write,
+    done,
+    join,
+    leave,
+    turn,
+)
+from elastic.core.rendezvous.actions import Action, Finish
+from elastic.core.rendezvous.context import Context, Handler
+
+
+def small(nodes: int, size: str, faults: int, *kinds: Cost, restarts: int = 0, budget: int = 1, **rest: bool) -> Small:
+    """`size` as in --nnodes; `restarts` of agents, a `budget` of restarts of the job; no kinds of faults: all of them."""
+    least, _, most = size.partition(":")
+    limits = Limits(int(least), int(most or least), budget)
+    return Small(nodes, limits, faults, frozenset(kinds) or FAULTS, restarts, **rest)
+
+
+# The numbers of states are pinned: a rule that changes what can happen changes them, and then somebody should know why.
+SMALL = [
+    (small(2, "1:2", 2), 27_816),
+    (small(2, "1:2", 1, restarts=1), 9_218),
+    (small(3, "2", 1), 13_841),
+]
+LARGE = [
+    (small(2, "1", 2, restarts=1), 17_290),
+    (small(2, "1:2", 2, budget=0), 23_119),
+    (small(2, "1:2", 2, restarts=1), 280_327),
+    (small(2, "1:2", 2, fence=True), 36_295),
+    (small(2, "1:2", 2, barrier=True), 40_050),
+    (small(2, "1:2", 3), 187_455),
+    (small(2, "2", 3), 70_274),
+    (small(2, "2", 2, restarts=2), 128_887),
+    (small(3, "1", 1), 2_806),
+    (small(3, "1:2", 1), 50_097),
+    (small(3, "1:3", 1), 193_892),
+    (small(3, "2:3", 1), 107_773),
+    (small(3, "2:3", 1, fence=True), 123_556),
+    (small(3, "3", 1, restarts=1), 92_997),
+    (small(3, "2", 1, restarts=1), 51_089),
+    (small(3, "1:2", 1, restarts=1, budget=0), 182_739),
+    (small(3, "2:3", 1, restarts=1, budget=0), 442_497),
+    (small(3, "2", 2), 309_382),
+    (small(3, "3", 2), 594_737),
+    (small(3, "1:2", 2, Cost.CRASH, Cost.FAIL, Cost.SUSPECT), 514_095),
+    (small(3, "2:3", 2, Cost.LATE_WRITE, Cost.DRAIN), 267_880),
+    (small(4, "3:4", 0), 61_218),
+    (small(4, "4", 1), 1_057_265),
+]
+"""What `make soak` adds: some ten minutes."""
+
+
+@lru_cache(maxsize=len(SMALL))
+def explored(small: Small, turn: Turn = turn) -> Enumerator:
+    enumerator = Enumerator(WholeWorld(small, turn))
+    enumerator.explores()
+    enumerator.judge_goals()
+    return enumerator
+
+
+def test_small_worlds_of_whole_nodes_show_what_is_worth_having_seen() -> None:
+    seen = set().union(*(explored(small).world.seen for small, _ in SMALL))
+    assert seen == {
+        "a death without refund",
+        "a done node called back",
+        "a done node dies",
+        "a newcomer behind a finishing round",
+        "a spare",
+        "a spare promoted",
+        "closed CANCELLED",
+        "closed FAILED",
+        "closed SUCCEEDED",
+        "complete at max",
+        "complete by a seat dropped",
+        "complete by last arrival",
+        "complete by last call",
+        "done before the others",
+        "end by failed",
+        "end by left",
+        "end by lost",
+        "end by upscale",
+        "expected dropped as dead",
+        "expected dropped as overdue",
+        "quorum lost",
+        "refund",
+        "superseded DONE",
+        "superseded EXPECTED",
+        "superseded GONE",
+        "superseded IN",
+        "superseded WAITING",
+        "the bump",
+    }
+
+
+@pytest.mark.parametrize(("small", "states"), SMALL + LARGE * SOAK)
+def test_every_run_of_a_small_world_is_legal_and_never_out_of_reach_of_its_end(small: Small, states: int) -> None:
+    assert len(explored(small).states) == states
+
+
+# --- the enumerator can fail
+
+
+def by(handler: Handler, mutant: Handler) -> Turn:
+    """A node that decides by the mutant where it should by this handler."""
+
+    def turned(operation: Operation, held: Held, now: float) -> Ask:
+        return turn(evolve(operation, handler=mutant) if operation.handler is handler else operation, held, now)
+
+    return turned
+
+
+def barrier_does_not_watch(ctx: Context, deadline: float) -> Action:
+    """Whoever is done waits for the verdict, and for nothing else."""
+    told = ctx.state is not None and ctx.state.closed
+    return done(ctx, deadline) if told or ctx.status is Status.IN else Sync(math.inf)
+
+
+def join_finishes_with_the_round_just_run(ctx: Context, deadline: float) -> Action:
+    return join(evolve(ctx, held=evolve(ctx.held, mine=None)), deadline)
+
+
+def leave_without_bump(ctx: Context, deadline: float) -> Action:
+    return Finish(Settled()) if ctx.seat is None else leave(ctx, deadline)
+
+
+def end_forgets_the_target(operation: Operation, held: Held, now: float) -> Ask:
+    ask = turn(operation, held, now)
+    if isinstance(ask, Write) and held.state is not None and ask.state.round > held.state.round:
+        return evolve(ask, state=evolve(ask.state, target=0))
+    return ask
+
+
+def nobody_evicts(operation: Operation, held: Held, now: float) -> Ask:
+    ask = turn(operation, held, now)
+    evicts = isinstance(ask, Write) and isinstance(ask.edit, Evict)
+    return Wait(held.token, held.settings.join_timeout) if evicts else ask
+
+
+MUTANTS = {
+    "nobody evicts the dead": (nobody_evicts, small(2, "1:2", 1, Cost.CRASH), "L1"),
+    "the barrier does not watch": (by(done, barrier_does_not_watch), small(2, "2", 1, Cost.FAIL), "L1"),
+    "join finishes with the round just run": (
+        by(join, join_finishes_with_the_round_just_run),
+        small(2, "2", 1, Cost.FENCE, fence=True),
+        "S17",
+    ),
+    "leave without the bump": (by(leave, leave_without_bump), small(2, "2", 2, Cost.LATE_WRITE, Cost.DRAIN), "S15"),
+    "an end forgets the target": (end_forgets_the_target, small(2, "2", 1, Cost.FAIL), "V7"),
+}
+
+
+@pytest.mark.parametrize(("turn", "world", "number"), MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_is_found(turn: Turn, world: Small, number: str) -> None:
+    explored(world)
+    with pytest.raises(Found) as found:
+        explored(world, turn)
+    assert found.value.number == number
+
+
+def test_what_is_found_is_told_by_the_shortest_history_that_leads_there() -> None:
+    with pytest.raises(Found) as found:
+        explored(Small(2, Limits(2, 2, 1), 2), by(leave, leave_without_bump))
+    assert str(found.value).splitlines() == [
+        "a: looks",
+        "a: writes Arrive, late [late write]",
+        "a: it is told to stop [drain]",
+        "a: looks",
+        "S15: a is seated after it had left",
+    ]
