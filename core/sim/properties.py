@@ -30,10 +30,23 @@ from ..group.state import (
     Start,
 )
 from ..ranks import Ranks, assign
-from ..rendezvous import Arrive, Edit, Held, RendezvousState, Status, Violation, blank, join, verify, verify_step
+from ..rendezvous import (
+    Arrive,
+    Complete,
+    Edit,
+    Evict,
+    Held,
+    RendezvousState,
+    Status,
+    Violation,
+    blank,
+    join,
+    verify,
+    verify_step,
+)
 from ..rendezvous.context import Handler
 from ..rendezvous.verify import Finding
-from ..world import Life, Node, World, WorldId
+from ..world import Life, Node, Why, World, WorldId
 
 ALWAYS = {
     "S2": "all who run a world hold the same one",
@@ -204,6 +217,7 @@ class Judge:
         before, after = fact.before or blank(fact.after.life, fact.after.limits), fact.after
         verify(after)
         verify_step(before, after)
+        yield from _of_write(before, fact.edit, after)
         self.register = after
         if after.failures > len(self.failed.get(after.life, ())):
             rounds = sorted(self.failed.get(after.life, ()))
@@ -245,6 +259,35 @@ class Judge:
             yield "S9", text
         elif self.fenced and other not in self.excused and other not in self.superseded:
             yield "S9 strong", text
+
+
+def _of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Iterator[Finding]:
+    """What `verify` leaves out: it has no edit to judge by, and is not to count all seats at every read."""
+    if after.round > before.round:
+        yield from _of_new_round(before, after)
+        return
+    dropped = [node for node in before.expected if node not in after.seats]
+    if after.target != before.target - len(dropped):
+        yield (
+            "V7",
+            f"{len(dropped)} are waited for no longer, but the target went from {before.target} to {after.target}",
+        )
+    ended, size = before.ended, len(after.members)
+    lost = isinstance(edit, Evict) and ended is not None and any(node != ended.by for node in dropped)
+    if lost and ended is not None and ended.why is Why.FAILED and after.failures == before.failures:
+        yield "B2", "the loss of a member is charged as the failure that it led to"
+    completes = after.complete and not before.complete and not isinstance(edit, Complete)
+    if completes and size < after.limits.max_nodes and not 0 < after.target <= size:
+        yield "V6", f"complete without a last call, with {size} of up to {after.limits.max_nodes} nodes"
+
+
+def _of_new_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
+    if after.quorum_at not in (None, after.version):
+        yield "V11", f"the quorum of a new round is older than the round: version {after.quorum_at}"
+    if after.ended is not None and after.ended.why is Why.LEFT and after.ended.by in after.seats:
+        yield "V8", f"the round ended because {after.ended.by} left, but it is still seated"
+    if any(seat.status is Status.GONE and node in after.seats for node, seat in before.seats.items()):
+        yield "V10", "who had left after it was done is expected back"
 
 
 def _of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:

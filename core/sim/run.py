@@ -90,6 +90,7 @@ def converges(world: World) -> None:
     succeed, and everybody must be told that. Raises Violation."""
     world.heals()
     bound = patience(world.setting)
+    world.well_at = world.future.now + bound / SETTLE_ROUNDS
     _hops(world, bound, rests, _supervises)
     _hops(world, bound, is_over, _succeeds)
     world.judge_rounds()
