@@ -193,7 +193,7 @@ class Judge:
             case Stepped():
                 if fact.after.phase is Phase.LEAVING:
                     self.leaving.add(fact.after.node)
-                if fact.commands or fact.after.phase is not fact.before.phase:
+                if fact.commands or fact.after.phase is not fact.before.phase or isinstance(fact.event, Signalled):
                     yield from _of_group(fact)
             case Wrote():
                 yield from self._wrote(fact)
@@ -330,8 +330,10 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
         yield "G4", "a failure that ends no round"
     if MarkDone in kinds and after.running:
         yield "G4", f"done while workers {sorted(after.running)} live"
-    if before.phase is Phase.ENDED:
+    if before.phase is Phase.ENDED and (commands or after != before):
         yield "G5", "after the end"
+    if isinstance(event, Signalled) and after.phase not in (Phase.LEAVING, Phase.ENDED):
+        yield "G6", "a signal that is not heeded"
     if after.phase is Phase.ENDED and after.running:
         yield "G5", f"ended while workers {sorted(after.running)} live"
     again = isinstance(event, Signalled) and before.phase is Phase.LEAVING and before.running

@@ -442,7 +442,7 @@ class World:
         before = process.group
         after, commands = transition(before, event)
         process.group = after
-        if commands or after.phase is not before.phase:
+        if commands or after.phase is not before.phase or isinstance(event, Signalled):
             self.judge.saw(Stepped(before, event, after, commands, now))
             sometimes.stepped(self.counts, self.causes, before, event, after)
             if self.tell and after.phase is not before.phase:

@@ -403,11 +403,13 @@ def test_settle_4_completes_with_newcomers_beside_all_that_are_back() -> None:
     assert arrived(state, "b").complete
 
 
-def test_settle_4_completes_at_a_maximum_of_many() -> None:
+def test_settle_4_completes_at_a_maximum_of_many_and_expects_as_many_back() -> None:
     names = [f"n{index}" for index in range(300)]
     state = arrived(register("300"), " ".join(names[:-1]))
     assert not state.complete
-    assert arrived(state, names[-1]).complete
+    state = arrived(state, names[-1])
+    assert state.complete
+    assert edited(state, "n0", FAILED).target == 300
 
 
 def test_settle_4_completes_when_the_last_expected_one_is_dropped() -> None:

@@ -189,6 +189,13 @@ def test_join_6_a_look_of_more_than_two_heartbeats_ago_evicts_nobody() -> None:
     assert action(join, held, now=7.1) == Arrive(profile("b"))
 
 
+def test_join_6_how_old_a_look_may_be_is_two_heartbeats_of_any_length() -> None:
+    slow = Settings(limits=returning().limits, keep_alive_interval=3.0)
+    held = seen_silent(holding("b", returning(), slow), "a", alive="c", until=15)
+    assert action(join, held, now=21) == Evict(nodes("a"))
+    assert action(join, held, now=21.1) == Arrive(profile("b"))
+
+
 def test_join_7_expected_or_not_seated_arrives() -> None:
     assert action(join, holding("b", returning(), ran=0)) == Arrive(profile("b"))
     assert action(join, holding("d", returning())) == Arrive(profile("d"))

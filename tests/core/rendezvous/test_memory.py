@@ -55,6 +55,14 @@ def test_the_same_version_changes_nothing() -> None:
     assert saw(held, ONE, 2, 3) == held
 
 
+def test_what_is_read_anew_is_the_same_register() -> None:
+    # As another node reads it, far on: equal, but no single object is the same.
+    held = holding("a", evolve(ONE, version=1_000), at=1)
+    assert saw(held, evolve(ONE, version=int("1000"), life=Life("life")), 2, 3) == held
+    assert saw(held, evolve(TWO, version=1_001, life=Life("life")), 2, 3).trouble is None
+    assert why(saw(held, evolve(TWO, version=1_001, failures=1), 2, 3)) is Why.ILLEGAL
+
+
 def test_an_absent_register_is_an_answer_too() -> None:
     assert holding("a", None, at=4).held_at == 4
 
