@@ -106,6 +106,12 @@ nightly: setup  ## the property tests with fresh examples, ten times as many
 soak: setup  ## the property tests with many fresh examples; the run is kept in logs/soak-TIME.log
 	@mkdir -p logs
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 property_tests 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
+	$(MAKE) mutants
+
+.PHONY: mutants
+mutants: setup  ## bugs put into the core on purpose: each must be found by chance, and each small change noticed; an hour
+	$(BIN)/python tests/mutation.py search
+	$(BIN)/python tests/cosmic.py
 
 # ------------------------------------------------------------------------------------------------------------------ show
 

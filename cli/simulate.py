@@ -17,7 +17,8 @@ from attrs import define
 
 from ..adapters.simulations import campaign
 from ..core.sim.drawing import drawn
-from ..core.sim.run import Run, run_seed, shrunk, tell, wander
+from ..core.sim.run import Run, run_seed, tell, wander
+from ..core.sim.shrink import shrunk
 from ..core.sim.story import StoryError, parsed
 from ..core.sim.swarm import FAULTS, RARE
 from ..core.sim.tally import Tally

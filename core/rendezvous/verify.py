@@ -70,7 +70,7 @@ def _of_complete(state: RendezvousState) -> Iterator[Finding]:
         yield "S4", f"a world of {size} nodes, outside {state.limits.min_nodes} to {state.limits.max_nodes}"
     if state.census[Status.EXPECTED]:
         yield "V1", f"complete while {_names(state.expected)} are still expected"
-    if state.over_budget:
+    if state.failures > state.limits.max_restarts:
         yield "B1", f"complete after {state.failures} failures with {state.limits.max_restarts} restarts allowed"
 
 

@@ -43,6 +43,9 @@ class Process:
     requests: int = 0
     timer: int = 0
     unanswered: int = 0
+    second: int = 0
+    asked_before: int = 0
+    """How many questions it had asked when this second began."""
     unsure: set[int] = field(factory=set)
     """Numbers of the writes whose outcome it does not know."""
     slandered: tuple[int, Node] | None = None

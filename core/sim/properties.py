@@ -30,10 +30,23 @@ from ..group.state import (
     Start,
 )
 from ..ranks import Ranks, assign
-from ..rendezvous import Arrive, Edit, Held, RendezvousState, Status, Violation, blank, join, verify, verify_step
+from ..rendezvous import (
+    Arrive,
+    Complete,
+    Edit,
+    Evict,
+    Held,
+    RendezvousState,
+    Status,
+    Violation,
+    blank,
+    join,
+    verify,
+    verify_step,
+)
 from ..rendezvous.context import Handler
 from ..rendezvous.verify import Finding
-from ..world import Life, Node, World, WorldId
+from ..world import Life, Node, Why, World, WorldId
 
 ALWAYS = {
     "S2": "all who run a world hold the same one",
@@ -180,7 +193,7 @@ class Judge:
             case Stepped():
                 if fact.after.phase is Phase.LEAVING:
                     self.leaving.add(fact.after.node)
-                if fact.commands or fact.after.phase is not fact.before.phase:
+                if fact.commands or fact.after.phase is not fact.before.phase or isinstance(fact.event, Signalled):
                     yield from _of_group(fact)
             case Wrote():
                 yield from self._wrote(fact)
@@ -204,6 +217,7 @@ class Judge:
         before, after = fact.before or blank(fact.after.life, fact.after.limits), fact.after
         verify(after)
         verify_step(before, after)
+        yield from _of_write(before, fact.edit, after)
         self.register = after
         if after.failures > len(self.failed.get(after.life, ())):
             rounds = sorted(self.failed.get(after.life, ()))
@@ -247,6 +261,35 @@ class Judge:
             yield "S9 strong", text
 
 
+def _of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Iterator[Finding]:
+    """What `verify` leaves out: it has no edit to judge by, and is not to count all seats at every read."""
+    if after.round > before.round:
+        yield from _of_new_round(before, after)
+        return
+    dropped = [node for node in before.expected if node not in after.seats]
+    if after.target != before.target - len(dropped):
+        yield (
+            "V7",
+            f"{len(dropped)} are waited for no longer, but the target went from {before.target} to {after.target}",
+        )
+    ended, size = before.ended, len(after.members)
+    lost = isinstance(edit, Evict) and ended is not None and any(node != ended.by for node in dropped)
+    if lost and ended is not None and ended.why is Why.FAILED and after.failures == before.failures:
+        yield "B2", "the loss of a member is charged as the failure that it led to"
+    completes = after.complete and not before.complete and not isinstance(edit, Complete)
+    if completes and size < after.limits.max_nodes and not 0 < after.target <= size:
+        yield "V6", f"complete without a last call, with {size} of up to {after.limits.max_nodes} nodes"
+
+
+def _of_new_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
+    if after.quorum_at not in (None, after.version):
+        yield "V11", f"the quorum of a new round is older than the round: version {after.quorum_at}"
+    if after.ended is not None and after.ended.why is Why.LEFT and after.ended.by in after.seats:
+        yield "V8", f"the round ended because {after.ended.by} left, but it is still seated"
+    if any(seat.status is Status.GONE and node in after.seats for node, seat in before.seats.items()):
+        yield "V10", "who had left after it was done is expected back"
+
+
 def _of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
     """By counting, not by the formula of `ranks`."""
     expected = 0
@@ -287,8 +330,10 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
         yield "G4", "a failure that ends no round"
     if MarkDone in kinds and after.running:
         yield "G4", f"done while workers {sorted(after.running)} live"
-    if before.phase is Phase.ENDED:
+    if before.phase is Phase.ENDED and (commands or after != before):
         yield "G5", "after the end"
+    if isinstance(event, Signalled) and after.phase not in (Phase.LEAVING, Phase.ENDED):
+        yield "G6", "a signal that is not heeded"
     if after.phase is Phase.ENDED and after.running:
         yield "G5", f"ended while workers {sorted(after.running)} live"
     again = isinstance(event, Signalled) and before.phase is Phase.LEAVING and before.running

@@ -21,7 +21,8 @@ from .properties import (
     WaitsForever,
     Wrote,
 )
-from .run import Run, converges, run_seed, shrunk, tell, wander
+from .run import Run, converges, run_seed, tell, wander
+from .shrink import shrunk
 from .sometimes import SOMETIMES
 from .story import Backend, Kind, Operation, Setting, Story, StoryError, parsed
 from .swarm import FAULTS, RARE, Shape

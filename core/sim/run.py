@@ -1,17 +1,15 @@
 """A run from its beginning to its end: what is done, then a world that is healed and must come to rest, then success.
 
 A run is a story and what came of it. The same story gives the same run; `wander` draws one from a seed, `tell` runs one that
-is written, `shrunk` leaves out what the violation does not need.
+is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import count
 
 from attrs import frozen
 
-from ..evolving import evolve
 from ..group import Phase
 from ..rendezvous import Status, Violation
 from .chance import mixed, seeded
@@ -92,6 +90,7 @@ def converges(world: World) -> None:
     succeed, and everybody must be told that. Raises Violation."""
     world.heals()
     bound = patience(world.setting)
+    world.well_at = world.future.now + bound / SETTLE_ROUNDS
     _hops(world, bound, rests, _supervises)
     _hops(world, bound, is_over, _succeeds)
     world.judge_rounds()
@@ -166,70 +165,3 @@ def _restless(world: World) -> str:
     state = f"round {register.round} {'complete' if register.complete else 'open'}" if register else "no register"
     closed = f", closed {register.closed.ending.name}" if register and register.closed else ""
     return f"{', '.join(those) or 'nobody lives'}; {state}{closed} [{seats}]"
-
-
-# --- smaller
-
-
-def shrunk(run: Run, tries: int = 2_000) -> Run:
-    """The run without what its violation does not need: the same number is broken by fewer operations."""
-    budget = count(1)
-    if run.violation is None:
-        return run
-    number = run.violation.number
-
-    def still(story: Story) -> Run | None:
-        if next(budget) > tries:
-            return None
-        again = tell(story, also=run.world.also)
-        return again if again.violation is not None and again.violation.number == number else None
-
-    while True:
-        smaller = _fewer(run, still) or _plainer(run, still)
-        if smaller is None:
-            return run
-        run = smaller
-
-
-def _fewer(run: Run, still: Callable[[Story], Run | None]) -> Run | None:
-    """Without a stretch of operations: long ones first."""
-    operations = run.story.operations
-    size = len(operations)
-    while size:
-        for start in range(len(operations) - size, -1, -size):
-            kept = operations[:start] + operations[start + size :]
-            if smaller := still(evolve(run.story, operations=kept)):
-                return smaller
-        size //= 2
-    return None
-
-
-def _plainer(run: Run, still: Callable[[Story], Run | None]) -> Run | None:
-    """With plainer settings, and shorter waits."""
-    story = run.story
-    for setting in _plainer_settings(story.setting):
-        if plainer := still(evolve(story, setting=setting)):
-            return plainer
-    for index, operation in enumerate(story.operations):
-        following = story.operations[index + 1] if index + 1 < len(story.operations) else None
-        if operation.kind is Kind.PASS and following is not None and following.kind is Kind.PASS:
-            merged = evolve(operation, span=operation.span + following.span)
-            joined = (*story.operations[:index], merged, *story.operations[index + 2 :])
-            if plainer := still(evolve(story, operations=joined)):
-                return plainer
-    return None
-
-
-def _plainer_settings(setting: Setting) -> Iterator[Setting]:
-    if setting.seed:
-        yield evolve(setting, seed=0, drift=0.0)
-    if setting.workers > 1:
-        yield evolve(setting, workers=1)
-    if setting.nodes > setting.max and setting.nodes > 1:
-        yield evolve(setting, nodes=setting.nodes - 1)
-    if setting.fence:
-        yield evolve(setting, fence=0.0)
-    if setting.barrier:
-        yield evolve(setting, barrier=0.0)
-    if setting.max > setting.min:
-        yield evolve(setting, max=setting.max - 1)

@@ -6,14 +6,17 @@ It knows the true time and no node's clock. What it answers, and when it does no
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import TypeAlias
 
 from attrs import define, field
 
 from ..rendezvous import RendezvousState, Token, Write
 from ..world import Node
 from .story import Backend
+
+Gap: TypeAlias = tuple[float, float]
 
 BEATS_MAX = 8
 """How many heartbeats of a node are remembered."""
@@ -34,6 +37,7 @@ class Store:
     ttl: float
     register: RendezvousState | None = None
     pulses: dict[Node, Pulse] = field(factory=dict)
+    down_since: float = 0.0
     down_until: float = 0.0
     refreshed_at: float = 0.0
     """Leases count from here when the store was away: it could not hear."""
@@ -67,12 +71,23 @@ class Store:
             return None
         return pulse.counter
 
-    def silent_for(self, node: Node, span: float, since: float, now: float, late: float) -> bool:
+    def goes_away(self, now: float, until: float) -> None:
+        if self.down_until <= now:
+            self.down_since = now
+        self.down_until = self.refreshed_at = max(self.down_until, until)
+
+    def silent_for(self, node: Node, span: float, since: float, now: float, late: float, common: float) -> bool:
         """Whether there was a silence of the node that was as long as this span, and was over not longer ago than `late`;
-        `since` is when the node began."""
+        `since` is when the node began. An outage of the store that was longer than `common` silenced all, and does not
+        count."""
         pulse = self.pulses.get(node)
-        beats = [since, *(pulse.at if pulse else ()), now]
-        return any(after - before >= span and now - after <= late for before, after in pairwise(beats))
+        gaps: Iterable[Gap] = pairwise([since, *(pulse.at if pulse else ()), now])
+        if self.down_until - self.down_since > common:
+            gaps = (part for gap in gaps for part in self._around_the_outage(*gap))
+        return any(after - before >= span and now - after <= late for before, after in gaps)
+
+    def _around_the_outage(self, before: float, after: float) -> tuple[Gap, Gap]:
+        return (before, min(after, self.down_since)), (max(before, self.down_until), after)
 
     def empties(self) -> None:
         self.register = None

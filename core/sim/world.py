@@ -57,7 +57,7 @@ from ..world import World as RunningWorld
 from . import sometimes
 from .chance import Choose, seeded
 from .future import Future
-from .network import ERRAND, LOOK, Answer, Network, Question
+from .network import ANSWER_TIMEOUT_S, ERRAND, LOOK, Answer, Network, Question
 from .process import Process
 from .properties import Failed, Judge, Left, Property, Started, Stepped, Succeeded, WaitsForever, Wrote
 from .properties import Reaped as NoneLives
@@ -65,6 +65,8 @@ from .store import Store
 from .story import Kind, Setting, name
 from .story import Operation as Done
 
+ASKS_MAX = 60
+"""More questions of a process than this within a second, and four for each node: it waits for nothing."""
 DEATHS_S = (0.001, 0.005, 0.02)
 """How long a worker takes to die of SIGKILL."""
 STOPS_S = (0.002, 0.03, 0.2)
@@ -100,6 +102,8 @@ class World:
     causes: Counter[str] = field(factory=Counter)
     """What may have ended a round, beside failures: evictions, leaves, arrivals, fencings."""
     operators: int = 0
+    well_at: float | None = None
+    """From when on the healed world must be well."""
 
     def __attrs_post_init__(self) -> None:
         setting = self.setting
@@ -181,8 +185,7 @@ class World:
     def _store(self, kind: Kind, span: float) -> None:
         now, store = self.future.now, self.store
         if kind is Kind.OUTAGE:
-            store.down_until = max(store.down_until, now + span)
-            store.refreshed_at = store.down_until
+            store.goes_away(now, now + span)
             self.network.breaks()
             return
         store.empties()
@@ -271,22 +274,30 @@ class World:
             case Wait(_, until):
                 if until > now:
                     return self._waits(process, under_way, ask)
-                self.network.ask(process, LOOK, now)
+                self._asks(process, LOOK, now)
             case Observe(nodes):
                 if len(nodes) > 1:
                     sometimes.looked_at_all(self.counts, process.held, now)
-                self.network.ask(process, ask, now)
+                self._asks(process, ask, now)
             case Write(_, _, edit):
                 self.counts["asked to write"] += 1
                 if isinstance(edit, Evict):
                     self._notes_slander(process, edit)
                 sometimes.wanted(self.counts, process.held, edit, now)
-                self.network.ask(process, ask, now)
+                self._asks(process, ask, now)
             case Return() | Raise():
                 self._told(process, under_way, ask, now)
             case other:
                 assert_never(other)
         return False
+
+    def _asks(self, process: Process, question: Question, now: float) -> None:
+        second = int(self.future.now)
+        if process.second != second:
+            process.second, process.asked_before = second, process.requests
+        elif process.requests - process.asked_before > ASKS_MAX + 4 * self.setting.nodes:
+            raise Violation("L6", f"{process.name} asks without end")
+        self.network.ask(process, question, now)
 
     def _waits(self, process: Process, under_way: Operation, ask: Wait) -> bool:
         if math.isinf(ask.until):
@@ -306,6 +317,8 @@ class World:
         if isinstance(answer, Raise) and answer.failure.why is Why.ILLEGAL:
             number, _, fact = answer.text.rpartition(" breaks ")[2].partition(": ")
             raise Violation(number, f"{process.name} {under_way.handler.__name__}: {fact}")
+        if isinstance(answer, Raise):
+            self._judges_excuse(process, answer.failure.why)
         process.agenda, process.held = answered(process.agenda, process.held, answer)
         sometimes.told(self.counts, process, under_way, answer)
         if process.operator:
@@ -429,7 +442,7 @@ class World:
         before = process.group
         after, commands = transition(before, event)
         process.group = after
-        if commands or after.phase is not before.phase:
+        if commands or after.phase is not before.phase or isinstance(event, Signalled):
             self.judge.saw(Stepped(before, event, after, commands, now))
             sometimes.stepped(self.counts, self.causes, before, event, after)
             if self.tell and after.phase is not before.phase:
@@ -543,8 +556,17 @@ class World:
         late = BEATS_LATE * setting.interval * (1 + 2 * setting.drift) + 1e-6
         for node in sorted(edit.dead):
             dead = self.by_node[node]
-            if dead.outcome is None and not self.store.silent_for(node, span, dead.born_at, now, late):
+            if dead.outcome is None and not self.store.silent_for(
+                node, span, dead.born_at, now, late, late + ANSWER_TIMEOUT_S
+            ):
                 process.slandered = (process.requests + 1, node)
+
+    def _judges_excuse(self, process: Process, why: Why) -> None:
+        """L2: what a node is told when it must give up."""
+        if why is Why.STORE_LOST and not self.done[Kind.EMPTY]:
+            raise Violation("L2", f"{process.name} is told that the store was lost, but it remembers all")
+        if why is Why.TIMEOUT and self.well_at is not None and self.future.now > self.well_at:
+            raise Violation("L2", f"{process.name} has found no world, but all has been well for long")
 
     def judge_rounds(self) -> None:
         """L4, at the end of a run."""

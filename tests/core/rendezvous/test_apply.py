@@ -64,6 +64,21 @@ def test_once_closed_every_edit_is_nothing(edit: Edit) -> None:
     assert leaves_unchanged(closed, "a", edit)
 
 
+@pytest.mark.parametrize("round", [999, 1_001])
+def test_an_edit_of_an_earlier_or_a_later_round_does_nothing(round: int) -> None:
+    # A thousand rounds in: numbers that Python does not keep as single objects.
+    runs, waits, returns = running(size="1:2"), arrived(register("1:2"), "a"), returning("a b", back="a")
+    for state, edits in (
+        (runs, (lambda of: End(of, Why.FAILED), Done)),
+        (waits, (Complete,)),
+        (returns, (Overdue,)),
+    ):
+        late = evolve(state, round=1_000)
+        for edit in edits:
+            assert leaves_unchanged(late, "a", edit(round))
+            assert not leaves_unchanged(late, "a", edit(int("1000")))
+
+
 # --- arrive
 
 
@@ -171,6 +186,11 @@ def test_end_expects_every_member_back_and_counts_one_failure() -> None:
     assert state.stale_before == state.version
 
 
+@pytest.mark.parametrize("version", [7, 8])
+def test_end_voids_all_wishes_of_the_round_that_it_ends(version: int) -> None:
+    assert edited(evolve(running(), version=version, stale_before=3), "a", FAILED).stale_before == version + 1
+
+
 def test_end_drops_a_member_that_has_gone_after_it_was_done() -> None:
     state = edited(edited(running("a b", size="1:2", restarts=1), "a", Done(0)), "a", Leave())
     state = edited(state, "b", FAILED)
@@ -253,6 +273,11 @@ def test_evict_refunds_one_failure_however_many_members_are_dead() -> None:
     state = returning("a b c", size="1:3")
     state = edited(edited(state, "a", Evict(nodes("b"))), "a", Evict(nodes("c")))
     assert state.failures == 0
+
+
+def test_evict_refunds_one_failure_of_many() -> None:
+    state = evolve(returning("a b c", restarts=9), failures=4)
+    assert apply(state, Evict(nodes("b")), node("a")).failures == 3
 
 
 def test_evict_refunds_when_the_culprit_is_dead_beside_another() -> None:
@@ -369,6 +394,22 @@ def test_settle_4_completes_a_re_rendezvous_without_last_call_when_all_are_back(
     state = arrived(edited(first, "a", FAILED), "b")
     assert not state.complete
     assert arrived(state, "a").complete
+
+
+def test_settle_4_completes_with_newcomers_beside_all_that_are_back() -> None:
+    state = arrived(returning("a b", size="2:4"), "c a")
+    assert not state.complete
+    assert seats(arrived(state, "b")) == {"a": "in", "b": "in", "c": "in"}
+    assert arrived(state, "b").complete
+
+
+def test_settle_4_completes_at_a_maximum_of_many_and_expects_as_many_back() -> None:
+    names = [f"n{index}" for index in range(300)]
+    state = arrived(register("300"), " ".join(names[:-1]))
+    assert not state.complete
+    state = arrived(state, names[-1])
+    assert state.complete
+    assert edited(state, "n0", FAILED).target == 300
 
 
 def test_settle_4_completes_when_the_last_expected_one_is_dropped() -> None:

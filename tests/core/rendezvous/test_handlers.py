@@ -90,6 +90,10 @@ def test_join_2_an_earlier_incarnation_is_replaced() -> None:
     assert action(join, holding("a#2", arrived(register("1:2"), "a"))) == Arrive(profile("a"))
 
 
+def test_join_2_incarnations_of_other_slots_are_nothing_to_it() -> None:
+    assert action(join, holding("b", arrived(register("1:4"), "a#2 c#2"))) == Arrive(profile("b"))
+
+
 def test_join_3_a_complete_round_later_than_mine_is_the_world() -> None:
     state = running()
     assert action(join, holding("a", state)) == Finish(state.world)
@@ -105,6 +109,12 @@ def test_join_3_comes_before_the_deadline() -> None:
 @pytest.mark.parametrize("state", [running(), edited(running(), "a", Done(0))], ids=["in", "done"])
 def test_join_4_a_round_whose_workers_i_have_stopped_is_fenced(state: RendezvousState) -> None:
     assert action(join, holding("a", state, ran=0)) == End(0, Why.FENCED)
+
+
+def test_join_4_a_thousand_rounds_in_a_round_is_still_the_same() -> None:
+    # Numbers that Python does not keep as single objects.
+    held = holding("a", evolve(running(), round=1_000), ran=int("1000"))
+    assert action(join, held) == End(1_000, Why.FENCED)
 
 
 def test_join_4_one_that_is_gone_waits_for_the_round_to_end() -> None:
@@ -179,6 +189,13 @@ def test_join_6_a_look_of_more_than_two_heartbeats_ago_evicts_nobody() -> None:
     assert action(join, held, now=7.1) == Arrive(profile("b"))
 
 
+def test_join_6_how_old_a_look_may_be_is_two_heartbeats_of_any_length() -> None:
+    slow = Settings(limits=returning().limits, keep_alive_interval=3.0)
+    held = seen_silent(holding("b", returning(), slow), "a", alive="c", until=15)
+    assert action(join, held, now=21) == Evict(nodes("a"))
+    assert action(join, held, now=21.1) == Arrive(profile("b"))
+
+
 def test_join_7_expected_or_not_seated_arrives() -> None:
     assert action(join, holding("b", returning(), ran=0)) == Arrive(profile("b"))
     assert action(join, holding("d", returning())) == Arrive(profile("d"))
@@ -246,6 +263,7 @@ def test_end_spreads_the_word_of_n_members_over_n_times_a_fifth_of_a_millisecond
     ctx = context(operation(end, since=1.0, jitter=0.5, why=Why.FAILED), held, 1.0)
     assert end(ctx, math.inf) == Sync(1.0002)
     assert end(evolve(ctx, now=1.0002), math.inf) == FAILED
+    assert end(evolve(ctx, held=holding("a", running("a b"), ran=0)), math.inf) == Sync(1.0001)
 
 
 @pytest.mark.parametrize(
@@ -421,6 +439,24 @@ def test_close_gives_up_at_its_deadline() -> None:
 
 
 # --- what all of them read
+
+
+@pytest.mark.parametrize(
+    ("handler", "held"),
+    [
+        (join, holding("a", None)),
+        (join, holding("a", arrived(register("2:3"), "a"))),
+        (watch, holding("a", edited(running(), "a", Done(0)), ran=0)),
+        (end, holding("a", running(), ran=0)),
+        (leave, holding("a", running(), ran=0)),
+        (close, holding("a", running())),
+    ],
+    ids=["join nothing", "join", "watch at the barrier", "end", "leave", "close"],
+)
+def test_long_past_its_deadline_an_operation_ends_as_at_it(handler: Handler, held: Held) -> None:
+    at_it = action(handler, held, now=10, deadline=10)
+    assert not isinstance(at_it, Sync)
+    assert action(handler, held, now=99, deadline=10) == at_it
 
 
 def test_owed_is_a_write_that_may_still_land_on_the_state_that_stands() -> None:

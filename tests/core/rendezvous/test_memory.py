@@ -12,6 +12,7 @@ from elastic.core.rendezvous import (
     End,
     Held,
     Leave,
+    Settings,
     Token,
     heard,
     introduced,
@@ -54,6 +55,14 @@ def test_the_same_version_changes_nothing() -> None:
     assert saw(held, ONE, 2, 3) == held
 
 
+def test_what_is_read_anew_is_the_same_register() -> None:
+    # As another node reads it, far on: equal, but no single object is the same.
+    held = holding("a", evolve(ONE, version=1_000), at=1)
+    assert saw(held, evolve(ONE, version=int("1000"), life=Life("life")), 2, 3) == held
+    assert saw(held, evolve(TWO, version=1_001, life=Life("life")), 2, 3).trouble is None
+    assert why(saw(held, evolve(TWO, version=1_001, failures=1), 2, 3)) is Why.ILLEGAL
+
+
 def test_an_absent_register_is_an_answer_too() -> None:
     assert holding("a", None, at=4).held_at == 4
 
@@ -69,9 +78,10 @@ def test_an_answer_to_a_request_from_before_i_held_my_state_says_nothing(late: o
     [
         (None, "the register came back empty (I hold version 2)"),
         (ONE, "the register came back older: version 1 (I hold 2)"),
+        (evolve(ONE, life=Life("life")), "the register came back older: version 1 (I hold 2)"),
         (OTHER, "the register came back with another life, other (I hold life)"),
     ],
-    ids=["empty", "older", "another life"],
+    ids=["empty", "older", "older, read anew", "another life"],
 )
 def test_a_store_that_forgot_is_a_trouble_and_my_state_stays(shown: object, said: str) -> None:
     held = saw(holding("a", TWO, at=5), shown, 5, 6)  # type: ignore[arg-type]
@@ -110,6 +120,13 @@ def test_bytes_that_are_no_state_are_a_trouble_until_the_register_can_be_read_ag
 
 def test_a_store_that_forgot_after_it_was_unreadable_is_a_store_that_forgot() -> None:
     assert why(saw(unreadable(holding("a", ONE), "garbage"), None, 1, 1)) is Why.STORE_LOST
+
+
+def test_reads_further_apart_than_two_heartbeats_start_afresh() -> None:
+    spans = Settings(limits=TWO.limits, keep_alive_interval=3.0)
+    held = heard(holding("a", TWO, spans), {node("b"): 1}, 0.0, 0.0)
+    assert heard(held, {node("b"): 1}, 6.0, 6.0).sightings.silence(node("b")) == 6.0
+    assert heard(held, {node("b"): 1}, 6.1, 6.1).sightings.silence(node("b")) == 0.0
 
 
 # --- owed writes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, reseated, running
 
 from elastic.core.rendezvous import Arrive, Done, End, Leave, RendezvousState, Status
@@ -33,6 +34,10 @@ def test_a_node_that_i_do_not_watch_is_not_silent() -> None:
 
 def test_silence_is_counted_from_the_answer_that_moved_to_the_sending_of_the_last() -> None:
     assert observed((0, 1), (1, 1), (2, 1)).silence(A) == pytest.approx(1.9)
+
+
+def test_a_high_counter_that_stands_still_is_silence_too() -> None:
+    assert observed((0, int("1000")), (1, int("1000")), (2, int("1000"))).silence(A) == pytest.approx(1.9)
 
 
 def test_a_counter_that_moves_ends_the_silence() -> None:
@@ -100,6 +105,11 @@ def test_what_others_did_to_a_seat_is_no_sign_of_life() -> None:
     assert signs(RUNNING, OPEN) == frozenset()
     gone = edited(edited(RUNNING, "a", Done(0)), "a", Leave())
     assert signs(edited(RUNNING, "a", Done(0)), gone) == frozenset()
+
+
+def test_what_is_read_anew_a_thousand_rounds_in_is_no_sign_of_life() -> None:
+    far = evolve(RUNNING, round=1_000)
+    assert signs(far, evolve(edited(far, "a", Done(1_000)), round=int("1000"))) == nodes("a")
 
 
 def test_nothing_is_a_sign_of_life_in_the_first_state_that_i_read() -> None:

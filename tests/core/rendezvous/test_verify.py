@@ -25,6 +25,7 @@ from elastic.core.rendezvous import (
     verify,
     verify_step,
 )
+from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.world import Ending, Life, Node, Verdict, Why
 
 EXPECTED, IN, WAITING, DONE, GONE = Status
@@ -67,6 +68,7 @@ def test_a_violation_carries_its_number_and_says_what_is_wrong() -> None:
 
 ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
     "two seats of one order": ("S5", with_order(running(), b=0)),
+    "two seats of one order before another": ("S5", with_order(running("a b c"), b=0)),
     "seats that are not sorted by arrival": ("S5", with_order(running(), a=1, b=0)),
     "an order that will be given again": ("S5", evolve(running(), next_order=1)),
     "two incarnations of one slot": (
@@ -81,6 +83,10 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
     "done in an open round": ("V2", reseated(arrived(register("2:3"), "a b"), a=DONE)),
     "gone in an open round": ("V2", reseated(arrived(register("2:3"), "a b"), a=GONE)),
     "more seats than the maximum": ("V3", evolve(returning(back="a"), limits=Limits(1, 2))),
+    "two seats for one": (
+        "V3",
+        evolve(reseated(returning("a b", "1:2", back="a"), b=EXPECTED), limits=Limits(1, 1, 1)),
+    ),
     "more seats than the maximum, although closed": (
         "V3",
         evolve(returning(back="a"), limits=Limits(1, 2), closed=closed(Ending.CANCELLED, Why.ASKED)),
@@ -130,6 +136,7 @@ BEFORE = running("a b c", size="1:3", restarts=1)
 ENDED = edited(BEFORE, "a", End(0, Why.FAILED))
 LOST = edited(BEFORE, "a", Evict(nodes("b")))
 OPEN = arrived(register("1:3"), "a b")
+MANY = evolve(ENDED, failures=4, limits=Limits(1, 3, 9))
 OVER_BUDGET = returning(restarts=0, back="a")
 
 
@@ -153,7 +160,17 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
     "a round that goes back": ("S6", returning(), after(returning(), round=0)),
     "a round that is passed over": ("S6", BEFORE, evolve(ENDED, round=2)),
     "a next round before this one was complete": ("S6", OPEN, after(OPEN, round=1)),
+    "a next round, on record, before this one was complete": (
+        "S6",
+        OPEN,
+        after(OPEN, round=1, ended=Ended(0, Why.FENCED, node("a")), quorum_at=None, seats={}),
+    ),
     "an end that is not on record": ("S6", BEFORE, evolve(ENDED, ended=None)),
+    "an end on record of an earlier round": (
+        "S6",
+        evolve(BEFORE, round=5),
+        evolve(ENDED, round=6, ended=Ended(2, Why.FAILED, node("a"))),
+    ),
     "an end on record of another round": ("S6", BEFORE, evolve(ENDED, ended=Ended(7, Why.FAILED, node("a")))),
     "an order that is given again": ("S5", OPEN, after(OPEN, next_order=1, seats=without(OPEN, "b"))),
     "a bound on wishes that goes back": (
@@ -202,6 +219,16 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
             ended=Ended(0, Why.LOST, node("a")),
             seats=without(ENDED, "b"),
         ),
+    ),
+    "half of all failures forgiven": (
+        "B2",
+        MANY,
+        after(MANY, failures=2, ended=Ended(0, Why.LOST, node("a")), seats=without(MANY, "b"), target=2),
+    ),
+    "a loss that is found in time, and charged": (
+        "B2",
+        MANY,
+        after(MANY, ended=Ended(0, Why.LOST, node("a")), seats=without(MANY, "b"), target=2),
     ),
     "a refund that changes who ended the round": (
         "B2",
@@ -265,6 +292,38 @@ def test_the_life_of_the_first_write_is_the_one_that_stays() -> None:
 def test_B2_a_refund_is_no_violation() -> None:
     refunded = edited(ENDED, "a", Evict(nodes("b")))
     assert refunded.failures == 0
+
+
+def test_B2_one_failure_of_many_is_refunded() -> None:
+    assert edited(MANY, "a", Evict(nodes("b"))).failures == 3
+
+
+def test_V3_says_how_many_seats_there_are_for_how_many_nodes() -> None:
+    state = evolve(arrived(returning("a b c", size="3", back="a b"), "d"), limits=Limits(2, 2, 1))
+    with pytest.raises(Violation, match="3 seats for at most 2 nodes"):
+        verify(state)
+
+
+def test_V6_a_full_round_of_many_is_complete() -> None:
+    many = arrived(register("300"), " ".join(f"n{index}" for index in range(300)))
+    assert refused(evolve(many, complete=False)) == "V6"
+
+
+def anew(state: RendezvousState) -> RendezvousState:
+    """As another node reads it: equal, but nothing in it is the same object."""
+    return decode(encode(state))
+
+
+def test_what_is_read_is_judged_as_what_was_written() -> None:
+    # Far on, where numbers are no single objects either.
+    far = evolve(BEFORE, version=1_000, round=1_000, failures=1_000, limits=Limits(1, 3, 9_999))
+    ended = edited(far, "a", End(1_000, Why.FAILED))
+    verify_step(anew(far), anew(ended))
+    verify_step(anew(ended), anew(edited(ended, "b", Arrive(profile("b")))))
+    refunded = edited(ended, "a", Evict(nodes("b")))
+    assert refunded.failures == 1_000
+    verify_step(anew(ended), anew(refunded))
+    verify_step(anew(far), anew(edited(far, "a", Done(1_000))))
 
 
 def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from elastic.core.sim.properties import Fact, Judge, Started, Wrote
-from elastic.core.sim.run import run_seed, shrunk, tell, wander
+from elastic.core.sim.run import run_seed, tell, wander
+from elastic.core.sim.shrink import shrunk
 from elastic.core.sim.story import Backend, Kind, Operation, Setting, Story
 from elastic.core.sim.swarm import Shape
 

@@ -26,7 +26,20 @@ from elastic.core.group.state import (
 )
 from elastic.core.group.state import Reaped as GroupReaped
 from elastic.core.ranks import Ranks, WorkerRanks, assign
-from elastic.core.rendezvous import Arrive, Done, Edit, Leave, RendezvousState, Status, Violation, join, watch
+from elastic.core.rendezvous import (
+    Arrive,
+    Complete,
+    Done,
+    Edit,
+    Ended,
+    Evict,
+    Leave,
+    RendezvousState,
+    Status,
+    Violation,
+    join,
+    watch,
+)
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.sim.properties import (
     ALWAYS,
@@ -172,6 +185,42 @@ def test_B4_more_failures_than_rounds_that_failed() -> None:
     broken("B4", wrote(TWO, "a", EndEdit(0, Why.FAILED)))
 
 
+def test_V6_complete_below_the_maximum_without_a_last_call() -> None:
+    first = arrived(register("1:2"), "a")
+    broken("V6", wrote(None, "a", Arrive(first.seats[A].profile), evolve(first, complete=True)))
+    judged(wrote(first, "a", Complete(0)))
+
+
+def test_V7_a_dropped_seat_that_is_still_waited_for() -> None:
+    broken("V7", wrote(NEXT, "a", Evict(frozenset({B})), evolve(edited(NEXT, "a", Evict(frozenset({B}))), target=2)))
+
+
+def test_B2_a_loss_that_is_charged_as_the_failure_that_it_led_to() -> None:
+    refunded = edited(NEXT, "a", Evict(frozenset({B})))
+    charged = evolve(refunded, failures=1, ended=NEXT.ended)
+    broken("B2", wrote(NEXT, "a", Evict(frozenset({B})), charged))
+    judged(wrote(NEXT, "a", Evict(frozenset({B}))))
+
+
+def test_V11_a_quorum_that_is_older_than_its_round() -> None:
+    grown = edited(arrived(running("a", size="1:2"), "b"), "a", EndEdit(0, Why.UPSCALE))
+    assert grown.quorum_at == grown.version
+    before = arrived(running("a", size="1:2"), "b")
+    broken("V11", wrote(before, "a", EndEdit(0, Why.UPSCALE), evolve(grown, quorum_at=1)))
+
+
+def test_V8_who_has_left_and_is_still_seated() -> None:
+    stays = edited(TWO, "a", EndEdit(0, Why.FENCED))
+    broken("V8", wrote(TWO, "a", Leave(), evolve(stays, ended=Ended(0, Why.LEFT, A))))
+
+
+def test_V10_who_had_gone_and_is_expected_back() -> None:
+    gone = edited(edited(TWO, "b", Done(0)), "b", Leave())
+    after = edited(gone, "a", EndEdit(0, Why.FENCED))
+    back = {**after.seats, B: evolve(gone.seats[B], status=Status.EXPECTED)}
+    broken("V10", wrote(gone, "a", EndEdit(0, Why.FENCED), evolve(after, seats=back, target=2)))
+
+
 def test_what_one_state_or_one_step_breaks_is_found_too() -> None:
     broken("S7", wrote(TWO, "b", Done(0), evolve(TWO, version=TWO.version + 2)))
 
@@ -203,6 +252,7 @@ LEAVING = evolve(GROUP, phase=Phase.LEAVING)
         ("G6", stepped(LEAVING, Signalled(15, 1.0), Phase.LEAVING, MarkDone(), running=NOBODY, left=True)),
         ("G6", stepped(evolve(GROUP, running=NOBODY), Signalled(15, 1.0), Phase.LEAVING)),
         ("G6", stepped(GROUP, over(), Phase.STOPPING)),
+        ("G6", stepped(evolve(GROUP, phase=Phase.STOPPING), Signalled(15, 1.0), Phase.STOPPING)),
         ("F1", stepped(led(ready(), settings=FENCED), beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0)),
     ],
 )

@@ -112,6 +112,30 @@ def test_L6_a_process_that_spins_is_seen() -> None:
         made.does(Operation(Kind.START, "a"))
 
 
+def test_L6_a_process_that_asks_without_end_is_seen() -> None:
+    made = both_running()
+    a = at(made, "a")
+    a.second, a.asked_before = int(made.future.now), -999
+    made.does(Operation(Kind.FAIL, "b"))
+    with pytest.raises(Violation, match="L6: a asks without end"):
+        made.does(Operation(Kind.PASS, span=0.5))
+
+
+def test_L2_who_is_told_that_the_store_was_lost_when_it_was_not_is_seen() -> None:
+    made = both_running()
+    made.store.register = None
+    made.network.forgets()
+    with pytest.raises(Violation, match=r"L2: . is told that the store was lost, but it remembers all"):
+        made.does(Operation(Kind.PASS, span=1.0))
+
+
+def test_L2_who_gives_up_in_a_world_that_is_well_is_seen() -> None:
+    made = world("start a", setting="world nodes=2 min=2 max=2 join=15")
+    made.well_at = 10.0
+    with pytest.raises(Violation, match="L2: a has found no world, but all has been well for long"):
+        made.does(Operation(Kind.PASS, span=20.0))
+
+
 def test_a_register_that_nobody_may_have_written_is_named() -> None:
     made = both_running()
     register = made.store.register
@@ -134,7 +158,7 @@ def test_L3_whoever_throws_out_a_node_that_is_well_is_seen() -> None:
 
 
 def test_L2_a_node_that_never_comes_to_rest_is_seen() -> None:
-    made = both_running()
+    made = world(*TWO, setting="world nodes=2 min=2 max=2 join=600")
     a = at(made, "a")
     a.request = a.requests = 999
     made.does(Operation(Kind.FAIL, "b"))

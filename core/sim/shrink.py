@@ -1,0 +1,121 @@
+"""A run made smaller: the same property is broken by a story that is quicker to read.
+
+A story is tried with a stretch of operations less, with two operations less, with fewer nodes, plainer settings, waits in
+one and rounder spans. The first try that still breaks the property is the next story, until none does. Every try is smaller
+by one order (fewer operations, then plainer words), so this ends; `tries` bounds how long it may take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, combinations, pairwise, takewhile
+
+from attrs import fields
+
+from ..evolving import evolve
+from .run import Run, tell
+from .story import Kind, Operation, Setting, Story, slot
+
+TRIES = 3_000
+PAIRS_MAX = 24
+"""Up to so many operations, it is also tried to leave two out that do not stand together."""
+PLAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 0.1, 0.01)
+"""Spans, the plainest first."""
+SIZES = ("nodes", "min", "max")
+
+
+def shrunk(run: Run, tries: int = TRIES, again: Callable[[Story], Run] | None = None) -> Run:
+    """The run without what its violation does not need; a run without one as it is."""
+    again = again or partial(tell, also=run.world.also)
+    while run.violation is not None:
+        number = run.violation.number
+        smaller = None
+        for story in smaller_stories(run.story):
+            if tries == 0:
+                return run
+            tries -= 1
+            tried = again(story)
+            if tried.violation is not None and tried.violation.number == number:
+                smaller = tried
+                break
+        if smaller is None:
+            return run
+        run = smaller
+    return run
+
+
+def smaller_stories(story: Story) -> Iterator[Story]:
+    """What may be tried next, in this order."""
+    return chain(
+        _shorter(story),
+        _merged(story),
+        _in_fewer_nodes(story),
+        (evolve(story, setting=setting) for setting in _plainer(story.setting)),
+        _rounder(story),
+        _without_two(story),
+    )
+
+
+def _shorter(story: Story) -> Iterator[Story]:
+    """Without a stretch of operations: long ones first, late ones first."""
+    operations = story.operations
+    size = len(operations)
+    while size:
+        for start in range(len(operations) - size, -1, -size):
+            yield evolve(story, operations=operations[:start] + operations[start + size :])
+        size //= 2
+
+
+def _without_two(story: Story) -> Iterator[Story]:
+    operations = story.operations
+    if len(operations) <= PAIRS_MAX:
+        for first, second in combinations(range(len(operations)), 2):
+            kept = (each for index, each in enumerate(operations) if index not in (first, second))
+            yield evolve(story, operations=tuple(kept))
+
+
+def _merged(story: Story) -> Iterator[Story]:
+    """Two waits, one right after the other, as one."""
+    operations = story.operations
+    for index, (this, following) in enumerate(pairwise(operations)):
+        if this.kind is Kind.PASS and following.kind is Kind.PASS:
+            one = Operation(Kind.PASS, span=this.span + following.span)
+            yield evolve(story, operations=(*operations[:index], one, *operations[index + 2 :]))
+
+
+def _in_fewer_nodes(story: Story) -> Iterator[Story]:
+    """With the slots that something is done to, under the first names; then each limit by itself."""
+    setting = story.setting
+    used = dict.fromkeys(each.slot for each in story.operations if each.kind.takes_node)
+    if len(used) < setting.nodes:
+        names = {was: slot(index) for index, was in enumerate(used)}
+        operations = tuple(evolve(each, slot=names.get(each.slot, "")) for each in story.operations)
+        for nodes in range(max(len(used), 1), setting.nodes):
+            sizes = {"nodes": nodes, "min": min(setting.min, nodes), "max": min(setting.max, nodes)}
+            yield Story(evolve(setting, **sizes), operations)
+    if setting.max > setting.min:
+        yield evolve(story, setting=evolve(setting, max=setting.max - 1))
+    if setting.min > 1:
+        yield evolve(story, setting=evolve(setting, min=setting.min - 1))
+
+
+def _plainer(setting: Setting) -> Iterator[Setting]:
+    """With the defaults, one at a time; at least with a small seed."""
+    for each in fields(Setting):
+        if each.name not in SIZES and getattr(setting, each.name) != each.default:
+            try:
+                yield evolve(setting, **{each.name: each.default})
+            except ValueError:
+                continue
+    for seed in takewhile(lambda seed: seed < setting.seed, range(1, 10)):
+        yield evolve(setting, seed=seed)
+
+
+def _rounder(story: Story) -> Iterator[Story]:
+    """With one span that is plainer."""
+    operations = story.operations
+    for index, each in enumerate(operations):
+        if each.kind.takes_span:
+            for span in takewhile(lambda plain: plain != each.span, PLAIN_S):  # noqa: B023  used at once
+                yield evolve(story, operations=(*operations[:index], evolve(each, span=span), *operations[index + 1 :]))

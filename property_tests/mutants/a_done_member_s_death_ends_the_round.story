@@ -1,0 +1,8 @@
+# a done member's death ends the round
+# V8: a#2 join: the round ended as lost, but nobody whose workers ran is gone
+world nodes=2 max=2
+start a
+start b
+pass 1
+succeed a
+start a

@@ -1,0 +1,4 @@
+# closed is closed again
+# S10: operator close: a write after the verdict
+world nodes=1 max=1
+cancel

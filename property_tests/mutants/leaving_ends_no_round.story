@@ -1,0 +1,7 @@
+# leaving ends no round
+# S4: b leave: a world of 1 nodes, outside 2 to 2
+world nodes=2 min=2 max=2
+start a
+start b
+pass 1
+drain b

@@ -1,0 +1,3 @@
+# one seat too few
+# V4: a join: a#1 wait while there is room for 1
+world nodes=1 max=1

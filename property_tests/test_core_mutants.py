@@ -1,0 +1,75 @@
+"""Plausible bugs of the core (mutants.toml), one at a time: each is killed by what is recorded, a story of the simulator or
+a directed test; and the core itself breaks nothing in the same stories.
+
+`tests/mutation.py` makes the mutants and looks for the stories; docs/mutants.md is what it has found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import mutation
+import pytest
+from mutation import Answer, Mutant, number_of, operations_of
+
+from elastic.core.rendezvous import verify
+from elastic.core.sim.properties import ALWAYS, EVENTUALLY
+from elastic.core.sim.run import tell
+from elastic.core.sim.story import parsed
+
+MUTANTS = mutation.mutants()
+BY_STORY = [each for each in MUTANTS if not each.test]
+NAMES = [each.name for each in MUTANTS]
+MEDIAN, LONGEST = 15, 30
+"""Operations of a shrunk story: more are not read."""
+
+
+@pytest.fixture(scope="module")
+def killers() -> Mapping[str, Answer]:
+    """What kills each mutant now."""
+    command = [sys.executable, mutation.__file__, "check"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout.splitlines()
+    return {answer["mutant"]: answer for answer in map(json.loads, lines)}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
+def test_a_mutant_is_killed_by_what_is_recorded(mutant: Mutant, killers: Mapping[str, Answer]) -> None:
+    killer = killers[mutant.name]
+    assert "drifted" not in killer, killer["drifted"]
+    if mutant.test:
+        assert killer.get("test") == mutant.test
+    else:
+        assert killer.get("number") == number_of(mutant), killer
+
+
+@pytest.mark.parametrize("mutant", BY_STORY, ids=[each.name for each in BY_STORY])
+def test_the_core_breaks_nothing_in_the_same_story(mutant: Mutant) -> None:
+    assert tell(parsed(mutant.story.read_text().splitlines())).violation is None
+
+
+def test_stories_are_short_enough_to_be_read() -> None:
+    sizes = [operations_of(each) for each in BY_STORY]
+    assert statistics.median(sizes) <= MEDIAN
+    assert max(sizes) <= LONGEST
+
+
+def test_there_is_no_story_without_its_mutant() -> None:
+    assert {path.name for path in mutation.RECORDED.iterdir()} == {each.story.name for each in BY_STORY}
+
+
+def test_a_property_that_kills_no_mutant_says_why_it_is_kept() -> None:
+    judged = re.findall(r'yield\s+\(?\s*"(\w+)"', Path(verify.__code__.co_filename).read_text())
+    quiet = {*judged, *ALWAYS, *EVENTUALLY} - {number_of(each) for each in BY_STORY}
+    assert quiet == tomllib.loads(mutation.TABLE.read_text())["quiet"].keys()
+
+
+def test_the_document_is_what_is_recorded() -> None:
+    assert mutation.DOCUMENT.read_text() == mutation.document(MUTANTS)
