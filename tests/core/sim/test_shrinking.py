@@ -8,7 +8,8 @@ import pytest
 
 from elastic.core.group import Phase
 from elastic.core.sim.properties import Fact, Judge, Stepped, Wrote
-from elastic.core.sim.run import Run, shrunk, tell
+from elastic.core.sim.run import Run, tell
+from elastic.core.sim.shrink import shrunk
 from elastic.core.sim.story import parsed
 
 
