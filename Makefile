@@ -102,9 +102,14 @@ pythons: setup  ## core and property tests on Python 3.12 and 3.13, where pyenv 
 nightly: setup  ## the property tests with fresh examples, ten times as many
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout=0 property_tests
 
+SOAK_STEPS ?= 12500000
+SOAK_SIZES := 2 3 4 5 8 16 32 64
+
 .PHONY: soak
-soak: setup  ## the property tests with many fresh examples; the run is kept in logs/soak-TIME.log
+soak: setup  ## 10^8 steps of simulated nodes, the property tests with many fresh examples, all mutants: hours; logs/ keeps it
 	@mkdir -p logs
+	for nodes in $(SOAK_SIZES); do $(BIN)/elastic simulate --nodes=$$nodes --steps=$(SOAK_STEPS) || exit 1; done 2>&1 \
+	  | tee logs/simulate-$$(date -u +%Y%m%dT%H%M%SZ).log
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 property_tests 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
 	$(MAKE) mutants
 
@@ -122,6 +127,7 @@ demo: setup  ## train on two nodes, kill a worker, then a node, bring it back: a
 .PHONY: bench
 bench: setup  ## the benchmarks beside torchrun: about half an hour; single ones as benchmarks/README.md says
 	$(BIN)/python benchmarks/core_edit.py
+	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/launch.py
 	$(BIN)/python benchmarks/nodes.py
 
