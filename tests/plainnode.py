@@ -133,6 +133,7 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
     canonical = plain(state) if state else None
     held = evolve(
         held,
+        nonce=LIFE,
         state=canonical,
         mine=mine,
         owed=held.owed and Token(LIFE, HELD if state else 0),

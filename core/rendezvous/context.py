@@ -47,7 +47,8 @@ class Trouble:
 
 @frozen
 class Held:
-    """What a node remembers. `nonce` names the life that it would begin if it made the register out of nothing."""
+    """What a node remembers. `nonce` names the life that it would begin if it made the register out of nothing; the shell
+    draws it, without `/`."""
 
     node: Node
     profile: Profile

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..evolving import evolve
-from ..world import Node, Profile, Why, WorldId
+from ..world import Life, Node, Profile, Why, WorldId
 from .context import Fact, Held, Spans, Trouble, dead
 from .sightings import observe, refreshed, signs_of_life
 from .state import RendezvousState, Token
@@ -90,8 +90,17 @@ def _troubled(held: Held, why: Why, text: str) -> Held:
 
 
 def unanswered(held: Held, based_on: Token | None, now: float) -> Held:
-    """After a write whose outcome I do not know: it may have landed, may still land, or never."""
-    return evolve(held, owed=based_on or Token(held.nonce, 0), unsure_at=now)
+    """After a write whose outcome I do not know: it may have landed, may still land, or never. If it was to make the
+    register out of nothing, the next such write begins another life: this one may yet land in a store that has forgotten."""
+    if based_on is None:
+        return evolve(held, owed=Token(held.nonce, 0), unsure_at=now, nonce=_another(held.nonce))
+    return evolve(held, owed=based_on, unsure_at=now)
+
+
+def _another(nonce: Life) -> Life:
+    """A nonce that this node has not used."""
+    drawn, _, count = nonce.nonce.partition("/")
+    return Life(f"{drawn}/{int(count or 1) + 1}")
 
 
 def silent(held: Held, now: float) -> Held:

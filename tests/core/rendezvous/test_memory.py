@@ -251,3 +251,12 @@ def test_nobody_is_dead_in_a_register_that_is_absent() -> None:
 def test_end_is_a_step_that_memory_accepts() -> None:
     state = running(restarts=1)
     assert saw(holding("b", state), edited(state, "a", End(0, Why.FAILED)), 1, 1).trouble is None
+
+
+def test_a_register_is_made_with_another_life_after_each_try_whose_outcome_is_unknown() -> None:
+    """Found by the simulator (S2): the first try may land in a store that has forgotten the life that it began."""
+    held = unanswered(holding("a", None), None, 1.0)
+    assert held.owed == Token(LIFE, 0)
+    assert held.nonce == Life("life/2")
+    assert unanswered(held, None, 2.0).nonce == Life("life/3")
+    assert unanswered(held, Token(LIFE, 3), 2.0).nonce == Life("life/2")
