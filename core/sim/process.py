@@ -91,7 +91,7 @@ class Process:
         return math.ceil((local - self.offset) / self.rate * GRID - 0.01) / GRID + 3e-9
 
     def heals(self) -> None:
-        """Nothing is done to it any longer."""
-        self.stopped_until = self.cut_out_until = self.cut_in_until = 0.0
+        """Nothing is done to it any longer. Who stands still wakes up when it would have."""
+        self.cut_out_until = self.cut_in_until = 0.0
         self.delay = self.late_write = self.late_reply = 0.0
         self.lose_reply = self.gap = self.unstartable = self.hung = False

@@ -507,7 +507,8 @@ class World:
         process.starts += 1
         process.hung = False
         process.ran, process.codes = world, []
-        self.judge.excused.discard(process.node)
+        if self.future.now - process.stopped_until > self.store.ttl:
+            self.judge.excused.discard(process.node)  # what it was told since it stood still is what it starts by
         self.judge.saw(Started(process.node, world))
         if process.unstartable:
             process.unstartable = False
