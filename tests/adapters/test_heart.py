@@ -62,10 +62,8 @@ def beating(interval_s: float, before: Callable[[], None] = lambda: None) -> Ite
 
 def test_it_beats_once_an_interval() -> None:
     with beating(0.05) as one:
-        began = time.monotonic()
-        sent = [one.beaten.get(timeout=ANSWER_S) for _ in range(3)]
-        assert time.monotonic() - began >= 3 * 0.05 - 0.001
-        assert sent == sorted(sent)
+        first, _, third = (one.beaten.get(timeout=ANSWER_S) for _ in range(3))
+        assert third - first >= 2 * 0.05 - 0.001
         counter = one.counter()
         assert counter is not None and counter >= 3
 
