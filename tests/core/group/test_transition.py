@@ -222,6 +222,19 @@ def test_stopping_a_worker_that_we_stopped_or_that_succeeded_is_no_failure(event
     assert told(led(*FAIL), event) == (Phase.STOPPING, ())
 
 
+def test_stopping_a_worker_that_was_dead_when_our_signal_was_sent_had_died_by_itself() -> None:
+    assert told(led(*FAIL), exited(1, -9, at=1.0)) == (Phase.STOPPING, (Record(1, -9, 1.0),))
+
+
+def test_stopping_an_exit_that_is_told_twice_is_one() -> None:
+    assert led(*FAIL, exited(1, -15), exited(1, -15)).running == frozenset()
+
+
+def test_a_thousand_rounds_in_over_is_still_of_this_round() -> None:
+    # A number that Python does not keep as a single object.
+    assert told(led(ready(1_000), beat()), over(int("1000"))) == (Phase.STOPPING, (TERM,))
+
+
 def test_stopping_a_signal_leaves_and_is_forwarded() -> None:
     assert told(led(*FAIL), Signalled(15, 2.0)) == (Phase.LEAVING, (Leave(), TERM))
 
