@@ -46,6 +46,7 @@ from elastic.core.group.state import (
     Start,
     Unstartable,
 )
+from elastic.core.rendezvous import Settings as RendezvousSettings
 from elastic.core.world import Ending, Why
 
 TERM, KILL = Signal(15), Signal(9)
@@ -58,6 +59,10 @@ def told(group: Group, event: Event) -> tuple[Phase, tuple[Command, ...]]:
 
 
 # --- joining and held
+
+
+def test_held_a_start_is_waited_for_as_long_as_a_join() -> None:
+    assert Settings().start_timeout == RendezvousSettings().join_timeout == 600
 
 
 def test_a_new_agent_joins() -> None:

@@ -470,7 +470,7 @@ def test_owed_is_a_write_that_may_still_land_on_the_state_that_stands() -> None:
 @pytest.mark.parametrize("handler", ALL, ids=lambda handler: handler.__name__)
 def test_no_handler_counts_me_among_the_dead(handler: Handler) -> None:
     held = seen_silent(holding("a", running(), ran=0), "a")
-    answer: Action = action(handler, held, now=5)
+    answer: Action = action(handler, held, now=6.9)
     assert not isinstance(answer, Evict)
 
 
