@@ -34,6 +34,11 @@ def test_nodes_of_different_sizes_have_prefix_sums() -> None:
     assert [ranks[node(name)].local_world_size for name in "abc"] == [3, 1, 2]
 
 
+def test_each_node_larger_than_the_one_before_has_prefix_sums_too() -> None:
+    ranks = assign(world(("a", 1, "x"), ("b", 2, "x"), ("c", 3, "x")))
+    assert [[worker.rank for worker in ranks[node(name)].workers] for name in "abc"] == [[0], [1, 2], [3, 4, 5]]
+
+
 def test_role_ranks_count_within_a_role() -> None:
     # torch's example: two trainers and two readers, mixed.
     ranks = assign(world(("a", 2, "trainer"), ("b", 1, "reader"), ("c", 1, "trainer"), ("d", 3, "reader")))

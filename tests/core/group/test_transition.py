@@ -46,6 +46,7 @@ from elastic.core.group.state import (
     Start,
     Unstartable,
 )
+from elastic.core.rendezvous import Settings as RendezvousSettings
 from elastic.core.world import Ending, Why
 
 TERM, KILL = Signal(15), Signal(9)
@@ -58,6 +59,10 @@ def told(group: Group, event: Event) -> tuple[Phase, tuple[Command, ...]]:
 
 
 # --- joining and held
+
+
+def test_held_a_start_is_waited_for_as_long_as_a_join() -> None:
+    assert Settings().start_timeout == RendezvousSettings().join_timeout == 600
 
 
 def test_a_new_agent_joins() -> None:
@@ -220,6 +225,19 @@ def test_stopping_a_worker_that_had_died_by_itself_is_recorded() -> None:
 @pytest.mark.parametrize("event", [exited(1, -15, at=1.1), exited(1, 0, at=0.9)], ids=["by us", "with success"])
 def test_stopping_a_worker_that_we_stopped_or_that_succeeded_is_no_failure(event: Event) -> None:
     assert told(led(*FAIL), event) == (Phase.STOPPING, ())
+
+
+def test_stopping_a_worker_that_was_dead_when_our_signal_was_sent_had_died_by_itself() -> None:
+    assert told(led(*FAIL), exited(1, -9, at=1.0)) == (Phase.STOPPING, (Record(1, -9, 1.0),))
+
+
+def test_stopping_an_exit_that_is_told_twice_is_one() -> None:
+    assert led(*FAIL, exited(1, -15), exited(1, -15)).running == frozenset()
+
+
+def test_a_thousand_rounds_in_over_is_still_of_this_round() -> None:
+    # A number that Python does not keep as a single object.
+    assert told(led(ready(1_000), beat()), over(int("1000"))) == (Phase.STOPPING, (TERM,))
 
 
 def test_stopping_a_signal_leaves_and_is_forwarded() -> None:

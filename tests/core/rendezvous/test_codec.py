@@ -108,6 +108,22 @@ def test_more_bytes_than_a_register_may_hold_are_refused_unread() -> None:
         decode(b" " * (9 * 2**20))
 
 
+def test_as_many_bytes_as_a_register_may_hold_are_read() -> None:
+    assert BYTES_MAX == 8 * 1024 * 1024
+    state = arrived(register("2"), "a")
+    assert decode(encode(state).ljust(BYTES_MAX)) == state
+
+
+def test_a_register_of_many_seats_is_read_as_it_was_written() -> None:
+    state = arrived(register("300"), " ".join(f"n{index}" for index in range(300)))
+    assert decode(encode(state)) == state
+
+
+def test_a_format_that_never_was_is_refused() -> None:
+    with pytest.raises(Refused, match="format 0, this version reads format 1"):
+        decode(encode(register("2")).replace(b'"format":1', b'"format":0'))
+
+
 def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
     with pytest.raises(Refused, match="format 2, this version reads format 1"):
         decode(b'{"format": 2, "seats": {"new": "shape"}}')

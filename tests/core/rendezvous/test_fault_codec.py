@@ -43,6 +43,15 @@ def test_the_longest_fault_is_readable() -> None:
     assert codec.decode_fault(codec.encode_fault(longest)) == longest
 
 
+def test_as_many_bytes_as_a_fault_may_have_are_read_and_no_more() -> None:
+    assert codec.FAULT_BYTES_MAX == 1024 * 1024
+    data = codec.encode_fault(FAULT)
+    assert codec.decode_fault(data.ljust(codec.FAULT_BYTES_MAX)) == FAULT
+    for length in (1, 1_000):
+        with pytest.raises(codec.Refused, match=f"{codec.FAULT_BYTES_MAX + length} bytes, more than the"):
+            codec.decode_fault(data.ljust(codec.FAULT_BYTES_MAX + length))
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -464,12 +464,13 @@ def test_owed_is_a_write_that_may_still_land_on_the_state_that_stands() -> None:
     held = unanswered(holding("a", state), Token(LIFE, state.version - 1), 0)
     assert not context(operation(leave), held, 0).owed
     assert context(operation(leave), unanswered(held, state.token, 0), 0).owed
+    assert context(operation(leave), unanswered(held, Token(LIFE, state.version + 1), 0), 0).owed
 
 
 @pytest.mark.parametrize("handler", ALL, ids=lambda handler: handler.__name__)
 def test_no_handler_counts_me_among_the_dead(handler: Handler) -> None:
     held = seen_silent(holding("a", running(), ran=0), "a")
-    answer: Action = action(handler, held, now=99)
+    answer: Action = action(handler, held, now=6.9)
     assert not isinstance(answer, Evict)
 
 

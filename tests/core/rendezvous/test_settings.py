@@ -30,12 +30,14 @@ def test_a_span_that_may_be_zero_is_not_negative(span: str) -> None:
 
 def test_the_exit_barrier_may_be_waited_at_for_ever_but_not_for_no_time() -> None:
     assert Settings().barrier_timeout == math.inf
+    assert Settings(barrier_timeout=0.1).barrier_timeout == 0.1
     for value in (0.0, -1.0, math.nan):
         with pytest.raises(ValueError, match="barrier_timeout: a span above 0 seconds, or inf"):
             Settings(barrier_timeout=value)
 
 
 def test_one_late_heartbeat_is_no_death() -> None:
+    assert Settings(keep_alive_max_attempt=2).ttl == 2
     with pytest.raises(ValueError, match="keep_alive_max_attempt: at least 2"):
         Settings(keep_alive_max_attempt=1)
 

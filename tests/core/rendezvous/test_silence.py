@@ -62,6 +62,7 @@ def given_up(answer: object) -> bool:
 def test_what_must_be_written_is_tried_for_as_long_as_a_join_may_take(handler: Handler) -> None:
     assert isinstance(turn(begun(handler), running(), 609.9), Write)
     assert given_up(turn(begun(handler), running(), 610.0))
+    assert given_up(turn(begun(handler), running(), 9_999.0))
 
 
 def test_the_exit_barrier_of_a_store_that_is_gone_is_left_in_the_end() -> None:

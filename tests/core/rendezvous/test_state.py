@@ -9,7 +9,8 @@ from attrs import evolve
 from worlds import LIFE, arrived, edited, node, profile, register, reseated, running
 
 from elastic.core.rendezvous import Done, Leave, Limits, Seat, Status, Token, blank
-from elastic.core.world import Member, Node, World, WorldId
+from elastic.core.rendezvous.state import NODES_MAX
+from elastic.core.world import COUNT_MAX, Member, Node, World, WorldId
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,19 @@ from elastic.core.world import Member, Node, World, WorldId
 def test_limits_that_cannot_work_are_refused_with_the_value(least: int, most: int, restarts: int, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Limits(least, most, restarts)
+
+
+def test_limits_reach_from_one_node_without_restarts_to_as_many_as_can_be_written() -> None:
+    assert Limits() == Limits(1, 1, 0)
+    assert Limits(1, NODES_MAX, COUNT_MAX - 1).max_nodes == NODES_MAX
+    with pytest.raises(ValueError, match="max_restarts"):
+        Limits(1, 1, COUNT_MAX + 1)
+
+
+def test_a_round_in_which_one_is_done_and_another_gone_is_finishing() -> None:
+    state = edited(edited(running("a b c"), "a", Done(0)), "a", Leave())
+    assert state.finishing
+    assert edited(state, "b", Done(0)).finishing
 
 
 def test_a_blank_register_is_version_0_of_round_0_with_nobody_seated() -> None:

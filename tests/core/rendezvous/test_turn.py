@@ -161,6 +161,12 @@ def test_an_operation_that_must_write_ends_over_an_unreadable_register() -> None
 # --- deadlines
 
 
+def test_an_outcome_that_is_not_known_long_past_the_deadline_stays_unconfirmed() -> None:
+    held = unanswered(holding("a", running(), ran=0), running().token, 2)
+    assert trouble(asked(leave, held, now=10, deadline=10))[0] is Why.UNCONFIRMED
+    assert trouble(asked(leave, held, now=99, deadline=10))[0] is Why.UNCONFIRMED
+
+
 def test_a_spare_that_found_room_has_the_join_timeout_from_then() -> None:
     spare = arrived(running("a b", size="2"), "c")
     patient = Settings(limits=spare.limits, overdue_timeout=9_999)
@@ -224,6 +230,7 @@ def test_a_node_that_has_not_been_read_yet_is_read_at_once() -> None:
 def test_everybody_reads_all_when_the_coordinator_is_silent_for_half_a_ttl_until_it_is_gone() -> None:
     held = beating(holding("c", THREE, ran=0), *((at, {"a": 1}) for at in (0.0, 1.0, 2.0)))
     assert asked(watch, held, now=3) == Observe((node("a"),))
+    assert asked(watch, beating(held, (2.5, {"a": 1})), now=3) == Observe((node("a"), node("b")))
     held = beating(held, (2.6, {"a": 1}))
     assert asked(watch, held, now=3) == Observe((node("a"), node("b")))
     held = beating(held, *((2.6 + at, {"a": 1, "b": at}) for at in (1, 2, 3)))

@@ -71,6 +71,7 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
     "two seats of one order before another": ("S5", with_order(running("a b c"), b=0)),
     "seats that are not sorted by arrival": ("S5", with_order(running(), a=1, b=0)),
     "an order that will be given again": ("S5", evolve(running(), next_order=1)),
+    "an order far beyond the next one": ("S5", evolve(running(), next_order=0)),
     "two incarnations of one slot": (
         "S8",
         evolve(running(), seats={node("a"): Seat(IN, 0, profile("a")), node("a#2"): Seat(IN, 1, profile("a"))}),
@@ -92,6 +93,10 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
         evolve(returning(back="a"), limits=Limits(1, 2), closed=closed(Ending.CANCELLED, Why.ASKED)),
     ),
     "a waiter beside a free seat": ("V4", reseated(arrived(register("1:3"), "a b"), b=WAITING)),
+    "a waiter beside the last free seat": (
+        "V4",
+        reseated(evolve(arrived(register("1:3"), "a b"), limits=Limits(1, 2)), b=WAITING),
+    ),
     "the minimum without a quorum": ("V5", evolve(arrived(register("1:3"), "a b"), quorum_at=None)),
     "a quorum without the minimum": ("V5", evolve(arrived(register("3:4"), "a b"), quorum_at=2)),
     "open at the maximum with nobody expected": ("V6", evolve(running(), complete=False)),
@@ -186,6 +191,7 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
         after(BEFORE, seats={**BEFORE.seats, node("a"): Seat(IN, 0, profile("a", port=1))}),
     ),
     "a quorum that moves while it stands": ("V11", OPEN, after(OPEN, quorum_at=3)),
+    "an end put on record in a first round": ("B2", OPEN, after(OPEN, ended=Ended(0, Why.FAILED, node("a")))),
     "a failure counted within a round": ("B2", ENDED, after(ENDED, failures=2)),
     "a failure counted in a round that nothing came before": ("B2", BEFORE, after(BEFORE, failures=1)),
     "a failure forgotten within a round": ("B2", ENDED, after(ENDED, failures=0)),
@@ -296,6 +302,31 @@ def test_B2_a_refund_is_no_violation() -> None:
 
 def test_B2_one_failure_of_many_is_refunded() -> None:
     assert edited(MANY, "a", Evict(nodes("b"))).failures == 3
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (evolve(running("a b c"), next_order=1), "order 2 is not below the next one, 1"),
+        (reseated(running("a b", size="1:2"), b=EXPECTED), "complete while b#1 are still expected"),
+        (evolve(BEFORE, failures=2), "complete after 2 failures with 1 restarts allowed"),
+    ],
+)
+def test_a_violation_names_what_is_wrong(state: RendezvousState, says: str) -> None:
+    with pytest.raises(Violation, match=says):
+        verify(state)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "says"),
+    [
+        (BEFORE, evolve(ENDED, round=2), r"round 2 after round 0 \(complete\)"),
+        (OPEN, after(OPEN, round=1), r"round 1 after round 0 \(open\)"),
+    ],
+)
+def test_a_violation_says_what_was_before(before: RendezvousState, now: RendezvousState, says: str) -> None:
+    with pytest.raises(Violation, match=says):
+        verify_step(before, now)
 
 
 def test_V3_says_how_many_seats_there_are_for_how_many_nodes() -> None:
