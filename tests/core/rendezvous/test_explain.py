@@ -30,6 +30,10 @@ def on_host(state: RendezvousState, who: str, host: str) -> RendezvousState:
             arrived(edited(running("a b c"), "c", Leave()), "a"),
             "round 1: waiting for 2 of 3 nodes · here: a · expected back: b · not yet seen: 1",
         ),
+        (
+            edited(running("a b c d e", size="5", restarts=1), "e", Leave()),
+            "round 1: waiting for 5 of 5 nodes · here: nobody · expected back: a, b, c, d · not yet seen: 1",
+        ),
         (running("a"), "round 0: 1 node running"),
         (running(), "round 0: 2 nodes running"),
         (edited(running(), "a", Done(0)), "round 0: 1 of 2 nodes done · waiting for b"),
@@ -52,7 +56,9 @@ def test_nodes_are_named_by_their_host_or_by_their_slot_where_several_share_one(
     assert explain(state, node("x")) == "round 0: waiting for 1 of 4 nodes · here: gpu-01, y, z · not yet seen: 1"
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "00:00"), (14.9, "00:14"), (605, "10:05"), (-1, "00:00")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "00:00"), (14.9, "00:14"), (59, "00:59"), (605, "10:05"), (-1, "00:00")]
+)
 def test_a_clock_shows_minutes_and_seconds(seconds: float, text: str) -> None:
     assert clock(seconds) == text
 
@@ -76,3 +82,6 @@ def test_there_is_no_hint_where_nobody_waits_for_the_minimum(state: RendezvousSt
 def test_of_many_nodes_a_few_are_named() -> None:
     state = arrived(register("12"), " ".join("abcdefghij"))
     assert named(state, state.participants) == "a, b, c, d, e, f, g, h and 2 more"
+    assert named(state, state.participants[:8]) == "a, b, c, d, e, f, g, h"
+    more = arrived(register("26"), " ".join("abcdefghijklmnopqr"))
+    assert named(more, more.participants) == "a, b, c, d, e, f, g, h and 10 more"
