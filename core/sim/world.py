@@ -24,6 +24,7 @@ from ..group.state import (
     Elapsed,
     Event,
     Exited,
+    Join,
     Reaped,
     Record,
     RecordUnstartable,
@@ -479,7 +480,8 @@ class World:
     def _carries_out(self, process: Process, commands: tuple[Command, ...]) -> None:
         asked = False
         for command in commands:
-            if request := wished(command, self._profile(process)):
+            profile = self._profile(process) if isinstance(command, Join) else process.held.profile
+            if request := wished(command, profile):
                 process.agenda, asked = submitted(process.agenda, request), True
             elif isinstance(command, Record | RecordUnstartable):
                 process.agenda, asked = submitted(process.agenda, Errand(command)), True
