@@ -271,6 +271,8 @@ class Group:
     """Local ranks whose worker is not reaped."""
     acked_at: float | None = None
     """When the last acknowledged heartbeat was sent; before the first, when the agent began."""
+    heard_again_at: float | None = None
+    """When a silence of this node that was longer than the fence was over, if it has not joined again since."""
     stopped_at: float | None = None
     """When we sent the workers of this world their first signal."""
     kill_at: float | None = None

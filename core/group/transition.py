@@ -51,12 +51,12 @@ def begin(group: Group, at: float) -> Step:
 
 def transition(group: Group, event: Event) -> Step:
     """The group after this event, and what is to be done, in order."""
-    heard_at, group = group.acked_at, _noted(group, event)
+    group = _noted(group, event)
     match group.phase:
         case Phase.JOINING:
             return _joining(group, event)
         case Phase.HELD:
-            return _held(group, event, heard_at)
+            return _held(group, event)
         case Phase.RUNNING:
             return _running(group, event)
         case Phase.STOPPING:
@@ -80,8 +80,10 @@ def _noted(group: Group, event: Event) -> Group:
             return evolve(group, verdict=group.verdict or verdict)
         case Refused():
             return evolve(group, refused=group.refused or event)
-        case Beaten(sent_at):
-            return evolve(group, acked_at=sent_at if group.acked_at is None else max(sent_at, group.acked_at))
+        case Beaten(sent_at, at):
+            last = sent_at if group.acked_at is None else group.acked_at
+            heard_again_at = at if _is_stale(group, sent_at - last) else group.heard_again_at
+            return evolve(group, acked_at=max(sent_at, last), heard_again_at=heard_again_at)
         case Exited(local_rank):
             return evolve(group, running=group.running - {local_rank})
         case Reaped():
@@ -104,16 +106,14 @@ def _joining(group: Group, event: Event) -> Step:
             return group, ()
 
 
-def _held(group: Group, event: Event, heard_at: float | None) -> Step:
+def _held(group: Group, event: Event) -> Step:
     """Who was not heard for so long that it would have been fenced may be held for dead already, and thrown out by a write
     that is under way; and who was told of its world so long ago may be missing the next one. It does not start, but joins
     again: that ends the round, if it still stands, and voids that write."""
     match event:
         case Beaten(sent_at, at) if group.world and at - sent_at <= group.settings.fresh:
-            told_at = at if group.held_at is None else group.held_at
-            unheard = 0.0 if heard_at is None else sent_at - heard_at
-            if _is_stale(group, max(at - told_at, unheard)):
-                return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
+            if _may_be_missing(group, at):
+                return evolve(group, phase=Phase.JOINING, world=None, heard_again_at=None), (Join(),)
             return _start(group, group.world)
         case Over(round) if _is_mine(group, round):
             return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
@@ -126,6 +126,13 @@ def _held(group: Group, event: Event, heard_at: float | None) -> Step:
             return _leave(group, event)
         case _:
             return group, ()
+
+
+def _may_be_missing(group: Group, at: float) -> bool:
+    """In the world that stands: the others may hold this node for dead by what they saw up to a TTL before it was told."""
+    told_at = at if group.held_at is None else group.held_at
+    heard_again = group.heard_again_at is not None and group.heard_again_at > told_at - group.settings.ttl
+    return heard_again or _is_stale(group, at - told_at)
 
 
 def _is_stale(group: Group, age: float) -> bool:

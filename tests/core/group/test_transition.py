@@ -99,6 +99,15 @@ def test_the_fence_falls_on_workers_that_are_being_stopped_too(by: Event) -> Non
     assert after.until != 3.0
 
 
+def test_held_who_was_unheard_until_just_before_it_was_told_joins_again() -> None:
+    """Found by the simulator (S9 strong): a spare is promoted while cut off, and held for dead by what was seen then."""
+    held = led(beat(0.0), beat(9.0), ready(at=9.1), settings=FENCED)
+    after, commands = transition(held, beat(9.2))
+    assert (after.phase, commands, after.heard_again_at) == (Phase.JOINING, (Join(),), None)
+    long_ago = led(beat(0.0), beat(9.0), beat(11.0), beat(13.0), ready(at=14.1), settings=FENCED)
+    assert told(long_ago, beat(14.2)) == (Phase.RUNNING, (Start(world()),))
+
+
 def test_held_who_was_told_of_its_world_longer_ago_than_the_fence_joins_again() -> None:
     """Found by the simulator (S9 strong): its world may be over, and the next one may run without it."""
     held = led(ready(at=1.0), beat(1.0, 3.0), beat(2.5, 4.0), settings=FENCED)
