@@ -192,13 +192,14 @@ def main() -> None:
             if asked.again and change.key not in known:
                 continue
             killer = tried(change)
-            if killer == NOTHING and change.key not in known:
+            if (killer == NOTHING) != (change.key in known):
                 unknown += 1
-                print(json.dumps({"survives": {"file": file, "old": change.old, "new": change.new}}), flush=True)
+                what = "survives" if killer == NOTHING else "needs no reason"
+                print(json.dumps({what: {"file": file, "old": change.old, "new": change.new}}), flush=True)
             by["nothing, with a reason" if killer == NOTHING and change.key in known else killer] += 1
         print(json.dumps({"file": file, "by": by, "s": round(time.monotonic() - began)}), flush=True)
     if unknown:
-        sys.exit(f"{unknown} survive for no reason in {SURVIVORS.relative_to(ROOT)}")
+        sys.exit(f"{unknown} changes are not as {SURVIVORS.relative_to(ROOT)} says")
 
 
 if __name__ == "__main__":
