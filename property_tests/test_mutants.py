@@ -255,8 +255,9 @@ def test_join_that_starts_while_others_are_expected_is_caught_by_S9() -> None:
     made = both_running()
     made.world.actor("b").operation = None
     made.fails("a")
+    (ran,) = made.judge.worlds.values()
     with pytest.raises(Broken, match="S9"):
-        made._joined("a", evolve(running("a b").world, id=evolve(running("a b").world.id, round=1)))
+        made._joined("a", evolve(ran, id=evolve(ran.id, round=1)))
 
 
 def test_upscale_over_done_is_caught_by_V9() -> None:
@@ -284,7 +285,7 @@ def test_leave_without_the_bump_is_caught_by_S15() -> None:
     made.world.begins("b", mutant)
     made.world.actor("b").silent = False
     made.world.settle()
-    made.left.add("b")
+    made.has_left("b")
     with pytest.raises(Broken, match="S15"):
         made.world.lands("b")
 

@@ -11,24 +11,16 @@ from smallworld import Actor, Fate, SmallWorld, Told
 from worlds import node
 
 from elastic.core.rendezvous import (
-    Arrive,
-    Complete,
-    Done,
-    Edit,
-    Evict,
     Fail,
-    Leave,
     Operation,
-    Overdue,
     Raise,
     RendezvousState,
     Return,
     Settings,
     Settled,
-    Status,
+    Violation,
     Wait,
     Write,
-    apply,
     blank,
     close,
     done,
@@ -36,11 +28,10 @@ from elastic.core.rendezvous import (
     join,
     leave,
     turn,
-    verify,
-    verify_step,
     watch,
 )
 from elastic.core.rendezvous.context import Handler
+from elastic.core.sim.properties import Fact, Failed, Judge, Left, Reaped, Started, Succeeded, Wrote
 from elastic.core.world import Ending, Verdict, Why, World, WorldId
 
 HANDLERS: tuple[Handler, ...] = (join, watch, end, done, leave, close)
@@ -56,14 +47,11 @@ class Agents:
 
     settings: Settings
     world: SmallWorld = field(init=False)
-    worlds: dict[WorldId, World] = field(factory=dict)
+    judge: Judge = field(factory=Judge)
     running: dict[str, WorldId] = field(factory=dict)
     """Whose workers live, and in which world."""
     succeeded: dict[str, WorldId] = field(factory=dict)
     """Whose workers have all succeeded, and in which world."""
-    started: set[tuple[str, WorldId]] = field(factory=set)
-    failed: set[int] = field(factory=set)
-    """The rounds in which a worker failed."""
     left: set[str] = field(factory=set)
     register: RendezvousState | None = None
     seen: Counter[str] = field(factory=Counter)
@@ -78,16 +66,20 @@ class Agents:
         self.running.pop(who, None)
         self.succeeded.pop(who, None)
         self.left.discard(who)
+        self.judge.left.discard(node(who))
+        self._saw(Reaped(node(who)))
         self.world.begins(who, join)
         self.world.settle()
 
     def fails(self, who: str) -> None:
-        self.failed.add(self.running[who].round)
+        self._saw(Failed(node(who), self.running[who]))
         self.world.begins(who, end, Why.FAILED)
         self.world.settle()
 
     def succeeds(self, who: str) -> None:
         self.succeeded[who] = self.running.pop(who)
+        self._saw(Reaped(node(who)))
+        self._saw(Succeeded(node(who), self.succeeded[who]))
         self.world.begins(who, done)
         self.world.settle()
 
@@ -142,7 +134,7 @@ class Agents:
             case Return(World() as world):
                 self._joined(told.who, world)
             case Return(Settled()) if told.operation == "leave":
-                self.left.add(told.who)
+                self.has_left(told.who)
                 self.world.actor(told.who).stopped = True
             case Raise(Fail(Why.ILLEGAL), text):
                 raise Broken(f"a step that is not legal was wanted by {told.who}: {text}")
@@ -150,49 +142,32 @@ class Agents:
                 self.seen[f"{told.operation} {_answer(told)}"] += 1
                 self.world.actor(told.who).stopped = isinstance(told.ask, Raise | Return) and _ends(told.ask)
 
+    def has_left(self, who: str) -> None:
+        self.left.add(who)
+        self._saw(Left(node(who)))
+
     def _written(self, told: Told) -> None:
-        before, after = self.register, self.world.register
-        assert after is not None
+        before, after, edit = self.register, self.world.register, told.ask.edit if isinstance(told.ask, Write) else None
+        assert after is not None and edit is not None
         self.register = after
-        before = before or blank(after.life, after.limits)
-        verify(after)
-        verify_step(before, after)
-        self.seen.update(sometimes(before, _edit(told, before), node(told.who), after))
+        self._saw(Wrote(node(told.who), before, edit, after))
+        self.seen.update(sometimes(before or blank(after.life, after.limits), edit, node(told.who), after))
         if told.fate is not Fate.ANSWERED:
             self.seen[told.fate.value] += 1
         if told.operation == "late write":
             self.seen["a late write lands"] += 1
-        self._check(before, after)
-
-    def _check(self, before: RendezvousState, after: RendezvousState) -> None:
-        for who in self.left:
-            if node(who) in after.seats and node(who) not in before.seats:
-                raise Broken(f"S15: {who} is seated after it had left")
-        for who, actor in self.world.actors.items():
-            seat, was = after.seats.get(actor.held.node), before.seats.get(actor.held.node)
-            newly_done = seat and seat.status is Status.DONE and not (was and was.status is Status.DONE)
-            if newly_done and self.succeeded.get(who) != WorldId(after.life, after.round):
-                raise Broken(f"S14b: {who} is done in round {after.round}, in which its workers have not succeeded")
-        if after.failures > len(self.failed):
-            raise Broken(f"B4: {after.failures} failures, but workers failed in rounds {sorted(self.failed)}")
 
     def _joined(self, who: str, world: World) -> None:
         self.seen["joined"] += 1
-        if self.worlds.setdefault(world.id, world) != world:
-            raise Broken(f"S2: {world.id} is another world for {who}")
-        if (who, world.id) in self.started:
-            raise Broken(f"S17: the workers of {who} start twice in {world.id}")
-        self.started.add((who, world.id))
-        state = self.world.register
-        for other, ran in self.running.items():
-            if ran.round < world.round and state and self._is_member(other, state, world):
-                raise Broken(
-                    f"S9: workers of {other} still run in round {ran.round}, those of {who} start in {world.round}"
-                )
+        self._saw(Started(node(who), world))
         self.running[who] = world.id
 
-    def _is_member(self, who: str, state: RendezvousState, world: World) -> bool:
-        return node(who) in {member.node for member in world.members}
+    def _saw(self, fact: Fact) -> None:
+        """What must hold of it is the core's to say."""
+        try:
+            self.judge.saw(fact)
+        except Violation as violation:
+            raise Broken(str(violation)) from violation
 
     # --- what any handler may answer at any time
 
@@ -220,24 +195,6 @@ class Agents:
 def _ends(answer: Raise | Return) -> bool:
     """The agent has nothing more to do here."""
     return isinstance(answer, Raise) or isinstance(answer.outcome, Verdict)
-
-
-def _edit(told: Told, before: RendezvousState) -> Edit | None:
-    """What was done, as far as it can be told from what came of it."""
-    after, who = told.stands, node(told.who)
-    if after is None:
-        return None
-    buried = frozenset(after.those(Status.GONE)) - frozenset(before.those(Status.GONE))
-    dropped = (frozenset(before.seats) - frozenset(after.seats) | buried) - {who}
-    candidates: list[Edit] = [
-        Leave(),
-        Complete(before.round),
-        Overdue(before.round),
-        Done(before.round),
-        Evict(dropped),
-    ]
-    candidates += [Arrive(after.seats[who].profile)] if who in after.seats else []
-    return next((edit for edit in candidates if apply(before, edit, who) == after), None)
 
 
 def _answer(told: Told) -> str:
