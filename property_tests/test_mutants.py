@@ -396,11 +396,11 @@ def ended_is_not_the_end(group: Group, event: Event) -> Step:
 
 GROUP_MUTANTS: list[tuple[Callable[[Group, Event], Step], str, tuple[Event, ...]]] = [
     (starts_on_an_old_heartbeat, "F1", (ready(), beat(0.0, 2.0))),
-    (joins_before_all_are_reaped, "the table of moves|nobody joins", (*RUN, over())),
-    (stops_before_it_tells, "fault, end, signal", FAIL),
+    (joins_before_all_are_reaped, "G1|G2", (*RUN, over())),
+    (stops_before_it_tells, "G3", FAIL),
     (starts_at_each_heartbeat, "S17", (*RUN, beat(1.0))),
-    (a_second_signal_waits, "a second signal kills", (*RUN, Signalled(15, 1.0), Signalled(15, 2.0))),
-    (ended_is_not_the_end, "ended is final", (closed(), over())),
+    (a_second_signal_waits, "G6", (*RUN, Signalled(15, 1.0), Signalled(15, 2.0))),
+    (ended_is_not_the_end, "G5", (closed(), over())),
 ]
 
 

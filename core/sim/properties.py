@@ -60,7 +60,7 @@ ALWAYS = {
     "F1": "nobody is fenced within a quarter of the TTL after a start",
     "G1": "the group moves by its table",
     "G2": "nobody joins with a worker alive",
-    "G3": "what the others must know comes before our own workers are stopped",
+    "G3": "what the others must know comes before our own workers are stopped, and nobody is signalled who is dead",
     "G4": "success is marked when all workers have succeeded, and a failure of a running world ends it",
     "G5": "ended is final, and nothing lives then",
     "G6": "whoever stops or leaves has a way out",
@@ -194,7 +194,7 @@ class Judge:
                 if fact.after.phase is Phase.LEAVING:
                     self.leaving.add(fact.after.node)
                 if fact.commands or fact.after.phase is not fact.before.phase or isinstance(fact.event, Signalled):
-                    yield from _of_group(fact)
+                    yield from of_group(fact)
             case Wrote():
                 yield from self._wrote(fact)
             case Started():
@@ -309,7 +309,8 @@ _ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, End, Close, Leav
 """What the others must know comes before our own workers are stopped."""
 
 
-def _of_group(fact: Stepped) -> Iterator[Finding]:
+def of_group(fact: Stepped) -> Iterator[Finding]:
+    """What one step of a worker group breaks by itself."""
     for number, what in _of_step(fact):
         yield number, f"{what}: {fact.before.phase.name} + {fact.event} -> {fact.after.phase.name}: {fact.commands}"
 
@@ -326,6 +327,8 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
     ranked = [_ORDER.index(kind) for kind in kinds if kind in _ORDER]
     if ranked != sorted(ranked):
         yield "G3", "in the wrong order"
+    if Signal in kinds and not before.running:
+        yield "G3", "signals workers that are dead"
     if Record in kinds and End not in kinds and before.phase is not Phase.STOPPING:
         yield "G4", "a failure that ends no round"
     if MarkDone in kinds and after.running:

@@ -245,6 +245,7 @@ LEAVING = evolve(GROUP, phase=Phase.LEAVING)
         ("G1", stepped(led(ready()), over(), Phase.JOINING, Start(WORLD))),
         ("G2", stepped(evolve(GROUP, phase=Phase.STOPPING), GroupReaped(1.0), Phase.JOINING, Join())),
         ("G3", stepped(GROUP, exited(0, 1), Phase.STOPPING, Signal(15), Record(0, 1, 0.0), End(Why.FAILED))),
+        ("G3", stepped(evolve(GROUP, phase=Phase.STOPPING, running=NOBODY), over(), Phase.STOPPING, Signal(15))),
         ("G4", stepped(GROUP, exited(0, 1), Phase.STOPPING, Record(0, 1, 0.0), Signal(15))),
         ("G4", stepped(GROUP, exited(0), Phase.BARRIER, MarkDone())),
         ("G5", stepped(evolve(GROUP, phase=Phase.ENDED, running=NOBODY), over(), Phase.ENDED, Join())),
