@@ -66,10 +66,11 @@ Ask = Write | Wait | Observe | Return | Raise
 
 def turn(operation: Operation, held: Held, now: float) -> Ask:
     """What to ask next. Total: a store's nonsense and my own bug both end as `Raise`, with nothing written."""
-    deadline, unsure = _deadline(operation, held), held.held_at is None or held.unsure_at is not None
+    unsure = held.held_at is None or held.unsure_at is not None
     if held.trouble and (unsure or held.trouble.why is Why.STORE_LOST):
         return _raise(held.trouble)
     ctx = context(operation, held, now)
+    deadline = _deadline(operation, ctx)
     if (unsure and now >= deadline) or _given_up(operation, ctx, deadline):
         return Raise(Fail(Why.UNCONFIRMED))
     if unsure:
@@ -85,20 +86,13 @@ def turn(operation: Operation, held: Held, now: float) -> Ask:
             return _raise(held.trouble) if held.trouble else _write(ctx, edit)
 
 
-def _deadline(operation: Operation, held: Held) -> float:
+def _deadline(operation: Operation, ctx: Context) -> float:
     """A spare has no deadline; it starts afresh when there is room. Who watches has one at the exit barrier only."""
-    if operation.handler is watch and not _is_done(held):
+    if operation.handler is watch and ctx.status is not Status.DONE:
         return math.inf
-    if operation.handler is not join or held.spare_at is None:
+    if operation.handler is not join or ctx.held.spare_at is None:
         return operation.deadline
-    if held.state is not None and held.node in held.state.redundancy_list:
-        return math.inf
-    return max(operation.deadline, held.spare_at + held.settings.join_timeout)
-
-
-def _is_done(held: Held) -> bool:
-    seat = held.state.seats.get(held.node) if held.state else None
-    return seat is not None and seat.status is Status.DONE
+    return math.inf if ctx.spare else max(operation.deadline, ctx.held.spare_at + ctx.settings.join_timeout)
 
 
 def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:

@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias, TypeVar, assert_never
 
 import msgspec
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ..agent import heard as heard_by_the_group
 from ..agent import wished
+from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
 from ..group.state import Closed, Command, Event, Gone, Over, Ready, Record, RecordUnstartable, Refused
 from ..rendezvous import (

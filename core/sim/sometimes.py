@@ -32,10 +32,10 @@ from ..rendezvous import (
     leave,
 )
 from ..rendezvous import Outcome as Answer
-from ..rendezvous.context import Operation, dead
+from ..rendezvous.context import Context, Operation
 from ..world import Ending, Node, Verdict, Why
 from .process import Process
-from .properties import fences
+from .properties import Wrote, fences
 from .story import name
 
 EXPECTED, IN, WAITING, DONE, GONE = Status
@@ -91,28 +91,23 @@ SOMETIMES = (
 Counts = Counter[str]
 
 
-def wrote(
-    counts: Counts,
-    nodes: Mapping[Node, Process],
-    before: RendezvousState | None,
-    edit: Edit,
-    writer: Process,
-    after: RendezvousState,
-) -> None:
-    """What a write shows that has landed."""
-    before = before or blank(after.life, after.limits)
-    for what in (*_rounds(before, edit, after), *_seats(before, edit, writer.node, after)):
+def wrote(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
+    """What a write shows that has landed; `nodes` are all that were ever started."""
+    edit, after = fact.edit, fact.after
+    before = fact.before or blank(after.life, after.limits)
+    for what in (*_rounds(before, fact), *_seats(before, edit, fact.node, after)):
         counts[what] += 1
     if isinstance(edit, Evict | Overdue):
         for node in before.seats:
             if node not in after.seats:
                 nodes[node].evicted = True
-    if isinstance(edit, Arrive) and writer.evicted and writer.node not in before.seats:
+    if isinstance(edit, Arrive) and nodes[fact.node].evicted and fact.node not in before.seats:
         counts["an evicted live node returns"] += 1
 
 
-def _rounds(before: RendezvousState, edit: Edit, after: RendezvousState) -> Iterator[str]:
-    if after.complete and (not before.complete or after.round > before.round):
+def _rounds(before: RendezvousState, fact: Wrote) -> Iterator[str]:
+    edit, after = fact.edit, fact.after
+    if fact.completes:
         yield {Complete: "complete by last call", Arrive: "complete by last arrival"}.get(
             type(edit), "complete by a dropped seat"
         )
@@ -176,19 +171,17 @@ def wanted(counts: Counts, held: Held, edit: Edit, now: float) -> None:
     """What it shows that a node wants to write this."""
     state = held.state
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
-    if chore and state is not None and _first(held, now) != held.node:
+    if chore and state is not None and _coordinator(held, now) != held.node:
         counts["patience over"] += 1
 
 
-def _first(held: Held, now: float) -> Node | None:
-    gone = dead(held, now)
-    seats = held.state.seats if held.state else {}
-    return next((node for node, seat in seats.items() if seat.status is not GONE and node not in gone), None)
+def _coordinator(held: Held, now: float) -> Node | None:
+    return Context(held, now, now, 0.0).coordinator
 
 
 def looked_at_all(counts: Counts, held: Held, now: float) -> None:
     seats = held.state.seats if held.state else {}
-    if next(iter(seats), None) != held.node and _first(held, now) != held.node:
+    if next(iter(seats), None) != held.node and _coordinator(held, now) != held.node:
         counts["coordinator silent, everybody reads all"] += 1
 
 
@@ -220,15 +213,16 @@ def has_left(operation: Operation, answer: Answer | Raise) -> bool:
     return operation.handler is leave and isinstance(answer, Settled)
 
 
-def causes(before: RendezvousState | None, edit: Edit, writer: Node, after: RendezvousState) -> Counts:
+def causes(fact: Wrote) -> Counts:
     """What a write brings that may end this round, or a later one."""
-    match edit:
-        case Arrive() if before is None or writer not in before.seats:
+    before = fact.before
+    match fact.edit:
+        case Arrive() if before is None or fact.node not in before.seats:
             return Counter(arrivals=1)
         case Leave():
             return Counter(leaves=1)
         case Evict() if before is not None:
-            return Counter(evictions=sum(node not in after.seats for node in before.seats))
+            return Counter(evictions=sum(node not in fact.after.seats for node in before.seats))
         case _:
             return Counter()
 
@@ -247,7 +241,7 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
 # --- in words
 
 
-def sentence(before: RendezvousState | None, edit: Edit, after: RendezvousState) -> str:
+def sentence(edit: Edit, after: RendezvousState) -> str:
     """What a write did, and what stands now."""
     seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in after.seats.items())
     state = f"round {after.round} {'complete' if after.complete else 'open'}"

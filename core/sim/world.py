@@ -281,7 +281,6 @@ class World:
                     sometimes.looked_at_all(self.counts, process.held, now)
                 self._asks(process, ask, now)
             case Write(_, _, edit):
-                self.counts["asked to write"] += 1
                 if isinstance(edit, Evict):
                     self._notes_slander(process, edit)
                 sometimes.wanted(self.counts, process.held, edit, now)
@@ -393,13 +392,14 @@ class World:
             raise Violation(
                 "L3", f"{process.name} throws out {name(process.slandered[1])}, whose heartbeats came in time"
             )
-        self.judge.saw(Wrote(process.node, before, write.edit, after))
+        fact = Wrote(process.node, before, write.edit, after)
+        self.judge.saw(fact)
         if before is not None and after.round > before.round:
             self.rounds += 1
-        sometimes.wrote(self.counts, self.by_node, before, write.edit, process, after)
-        self.causes += sometimes.causes(before, write.edit, process.node, after)
+        sometimes.wrote(self.counts, self.by_node, fact)
+        self.causes += sometimes.causes(fact)
         if self.tell:
-            self._narrate(process.name, sometimes.sentence(before, write.edit, after))
+            self._narrate(process.name, sometimes.sentence(write.edit, after))
 
     def seen(self, what: str) -> None:
         self.counts[what] += 1
