@@ -20,7 +20,7 @@ from ..core.sim.drawing import drawn
 from ..core.sim.run import Run, run_seed, tell, wander
 from ..core.sim.shrink import shrunk
 from ..core.sim.story import StoryError, parsed
-from ..core.sim.swarm import FAULTS, RARE
+from ..core.sim.swarm import DRAWN
 from ..core.sim.tally import Tally
 from . import simulate_options as options
 from . import values
@@ -60,7 +60,7 @@ def _given(name: str, metavar: str, read: Callable[[str], Any], help: str, **att
     "LIST",
     options.faults,
     f"What is done to the nodes: all, none, names with commas between, -NAME to leave one out. Known: "
-    f"{', '.join(kind.value for kind in (*FAULTS, *RARE))}.",
+    f"{', '.join(kind.value for kind in DRAWN)}.",
     default="all",
     show_default=True,
 )

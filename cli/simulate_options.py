@@ -15,13 +15,13 @@ from ..adapters.simulations import Campaign, loaded
 from ..core.rendezvous.state import NODES_MAX
 from ..core.sim.properties import Property
 from ..core.sim.story import Backend, Kind
-from ..core.sim.swarm import FAULTS, RARE, Shape
+from ..core.sim.swarm import DRAWN, Shape
 from . import values
 from .mistakes import Mistake
 
 RUNS = 1_000
 SEEDS = 1 << 64
-ALL = frozenset((*FAULTS, *RARE))
+ALL = frozenset(DRAWN)
 
 
 @frozen
@@ -64,7 +64,7 @@ def seed(text: str) -> int:
 
 def faults(text: str) -> frozenset[Kind]:
     """`crash,fail`: these; `all`, `none`; `-pause`: not this one, of those before it or of all."""
-    known = {kind.value: kind for kind in (*FAULTS, *RARE)}
+    known = {kind.value: kind for kind in DRAWN}
     words = [word.strip() for word in text.split(",") if word.strip()]
     chosen = set(ALL if not words or words[0].startswith("-") else ())
     for word in words:
@@ -139,8 +139,8 @@ def _spelled(option: str, value: Any) -> list[str]:
         case Backend():
             return [f"{option}={value.value}"]
         case frozenset():
-            left_out = [kind.value for kind in (*FAULTS, *RARE) if kind not in value]
-            those = [kind.value for kind in (*FAULTS, *RARE) if kind in value]
+            left_out = [kind.value for kind in DRAWN if kind not in value]
+            those = [kind.value for kind in DRAWN if kind in value]
             short = [f"-{name}" for name in left_out] if len(left_out) < len(those) else those
             return [f"{option}={','.join(short) or 'none'}"]
         case tuple():

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from .group import state as group
-from .rendezvous import Fail, Outcome, Over, Raise, Settled, handlers
+from .rendezvous import Fail, Outcome, Over, Raise, RendezvousState, Settled, handlers
 from .rendezvous.agenda import Request
 from .rendezvous.context import Handler
-from .world import Profile, Verdict, Why, World
+from .world import Life, Profile, Verdict, Why, World
 
 
 def heard(handler: Handler, answer: Outcome | Raise, now: float) -> group.Event | None:
@@ -54,3 +54,14 @@ def wished(command: group.Command, profile: Profile) -> Request | None:
 def follows(event: group.Event, after: group.Group, now: float) -> group.Event | None:
     """What must be told to the group next: when the last worker has exited, none lives any longer."""
     return group.Reaped(now) if isinstance(event, group.Exited) and not after.running else None
+
+
+def acknowledged(named: Life | None, held: RendezvousState | None) -> bool:
+    """Whether the answer to a heartbeat counts: it names the life of the register that I hold. In a store that began anew my
+    heartbeat may be heard by nobody who knows me."""
+    return held is not None and held.life == named
+
+
+def farewell(outcome: group.Outcome) -> Request | None:
+    """What a node does last, when its group has ended: who knows the verdict sees to it that the store knows it."""
+    return Request(handlers.linger) if isinstance(outcome, Verdict) else None

@@ -55,14 +55,16 @@ class Node:
 
 @frozen
 class Life:
-    """One chain of versions of a register, named by the nonce of the write that made it out of nothing."""
+    """One chain of versions of a register, named by the nonce of the write that began it: out of nothing (epoch 1), or by
+    restoring what a node held when the store had lost it."""
 
     nonce: str = field(validator=_name)
+    epoch: int = field(default=1, validator=_between(1, COUNT_MAX))
 
 
 @frozen
 class WorldId:
-    """The identity of a world: the life in which it was completed, and its round."""
+    """The identity of a world: the life in which it was completed, and its round. A restored register keeps it."""
 
     life: Life
     round: int = field(validator=_between(0))
@@ -99,8 +101,6 @@ class Why(Enum):
     """The register did not answer before the operation's deadline."""
     LIMITS = "limits"
     """The register's limits are not this agent's."""
-    STORE_LOST = "store lost"
-    """The register came back empty, older, or with another life."""
     ILLEGAL = "illegal state"
     """The register holds what no node may have written."""
 

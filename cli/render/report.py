@@ -44,8 +44,6 @@ def _refused(refused: Refused, report: Report) -> str:
             return f"refused: {text}; all nodes of a job must be given the same"
         case Why.SUPERSEDED:
             return f"ended: {text}"
-        case Why.STORE_LOST:
-            return f"ended: store {settings.store} is not what it was: {text}; start all nodes of the job again"
         case Why.UNCONFIRMED:
             limit = f"{settings.rendezvous.join_timeout:g} s (join_timeout)"
             return f"gave up: store {settings.store} did not answer for {limit}"

@@ -14,7 +14,7 @@ from ...core.sim.properties import ALWAYS, EVENTUALLY
 from ...core.sim.run import Run
 from ...core.sim.sometimes import SOMETIMES
 from ...core.sim.story import Kind
-from ...core.sim.swarm import FAULTS, RARE, Shape
+from ...core.sim.swarm import DRAWN, Shape
 from ...core.sim.tally import Tally
 from .words import many
 
@@ -116,7 +116,7 @@ def _seen(tally: Tally) -> str:
 
 def shows_enough(shape: Shape, tally: Tally) -> bool:
     """Whether what was never seen may be chance, or is not to be expected of what was done."""
-    everything = shape.faults >= {*FAULTS, *RARE}
+    everything = shape.faults >= set(DRAWN)
     return not (everything and tally.runs >= ENOUGH and tally.never)
 
 

@@ -21,8 +21,9 @@ from .actions import (
 from .apply import apply
 from .context import Context, Held, Operation
 from .explain import explain
-from .handlers import close, done, end, join, leave, watch
-from .memory import heard, introduced, joined, saw, silent, unanswered, unreadable
+from .handlers import close, done, end, join, leave, linger, watch
+from .lives import Deed, Restore, outranks, restored, verify_restore
+from .memory import heard, introduced, joined, saw, silent, unanswered, unreadable, woke
 from .operations import operation
 from .settings import Settings
 from .state import Ended, Limits, RendezvousState, Seat, Status, Token, blank
@@ -36,6 +37,7 @@ __all__ = [
     "Close",
     "Complete",
     "Context",
+    "Deed",
     "Done",
     "Edit",
     "End",
@@ -53,6 +55,7 @@ __all__ = [
     "Overdue",
     "Raise",
     "RendezvousState",
+    "Restore",
     "Return",
     "Seat",
     "Settings",
@@ -74,13 +77,18 @@ __all__ = [
     "join",
     "joined",
     "leave",
+    "linger",
     "operation",
+    "outranks",
+    "restored",
     "saw",
     "silent",
     "turn",
     "unanswered",
     "unreadable",
     "verify",
+    "verify_restore",
     "verify_step",
     "watch",
+    "woke",
 ]

@@ -42,7 +42,7 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
             return _evict(state, dead, me, refund=True)
         case Complete(round):
             ready = state.quorate and not state.census[Status.EXPECTED] and not state.over_budget
-            return evolve(state, complete=True) if ready and not state.complete and round == state.round else state
+            return _completed(state) if ready and not state.complete and round == state.round else state
         case Overdue(round):
             late = frozenset(state.expected)
             return _drop(state, late) if late and not state.complete and round == state.round else state
@@ -118,10 +118,11 @@ def _refunded(state: RendezvousState, dead: frozenset[Node]) -> RendezvousState:
 
 
 def _drop(state: RendezvousState, nodes: frozenset[Node]) -> RendezvousState:
-    """Without these seats, in no way that ends a round; the round waits no longer for those that it expected."""
+    """Without these seats, in no way that ends a round; the round waits no longer for those that it expected. (A restored
+    round may expect more nodes than it waits for.)"""
     expected = sum(_status(state, node) is Status.EXPECTED for node in nodes)
     kept = {node: seat for node, seat in state.seats.items() if node not in nodes}
-    return evolve(state, seats=kept, target=state.target - expected)
+    return evolve(state, seats=kept, target=max(state.target - expected, 0))
 
 
 def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[Node]) -> RendezvousState:
@@ -135,6 +136,7 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
         state,
         round=state.round + 1,
         complete=False,
+        completed_in=None,
         seats=seats,
         target=sum(seat.status is Status.EXPECTED for seat in seats.values()),
         quorum_at=None,
@@ -157,7 +159,12 @@ def settle(state: RendezvousState, me: Node) -> RendezvousState:
         return evolve(state, closed=Verdict(Ending.FAILED, state.ended.round, state.ended.by, Why.FAILED))
     full = state.census[Status.IN] == state.limits.max_nodes
     all_back = state.target > 0 and state.quorate and state.census[Status.IN] >= state.target
-    return evolve(state, complete=True) if full or all_back else state
+    return _completed(state) if full or all_back else state
+
+
+def _completed(state: RendezvousState) -> RendezvousState:
+    """A world stands, and with it this life: it counts by itself from now on."""
+    return evolve(state, complete=True, completed_in=state.life, base=())
 
 
 def _succeeded(state: RendezvousState, me: Node) -> RendezvousState:

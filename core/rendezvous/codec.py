@@ -29,9 +29,9 @@ from ..world import (
     Verdict,
     Why,
 )
-from .state import NODES_MAX, Ended, Limits, RendezvousState, Seat, Status
+from .state import BASE_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status
 
-FORMAT = 1
+FORMAT = 2
 BYTES_MAX = 8 * 2**20
 """A larger value is refused unread."""
 FAULT_BYTES_MAX = 2**20
@@ -44,6 +44,9 @@ Message = Annotated[str, Meta(max_length=MESSAGE_MAX)]
 
 class Refused(ValueError):
     """These bytes are no state that this version can read."""
+
+
+Epoch = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 
 
 class _Wire(Struct, forbid_unknown_fields=True):
@@ -84,11 +87,14 @@ class _Seat(_Wire):
 
 class _State(_Wire):
     format: int
-    life: Name
+    job: Name
+    life: tuple[Name, Epoch]
+    base: Annotated[tuple[tuple[Count, Count], ...], Meta(max_length=BASE_MAX)]
     version: Count
     limits: _Limits
     round: Count
     complete: bool
+    completed_in: tuple[Name, Epoch] | None
     closed: _Verdict | None
     seats: Annotated[tuple[_Seat, ...], Meta(max_length=NODES_MAX)]
     next_order: Count
@@ -130,11 +136,14 @@ def _to_wire(state: RendezvousState) -> _State:
     closed, ended, limits = state.closed, state.ended, state.limits
     return _State(
         format=FORMAT,
-        life=state.life.nonce,
+        job=state.job,
+        life=_life(state.life),
+        base=state.base,
         version=state.version,
         limits=_Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts),
         round=state.round,
         complete=state.complete,
+        completed_in=_life(state.completed_in) if state.completed_in else None,
         closed=_Verdict(closed.ending, closed.round, _pair(closed.by), closed.why) if closed else None,
         seats=tuple(_seat_to_wire(node, seat) for node, seat in state.seats.items()),
         next_order=state.next_order,
@@ -168,11 +177,14 @@ def _from_wire(wire: _State) -> RendezvousState:
         raise ValueError("a node is seated twice")
     closed, ended, limits = wire.closed, wire.ended, wire.limits
     return RendezvousState(
-        life=Life(wire.life),
+        job=wire.job,
+        life=Life(*wire.life),
+        base=wire.base,
         limits=Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts),
         version=wire.version,
         round=wire.round,
         complete=wire.complete,
+        completed_in=Life(*wire.completed_in) if wire.completed_in else None,
         closed=Verdict(closed.ending, closed.round, Node(*closed.by), closed.why) if closed else None,
         seats=seats,
         next_order=wire.next_order,
@@ -192,6 +204,10 @@ def _seat_from_wire(wire: _Seat) -> Seat:
 
 def _pair(node: Node) -> tuple[str, int]:
     return (node.slot, node.incarnation)
+
+
+def _life(life: Life) -> tuple[str, int]:
+    return (life.nonce, life.epoch)
 
 
 class _Fault(_Wire):

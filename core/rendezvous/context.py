@@ -33,6 +33,8 @@ class Fact(Enum):
     __hash__ = object.__hash__  # as for Status
 
 
+NO_WORLDS = frozenset[WorldId]()
+
 Spans: TypeAlias = Mapping[Fact, tuple[object, float]]
 """Fact -> (which instance of it, my time when I first saw it)."""
 
@@ -46,9 +48,17 @@ class Trouble:
 
 
 @frozen
+class Found:
+    """What the store shows instead of what it should; `restore` is the better of the two, which must be written back."""
+
+    state: RendezvousState | None
+    restore: RendezvousState
+    at: float
+
+
+@frozen
 class Held:
-    """What a node remembers. `nonce` names the life that it would begin if it made the register out of nothing; the shell
-    draws it, without `/`."""
+    """What a node remembers. `nonce` names the life that it would begin; the shell draws it, without `/`."""
 
     node: Node
     profile: Profile
@@ -61,12 +71,20 @@ class Held:
     spans: Spans = field(factory=dict)
     mine: WorldId | None = None
     """The world that my workers last ran in."""
+    ran: frozenset[WorldId] = NO_WORLDS
+    """All worlds that they ran in."""
     owed: Token | None = None
     """The state that a write of mine with an unknown outcome was based on (of version 0: on nothing)."""
     unsure_at: float | None = None
     """When I began not to know its outcome: it must be read, by a request sent later, before I decide again."""
     spare_at: float | None = None
     """When I was last seen to be a spare."""
+    found: Found | None = None
+    """The store lost what I hold, or was given back something older: nothing is decided before it is restored."""
+    woke_at: float | None = None
+    """When I woke from a sleep: what I hold counts for nothing until an answer to a request that was sent later."""
+    confirmed_at: float | None = None
+    """When I sent the last request whose answer showed that the job is closed."""
     silent_since: float | None = None
     """When the store began not to answer; None while it does."""
     trouble: Trouble | None = None
@@ -133,7 +151,7 @@ class Context:
     def in_my_world(self) -> bool:
         """The world that my workers ran in stands, and I am a member of it."""
         state, mine = self.state, self.held.mine
-        standing = state is not None and state.complete and mine is not None and mine.round == state.round
+        standing = state is not None and mine is not None and mine == state.world_id
         return standing and self.status in (Status.IN, Status.DONE, Status.GONE)
 
     @cached_property

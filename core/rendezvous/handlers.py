@@ -35,14 +35,14 @@ END_JITTER = 0.0002
 
 def join(ctx: Context, deadline: float) -> Action:
     """My workers are reaped: into the next world."""
-    state, mine = ctx.state, ctx.held.mine
+    state = ctx.state
     if state is None:
         return _too_late(ctx) if ctx.now >= deadline else Arrive(ctx.held.profile)
     if state.closed:
         return Fail(Why.CLOSED, state.closed)
     if ctx.seat is None and (refusal := _refused(ctx, state)):
         return refusal
-    if state.complete and ctx.status is Status.IN and (mine is None or state.round > mine.round):
+    if state.complete and ctx.status is Status.IN and state.world_id not in ctx.held.ran:
         return Finish(state.world)
     if ctx.in_my_world and ctx.status is not Status.GONE:
         return End(state.round, Why.FENCED)
@@ -116,6 +116,14 @@ def close(ctx: Context, deadline: float) -> Action:
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
     return Close(Verdict(ctx.ending, state.round if state else 0, ctx.me, ctx.why))
+
+
+def linger(ctx: Context, deadline: float) -> Action:
+    """I know how the job ended: until I have seen that the store knows it too, so that nobody begins it again."""
+    state, confirmed_at = ctx.state, ctx.held.confirmed_at
+    if state is None or not state.closed or (confirmed_at is not None and confirmed_at >= ctx.since):
+        return Finish(Settled())
+    return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Sync(ctx.now)
 
 
 def _refused(ctx: Context, state: RendezvousState) -> Fail | None:

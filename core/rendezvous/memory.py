@@ -1,8 +1,9 @@
 """What a node remembers after an answer: the only maker of a new `Held`.
 
 Every answer of a backend passes here before any handler sees it. A state is judged when it comes in: one that breaks an
-invariant, or that no write can have made of the one I hold, becomes a `Trouble`, and so does a register that came back
-empty, older or with another life. Nothing is written over what is not understood.
+invariant, or that no write can have made of the one I hold, becomes a `Trouble`. A register that came back empty, older or
+with another life is either adopted or, when what I hold counts more, `Found`: to be restored before anything else is done.
+Nothing is written over what is not understood.
 """
 
 from __future__ import annotations
@@ -11,43 +12,109 @@ from collections.abc import Mapping
 
 from ..evolving import evolve
 from ..world import Life, Node, Profile, Why, WorldId
-from .context import Fact, Held, Spans, Trouble, dead
-from .sightings import observe, refreshed, signs_of_life
+from .context import Fact, Found, Held, Spans, Trouble, dead
+from .lives import outranks
+from .sightings import Sightings, observe, refreshed, signs_of_life
 from .state import RendezvousState, Token
 from .verify import Violation, verify, verify_step
 
 
-def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float) -> Held:
-    """After an answer that shows this state (None: no register), to a request sent at that point of my clock."""
-    if _is_lost(held):
-        return held
-    asked_since = held.held_at is None or sent_at >= held.held_at
-    if held.state is not None and (state is None or state.life != held.state.life):
-        return _troubled(held, Why.STORE_LOST, _lost(held.state, state)) if asked_since else held
-    if state is None or (held.state is not None and state.version == held.state.version):
+def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool = True) -> Held:
+    """After an answer that shows this state (None: no register), to a request sent at that point of my clock. `here`: the
+    state was written in the very store that answered, and not in one of which that store is a copy."""
+    if held.woke_at is not None:
+        return held if sent_at < held.woke_at else _awake(held, state, sent_at, now, here)
+    mine = held.state
+    if mine is not None and not _goes_on(mine, state):
+        asked_since = held.held_at is None or sent_at >= held.held_at
+        return _changed(held, state, sent_at, now, here) if asked_since else held
+    if not here and state is not None:
+        return _changed(held, state, sent_at, now, here)
+    if state is None or (mine is not None and state.version == mine.version):
         return _at(_still(held, sent_at, now), now)
-    if held.state is not None and state.version < held.state.version:
-        return _troubled(held, Why.STORE_LOST, _lost(held.state, state)) if asked_since else held
     try:
         verify(state)
-        if held.state is not None and state.version == held.state.version + 1:
-            verify_step(held.state, state)
+        if mine is not None and state.version == mine.version + 1:
+            verify_step(mine, state)
     except Violation as violation:
         return unreadable(held, str(violation))
     return _at(_moved(held, state, sent_at, now), now)
 
 
+def _goes_on(mine: RendezvousState, state: RendezvousState | None) -> bool:
+    return state is not None and state.life == mine.life and state.version >= mine.version
+
+
+def _awake(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool) -> Held:
+    """After the first answer since I woke: what I hold counts if it stands, or became what stands; else for nothing."""
+    if held.state is not None and not _goes_on(held.state, state):
+        held = _afresh(held, None, now)
+    return saw(evolve(held, woke_at=None), state, sent_at, now, here)
+
+
+def _changed(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool) -> Held:
+    """The store shows what does not follow from what I hold: one of the two counts more, and the other is given up."""
+    try:
+        if state is not None:
+            verify(state)
+    except Violation as violation:
+        return unreadable(held, str(violation))
+    better = held.state if outranks(held.state, state) else state
+    if better is None or (better is state and here):
+        return _at(_adopted(held, state, sent_at, now), now)
+    known = held.found is not None and held.found.state == state
+    return evolve(
+        held,
+        held_at=now if held.held_at is None else held.held_at,
+        found=held.found if known else Found(state, better, now),
+        unsure_at=_still_unsure(held, sent_at),
+        silent_since=None,
+        trouble=None,
+    )
+
+
+def _adopted(held: Held, state: RendezvousState | None, sent_at: float, now: float) -> Held:
+    """Another life: nothing that I have seen, owed or planned in the old one counts, but for the worlds that I ran."""
+    afresh = _afresh(held, state, now)
+    return evolve(afresh, spare_at=_spare_at(afresh, None, now), confirmed_at=_confirmed_at(held, state, sent_at))
+
+
+def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
+    return evolve(
+        held,
+        state=state,
+        held_at=now,
+        nonce=_unused(held.nonce, state),
+        sightings=Sightings(),
+        spans={},
+        owed=None,
+        unsure_at=None,
+        spare_at=None,
+        found=None,
+        silent_since=None,
+        trouble=None,
+    )
+
+
+def woke(held: Held, now: float) -> Held:
+    """After my own loop stood still for more than a TTL: others may have gone on without me, and begun anew."""
+    return evolve(held, woke_at=now)
+
+
 def unreadable(held: Held, text: str) -> Held:
     """After an answer that is no state, or one that no node may have written."""
-    return _troubled(held, Why.ILLEGAL, text)
+    return evolve(held, trouble=Trouble(Why.ILLEGAL, text))
 
 
 def _still(held: Held, sent_at: float, now: float) -> Held:
     """Nothing has changed; usually that was known."""
-    if held.held_at is not None and held.unsure_at is None and held.trouble is None:
+    confirmed_at = _confirmed_at(held, held.state, sent_at)
+    known = held.held_at is not None and held.unsure_at is None and held.trouble is None and held.found is None
+    if known and confirmed_at == held.confirmed_at:
         return held
     first_at = now if held.held_at is None else held.held_at
-    return evolve(held, unsure_at=_still_unsure(held, sent_at), held_at=first_at, trouble=None)
+    unsure_at = _still_unsure(held, sent_at)
+    return evolve(held, unsure_at=unsure_at, held_at=first_at, found=None, trouble=None, confirmed_at=confirmed_at)
 
 
 def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> Held:
@@ -56,12 +123,19 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         held,
         state=state,
         held_at=now,
+        nonce=_unused(held.nonce, state),
         sightings=refreshed(held.sightings, signs_of_life(held.state, state), now),
         owed=None if landed else held.owed,
         unsure_at=_still_unsure(held, sent_at),
-        spare_at=now if _is_spare(held.node, held.state) or _is_spare(held.node, state) else held.spare_at,
+        spare_at=_spare_at(held, state, now),
+        found=None,
         trouble=None,
+        confirmed_at=_confirmed_at(held, state, sent_at),
     )
+
+
+def _spare_at(held: Held, state: RendezvousState | None, now: float) -> float | None:
+    return now if _is_spare(held.node, held.state) or _is_spare(held.node, state) else held.spare_at
 
 
 def _is_spare(node: Node, state: RendezvousState | None) -> bool:
@@ -72,26 +146,15 @@ def _still_unsure(held: Held, sent_at: float) -> float | None:
     return None if held.unsure_at is None or sent_at >= held.unsure_at else held.unsure_at
 
 
-def _lost(held: RendezvousState, state: RendezvousState | None) -> str:
-    if state is None:
-        return f"the register came back empty (I hold version {held.version})"
-    if state.life != held.life:
-        return f"the register came back with another life, {state.life.nonce} (I hold {held.life.nonce})"
-    return f"the register came back older: version {state.version} (I hold {held.version})"
-
-
-def _is_lost(held: Held) -> bool:
-    """Nothing heals a store that forgot: what it shows later may be what others began anew."""
-    return held.trouble is not None and held.trouble.why is Why.STORE_LOST
-
-
-def _troubled(held: Held, why: Why, text: str) -> Held:
-    return held if _is_lost(held) else evolve(held, trouble=Trouble(why, text))
+def _confirmed_at(held: Held, state: RendezvousState | None, sent_at: float) -> float | None:
+    return sent_at if state is not None and state.closed else held.confirmed_at
 
 
 def unanswered(held: Held, based_on: Token | None, now: float) -> Held:
-    """After a write whose outcome I do not know: it may have landed, may still land, or never. If it was to make the
-    register out of nothing, the next such write begins another life: this one may yet land in a store that has forgotten."""
+    """After a write whose outcome I do not know: it may have landed, may still land, or never. If it was to begin a life,
+    the next such write begins another one: this one may yet land in a store that has forgotten."""
+    if held.found is not None:
+        return evolve(held, unsure_at=now, nonce=_another(held.nonce))
     if based_on is None:
         return evolve(held, owed=Token(held.nonce, 0), unsure_at=now, nonce=_another(held.nonce))
     return evolve(held, owed=based_on, unsure_at=now)
@@ -103,20 +166,30 @@ def _another(nonce: Life) -> Life:
     return Life(f"{drawn}/{int(count or 1) + 1}")
 
 
+def _unused(nonce: Life, state: RendezvousState | None) -> Life:
+    """Mine, or another one if it has begun this life."""
+    return _another(nonce) if state is not None and state.life.nonce == nonce.nonce else nonce
+
+
 def silent(held: Held, now: float) -> Held:
     """After a question without an answer."""
     return held if held.silent_since is not None else evolve(held, silent_since=now)
 
 
-def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float) -> Held:
-    """After an answered read of heartbeats."""
+def heard(
+    held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, named: Life | None = None
+) -> Held:
+    """After an answered read of heartbeats, beside which this life stands. In another one they tell nothing: the register
+    must be read."""
+    if held.state is not None and held.state.life != named:
+        return evolve(held, unsure_at=now, silent_since=None)
     afresh_after = 2 * held.settings.keep_alive_interval
     return _at(evolve(held, sightings=observe(held.sightings, counters, sent_at, now, afresh_after)), now)
 
 
 def joined(held: Held, world: WorldId) -> Held:
     """After a join: the world that my workers will run in."""
-    return evolve(held, mine=world)
+    return evolve(held, mine=world, ran=held.ran | {world})
 
 
 def introduced(held: Held, profile: Profile) -> Held:

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 
 from ..world import Ending, Why
 from .context import Handler, Operation
-from .handlers import close, join, leave, watch
+from .handlers import close, join, leave, linger, watch
 from .settings import Settings
+
+LINGER_S = 15.0
+"""How long who knows the verdict waits to see that the store knows it."""
 
 
 def operation(
@@ -19,12 +22,13 @@ def operation(
     why: Why = Why.ASKED,
     ending: Ending = Ending.CANCELLED,
 ) -> Operation:
-    """Begin an operation now. Joining, leaving, closing and the exit barrier have deadlines; the others wait for the
+    """Begin an operation now. Those for which others wait, or which end a node, have deadlines; the rest wait for the
     register as long as it takes, because nothing is gained by giving up."""
     spans: Mapping[Handler, float] = {
         join: settings.join_timeout,
         leave: settings.leave_timeout,
         close: settings.close_timeout,
         watch: settings.barrier_timeout,
+        linger: LINGER_S,
     }
     return Operation(handler, now, now + spans.get(handler, math.inf), jitter, why, ending)

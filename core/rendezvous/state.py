@@ -11,12 +11,19 @@ from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, Factory, field, frozen
 
 from ..world import COUNT_MAX, Life, Member, Node, Profile, Verdict, Why, World, WorldId
 
 NODES_MAX = 4_096
 """Most seats that a register holds: its size is bounded."""
+BASE_MAX = 16
+"""Longest base: so many times in a row may a store be lost before a world is complete again, and all of them count."""
+
+Rank = tuple[tuple[int, int], ...]
+"""(epoch, version) of the states that this one was made from, and of itself; compared as tuples."""
+NOTHING: Rank = ((0, 0),)
+"""The base of a register that was made out of nothing."""
 
 
 class Status(Enum):
@@ -104,7 +111,12 @@ def _read_only(seats: Mapping[Node, Seat]) -> Mapping[Node, Seat]:
 @frozen
 class RendezvousState:
     """The register. `seats` is sorted by arrival; a version counts one write; `quorum_at` is the version at which the open
-    round reached the minimum; `target` is how many nodes a round waits for without a last call (0 in the first round)."""
+    round reached the minimum; `target` is how many nodes a round waits for without a last call (0 in the first round).
+
+    `job` is the nonce of the write that made round 0 out of nothing, and never changes. `base` says what this life counts
+    for until a world is complete in it (`provisional`): it was made from a state of that rank. `completed_in` is the life
+    in which the standing world was completed.
+    """
 
     life: Life
     limits: Limits
@@ -119,6 +131,9 @@ class RendezvousState:
     failures: int = 0
     ended: Ended | None = None
     stale_before: int = 0
+    job: str = Factory(lambda self: self.life.nonce, takes_self=True)
+    base: Rank = NOTHING
+    completed_in: Life | None = None
 
     @cached_property
     def token(self) -> Token:
@@ -177,6 +192,21 @@ class RendezvousState:
         return self.those(Status.WAITING)[len(self.wait_list) :] if self.census[Status.WAITING] else ()
 
     @property
+    def provisional(self) -> bool:
+        """No world was completed in this life yet: what it was made from is what it counts for."""
+        return bool(self.base)
+
+    @property
+    def rank(self) -> Rank:
+        """Which of two states of a job knows more."""
+        return (*self.base, (self.life.epoch, self.version))
+
+    @property
+    def world_id(self) -> WorldId | None:
+        """The identity of the standing world."""
+        return WorldId(self.completed_in, self.round) if self.completed_in else None
+
+    @property
     def over_budget(self) -> bool:
         return self.failures > self.limits.max_restarts
 
@@ -188,7 +218,7 @@ class RendezvousState:
     def world(self) -> World:
         """The world of a complete round."""
         members = tuple(Member(node, self.seats[node].profile) for node in self.members)
-        return World(WorldId(self.life, self.round), members, self.failures)
+        return World(WorldId(self.completed_in or self.life, self.round), members, self.failures)
 
 
 def blank(life: Life, limits: Limits) -> RendezvousState:

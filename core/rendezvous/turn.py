@@ -14,11 +14,15 @@ from attrs import frozen
 from ..world import Node, Why
 from .actions import Edit, Fail, Finish, Outcome, Sync
 from .apply import apply
-from .context import Context, Held, Operation, Trouble, context
+from .context import Context, Found, Held, Operation, Trouble, context
 from .explain import explain
 from .handlers import join, watch
+from .lives import Deed, Restore, restored, verify_restore
 from .state import Limits, RendezvousState, Status, Token, blank
 from .verify import Violation, verify, verify_step
+
+RESTORE_JITTER_S = 0.02
+"""Within which the survivors of a lost store spread their offers to restore it: one write does it."""
 
 
 @frozen
@@ -28,7 +32,7 @@ class Write:
 
     state: RendezvousState
     token: Token | None
-    edit: Edit
+    edit: Deed
 
 
 @frozen
@@ -66,8 +70,8 @@ Ask = Write | Wait | Observe | Return | Raise
 
 def turn(operation: Operation, held: Held, now: float) -> Ask:
     """What to ask next. Total: a store's nonsense and my own bug both end as `Raise`, with nothing written."""
-    unsure = held.held_at is None or held.unsure_at is not None
-    if held.trouble and (unsure or held.trouble.why is Why.STORE_LOST):
+    unsure = held.held_at is None or held.unsure_at is not None or held.woke_at is not None
+    if held.trouble and unsure:
         return _raise(held.trouble)
     ctx = context(operation, held, now)
     deadline = _deadline(operation, ctx)
@@ -75,6 +79,8 @@ def turn(operation: Operation, held: Held, now: float) -> Ask:
         return Raise(Fail(Why.UNCONFIRMED))
     if unsure:
         return Wait(held.token, now)
+    if held.found:
+        return _restore(ctx, held.found)
     match operation.handler(ctx, deadline):
         case Sync(until):
             return _wait(ctx, until)
@@ -136,6 +142,21 @@ def _write(ctx: Context, edit: Edit) -> Ask:
     except Violation as violation:
         return _raise(Trouble(Why.ILLEGAL, f"not written: {edit} of {ctx.me} breaks {violation}"))
     return Write(after, ctx.held.token, edit)
+
+
+def _restore(ctx: Context, found: Found) -> Ask:
+    """Before anything else: what counts is written back, by whoever comes first."""
+    token = found.state.token if found.state else None
+    at = found.at + ctx.jitter * RESTORE_JITTER_S
+    if ctx.now < at:
+        return Wait(token, at)
+    deed = Restore(found.restore, ctx.held.nonce.nonce)
+    after = restored(deed, found.state)
+    try:
+        verify_restore(deed, found.state, after)
+    except Violation as violation:
+        return _raise(Trouble(Why.ILLEGAL, f"not written: {deed} of {ctx.me} breaks {violation}"))
+    return Write(after, token, deed)
 
 
 def _raise(trouble: Trouble) -> Raise:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..evolving import evolve
 from ..world import Ending, Node, Why
-from .state import Ended, RendezvousState, Status
+from .state import BASE_MAX, Ended, RendezvousState, Status
 
 
 class Violation(Exception):
@@ -52,6 +52,12 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
     slots = [node.slot for node, seat in state.seats.items() if seat.status is not Status.GONE]
     if len(set(slots)) < len(slots):
         yield "S8", f"two incarnations of one slot are seated: {[str(node) for node in state.seats]}"
+    if len(state.base) > BASE_MAX:
+        yield "R2", f"made from {len(state.base)} states, more than the {BASE_MAX} that count"
+    if state.complete != (state.completed_in is not None):
+        yield "R3", f"{'complete' if state.complete else 'open'}, but its world was completed in {state.completed_in}"
+    if state.completed_in == state.life and state.provisional:
+        yield "R3", "a world was completed in this life, which still counts for what it was made from"
     if state.stale_before > state.version:
         yield "S7", f"wishes are void up to version {state.stale_before}, beyond this one, {state.version}"
     closed = state.closed
@@ -91,8 +97,13 @@ def _of_open(state: RendezvousState) -> Iterator[Finding]:
 
 
 def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
-    if after.token.life != before.life or after.limits != before.limits:
-        yield "S7", f"another life or other limits in one chain of versions: {after.life.nonce}, {after.limits}"
+    if (after.life, after.job, after.limits) != (before.life, before.job, before.limits):
+        yield "S7", f"another life, job or limits in one chain of versions: {after.life}, {after.job}, {after.limits}"
+    completed = after.complete and (not before.complete or after.round > before.round)
+    if after.base != (() if completed else before.base):
+        yield "R2", f"the base went from {before.base} to {after.base}"
+    if completed and after.completed_in != after.life:
+        yield "R3", f"completed in {after.life}, but its world says {after.completed_in}"
     if after.version != before.version + 1:
         yield "S7", f"version {after.version} after {before.version}"
     if before.closed:
@@ -107,7 +118,7 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
 
 def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
     """Within one round."""
-    if before.complete and (not after.complete or _world(before) != _world(after)):
+    if before.complete and (before.world_id != after.world_id or _world(before) != _world(after)):
         yield (
             "S1",
             f"the world of round {before.round} changed from {_names(before.members)} to {_names(after.members)}",

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .public import (
         ALWAYS,
+        DRAWN,
         EVENTUALLY,
         FAULTS,
-        RARE,
         SOMETIMES,
         Backend,
         Broken,
@@ -64,9 +64,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALWAYS",
+    "DRAWN",
     "EVENTUALLY",
     "FAULTS",
-    "RARE",
     "SOMETIMES",
     "Backend",
     "Broken",

@@ -148,7 +148,7 @@ def _whom(world: World, operation: Operation, before: Process | None) -> Node:
     match operation.kind:
         case Kind.CANCEL:
             return OPERATOR
-        case Kind.OUTAGE | Kind.EMPTY:
+        case Kind.OUTAGE | Kind.EMPTY | Kind.OLDER:
             return STORE
         case Kind.START:
             return next(node for node in reversed(world.by_node) if node.slot == operation.slot)

@@ -17,7 +17,7 @@ from functools import cached_property
 from attrs import frozen
 
 from ..group.state import Gone, MarkDone, Record, RecordUnstartable
-from ..rendezvous import Edit, RendezvousState, Status, Violation, Write, verify, verify_step
+from ..rendezvous import Deed, RendezvousState, Status, Violation, Write, verify, verify_step
 from ..world import Life, Node, WorldId
 from .properties import Fact, Failed, Judge, Left, Reaped, Succeeded, Wrote
 from .properties import Started as WorkersStarted
@@ -31,7 +31,7 @@ class Written:
     """A write that landed, as its writer's trace shows it."""
 
     node: Node
-    edit: Edit
+    edit: Deed
     at: float
 
 

@@ -12,11 +12,11 @@ from typing import Protocol, TypeAlias
 from attrs import define, field
 
 from ..rendezvous import Observe, RendezvousState, Token, Write
-from ..world import Node
+from ..world import Life, Node
 from .chance import Choose
 from .future import Future
 from .process import Process
-from .store import Store
+from .store import Shown, Store
 
 ANSWER_TIMEOUT_S = 2.0
 """How long a client of the store waits for an answer."""
@@ -35,7 +35,10 @@ class Errand:
 
 
 Question: TypeAlias = Write | Observe | Look | Errand
-Answer: TypeAlias = RendezvousState | Mapping[Node, int | None] | None
+Counters: TypeAlias = tuple[Mapping[Node, int | None], Life | None]
+Answer: TypeAlias = Shown | Counters | None
+News: TypeAlias = tuple[Shown, float]
+"""What the waiter has seen, and when it had asked."""
 
 LOOK, ERRAND = Look(), Errand()
 
@@ -43,7 +46,9 @@ LOOK, ERRAND = Look(), Errand()
 class Hearer(Protocol):
     """The world, as the network speaks to it."""
 
-    def landed(self, process: Process, number: int, before: RendezvousState | None, write: Write) -> None: ...
+    def landed(
+        self, process: Process, number: int, before: RendezvousState | None, write: Write, here: bool
+    ) -> None: ...
 
     def answered(self, process: Process, question: Question, answer: Answer, sent_at: float) -> None: ...
 
@@ -51,9 +56,11 @@ class Hearer(Protocol):
 
     def silent(self, process: Process) -> None: ...
 
-    def changed(self, process: Process, news: tuple[RendezvousState | None, float] | None) -> None: ...
+    def changed(self, process: Process, news: News | None) -> None: ...
 
-    def beaten(self, process: Process, sent_at: float | None) -> None: ...
+    def beaten(self, process: Process, sent_at: float | None, life: Life | None) -> None: ...
+
+    def woke(self, process: Process) -> None: ...
 
     def seen(self, what: str) -> None: ...
 
@@ -87,9 +94,11 @@ class Network:
         if lost or leg > ANSWER_TIMEOUT_S:
             self.future.at(now + ANSWER_TIMEOUT_S, self._times_out, process, number, question)
         if not lost:
-            self.future.at(now + leg, self._arrives, process, number, question, sent_at, now)
+            self.future.at(now + leg, self._arrives, process, number, question, sent_at, now, process.instance)
 
-    def _arrives(self, process: Process, number: int, question: Question, sent_at: float, sent: float) -> None:
+    def _arrives(
+        self, process: Process, number: int, question: Question, sent_at: float, sent: float, known: int
+    ) -> None:
         now, store = self.future.now, self.store
         if store.down_until > now:
             unsure = isinstance(question, Write) and self.choose(2) == 1
@@ -98,15 +107,15 @@ class Network:
         answer: Answer = None
         landed = False
         if isinstance(question, Write):
-            before = store.register
-            if landed := store.set(question):
-                self.tell.landed(process, number, before, question)
+            before, here = store.register, store.here or known != store.instance
+            if landed := store.set(question, now, known if before else store.instance):
+                self.tell.landed(process, number, before, question, here)
                 self._push()
-            answer = store.register
+            answer = store.shown
         elif isinstance(question, Observe):
-            answer = store.counters(question.nodes, now)
-        else:
-            answer = store.register
+            answer = store.counters(question.nodes, now), store.named
+        elif isinstance(question, Look):
+            answer = store.shown
         leg = self.delay(process)
         if process.late_reply:
             leg, process.late_reply = leg + process.late_reply, 0.0
@@ -148,6 +157,8 @@ class Network:
         if process.stopped_until > self.future.now:
             self.future.at(process.stopped_until, what, *of)
             return True
+        if process.stopped_since is not None:
+            self.tell.woke(process)
         return False
 
     # --- the push of a change
@@ -163,7 +174,7 @@ class Network:
         if self.store.down_until > now or process.cut_out_until > now or process.cut_in_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._misses, process)
         elif self.store.token != process.watch:
-            self.future.at(now + self.delay(process), self._changed, process, self.store.register, sent_at)
+            self.future.at(now + self.delay(process), self._changed, process, (self.store.shown, sent_at))
         else:
             self.watching[process.name] = process
 
@@ -176,13 +187,13 @@ class Network:
                 process.gap = False
                 self.future.at(now + self.interval, self._watches, process, process.clock(now))
             else:
-                register, sent_at = self.store.register, process.clock(now)
-                self.future.at(now + self.delay(process), self._changed, process, register, sent_at)
+                news = self.store.shown, process.clock(now)
+                self.future.at(now + self.delay(process), self._changed, process, news)
 
-    def _changed(self, process: Process, state: RendezvousState | None, sent_at: float) -> None:
-        if not self.waits(process, self._changed, process, state, sent_at):
+    def _changed(self, process: Process, news: News) -> None:
+        if not self.waits(process, self._changed, process, news):
             process.armed = False
-            self.tell.changed(process, (state, sent_at))
+            self.tell.changed(process, news)
 
     def _misses(self, process: Process) -> None:
         if not self.waits(process, self._misses, process):
@@ -216,17 +227,18 @@ class Network:
             self.future.at(now + self.delay(process), self._beat_ends, process, None)
             return
         self.store.beat(process.node, counter, now)
+        life = self.store.named
         if leg > ANSWER_TIMEOUT_S:
             return
         if process.cut_in_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._beat_ends, process, None)
         else:
-            self.future.at(now + self.delay(process), self._beat_ends, process, sent_at)
+            self.future.at(now + self.delay(process), self._beat_ends, process, sent_at, life)
 
-    def _beat_ends(self, process: Process, sent_at: float | None) -> None:
-        if not self.waits(process, self._beat_ends, process, sent_at):
+    def _beat_ends(self, process: Process, sent_at: float | None, life: Life | None = None) -> None:
+        if not self.waits(process, self._beat_ends, process, sent_at, life):
             process.beating = False
-            self.tell.beaten(process, sent_at)
+            self.tell.beaten(process, sent_at, life)
 
     def ends(self, process: Process) -> None:
         """The agent has ended in order: its heartbeat is taken away."""

@@ -8,9 +8,10 @@ from collections import deque
 from attrs import define, field
 
 from ..group import Group, Outcome
-from ..rendezvous import Held, RendezvousState, Token
+from ..rendezvous import Held, Token
 from ..rendezvous.agenda import Agenda
 from ..world import Node, World
+from .store import Shown
 
 GRID = 1e7
 """Points per second."""
@@ -35,9 +36,11 @@ class Process:
     """Not a node: somebody who closes the job."""
     alive: bool = True
     stopped_until: float = 0.0
+    stopped_since: float | None = None
+    """Since when it stands still, and has not noticed."""
 
     agenda: Agenda = Agenda()
-    inbox: deque[tuple[RendezvousState | None, float] | None] = field(factory=deque)
+    inbox: deque[tuple[Shown, float] | None] = field(factory=deque)
     """What the waiter has seen, and when it had asked; None: it could not see."""
     request: int = 0
     requests: int = 0
@@ -52,6 +55,8 @@ class Process:
     """The number of a write of its own that throws out somebody who is well."""
     read_after: int = 0
     """The number of the last question that was answered with a state."""
+    instance: int = 0
+    """The instance of the store in which it saw the register last."""
     armed: bool = False
     watch: Token | None = None
 
@@ -89,6 +94,12 @@ class Process:
         """The true time, just after its clock shows this; on a grid, so that what is due at one time for two processes is so
         whatever their clocks show."""
         return math.ceil((local - self.offset) / self.rate * GRID - 0.01) / GRID + 3e-9
+
+    def is_well(self, since: float) -> bool:
+        """It lives, and nothing was done to it from this time on that lasts."""
+        stopped = max(self.stopped_until, self.cut_out_until, self.cut_in_until)
+        late = self.delay or self.late_write or self.late_reply or self.lose_reply or self.gap
+        return self.alive and stopped <= since and not late
 
     def heals(self) -> None:
         """Nothing is done to it any longer. Who stands still wakes up when it would have."""

@@ -33,15 +33,18 @@ from ..ranks import Ranks, assign
 from ..rendezvous import (
     Arrive,
     Complete,
+    Deed,
     Edit,
     Evict,
     Held,
     RendezvousState,
+    Restore,
     Status,
     Violation,
     blank,
     join,
     verify,
+    verify_restore,
     verify_step,
 )
 from ..rendezvous.context import Handler
@@ -55,6 +58,10 @@ ALWAYS = {
     "S9 strong": "with the fence on these are dead too, unless their agent was paused, is told to leave, or was superseded",
     "S14b": "DONE says that the node's workers succeeded in this round",
     "S15": "who has left is never seated again",
+    "R8": "nobody edits what another store had written: it is restored first",
+    "R10": "who takes over a restored register of its own job forgets no failure that was charged before the loss",
+    "R11": "no world completes while somebody who is awake and within reach has known its verdict for long",
+    "R12": "a store that is lost while all are well restarts nobody",
     "S17": "workers start at most once per node and world",
     "B4": "no more failures than rounds in which a worker failed",
     "F1": "nobody is fenced within a quarter of the TTL after a start",
@@ -77,17 +84,21 @@ EVENTUALLY = {
 
 @frozen
 class Wrote:
-    """A write of `node` landed: `edit` made `after` of `before` (None: of nothing)."""
+    """A write of `node` landed: `edit` made `after` of `before` (None: of nothing). `here`: `before` had been written in the
+    same store, and not in one of which that store is a copy."""
 
     node: Node
     before: RendezvousState | None
-    edit: Edit
+    edit: Deed
     after: RendezvousState
+    here: bool = True
 
     @property
     def completes(self) -> bool:
         """A new world stands with it."""
         before, after = self.before, self.after
+        if isinstance(self.edit, Restore):
+            return False
         return after.complete and (before is None or not before.complete or after.round > before.round)
 
 
@@ -170,8 +181,11 @@ class Judge:
     worlds: dict[WorldId, World] = field(factory=dict)
     running: dict[Node, World] = field(factory=dict)
     started: set[tuple[Node, WorldId]] = field(factory=set)
-    succeeded: set[tuple[Node, WorldId]] = field(factory=set)
-    failed: dict[Life, set[int]] = field(factory=dict)
+    succeeded: set[tuple[Node, WorldId | None]] = field(factory=set)
+    failed: dict[str, set[WorldId]] = field(factory=dict)
+    """Job -> the worlds in which a worker failed."""
+    jobs: dict[Life, str] = field(factory=dict)
+    """Which job's register each life was."""
     left: set[Node] = field(factory=set)
     leaving: set[Node] = field(factory=set)
     excused: set[Node] = field(factory=set)
@@ -200,7 +214,7 @@ class Judge:
             case Started():
                 yield from self._started(fact)
             case Failed(_, world):
-                self.failed.setdefault(world.life, set()).add(world.round)
+                self.failed.setdefault(self.job(world), set()).add(world)
             case Succeeded(node, world):
                 self.succeeded.add((node, world))
             case Reaped(node):
@@ -213,18 +227,33 @@ class Judge:
             case other:
                 assert_never(other)
 
+    def job(self, world: WorldId) -> str:
+        """Whose world this is; a life of which no write was seen is taken for a job of its own."""
+        return self.jobs.get(world.life, world.life.nonce)
+
     def _wrote(self, fact: Wrote) -> Iterator[Finding]:
+        self.register = fact.after
+        self.jobs[fact.after.life] = fact.after.job
+        if isinstance(fact.edit, Restore):
+            verify_restore(fact.edit, fact.before, fact.after)
+            self.left.clear()  # what was restored may be older than their leave
+        else:
+            yield from self._edited(fact, fact.edit)
+
+    def _edited(self, fact: Wrote, edit: Edit) -> Iterator[Finding]:
         before, after = fact.before or blank(fact.after.life, fact.after.limits), fact.after
         verify(after)
         verify_step(before, after)
-        yield from _of_write(before, fact.edit, after)
-        self.register = after
-        if after.failures > len(self.failed.get(after.life, ())):
-            rounds = sorted(self.failed.get(after.life, ()))
+        if not fact.here:
+            yield "R8", f"{edit} of {fact.node} changes what another store had written"
+        yield from _of_write(before, edit, after)
+        failed = self.failed.get(after.job, ())
+        if after.failures > len(failed):
+            rounds = sorted(world.round for world in failed)
             yield "B4", f"{after.failures} failures, but workers failed in rounds {rounds}"
         if before.seats is after.seats:
             return
-        if isinstance(fact.edit, Arrive):
+        if isinstance(edit, Arrive):
             kin = [node for node in before.seats if node.slot == fact.node.slot]
             self.superseded.update(node for node in kin if node not in after.seats)
         for node, seat in after.seats.items():
@@ -234,7 +263,7 @@ class Judge:
             if was is None and node in self.left:
                 yield "S15", f"{node} is seated after it had left"
             newly_done = seat.status is Status.DONE and (was is None or was.status is not Status.DONE)
-            if newly_done and (node, WorldId(after.life, after.round)) not in self.succeeded:
+            if newly_done and (node, after.world_id) not in self.succeeded:
                 yield "S14b", f"{node} is done in round {after.round}, in which its workers have not succeeded"
 
     def _started(self, fact: Started) -> Iterator[Finding]:
@@ -246,10 +275,15 @@ class Judge:
         yield from _of_ranks(world, self.assign(world))
         members = {member.node for member in world.members}
         for other, ran in self.running.items():
-            if ran.id.life == world.id.life and ran.round < world.round and other not in self.leaving:
+            if self._is_earlier(ran.id, world.id) and other not in self.leaving:
                 yield from self._still_running(other, ran, fact, other in members)
         self.started.add((node, world.id))
         self.running[node] = world
+
+    def _is_earlier(self, ran: WorldId, world: WorldId) -> bool:
+        """A world of the same job that was completed before."""
+        order = (ran.life.epoch, ran.round) < (world.life.epoch, world.round)
+        return order and self.job(ran) == self.job(world)
 
     def _still_running(self, other: Node, ran: World, fact: Started, member: bool) -> Iterator[Finding]:
         text = (
@@ -267,7 +301,7 @@ def _of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> It
         yield from _of_new_round(before, after)
         return
     dropped = [node for node in before.expected if node not in after.seats]
-    if after.target != before.target - len(dropped):
+    if after.target != max(before.target - len(dropped), 0):
         yield (
             "V7",
             f"{len(dropped)} are waited for no longer, but the target went from {before.target} to {after.target}",

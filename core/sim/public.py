@@ -25,15 +25,15 @@ from .run import Run, converges, run_seed, tell, wander
 from .shrink import shrunk
 from .sometimes import SOMETIMES
 from .story import Backend, Kind, Operation, Setting, Story, StoryError, parsed
-from .swarm import FAULTS, RARE, Shape
+from .swarm import DRAWN, FAULTS, Shape
 from .tally import Broken, Showed, Tally, showed
 from .world import Narrator, World
 
 __all__ = [
     "ALWAYS",
+    "DRAWN",
     "EVENTUALLY",
     "FAULTS",
-    "RARE",
     "SOMETIMES",
     "Backend",
     "Broken",

@@ -152,7 +152,7 @@ def _rests(world: World, process: Process) -> bool:
     if seat is not None and seat.status is Status.WAITING:
         return process.node in register.redundancy_list
     ran = process.ran
-    here = ran is not None and ran.round == register.round and ran.id.life == register.life
+    here = ran is not None and ran.id == register.world_id
     return here and seat is not None and process.group.phase in (Phase.RUNNING, Phase.BARRIER)
 
 

@@ -15,6 +15,7 @@ from ..rendezvous import (
     Arrive,
     Close,
     Complete,
+    Deed,
     Done,
     Edit,
     End,
@@ -24,6 +25,7 @@ from ..rendezvous import (
     Overdue,
     Raise,
     RendezvousState,
+    Restore,
     Settled,
     Status,
     Write,
@@ -84,7 +86,20 @@ SOMETIMES = (
     "join time-out",
     "a late agent told the verdict",
     "the store came back empty",
-    "ended because the store was lost",
+    "the store came back older",
+    "restored by a survivor",
+    "restored over a forming job",
+    "restored over an older fork",
+    "restored over an older copy",
+    "two offers at once",
+    "a new job at an empty store, while survivors live",
+    "restored while provisional",
+    "another job is there: adopted",
+    "a world goes on across a loss",
+    "a verdict restored",
+    "who knows the verdict lingers",
+    "a sleeper wakes into another life",
+    "start held back because the answer names another life",
 )
 """Helping is not built yet; its own four come with it."""
 
@@ -95,7 +110,12 @@ def wrote(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
     """What a write shows that has landed; `nodes` are all that were ever started."""
     edit, after = fact.edit, fact.after
     before = fact.before or blank(after.life, after.limits)
-    for what in (*_rounds(before, fact), *_seats(before, edit, fact.node, after)):
+    if isinstance(edit, Restore):
+        counts.update(_restored(fact, edit))
+        return
+    if fact.before is None and any(each.alive and each.worlds for each in nodes.values()):
+        counts["a new job at an empty store, while survivors live"] += 1
+    for what in (*_rounds(before, edit, fact.completes, after), *_seats(before, edit, fact.node, after)):
         counts[what] += 1
     if isinstance(edit, Evict | Overdue):
         for node in before.seats:
@@ -105,9 +125,35 @@ def wrote(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
         counts["an evicted live node returns"] += 1
 
 
-def _rounds(before: RendezvousState, fact: Wrote) -> Iterator[str]:
-    edit, after = fact.edit, fact.after
-    if fact.completes:
+def _restored(fact: Wrote, edit: Restore) -> Iterator[str]:
+    found = fact.before
+    if found is None:
+        yield "restored by a survivor"
+    elif not fact.here:
+        yield "restored over an older copy"
+    else:
+        yield "restored over an older fork" if found.job == edit.held.job else "restored over a forming job"
+    if edit.held.provisional:
+        yield "restored while provisional"
+    if edit.held.closed:
+        yield "a verdict restored"
+
+
+def changed(counts: Counts, process: Process, before: Held) -> None:
+    """What the process holds has become something else."""
+    held, state = before.state, process.held.state
+    if held is None or state is None or state.life == held.life:
+        return
+    if before.woke_at is not None:
+        counts["a sleeper wakes into another life"] += 1
+    elif state.job != held.job:
+        counts["another job is there: adopted"] += 1
+    elif state.world_id is not None and state.world_id == before.mine and process.workers:
+        counts["a world goes on across a loss"] += 1
+
+
+def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: RendezvousState) -> Iterator[str]:
+    if completes:
         yield {Complete: "complete by last call", Arrive: "complete by last arrival"}.get(
             type(edit), "complete by a dropped seat"
         )
@@ -167,9 +213,11 @@ def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState
         yield "a spare"
 
 
-def wanted(counts: Counts, held: Held, edit: Edit, now: float) -> None:
+def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
     """What it shows that a node wants to write this."""
-    state = held.state
+    held, state = process.held, process.held.state
+    if isinstance(edit, Restore) and process.outcome is not None:
+        counts["who knows the verdict lingers"] += 1
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
     if chore and state is not None and _coordinator(held, now) != held.node:
         counts["patience over"] += 1
@@ -177,6 +225,11 @@ def wanted(counts: Counts, held: Held, edit: Edit, now: float) -> None:
 
 def _coordinator(held: Held, now: float) -> Node | None:
     return Context(held, now, now, 0.0).coordinator
+
+
+def unacknowledged(counts: Counts, process: Process) -> None:
+    if process.group.phase is Phase.HELD:
+        counts["start held back because the answer names another life"] += 1
 
 
 def looked_at_all(counts: Counts, held: Held, now: float) -> None:
@@ -193,6 +246,8 @@ def afresh(counts: Counts, held: Held, sent_at: float) -> None:
 
 def refused(counts: Counts, write: Write, stands: RendezvousState | None) -> None:
     counts["a refused write"] += 1
+    if isinstance(write.edit, Restore):
+        counts["two offers at once"] += 1
     if isinstance(write.edit, End) and stands is not None and stands.round > write.edit.round:
         counts["two ends for one round"] += 1
 
@@ -203,8 +258,6 @@ def told(counts: Counts, process: Process, operation: Operation, answer: Answer 
     why = answer.failure.why
     if why is Why.TIMEOUT:
         counts["join time-out"] += 1
-    elif why is Why.STORE_LOST:
-        counts["ended because the store was lost"] += 1
     elif why is Why.CLOSED and operation.handler is join and process.worlds == 0:
         counts["a late agent told the verdict"] += 1
 
@@ -221,6 +274,8 @@ def causes(fact: Wrote) -> Counts:
             return Counter(arrivals=1)
         case Leave():
             return Counter(leaves=1)
+        case Restore():
+            return Counter(restored=1)
         case Evict() if before is not None:
             return Counter(evictions=sum(node not in fact.after.seats for node in before.seats))
         case _:
@@ -241,7 +296,7 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
 # --- in words
 
 
-def sentence(edit: Edit, after: RendezvousState) -> str:
+def sentence(edit: Deed, after: RendezvousState) -> str:
     """What a write did, and what stands now."""
     seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in after.seats.items())
     state = f"round {after.round} {'complete' if after.complete else 'open'}"
@@ -249,8 +304,10 @@ def sentence(edit: Edit, after: RendezvousState) -> str:
     return f"{verb(edit)} → {after.version}: {state}{closed} [{seats}]"
 
 
-def verb(edit: Edit) -> str:
+def verb(edit: Deed) -> str:
     match edit:
+        case Restore(held):
+            return f"restores version {held.version} of epoch {held.life.epoch}"
         case Arrive():
             return "arrives"
         case Leave():

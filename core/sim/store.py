@@ -10,14 +10,16 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import TypeAlias
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from ..rendezvous import RendezvousState, Token, Write
-from ..world import Node
+from ..world import Life, Node
 from .story import Backend
 
 Gap: TypeAlias = tuple[float, float]
 
+PAST_MAX = 64
+"""How many registers a backup may hold."""
 BEATS_MAX = 8
 """How many heartbeats of a node are remembered."""
 
@@ -31,11 +33,27 @@ class Pulse:
     """When its last beats came."""
 
 
+@frozen
+class Shown:
+    """What a store shows: its register, whether that was written in this instance of it, and which that is."""
+
+    state: RendezvousState | None
+    here: bool
+    instance: int
+
+
 @define
 class Store:
+    """`instance` counts its beginnings: what it has forgotten, or was given back, was another one's."""
+
     backend: Backend
     ttl: float
     register: RendezvousState | None = None
+    instance: int = 0
+    written_in: int = 0
+    """The instance in which the register was written."""
+    past: deque[tuple[float, RendezvousState]] = field(factory=lambda: deque(maxlen=PAST_MAX))
+    """What it held, from when on."""
     pulses: dict[Node, Pulse] = field(factory=dict)
     down_since: float = 0.0
     down_until: float = 0.0
@@ -46,11 +64,27 @@ class Store:
     def token(self) -> Token | None:
         return self.register.token if self.register else None
 
-    def set(self, write: Write) -> bool:
-        """Compare and set; whether it was written."""
+    @property
+    def here(self) -> bool:
+        """The register was written in the store as it is now."""
+        return self.written_in == self.instance
+
+    @property
+    def shown(self) -> Shown:
+        return Shown(self.register, self.here, self.instance)
+
+    @property
+    def named(self) -> Life | None:
+        """The life that stands where it was written."""
+        return self.register.life if self.register and self.here else None
+
+    def set(self, write: Write, now: float, instance: int) -> bool:
+        """Compare and set; whether it was written. `instance` is the one that the writer knows: a copy of it may be changed
+        before anybody can tell, and stays a copy."""
         if write.token != self.token:
             return False
-        self.register = write.state
+        self.register, self.written_in = write.state, instance
+        self.past.append((now, write.state))
         return True
 
     def beat(self, node: Node, counter: int, now: float) -> None:
@@ -90,5 +124,13 @@ class Store:
         return (before, min(after, self.down_since)), (max(before, self.down_until), after)
 
     def empties(self) -> None:
-        self.register = None
+        self.instance += 1
+        self.register, self.written_in = None, self.instance
         self.pulses.clear()
+
+    def is_restored(self, back: float) -> None:
+        """It is what it was at that time: a copy of another store."""
+        older = [state for at, state in self.past if at <= back]
+        self.empties()
+        if older:
+            self.register, self.written_in = older[-1], self.instance - 1

@@ -65,6 +65,8 @@ class Kind(Enum):
     """The store is away for so long, and remembers all."""
     EMPTY = "empty"
     """The store has forgotten everything."""
+    OLDER = "older"
+    """The store is restored from a backup that was made so long ago."""
     FAIL = "fail"
     """A worker of the node exits with 1."""
     SUCCEED = "succeed"
@@ -84,7 +86,7 @@ class Kind(Enum):
 
     @property
     def takes_node(self) -> bool:
-        return self not in (Kind.PASS, Kind.OUTAGE, Kind.EMPTY, Kind.CANCEL)
+        return self not in (Kind.PASS, Kind.OUTAGE, Kind.EMPTY, Kind.OLDER, Kind.CANCEL)
 
 
 _TIMED = frozenset(
@@ -98,6 +100,7 @@ _TIMED = frozenset(
         Kind.LATE_WRITE,
         Kind.LATE_REPLY,
         Kind.OUTAGE,
+        Kind.OLDER,
     )
 )
 

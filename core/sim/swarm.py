@@ -33,10 +33,17 @@ FAULTS: Mapping[Kind, tuple[float, ...]] = {
     Kind.START: (0.0,),
 }
 """What is drawn often, and for how long it may last."""
-RARE: tuple[Kind, ...] = (Kind.EMPTY, Kind.UNSTARTABLE, Kind.CANCEL)
-"""What ends a job, or the store's memory of it."""
+RARE: tuple[Kind, ...] = (Kind.UNSTARTABLE, Kind.CANCEL)
+"""What ends a job."""
+LOSSES: Mapping[Kind, tuple[float, ...]] = {Kind.EMPTY: (0.0,), Kind.OLDER: (0.01, 0.5, 3.0, 12.0, 60.0)}
+"""What takes the store's memory of it, and how much."""
+LOSSES_MAX = 3
+"""In one run."""
+DRAWN: tuple[Kind, ...] = (*FAULTS, *RARE, *LOSSES)
+"""All that may be done at random."""
 RARELY = 80
 """One in so many operations, in the runs that have them at all."""
+LOSSES_ONE_IN = 12
 BURSTS = (
     "start {0}; late-write {0} 3; pass 0.3; drain {0}",
     "start {0}; late-write {0} 8; pass 2.02; crash {0}",
@@ -60,7 +67,7 @@ class Shape:
     min: int | None = None
     max: int | None = None
     backend: Backend | None = None
-    faults: frozenset[Kind] = frozenset((*FAULTS, *RARE))
+    faults: frozenset[Kind] = frozenset(DRAWN)
     operations: int = 40
     """At most; each run has a budget of its own."""
 
@@ -108,11 +115,14 @@ class Swarm:
     shape: Shape
     bag: list[Kind] = field(init=False)
     rare: bool = field(init=False)
+    losses: int = field(init=False)
+    """How often the store may still lose its memory."""
     left: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.bag = [kind for kind in self._wanted(FAULTS) for _ in range(one(self.choose, WEIGHTS))]
         self.rare = self.choose(2) == 1
+        self.losses = self.choose(LOSSES_MAX + 1) if self.choose(2) else 0
         least = min(5, self.shape.operations)
         self.left = least + self.choose(self.shape.operations - least + 1)
 
@@ -137,6 +147,9 @@ class Swarm:
     def _one(self, world: World) -> Operation:
         if self.rare and self.choose(RARELY) == 0:
             return self._to(world, one(self.choose, self._wanted(RARE)))
+        if self.losses and self.choose(LOSSES_ONE_IN) == 0:
+            self.losses -= 1
+            return self._to(world, one(self.choose, self._wanted(LOSSES)))
         absent = [slot for slot in world.setting.slots if world.at(slot) is None]
         if absent and Kind.START in self.shape.faults and self.choose(6) == 0:
             return Operation(Kind.START, one(self.choose, absent))
@@ -152,7 +165,9 @@ class Swarm:
 
     def _to(self, world: World, kind: Kind) -> Operation:
         slot = self._slot(world, kind) if kind.takes_node else ""
-        return Operation(kind, slot, one(self.choose, FAULTS.get(kind, GAPS_S)) if kind.takes_span else 0.0)
+        return Operation(
+            kind, slot, one(self.choose, {**FAULTS, **LOSSES}.get(kind, GAPS_S)) if kind.takes_span else 0.0
+        )
 
     def _slot(self, world: World, kind: Kind) -> str:
         """One to which it means something, if there is one."""

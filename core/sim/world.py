@@ -14,7 +14,7 @@ from typing import Never, assert_never, cast
 
 from attrs import define, field
 
-from ..agent import follows, heard, wished
+from ..agent import acknowledged, farewell, follows, heard, wished
 from ..group import Group, Phase, begin, transition
 from ..group import Settings as GroupSettings
 from ..group.state import (
@@ -45,10 +45,12 @@ from ..rendezvous import (
     Wait,
     Write,
     close,
+    linger,
     saw,
     silent,
     turn,
     unanswered,
+    woke,
 )
 from ..rendezvous import heard as heard_beats
 from ..rendezvous.agenda import Errand, Request, answered, begun, pause_s, submitted
@@ -58,11 +60,12 @@ from ..world import World as RunningWorld
 from . import sometimes
 from .chance import Choose, seeded
 from .future import Future
-from .network import ANSWER_TIMEOUT_S, ERRAND, LOOK, Answer, Network, Question
+from .losses import KEPT_S, Losses
+from .network import ANSWER_TIMEOUT_S, ERRAND, LOOK, Answer, Network, News, Question
 from .process import Process
 from .properties import Failed, Judge, Left, Property, Started, Stepped, Succeeded, WaitsForever, Wrote
 from .properties import Reaped as NoneLives
-from .store import Store
+from .store import Shown, Store
 from .story import Kind, Setting, name
 from .story import Operation as Done
 
@@ -102,6 +105,7 @@ class World:
     done: Counter[Kind] = field(factory=Counter)
     causes: Counter[str] = field(factory=Counter)
     """What may have ended a round, beside failures: evictions, leaves, arrivals, fencings."""
+    losses: Losses = field(init=False)
     operators: int = 0
     well_at: float | None = None
     """From when on the healed world must be well."""
@@ -112,6 +116,7 @@ class World:
         self.choose = seeded(setting.seed)
         self.store = Store(setting.backend, setting.interval * setting.attempts)
         self.network = Network(self.future, self.store, self.choose, setting.seed == 0, setting.interval, self)
+        self.losses = Losses(2 * self.rendezvous.ttl)
         self.judge = Judge(fenced=setting.fence > 0, also=self.also)
 
     # --- what is done to it
@@ -119,6 +124,8 @@ class World:
     def does(self, operation: Done) -> None:
         """Raises Violation. An operation that means nothing here does nothing."""
         process = self.at(operation.slot)
+        if operation.kind is not Kind.PASS:
+            self.losses.kept = None
         kind, span, now = operation.kind, operation.span, self.future.now
         if kind is Kind.PASS:
             self.future.passes(now + span)
@@ -129,7 +136,7 @@ class World:
         elif kind is Kind.CANCEL:
             self._said(kind, "operator", "closes the job")
             self._cancels()
-        elif kind in (Kind.OUTAGE, Kind.EMPTY):
+        elif kind in (Kind.OUTAGE, Kind.EMPTY, Kind.OLDER):
             self._said(kind, "store", str(operation))
             self._store(kind, span)
         elif process is not None and self._can(kind, process):
@@ -149,6 +156,7 @@ class World:
                 self._crashes(process)
             case Kind.PAUSE:
                 process.stopped_until = max(process.stopped_until, until)
+                process.stopped_since = now if process.stopped_since is None else process.stopped_since
                 self.judge.excused.add(process.node)
             case Kind.SLOW:
                 process.delay = span
@@ -189,10 +197,20 @@ class World:
             store.goes_away(now, now + span)
             self.network.breaks()
             return
-        store.empties()
-        self.judge.register = None
-        self.counts["the store came back empty"] += 1
+        calm = store.down_until <= now - self.losses.calm_s
+        self.losses.lost(store.register, self.living(), calm, now)
+        self.future.at(now + KEPT_S, self._stands)
+        if kind is Kind.EMPTY:
+            store.empties()
+        else:
+            store.is_restored(now - span)
+        self.judge.register = store.register
+        self.counts["the store came back older" if store.register else "the store came back empty"] += 1
         self.network.forgets()
+
+    def _stands(self) -> None:
+        if self.store.down_until <= self.future.now:
+            self.losses.stands(self.store.register, self.living())
 
     def _cancels(self) -> None:
         self.operators += 1
@@ -234,10 +252,20 @@ class World:
         process.workers.clear()
         self.judge.saw(NoneLives(process.node))
 
+    def _is_over(self, process: Process) -> None:
+        """The group has ended; the agent sees to what is left."""
+        outcome = process.outcome = process.group.outcome
+        assert outcome is not None
+        self._narrate(process.name, f"ends: {sometimes.outcome(outcome)}")
+        if last := farewell(outcome):
+            process.agenda = submitted(process.agenda, last)
+            if not process.request:
+                self._runs(process)
+        else:
+            self._ends(process)
+
     def _ends(self, process: Process) -> None:
-        process.alive, process.outcome = False, process.group.outcome
-        assert process.outcome is not None
-        self._narrate(process.name, f"ends: {sometimes.outcome(process.outcome)}")
+        process.alive = False
         self.network.ends(process)
 
     # --- the rendezvous' thread
@@ -283,7 +311,7 @@ class World:
             case Write(_, _, edit):
                 if isinstance(edit, Evict):
                     self._notes_slander(process, edit)
-                sometimes.wanted(self.counts, process.held, edit, now)
+                sometimes.wanted(self.counts, process, edit, now)
                 self._asks(process, ask, now)
             case Return() | Raise():
                 self._told(process, under_way, ask, now)
@@ -324,6 +352,9 @@ class World:
         if process.operator:
             process.alive = False
             return
+        if under_way.handler is linger:
+            self._ends(process)
+            return
         if isinstance(answer, RunningWorld):
             process.worlds += 1
         event = heard(under_way.handler, answer, now)
@@ -338,7 +369,7 @@ class World:
         if news is None:
             self._pauses(process)
             return True
-        self._sees(process, news[0], news[1])
+        self._sees(process, *news)
         return False
 
     # --- what it hears of the network
@@ -348,19 +379,31 @@ class World:
         process.unanswered = 0
         if isinstance(question, Observe):
             sometimes.afresh(self.counts, process.held, sent_at)
-            assert answer is not None and not isinstance(answer, RendezvousState)
-            process.held = heard_beats(process.held, answer, sent_at, now)
+            assert isinstance(answer, tuple)
+            counters, life = answer
+            process.held = heard_beats(process.held, counters, sent_at, now, life)
         elif question is not ERRAND:
             process.read_after = process.requests
-            assert answer is None or isinstance(answer, RendezvousState)
-            if isinstance(question, Write) and answer is not question.state:
-                sometimes.refused(self.counts, question, answer)
+            assert isinstance(answer, Shown)
+            if isinstance(question, Write) and answer.state is not question.state:
+                sometimes.refused(self.counts, question, answer.state)
             self._sees(process, answer, sent_at)
         self._runs(process)
 
-    def _sees(self, process: Process, state: RendezvousState | None, sent_at: float) -> None:
-        process.unanswered = 0
-        process.held = saw(process.held, state, sent_at, process.clock(self.future.now))
+    def _sees(self, process: Process, shown: Shown, sent_at: float) -> None:
+        process.unanswered, process.instance = 0, shown.instance
+        before = process.held
+        process.held = saw(before, shown.state, sent_at, process.clock(self.future.now), shown.here)
+        if process.held.state is not before.state:
+            self.losses.changed(process, before)
+            sometimes.changed(self.counts, process, before)
+
+    def woke(self, process: Process) -> None:
+        """It stood still; if for long, it knows."""
+        slept = self.future.now - (process.stopped_since or 0.0)
+        process.stopped_since = None
+        if slept * process.rate > self.rendezvous.ttl:
+            process.held = woke(process.held, process.clock(self.future.now))
 
     def unknown(self, process: Process, write: Write) -> None:
         process.held = unanswered(process.held, write.token, process.clock(self.future.now))
@@ -377,11 +420,11 @@ class World:
         until = process.true(now + pause_s(process.unanswered, self.setting.interval))
         self.future.at(until, self._wakes, process, process.timer)
 
-    def changed(self, process: Process, news: tuple[RendezvousState | None, float] | None) -> None:
+    def changed(self, process: Process, news: News | None) -> None:
         process.inbox.append(news)
         self._runs(process)
 
-    def landed(self, process: Process, number: int, before: RendezvousState | None, write: Write) -> None:
+    def landed(self, process: Process, number: int, before: RendezvousState | None, write: Write, here: bool) -> None:
         self.writes += 1
         after = write.state
         if number in process.unsure or number < process.request:
@@ -392,8 +435,9 @@ class World:
             raise Violation(
                 "L3", f"{process.name} throws out {name(process.slandered[1])}, whose heartbeats came in time"
             )
-        fact = Wrote(process.node, before, write.edit, after)
+        fact = Wrote(process.node, before, write.edit, after, here)
         self.judge.saw(fact)
+        self.losses.wrote(fact, self.living(), self.future.now)
         if before is not None and after.round > before.round:
             self.rounds += 1
         sometimes.wrote(self.counts, self.by_node, fact)
@@ -422,13 +466,17 @@ class World:
             process.beat_timer += 1
             self.network.beat(process, process.clock(self.future.now))
 
-    def beaten(self, process: Process, sent_at: float | None) -> None:
+    def beaten(self, process: Process, sent_at: float | None, life: Life | None) -> None:
         again, process.beat_again = process.beat_again, False
         if again:
             self._beats_now(process)
         else:
             self._sleeps_until_beat(process)
-        if sent_at is not None:
+        if sent_at is None:
+            return
+        if not acknowledged(life, process.held.state):
+            sometimes.unacknowledged(self.counts, process)
+        else:
             self._hears(process, Beaten(sent_at, process.clock(self.future.now)))
 
     # --- the agent's thread
@@ -451,8 +499,9 @@ class World:
             self._carries_out(process, commands)
         elif before.phase is Phase.HELD:
             sometimes.stepped(self.counts, self.causes, before, event, after)
-        if after.phase is Phase.ENDED and process.alive:
-            self._ends(process)
+        if after.phase is Phase.ENDED:
+            if process.outcome is None:
+                self._is_over(process)
         elif after.phase is not Phase.JOINING and after.phase is not Phase.BARRIER:
             self._sets_timer(process)
         if consequence := follows(event, after, now):
@@ -566,8 +615,6 @@ class World:
 
     def _judges_excuse(self, process: Process, why: Why) -> None:
         """L2: what a node is told when it must give up."""
-        if why is Why.STORE_LOST and not self.done[Kind.EMPTY]:
-            raise Violation("L2", f"{process.name} is told that the store was lost, but it remembers all")
         if why is Why.TIMEOUT and self.well_at is not None and self.future.now > self.well_at:
             raise Violation("L2", f"{process.name} has found no world, but all has been well for long")
 

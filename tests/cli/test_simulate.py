@@ -19,7 +19,7 @@ from elastic.cli.render import simulation
 from elastic.core.sim.run import tell
 from elastic.core.sim.sometimes import SOMETIMES
 from elastic.core.sim.story import Kind, parsed
-from elastic.core.sim.swarm import FAULTS, RARE, Shape
+from elastic.core.sim.swarm import DRAWN, Shape
 from elastic.core.sim.tally import Tally
 
 PROPERTIES = '''\
@@ -258,7 +258,7 @@ def test_an_unknown_fault_is_answered_with_those_that_are_known(mistaken: Callab
     assert mistaken("--faults=crush").startswith("--faults=crush: 'crush' is no fault (known: crash, pause, slow, ")
 
 
-ALL = frozenset((*FAULTS, *RARE))
+ALL = frozenset(DRAWN)
 LISTS = [
     ("all", ALL),
     ("none", frozenset()),

@@ -1,0 +1,107 @@
+"""When the store comes back empty, or with something older: which state counts, and how it is written back.
+
+A store that lost its memory is given back what its survivors remember. Of two states of one job the one that was made from
+more counts; a world that was completed in the store as it is now counts more than anything that is only remembered. Written
+back is what was held, but for what only presence can attest. (The rules were found by a model: store-loss, and the flaws of
+"the highest version wins".)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from attrs import frozen
+
+from ..evolving import evolve
+from ..world import Life
+from .actions import Edit
+from .state import BASE_MAX, NOTHING, Rank, RendezvousState, Status
+from .verify import Finding, Violation, verify
+
+
+@frozen
+class Restore:
+    """Write back this state, as the first of another life with this nonce."""
+
+    held: RendezvousState
+    nonce: str
+
+
+Deed: TypeAlias = Edit | Restore
+"""What a write does."""
+
+
+def outranks(held: RendezvousState | None, found: RendezvousState | None) -> bool:
+    """Whether what is held may replace what the store shows."""
+    if held is None or found is None:
+        return held is not None
+    ours = held.job == found.job
+    if found.closed and (ours or not found.provisional):
+        return False
+    if ours:
+        return held.closed is not None or held.rank > found.rank
+    return found.provisional and held.rank > found.rank
+
+
+def restored(deed: Restore, found: RendezvousState | None) -> RendezvousState:
+    """What is written back, over what the store shows (None: nothing). Who waits has to come again; who was in an open
+    round is expected back, unless it is closed."""
+    held, over = deed.held, found or deed.held
+    stands = held.complete or held.closed is not None
+    seats = {
+        node: seat if stands or seat.status is not Status.IN else seat.become(Status.EXPECTED)
+        for node, seat in held.seats.items()
+        if seat.status is not Status.WAITING
+    }
+    return evolve(
+        held,
+        life=Life(deed.nonce, max(held.life.epoch, over.life.epoch) + 1),
+        version=over.version + 1,
+        seats=seats,
+        quorum_at=held.quorum_at if stands else None,
+        stale_before=over.version + 1,
+        base=_base(held.rank),
+    )
+
+
+def _base(rank: Rank) -> Rank:
+    """The whole rank, or as much of it as is kept; a later epoch in the place of what is left out makes up for it."""
+    return rank[:BASE_MAX]
+
+
+def verify_restore(deed: Restore, found: RendezvousState | None, after: RendezvousState) -> None:
+    """Raise the first Violation of a write that restores."""
+    verify(after)
+    for number, fact in _of_restore(deed.held, found, after):
+        raise Violation(number, fact)
+
+
+def _of_restore(held: RendezvousState, found: RendezvousState | None, after: RendezvousState) -> Iterator[Finding]:
+    if found is not None:
+        if found.closed and found.job == held.job and found.closed != held.closed:
+            yield "R5", f"the verdict of job {held.job} is replaced"
+        if not found.provisional and found.job != held.job:
+            yield "R6", f"a world of another job, {found.job}, is replaced"
+        if after.rank <= found.rank and not (held.closed and not found.closed):
+            yield "R4", f"rank {after.rank} is written over {found.rank}"
+    if any(after.life.epoch <= state.life.epoch for state in (held, found) if state is not None):
+        yield "R4", f"epoch {after.life.epoch} does not rise"
+    if after.version != (found or held).version + 1:
+        yield "S7", f"version {after.version} after {(found or held).version}"
+    if not after.provisional or after.base == NOTHING:
+        yield "R2", "restored, but it does not count for what it was made from"
+    if (after.job, after.round, after.completed_in, after.closed, after.failures, after.ended) != (
+        held.job,
+        held.round,
+        held.completed_in,
+        held.closed,
+        held.failures,
+        held.ended,
+    ):
+        yield "R7", "what is restored is not what was held"
+    for node, seat in after.seats.items():
+        was = held.seats.get(node)
+        present = seat.status is Status.EXPECTED or held.complete or held.closed is not None
+        if was is None or not present or seat.status is Status.WAITING or seat.order != was.order:
+            yield "R7", f"{node} is {seat.status.value}, which nobody can attest"
