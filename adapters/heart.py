@@ -1,7 +1,8 @@
 """The heart: a thread that says, once per interval and whenever it is asked to, that this node lives.
 
-It has a client of its own, so that nothing that the rendezvous waits for keeps a heartbeat back. Each acknowledgement is
-told with the time at which the heartbeat was *sent*: that is what others may count from.
+It has a client of its own, so that nothing that the rendezvous waits for keeps a heartbeat back. Where the store ends a
+silent node's heartbeat by itself the counter stands still: renewing it is enough, and leaves no trace in the store. Each
+acknowledgement is told with the time at which the heartbeat was *sent*: that is what others may count from.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Heart:
     def _run(self) -> None:
         counter = 0
         while not isinstance(self._next(), _Stop):
-            counter += 1
+            counter = counter + 1 if self._backend.lease_s is None else 1
             self._send(counter)
         try:
             self._backend.remove_heartbeat(self._node)

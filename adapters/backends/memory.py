@@ -16,10 +16,12 @@ from ..clock import Clock
 class MemoryStore:
     """What all clients of one job share."""
 
-    def __init__(self) -> None:
+    def __init__(self, lease_s: float | None = None) -> None:
+        """Heartbeats are counters that stand for ever, or go when they were not renewed for `lease_s`."""
+        self.lease_s = lease_s
         self.changed = threading.Condition()
         self.state: RendezvousState | None = None
-        self.counters: dict[Node, int] = {}
+        self.beats: dict[Node, tuple[int, float]] = {}
         self.faults: list[Fault] = []
 
 
@@ -51,17 +53,21 @@ class MemoryBackend:
                 self._store.changed.wait(min(left, threading.TIMEOUT_MAX))
             return self._store.state
 
+    @property
+    def lease_s(self) -> float | None:
+        return self._store.lease_s
+
     def heartbeat(self, node: Node, counter: int) -> None:
         with self._store.changed:
-            self._store.counters[node] = counter
+            self._store.beats[node] = counter, self._clock.now()
 
     def heartbeats(self, nodes: Iterable[Node]) -> Mapping[Node, int | None]:
         with self._store.changed:
-            return {node: self._store.counters.get(node) for node in nodes}
+            return {node: self._counter(node) for node in nodes}
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._store.changed:
-            self._store.counters.pop(node, None)
+            self._store.beats.pop(node, None)
 
     def put_fault(self, fault: Fault) -> None:
         with self._store.changed:
@@ -78,6 +84,11 @@ class MemoryBackend:
         with self._store.changed:
             self._closed = True
             self._store.changed.notify_all()
+
+    def _counter(self, node: Node) -> int | None:
+        counter, beaten_at = self._store.beats.get(node, (None, 0.0))
+        lease_s = self._store.lease_s
+        return counter if lease_s is None or self._clock.now() - beaten_at < lease_s else None
 
     def _token(self) -> Token | None:
         return self._store.state.token if self._store.state else None

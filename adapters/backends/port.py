@@ -33,6 +33,11 @@ class Unreadable(StoreError):
 class Backend(Protocol):
     """One job's register, its nodes' heartbeats and its faults."""
 
+    @property
+    def lease_s(self) -> float | None:
+        """So long a heartbeat stands after the last call of `heartbeat`, whatever its counter; what the store has granted,
+        once it has. None where it stands for ever, so that only one that moves says that its node lives."""
+
     def get(self) -> RendezvousState | None:
         """The register; None when nothing was ever written."""
 

@@ -43,6 +43,8 @@ TIMEOUT_S = 5.0
 class TCPStoreBackend:
     """One client of the register of one run. Each method may be called from the thread that owns it, `close` from any."""
 
+    lease_s = None
+
     def __init__(
         self, address: Address, run_id: str, clock: Clock, fallback_s: float = 1.0, timeout_s: float = TIMEOUT_S
     ) -> None:

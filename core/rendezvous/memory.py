@@ -110,8 +110,10 @@ def silent(held: Held, now: float) -> Held:
 
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float) -> Held:
     """After an answered read of heartbeats."""
-    afresh_after = 2 * held.settings.keep_alive_interval
-    return _at(evolve(held, sightings=observe(held.sightings, counters, sent_at, now, afresh_after)), now)
+    settings = held.settings
+    afresh_after = 2 * settings.keep_alive_interval
+    seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.leased)
+    return _at(evolve(held, sightings=seen), now)
 
 
 def joined(held: Held, world: WorldId) -> Held:
