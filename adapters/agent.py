@@ -18,7 +18,7 @@ from typing import assert_never
 
 from attrs import frozen
 
-from ..core.agent import follows, heard, wished
+from ..core.agent import acknowledged, farewell, follows, heard, wished
 from ..core.group import Group, Outcome, begin, transition
 from ..core.group.state import (
     Beat,
@@ -41,7 +41,8 @@ from ..core.group.state import (
     Unstartable,
 )
 from ..core.ranks import Ranks, WorkerRanks, assign
-from ..core.rendezvous import Held, RendezvousState
+from ..core.rendezvous import Held, RendezvousState, handlers
+from ..core.rendezvous.operations import LINGER_S
 from ..core.world import Fault, Life, Node, Profile, World
 from .backends.port import Backend, StoreError
 from .clock import Clock
@@ -49,10 +50,12 @@ from .endpoint import Reservation
 from .faults import Attempt, read_fault, unstartable_fault
 from .heart import Heart
 from .news import (
+    Heartbeat,
     Notice,
     NoTrace,
     Observer,
     Recorded,
+    Restored,
     Seen,
     Started,
     Step,
@@ -114,7 +117,7 @@ class Agent:
         self._clock = clock
         self._observer = observer
         self._trace = trace or NoTrace()
-        self._inbox: SimpleQueue[Event | Died | Notice | TraceLost] = SimpleQueue()
+        self._inbox: SimpleQueue[Event | Died | Heartbeat | Notice | TraceLost] = SimpleQueue()
         self._directory = make_run_directory(settings.logs.directory, settings.run_id)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
@@ -126,6 +129,7 @@ class Agent:
         self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now)
         self._round, self._ranks = 0, Ranks(0, 0, 0, settings.role, 0, ())
         self._recording = 0
+        self._lingers = False
         self._own_faults: list[Fault] = []
         self._state: RendezvousState | None = None
         self._attempts: Mapping[int, Attempt] = {}
@@ -161,7 +165,7 @@ class Agent:
             self._took(event, before, group, commands, self._clock.now())
             if consequence := follows(event, group, self._clock.now()):
                 self._inbox.put(consequence)
-        self._hear_of_records()
+        self._last_words(outcome)
         self._workers.drain(DRAIN_TIMEOUT_S)
         return Result(self.node, outcome, self._faults(), self._state)
 
@@ -192,12 +196,17 @@ class Agent:
         match message:
             case Died(local_rank):
                 return self._collected(local_rank)
+            case Told(handlers.linger):
+                self._lingers = False
+                return None
             case Told() as told:
                 return heard(told.handler, told.answer, self._clock.now())
+            case Heartbeat(sent_at, life):
+                return Beaten(sent_at, self._clock.now()) if acknowledged(life, self._state) else None
             case Recorded() as recorded:
                 self._recorded(recorded)
                 return None
-            case Seen() | StoreSilent() | StoreBack() | TraceLost() as news:
+            case Restored() | Seen() | StoreSilent() | StoreBack() | TraceLost() as news:
                 self._state = news.state if isinstance(news, Seen) else self._state
                 self._observer.saw(news)
                 return None
@@ -209,25 +218,23 @@ class Agent:
         self._own_faults.append(recorded.fault)
         self._observer.saw(recorded)
 
-    def _hear_of_records(self) -> None:
-        """The job may be over before all failures that led there are on record. A signal ends the wait."""
+    def _last_words(self, outcome: Outcome) -> None:
+        """The job may be over before all failures that led there are on record, and before its store is seen to know the
+        verdict. A signal ends the wait."""
         until = self._clock.now() + RECORD_TIMEOUT_S
-        while self._recording and (left := until - self._clock.now()) > 0:
-            try:
-                message = self._inbox.get(timeout=left)
-            except Empty:
-                return
-            if isinstance(message, Recorded):
-                self._recorded(message)
-            elif isinstance(message, Signalled):
+        if last := farewell(outcome):
+            self._lingers, until = True, until + LINGER_S
+            self._rendezvous.submit(last)
+        while (self._recording or self._lingers) and self._clock.now() < until:
+            if isinstance(self._next(until), Signalled):
                 return
 
     def _collected(self, local_rank: int) -> Exited:
         ended = self._exits[local_rank] = self._workers.collect(local_rank)
         return Exited(local_rank, ended.code, ended.died_at, self._clock.now())
 
-    def _beaten(self, sent_at: float) -> None:
-        self._inbox.put(Beaten(sent_at, self._clock.now()))
+    def _beaten(self, sent_at: float, life: Life | None) -> None:
+        self._inbox.put(Heartbeat(sent_at, life))
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

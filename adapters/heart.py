@@ -1,7 +1,8 @@
 """The heart: a thread that says, once per interval and whenever it is asked to, that this node lives.
 
-It has a client of its own, so that nothing that the rendezvous waits for keeps a heartbeat back. Each acknowledgement is
-told with the time at which the heartbeat was *sent*: that is what others may count from.
+It has a client of its own, so that nothing that the rendezvous waits for keeps a heartbeat back. Where the store ends a
+silent node's heartbeat by itself the counter stands still: renewing it is enough, and leaves no trace in the store. Each
+acknowledgement is told with the time at which the heartbeat was *sent*: that is what others may count from.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from queue import Empty, SimpleQueue
 
 from attrs import frozen
 
-from ..core.world import Node
+from ..core.world import Life, Node
 from .backends.port import Backend, StoreError
 from .clock import Clock
 
@@ -28,10 +29,16 @@ class _Stop:
 
 
 class Heart:
-    """`beaten(sent_at)` is called, from this thread, for each heartbeat that the store acknowledged."""
+    """`beaten(sent_at, life)` is called, from this thread, for each heartbeat that the store acknowledged, with the life
+    that stands there."""
 
     def __init__(
-        self, backend: Backend, node: Node, interval_s: float, clock: Clock, beaten: Callable[[float], None]
+        self,
+        backend: Backend,
+        node: Node,
+        interval_s: float,
+        clock: Clock,
+        beaten: Callable[[float, Life | None], None],
     ) -> None:
         self._backend = backend.clone()
         self._node = node
@@ -57,7 +64,7 @@ class Heart:
     def _run(self) -> None:
         counter = 0
         while not isinstance(self._next(), _Stop):
-            counter += 1
+            counter = counter + 1 if self._backend.lease_s is None else 1
             self._send(counter)
         try:
             self._backend.remove_heartbeat(self._node)
@@ -73,7 +80,7 @@ class Heart:
     def _send(self, counter: int) -> None:
         sent_at = self._clock.now()
         try:
-            self._backend.heartbeat(self._node, counter)
+            life = self._backend.heartbeat(self._node, counter)
         except StoreError:
             return  # unacknowledged: its silence is what counts
-        self._beaten(sent_at)
+        self._beaten(sent_at, life)

@@ -79,7 +79,7 @@ class TCPStoreMeeting:
 
     def _wait_for_the_others(self, timeout_s: float) -> None:
         """Only after the end: who leaves a job that goes on takes its store along, and has been told so."""
-        state = self.backend.get()
+        state = self.backend.get().state
         if state and state.closed:
             self.backend.wait_until_gone(
                 [node for node, seat in state.seats.items() if seat.status is not Status.GONE], timeout_s

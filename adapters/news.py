@@ -12,7 +12,7 @@ from ..core.group import Group
 from ..core.group.state import Command, Event
 from ..core.rendezvous import Held, Outcome, Raise, RendezvousState
 from ..core.rendezvous.context import Handler
-from ..core.world import Fault, World
+from ..core.world import Fault, Life, World
 from .clock import Clock
 
 
@@ -54,7 +54,26 @@ class StoreBack:
     at: float
 
 
-Notice: TypeAlias = Told | Recorded | Seen | StoreSilent | StoreBack
+@frozen
+class Heartbeat:
+    """A heartbeat that was sent then was acknowledged by a store in which this life stands."""
+
+    sent_at: float
+    life: Life | None
+
+
+@frozen
+class Restored:
+    """The store lost what this node held; now `after` stands: written back by this node, or what was found instead."""
+
+    before: RendezvousState
+    found: RendezvousState | None
+    after: RendezvousState
+    by_me: bool
+    at: float
+
+
+Notice: TypeAlias = Told | Recorded | Seen | StoreSilent | StoreBack | Restored
 """What the rendezvous' loop tells."""
 
 
@@ -85,7 +104,7 @@ class Started:
     at: float
 
 
-News: TypeAlias = Step | Started | Recorded | Seen | StoreSilent | StoreBack | TraceLost
+News: TypeAlias = Step | Started | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
 """What the agent tells."""
 
 

@@ -33,13 +33,14 @@ from ..core.rendezvous import (
     turn,
     unanswered,
     unreadable,
+    woke,
 )
 from ..core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, pause_s, submitted
-from ..core.rendezvous.state import RendezvousState
 from ..core.world import Fault, Node
-from .backends.port import Backend, OutcomeUnknown, StoreError, Unreadable
+from .backends.port import Backend, OutcomeUnknown, Shown, StoreError, Unreadable
 from .clock import Clock
-from .news import Notice, NoTrace, Recorded, Seen, StoreBack, StoreSilent, Told, Trace
+from .news import Notice, NoTrace, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
+from .wakefulness import Wakefulness
 
 Given = ParamSpec("Given")
 
@@ -55,7 +56,7 @@ class ToRecord:
 class _Changed:
     """What the waiter saw, by a request sent at this time."""
 
-    state: RendezvousState | None
+    shown: Shown
     sent_at: float
 
 
@@ -91,12 +92,14 @@ class RendezvousLoop:
         self._armed = False
         self._unanswered_before = 0
         self._stopped = False
+        self._wakefulness = Wakefulness(held.settings.ttl)
         self._threads = [
             threading.Thread(target=self._run, name="elastic-rendezvous", daemon=True),
             threading.Thread(target=self._wait_for_changes, name="elastic-waiter", daemon=True),
         ]
 
     def start(self) -> None:
+        self._wakefulness.start()
         for thread in self._threads:
             thread.start()
 
@@ -109,6 +112,7 @@ class RendezvousLoop:
         self._tokens.put(_Stop())
         self._waiting.close()
         self._backend.close()
+        self._wakefulness.stop()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
@@ -135,12 +139,13 @@ class RendezvousLoop:
 
     def _carry_on(self, under_way: Operation) -> None:
         """One turn of what is under way."""
+        self._wake()
         now = self._clock.now()
         ask = turn(under_way, self._held, now)
         self._trace.took(turn, now, ask)
         match ask:
-            case Write(state, token):
-                self._write(state, token)
+            case Write() as write:
+                self._write(write)
             case Wait(token, until):
                 self._wait(token, until)
             case Observe(nodes):
@@ -163,10 +168,10 @@ class RendezvousLoop:
             pass  # the report of this node shows it all the same
         self._post(Recorded(fault))
 
-    def _write(self, state: RendezvousState, token: Token | None) -> None:
-        sent_at = self._clock.now()
+    def _write(self, write: Write) -> None:
+        token, sent_at = write.token, self._clock.now()
         try:
-            stands = self._backend.set(state, token)
+            stands = self._backend.set(write.state, token)
         except OutcomeUnknown:
             self._remember(unanswered, token, self._clock.now())
         except StoreError as error:
@@ -177,12 +182,12 @@ class RendezvousLoop:
     def _observe(self, nodes: tuple[Node, ...]) -> None:
         sent_at = self._clock.now()
         try:
-            counters = self._backend.heartbeats(nodes)
+            read = self._backend.heartbeats(nodes)
         except StoreError as error:
             self._unanswered(error)
         else:
             self._answered()
-            self._remember(heard, counters, sent_at, self._clock.now())
+            self._remember(heard, read.counters, sent_at, self._clock.now(), read.life)
 
     def _wait(self, token: Token | None, until: float) -> None:
         sent_at = self._clock.now()
@@ -203,12 +208,24 @@ class RendezvousLoop:
             self._armed = True
             self._tokens.put(token)
 
-    def _saw(self, state: RendezvousState | None, sent_at: float) -> None:
+    def _wake(self) -> None:
+        """Nothing is decided by what was known before a sleep."""
+        if self._wakefulness.slept():
+            self._remember(woke, self._clock.now())
+
+    def _saw(self, shown: Shown, sent_at: float) -> None:
+        self._wake()
         self._answered()
-        before = self._held.state
-        self._remember(saw, state, sent_at, self._clock.now())
-        if self._held.state is not None and self._held.state is not before:
-            self._post(Seen(self._held.state, self._clock.now()))
+        before = self._held
+        self._remember(saw, shown.state, sent_at, self._clock.now(), shown.here)
+        state, now = self._held.state, self._clock.now()
+        if state is None or state is before.state:
+            return
+        if before.state is not None and state.life != before.state.life:
+            found = before.found.state if before.found else None
+            by_me = state.life.nonce == before.nonce.nonce
+            self._post(Restored(before.state, found, state, by_me, now))
+        self._post(Seen(state, now))
 
     def _answered(self) -> None:
         if self._unanswered_before > 1:
@@ -237,9 +254,9 @@ class RendezvousLoop:
         match message:
             case _Stop():
                 self._stopped = True
-            case _Changed(state, sent_at):
+            case _Changed(shown, sent_at):
                 self._armed = False
-                self._saw(state, sent_at)
+                self._saw(shown, sent_at)
             case _Unseen(error):
                 self._armed = False
                 self._unanswered(error)

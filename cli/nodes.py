@@ -77,7 +77,7 @@ def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
     """The limits and spans. What torch knows and we have no use for is taken silently; what nobody knows is named."""
     min_nodes, max_nodes = given["nnodes"]
     conf = given["rdzv_conf"]
-    ours = {field.name: field for field in fields(rendezvous.Settings) if field.name != "limits"}
+    ours = {field.name: field for field in fields(rendezvous.Settings) if field.name not in ("limits", "leased")}
     if conf.get("store_type", "").lower() == "file":
         raise Mistake("--rdzv-conf: store_type=file: a file is no store for a job; leave it out")
     spans: dict[str, Any] = {"overdue_timeout": given["grace"] + AFTER_THE_GRACE_S}

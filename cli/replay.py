@@ -166,7 +166,7 @@ def _trace_data(read: Read) -> Any:
 def _job_data(job: Judged) -> Any:
     history, violation = job.history, job.violation
     return {
-        "life": history.life.nonce,
+        "job": history.job,
         "versions": len(history.states),
         "missing": list(history.missing),
         "violation": violation and {"number": violation.number, "fact": str(violation)},

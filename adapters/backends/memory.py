@@ -6,20 +6,23 @@ It keeps the immutable values themselves, so nothing is encoded; one condition g
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ...core.rendezvous import RendezvousState, Token
-from ...core.world import Fault, Node
+from ...core.world import Fault, Life, Node
 from ..clock import Clock
+from .port import Heartbeats, Shown
 
 
 class MemoryStore:
     """What all clients of one job share."""
 
-    def __init__(self) -> None:
+    def __init__(self, lease_s: float | None = None) -> None:
+        """Heartbeats are counters that stand for ever, or go when they were not renewed for `lease_s`."""
+        self.lease_s = lease_s
         self.changed = threading.Condition()
         self.state: RendezvousState | None = None
-        self.counters: dict[Node, int] = {}
+        self.beats: dict[Node, tuple[int, float]] = {}
         self.faults: list[Fault] = []
 
 
@@ -31,37 +34,42 @@ class MemoryBackend:
         self._clock = clock
         self._closed = False
 
-    def get(self) -> RendezvousState | None:
+    def get(self) -> Shown:
         with self._store.changed:
-            return self._store.state
+            return Shown(self._store.state)
 
-    def set(self, state: RendezvousState, token: Token | None) -> RendezvousState | None:
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
         with self._store.changed:
             if self._token() == token:
                 self._store.state = state
                 self._store.changed.notify_all()
-            return self._store.state
+            return Shown(self._store.state)
 
-    def wait_for_change(self, token: Token | None, until: float) -> RendezvousState | None:
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
         with self._store.changed:
             while not self._closed and self._token() == token:
                 left = until - self._clock.now()
                 if left <= 0:
                     break
                 self._store.changed.wait(min(left, threading.TIMEOUT_MAX))
-            return self._store.state
+            return Shown(self._store.state)
 
-    def heartbeat(self, node: Node, counter: int) -> None:
-        with self._store.changed:
-            self._store.counters[node] = counter
+    @property
+    def lease_s(self) -> float | None:
+        return self._store.lease_s
 
-    def heartbeats(self, nodes: Iterable[Node]) -> Mapping[Node, int | None]:
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
         with self._store.changed:
-            return {node: self._store.counters.get(node) for node in nodes}
+            self._store.beats[node] = counter, self._clock.now()
+            return Shown(self._store.state).life
+
+    def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
+        with self._store.changed:
+            return Heartbeats({node: self._counter(node) for node in nodes}, Shown(self._store.state).life)
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._store.changed:
-            self._store.counters.pop(node, None)
+            self._store.beats.pop(node, None)
 
     def put_fault(self, fault: Fault) -> None:
         with self._store.changed:
@@ -78,6 +86,11 @@ class MemoryBackend:
         with self._store.changed:
             self._closed = True
             self._store.changed.notify_all()
+
+    def _counter(self, node: Node) -> int | None:
+        counter, beaten_at = self._store.beats.get(node, (None, 0.0))
+        lease_s = self._store.lease_s
+        return counter if lease_s is None or self._clock.now() - beaten_at < lease_s else None
 
     def _token(self) -> Token | None:
         return self._store.state.token if self._store.state else None

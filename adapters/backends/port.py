@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from attrs import frozen
+
 from ...core.rendezvous import RendezvousState, Token
-from ...core.world import Fault, Node
+from ...core.world import Fault, Life, Node
 
 
 class StoreError(Exception):
@@ -30,29 +32,57 @@ class Unreadable(StoreError):
     """The store holds something under our key that is no register."""
 
 
+@frozen
+class Shown:
+    """What the store shows: the register, None when nothing was ever written. `here`: it was written in the very store that
+    answered, and not in one of which that store is a copy (restored from a backup)."""
+
+    state: RendezvousState | None
+    here: bool = True
+
+    @property
+    def life(self) -> Life | None:
+        """The life that stands where it was written."""
+        return self.state.life if self.state and self.here else None
+
+
+@frozen
+class Heartbeats:
+    """The last counter of each node, None for one that has none, and the life that stands beside them."""
+
+    counters: Mapping[Node, int | None]
+    life: Life | None
+
+
 class Backend(Protocol):
     """One job's register, its nodes' heartbeats and its faults."""
 
-    def get(self) -> RendezvousState | None:
-        """The register; None when nothing was ever written."""
+    @property
+    def lease_s(self) -> float | None:
+        """So long a heartbeat stands after the last call of `heartbeat`, whatever its counter; what the store has granted,
+        once it has. None where it stands for ever, so that only one that moves says that its node lives."""
 
-    def set(self, state: RendezvousState, token: Token | None) -> RendezvousState | None:
+    def get(self) -> Shown:
+        """The register."""
+
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
         """Write `state` if the register still is what `token` names (None: if there is none yet).
 
-        Returns what stands now, either way: `state` itself when it was written.
+        Returns what stands now, either way: `state` itself when it was written. A state of another life may follow on one
+        that stands, or be the first.
         """
 
-    def wait_for_change(self, token: Token | None, until: float) -> RendezvousState | None:
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
         """Return what stands as soon as it is no longer what `token` names, or at `until` on this host's monotonic clock.
 
         Pushed, not polled. Returns early when the client is closed.
         """
 
-    def heartbeat(self, node: Node, counter: int) -> None:
-        """Say that `node` lives."""
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
+        """Say that `node` lives; returns the life that stands where this was heard."""
 
-    def heartbeats(self, nodes: Iterable[Node]) -> Mapping[Node, int | None]:
-        """The last counter of each of these nodes; None for one that has none."""
+    def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
+        """Those of these nodes."""
 
     def remove_heartbeat(self, node: Node) -> None:
         """`node` has learned the verdict and goes."""

@@ -1,15 +1,16 @@
 """The register on torch's TCPStore: every version a key of its own, so that write, push and token are one.
 
-    root                    the first state of the register, set if absent: it names the life
-    <life>/<version>        each later state, set if absent; the next version's key is what a reader waits for
-    <life>/head             a hint: some late version, where a reader begins to look for the head
+    root                    the first state of the register, set if absent: its life names this instance of the store
+    <root>/<version>        each later state, set if absent; the next version's key is what a reader waits for
+    <root>/head             a hint: some late version, where a reader begins to look for the head
     heartbeat/<node>        a counter, as text
     bye/<node>              the node has learned the verdict, or has left
     faults/count, faults/<n>
 
 All under `elastic/<run id>/`. A write names the version that it follows; whoever comes second finds the key taken. An old
 version is not deleted but emptied to a mark: a node that slept would otherwise find its key free and believe that it wrote.
-A store that was restarted has no root, and a late write of the old life lands where nobody reads.
+A store that was restarted has no root, and a late write of the old one lands where nobody reads. A register that was
+restored over another is the next version, whatever its life.
 
 What is read is bounded, schema-checked, and must be what its key says. The TCPStore has no password: whoever reaches the
 port can end the job, but not execute anything, nor have anything believed that breaks an invariant.
@@ -18,7 +19,7 @@ port can end the job, but not execute anything, nor have anything believed that 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from urllib.parse import quote
@@ -26,7 +27,7 @@ from urllib.parse import quote
 from ...core.rendezvous import RendezvousState, Token, codec
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
-from .port import OutcomeUnknown, OutOfReach, Unreadable
+from .port import Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
 from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
 
 EMPTIED = b"-"
@@ -43,6 +44,8 @@ TIMEOUT_S = 5.0
 class TCPStoreBackend:
     """One client of the register of one run. Each method may be called from the thread that owns it, `close` from any."""
 
+    lease_s = None
+
     def __init__(
         self, address: Address, run_id: str, clock: Clock, fallback_s: float = 1.0, timeout_s: float = TIMEOUT_S
     ) -> None:
@@ -58,28 +61,31 @@ class TCPStoreBackend:
         self._closed = False
         self._lock = threading.Lock()
         self._root = b""
+        self._first: RendezvousState | None = None
         self._seen: RendezvousState | None = None
 
-    def get(self) -> RendezvousState | None:
+    def get(self) -> Shown:
         with self._asking() as client:
-            return self._head(client)
+            return Shown(self._head(client))
 
-    def set(self, state: RendezvousState, token: Token | None) -> RendezvousState | None:
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
         data = codec.encode(state)
         with self._asking() as client:
             # Over a new connection this may be a store that knows nothing of the token's life, where any key is free.
             stands = self._head(client)
             if (stands.token if stands else None) != token:
-                return stands
+                return Shown(stands)
             if token:
-                self._tidy(client, token)
-            key = self._version_key(token.life, token.version + 1) if token else self._key("root")
+                self._tidy(client, token.version)
+            key = self._version_key(token.version + 1) if token else self._key("root")
             if client.compare_set(key, b"", data) != data:
-                return self._head(client)
-            self._root, self._seen = self._root if token else data, state
-            return state
+                return Shown(self._head(client))
+            if not token:
+                self._root, self._first = data, state
+            self._seen = state
+            return Shown(state)
 
-    def wait_for_change(self, token: Token | None, until: float) -> RendezvousState | None:
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
         while True:
             try:
                 with self._asking() as client:
@@ -87,24 +93,25 @@ class TCPStoreBackend:
                     stands = state.token if state else None
                     left = until - self._clock.now()
                     if stands != token or left <= 0 or self._closed:
-                        return state
-                    key = self._version_key(stands.life, stands.version + 1) if stands else self._key("root")
+                        return Shown(state)
+                    key = self._version_key(stands.version + 1) if stands else self._key("root")
                     client.wait([key], min(left, self._fallback_s))
             except OutOfReach:
                 if not self._closed:
                     raise
-                return self._seen
+                return Shown(self._seen)
 
-    def heartbeat(self, node: Node, counter: int) -> None:
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
         with self._asking() as client:
             client.set(self._node_key("heartbeat", node), b"%d" % counter)
-            client.get(self._key("root"))  # its answer is what acknowledges the heartbeat before it
+            return Shown(self._head(client)).life  # this answer is what acknowledges the heartbeat before it
 
-    def heartbeats(self, nodes: Iterable[Node]) -> Mapping[Node, int | None]:
+    def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
         asked = tuple(nodes)
         with self._asking() as client:
             answers = client.get(*(self._node_key("heartbeat", node) for node in asked)) if asked else ()
-        return {node: _counter(answer) for node, answer in zip(asked, answers, strict=True)}
+            life = Shown(self._head(client)).life
+        return Heartbeats({node: _counter(answer) for node, answer in zip(asked, answers, strict=True)}, life)
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._asking() as client:
@@ -196,14 +203,14 @@ class TCPStoreBackend:
     # --- the versions
 
     def _head(self, client: WireClient) -> RendezvousState | None:
-        """The last version of the life that the root names."""
+        """The last version of the instance that the root names."""
         seen = self._seen
-        root, *ahead = client.get(self._key("root"), *(self._ahead(seen.life, seen.version) if seen else ()))
+        root, *ahead = client.get(self._key("root"), *(self._ahead(seen.version) if seen else ()))
         if not root:
             self._seen = None
         elif seen is None or root != self._root:
-            first = self._decoded(root, self._key("root"))
-            self._root, self._seen = root, self._last(client, first, ())
+            self._first = self._decoded(root, self._key("root"))
+            self._root, self._seen = root, self._last(client, self._first, ())
         else:
             self._seen = self._last(client, seen, ahead)
         return self._seen
@@ -211,35 +218,35 @@ class TCPStoreBackend:
     def _last(self, client: WireClient, known: RendezvousState, ahead: Sequence[bytes]) -> RendezvousState:
         """From a version that I know to the last one. `ahead` are the values that follow it, if they are read already."""
         version, data = known.version, b""
-        found = _present(ahead or client.get(*self._ahead(known.life, version)))
+        found = _present(ahead or client.get(*self._ahead(version)))
         while found:
             version, data = version + len(found), found[-1]
             if data == EMPTIED:
-                version, data = self._jump(client, known.life, version)
-            found = _present(client.get(*self._ahead(known.life, version)))
+                version, data = self._jump(client, version)
+            found = _present(client.get(*self._ahead(version)))
         if not data:
             return known
-        state = self._decoded(data, key := self._version_key(known.life, version))
-        if state.token != Token(known.life, version):
+        state = self._decoded(data, key := self._version_key(version))
+        if state.version != version or state.life.epoch < known.life.epoch:
             raise Unreadable(self._not_ours(f"{key} holds {state.token}"))
         return state
 
-    def _jump(self, client: WireClient, life: Life, version: int) -> tuple[int, bytes]:
+    def _jump(self, client: WireClient, version: int) -> tuple[int, bytes]:
         """A reader that is far behind goes on from the hint, if that leads further; else it walks over the marks."""
-        hint = _number(client.get(self._key(f"{quote(life.nonce, safe='')}/head"))[0])
+        hint = _number(client.get(self._instance_key("head"))[0])
         if hint is None or hint <= version:
             return version, EMPTIED
-        data = client.get(self._version_key(life, hint))[0]
+        data = client.get(self._version_key(hint))[0]
         return (hint, data) if data else (version, EMPTIED)
 
-    def _ahead(self, life: Life, version: int) -> tuple[str, ...]:
-        return tuple(self._version_key(life, version + step) for step in range(1, STRIDE + 1))
+    def _ahead(self, version: int) -> tuple[str, ...]:
+        return tuple(self._version_key(version + step) for step in range(1, STRIDE + 1))
 
-    def _tidy(self, client: WireClient, head: Token) -> None:
+    def _tidy(self, client: WireClient, head: int) -> None:
         """Lead late readers to the head, and empty the version that is about to fall too far behind it."""
-        client.set(self._key(f"{quote(head.life.nonce, safe='')}/head"), b"%d" % head.version)
-        if head.version - KEPT > 1:
-            client.set(self._version_key(head.life, head.version - KEPT), EMPTIED)
+        client.set(self._instance_key("head"), b"%d" % head)
+        if self._first and head - KEPT > self._first.version:
+            client.set(self._version_key(head - KEPT), EMPTIED)
 
     def _decoded(self, data: bytes, key: str) -> RendezvousState:
         try:
@@ -254,8 +261,13 @@ class TCPStoreBackend:
             except codec.Refused:
                 continue  # a report does without what nobody can read
 
-    def _version_key(self, life: Life, version: int) -> str:
-        return self._key(f"{quote(life.nonce, safe='')}/{version}")
+    def _version_key(self, version: int) -> str:
+        return self._instance_key(str(version))
+
+    def _instance_key(self, name: str) -> str:
+        """A key of this instance of the store, which its root names."""
+        assert self._first
+        return self._key(f"{quote(self._first.life.nonce, safe='')}/{name}")
 
     def _node_key(self, kind: str, node: Node) -> str:
         return self._key(f"{kind}/{quote(str(node), safe='')}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signal import Signals
 
-from ...adapters.news import StoreSilent
+from ...adapters.news import Restored, StoreSilent
 from ...adapters.settings import LaunchSettings
 from ...adapters.workers.errors import exit_sentence
 from ...core.group import Group, Phase
@@ -149,6 +149,23 @@ def store_silent(silent: StoreSilent, now: float, settings: LaunchSettings, work
         f"store {settings.store} out of reach for {now - silent.at:.0f} s; {meanwhile}",
         f"         {first_line(silent.text)}",
     ]
+
+
+def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
+    """The store forgot what this node held: what stands now, whose it is, and what that means here."""
+    after, run, store = news.after, settings.run_id, settings.store
+    if after.job != news.before.job and after.closed:
+        return [
+            f"run id {run} was closed {after.closed.ending.name} by another job; for a new one use another --rdzv-id"
+        ]
+    if after.job != news.before.job:
+        return [
+            f"store {store} was lost; run id {run} is in use by another job since, which this node joins as a newcomer"
+        ]
+    how = "came back empty" if news.found is None else "came back with something older"
+    source = "from this node" if news.by_me else "by another node"
+    kept = f"round {after.round}, {count(after.failures, 'restart')} spent; later changes, if any, are lost"
+    return [f"store {store} {how if news.by_me else 'was lost'} · restored {source}: {kept}"]
 
 
 def at_the_barrier(state: RendezvousState | None) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from ...adapters.news import News, Recorded, Seen, Started, Step, StoreBack, StoreSilent, TraceLost
+from ...adapters.news import News, Recorded, Restored, Seen, Started, Step, StoreBack, StoreSilent, TraceLost
 from ...adapters.settings import LaunchSettings
 from ...core.group import Group, Phase
 from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled
@@ -63,6 +63,8 @@ class StatusLines:
             case Seen(state):
                 self._say(*sentences.cause_found(self._state, state))
                 self._state = state
+            case Restored():
+                self._say(*sentences.store_lost(news, self._settings))
             case StoreSilent(at=at):
                 self._silent, self._until = news, at + PATIENCE_S
             case StoreBack(at):

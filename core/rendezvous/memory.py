@@ -176,15 +176,15 @@ def silent(held: Held, now: float) -> Held:
     return held if held.silent_since is not None else evolve(held, silent_since=now)
 
 
-def heard(
-    held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, named: Life | None = None
-) -> Held:
+def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, named: Life | None) -> Held:
     """After an answered read of heartbeats, beside which this life stands. In another one they tell nothing: the register
     must be read."""
     if held.state is not None and held.state.life != named:
         return evolve(held, unsure_at=now, silent_since=None)
-    afresh_after = 2 * held.settings.keep_alive_interval
-    return _at(evolve(held, sightings=observe(held.sightings, counters, sent_at, now, afresh_after)), now)
+    settings = held.settings
+    afresh_after = 2 * settings.keep_alive_interval
+    seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.leased)
+    return _at(evolve(held, sightings=seen), now)
 
 
 def joined(held: Held, world: WorldId) -> Held:

@@ -55,6 +55,8 @@ class Settings:
     """How long a chore of the coordinator may stay undone before the next node does it."""
     barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
     """How long a node whose workers have succeeded waits for the others' before it leaves; the launcher waits for ever."""
+    leased: bool = False
+    """The store ends a silent node's heartbeat by itself: a heartbeat that is there is a sign of life."""
 
     @keep_alive_max_attempt.validator
     def _two_beats(self, attribute: Attribute[int], value: int) -> None:

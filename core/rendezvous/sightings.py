@@ -1,7 +1,8 @@
 """Who is alive, by this observer's own clock: the memory of its failure detector.
 
-Nobody's clock but mine is read: a heartbeat is a counter, and what counts is when I saw it move. A node is dead for me when
-the *sending time* of my last answered read lies a TTL past its last move. Silence that I was not there to hear does not
+Nobody's clock but mine is read: a heartbeat is a counter, and what counts is when I saw it move; where the store itself ends
+the heartbeat of a silent node (`leased`), one that is there is as good as one that moved. A node is dead for me when the
+*sending time* of my last answered read lies a TTL past its last move. Silence that I was not there to hear does not
 count: when two of my answered reads lie further apart than two heartbeats, every sighting starts afresh, so my own outage,
 pause or partition evicts nobody.
 """
@@ -42,7 +43,12 @@ class Sightings:
 
 
 def observe(
-    sightings: Sightings, counters: Mapping[Node, int | None], sent_at: float, now: float, afresh_after: float
+    sightings: Sightings,
+    counters: Mapping[Node, int | None],
+    sent_at: float,
+    now: float,
+    afresh_after: float,
+    leased: bool = False,
 ) -> Sightings:
     """What I know after a read of these counters, sent and answered at these points of my clock. A counter that was there
     and is gone says that its node has ended, or that its lease ran out: dead at once, unless it has written since."""
@@ -50,7 +56,7 @@ def observe(
     seen = {}
     for node, counter in counters.items():
         last = None if stale else sightings.of.get(node)
-        if last and last.counter == counter:
+        if last and last.counter == counter and not (leased and counter is not None):
             seen[node] = last
         elif last and counter is None:
             seen[node] = Sighting(None, last.moved_at if last.vouched else -math.inf, last.vouched)

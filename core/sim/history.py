@@ -1,9 +1,10 @@
-"""What the traces of several agents tell together: one life of a register, its versions, who wrote them, and when.
+"""What the traces of several agents tell together: a job's register, its versions, who wrote them, and when.
 
 Agents of one job hold successive versions of one register, so what they did is put in order by that and by no clock: what a
 node does after it has seen a version comes after that version's write, and before the write of any later one that it makes
-itself. Traces may be missing, and one may stop in the middle (its agent was killed): then there are versions that nobody's
-trace shows, and for what an unknown writer did the register's word is taken.
+itself. A store that lost its memory begins another life of the register; lives follow each other by their epochs. Traces may
+be missing, and one may stop in the middle (its agent was killed): then there are versions that nobody's trace shows, and for
+what an unknown writer did the register's word is taken.
 
 Points in time are compared within one boot of one host; between hosts they are put side by side by their wall clocks, which
 is good enough to look at and for nothing else.
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import groupby, pairwise
+from typing import TypeAlias
 
 from attrs import frozen
 
 from ..group.state import Gone, MarkDone, Record, RecordUnstartable
-from ..rendezvous import Deed, RendezvousState, Status, Violation, Write, verify, verify_step
+from ..rendezvous import Deed, RendezvousState, Restore, Status, Token, Violation, Write, verify, verify_step
 from ..world import Life, Node, WorldId
 from .properties import Fact, Failed, Judge, Left, Reaped, Succeeded, Wrote
 from .properties import Started as WorkersStarted
@@ -25,39 +28,53 @@ from .properties import Stepped as GroupStepped
 from .replay import Moment, Replayed
 from .trace import Saw, Started, Stepped, Turned
 
+Place: TypeAlias = tuple[int, int, str]
+"""Where a state stands in the history of its job: epoch, version, and the nonce of the life, should two have one epoch."""
+
+
+def place(life: Life, version: int) -> Place:
+    return life.epoch, version, life.nonce
+
 
 @frozen
 class Written:
-    """A write that landed, as its writer's trace shows it."""
+    """A write that landed, as its writer's trace shows it, and the state that it was based on."""
 
     node: Node
     edit: Deed
     at: float
+    based_on: Token | None
 
 
 @frozen(eq=False)
 class History:
-    """One life of a register."""
+    """One job's register."""
 
-    life: Life
+    job: str
     runs: tuple[Replayed, ...]
     """The agents whose traces are there, in the order in which they began."""
 
     @cached_property
-    def sightings(self) -> Mapping[int, tuple[tuple[Node, float, RendezvousState], ...]]:
-        """Version -> who saw it, when, and what it was for them."""
-        found: dict[int, list[tuple[Node, float, RendezvousState]]] = {}
+    def sightings(self) -> Mapping[Place, tuple[tuple[Node, float, RendezvousState], ...]]:
+        """Place -> who saw it, when, and what it was for them."""
+        found: dict[Place, list[tuple[Node, float, RendezvousState]]] = {}
         for run in self.runs:
             for moment in run.moments:
-                if isinstance(moment.step, Saw) and (state := moment.step.state) and state.life == self.life:
+                if isinstance(moment.step, Saw) and (state := moment.step.state) and state.job == self.job:
                     seen = run.trace.header.node, self.at(run, moment.at), state
-                    found.setdefault(state.version, []).append(seen)
-        return {version: tuple(found[version]) for version in sorted(found)}
+                    found.setdefault(place(state.life, state.version), []).append(seen)
+        return {where: tuple(found[where]) for where in sorted(found)}
 
     @cached_property
-    def states(self) -> Mapping[int, RendezvousState]:
-        """Version -> the register, as somebody saw it."""
-        return {version: seen[0][2] for version, seen in self.sightings.items()}
+    def states(self) -> Mapping[Place, RendezvousState]:
+        """Place -> the register, as somebody saw it; in their order."""
+        return {where: seen[0][2] for where, seen in self.sightings.items()}
+
+    @cached_property
+    def lives(self) -> tuple[tuple[RendezvousState, ...], ...]:
+        """The states of each life, in the order of lives and versions."""
+        states = sorted(self.states.values(), key=lambda state: (state.life.epoch, state.life.nonce, state.version))
+        return tuple(tuple(each) for _, each in groupby(states, key=lambda state: state.life))
 
     @cached_property
     def hosts(self) -> Mapping[Node, str]:
@@ -68,17 +85,23 @@ class History:
     @cached_property
     def missing(self) -> tuple[int, ...]:
         """Versions that nobody's trace shows."""
-        return tuple(version for version in range(1, max(self.states, default=0)) if version not in self.states)
+        found = list[int]()
+        for life in self.lives:
+            known = {state.version for state in life}
+            first = 1 if life[0].life.epoch == 1 else life[0].version
+            found += (version for version in range(first, life[-1].version) if version not in known)
+        return tuple(found)
 
     @cached_property
-    def writes(self) -> Mapping[int, Written]:
-        """Version -> who wrote it, if a trace tells."""
-        found: dict[int, Written] = {}
+    def writes(self) -> Mapping[Place, Written]:
+        """Place -> who wrote it, if a trace tells."""
+        found: dict[Place, Written] = {}
         for run in self.runs:
             for moment in run.moments:
-                if (write := landed(moment, self.states)) and write.state.version not in found:
+                if write := landed(moment, self.states):
                     at = self.at(run, moment.at)
-                    found[write.state.version] = Written(run.trace.header.node, write.edit, at)
+                    written = Written(run.trace.header.node, write.edit, at, write.token)
+                    found.setdefault(place(write.state.life, write.state.version), written)
         return found
 
     @cached_property
@@ -92,29 +115,30 @@ class History:
         """Seconds since the first agent began."""
         return now - self.origins[run.trace.header.boot]
 
-    def seen_at(self, version: int) -> float:
+    def seen_at(self, state: RendezvousState) -> float:
         """When somebody first saw it."""
-        return min(at for _, at, _ in self.sightings[version])
+        return min(at for _, at, _ in self.sightings[place(state.life, state.version)])
 
 
 def histories(runs: Iterable[Replayed]) -> tuple[History, ...]:
-    """One per life of a register, in the order in which they began."""
-    lives: dict[Life, list[Replayed]] = {}
+    """One per job, in the order in which they began. An agent that met several belongs to each of them."""
+    jobs: dict[str, list[Replayed]] = {}
     for run in sorted(runs, key=lambda run: (run.trace.header.wall, run.trace.header.node)):
-        lives.setdefault(_life(run), []).append(run)
-    return tuple(History(life, tuple(part)) for life, part in lives.items())
+        for job in _jobs(run):
+            jobs.setdefault(job, []).append(run)
+    return tuple(History(job, tuple(part)) for job, part in jobs.items())
 
 
-def _life(run: Replayed) -> Life:
-    """The register that this agent saw; for one that never saw any, the one it would have begun."""
-    seen = (step.state.life for step in run.trace.steps if isinstance(step, Saw) and step.state)
-    return next(seen, run.trace.header.nonce)
+def _jobs(run: Replayed) -> Iterable[str]:
+    """Whose registers this agent saw; for one that never saw any, the one it would have begun."""
+    seen = dict.fromkeys(step.state.job for step in run.trace.steps if isinstance(step, Saw) and step.state)
+    return seen or (run.trace.header.nonce.nonce,)
 
 
-def landed(moment: Moment, states: Mapping[int, RendezvousState]) -> Write | None:
+def landed(moment: Moment, states: Mapping[Place, RendezvousState]) -> Write | None:
     """The write that this moment asked for, if the register came to hold just that."""
     match moment.step:
-        case Turned(_, Write(state) as write) if states.get(state.version) == state:
+        case Turned(_, Write(state) as write) if states.get(place(state.life, state.version)) == state:
             return write
         case _:
             return None
@@ -125,7 +149,7 @@ def landed(moment: Moment, states: Mapping[int, RendezvousState]) -> Write | Non
 
 def broken(history: History) -> Violation | None:
     """The first property that does not hold, as far as these traces tell."""
-    judge = Judge()
+    judge = Judge(jobs={state.life: state.job for state in history.states.values()})
     try:
         _verify(history)
         for fact in _facts(history):
@@ -137,16 +161,16 @@ def broken(history: History) -> Violation | None:
 
 def _verify(history: History) -> None:
     """One version is one state, and each state and each step to the next is legal, whoever made it."""
-    before: RendezvousState | None = None
-    for version, seen in history.sightings.items():
+    for (_, version, _), seen in history.sightings.items():
         first, _, state = seen[0]
         for node, _, other in seen[1:]:
             if other != state:
                 raise Violation("S7", f"version {version} is one state for {first} and another for {node}")
         verify(state)
-        if before and before.version + 1 == version:
-            verify_step(before, state)
-        before = state
+    for life in history.lives:
+        for before, after in pairwise(life):
+            if before.version + 1 == after.version:
+                verify_step(before, after)
 
 
 def _facts(history: History) -> Iterator[Fact]:
@@ -156,37 +180,48 @@ def _facts(history: History) -> Iterator[Fact]:
         yield fact
 
 
-Dated = tuple[tuple[int, int], Fact]
+Dated = tuple[tuple[Place, int], Fact]
 """A fact and its place: with the write of this version (0), or (1) somewhere after it."""
 
 
 def _of_register(history: History) -> Iterator[Dated]:
-    """The writes up to the first gap, and what the register says of those whose trace does not show that they wrote it."""
-    before: RendezvousState | None = None
-    for version, after in history.states.items():
-        if version != (before.version + 1 if before else 1):
-            return
-        if written := history.writes.get(version):
-            yield (version, 0), Wrote(written.node, before, written.edit, after)
-        else:
-            yield from (((version, 0), fact) for fact in _taken_at_its_word(before, after))
-        before = after
+    """The writes of each life up to its first gap, and what the register says of those whose trace does not show that they
+    wrote it."""
+    for life in history.lives:
+        before: RendezvousState | None = None
+        for after in life:
+            where = place(after.life, after.version)
+            first = 1 if after.life.epoch == 1 else life[0].version
+            if after.version != (before.version + 1 if before else first):
+                break
+            written = history.writes.get(where)
+            if written and isinstance(written.edit, Restore):
+                token = written.based_on
+                found = history.states.get(place(token.life, token.version)) if token else None
+                if found or not token:
+                    yield (where, 0), Wrote(written.node, found, written.edit, after)
+            elif written:
+                yield (where, 0), Wrote(written.node, before, written.edit, after)
+            else:
+                yield from (((where, 0), fact) for fact in _taken_at_its_word(before, after))
+            before = after
 
 
 def _taken_at_its_word(before: RendezvousState | None, after: RendezvousState) -> Iterator[Fact]:
     ended = after.ended
     if ended and after.failures > (before.failures if before else 0):
-        yield Failed(ended.by, WorldId(after.life, ended.round))
+        world = before.world_id if before else None
+        yield Failed(ended.by, world or WorldId(after.life, ended.round))
     for node in after.those(Status.DONE):
-        yield Succeeded(node, WorldId(after.life, after.round))
+        yield Succeeded(node, after.world_id or WorldId(after.life, after.round))
 
 
-def _of_agent(run: Replayed, states: Mapping[int, RendezvousState]) -> Iterator[Dated]:
-    known = 0
+def _of_agent(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator[Dated]:
+    known: Place = (0, 0, "")
     for moment in run.moments:
-        held = moment.after.held.state
         write = landed(moment, states)
-        known = max(known, held.version if held else 0, write.state.version if write else 0)
+        for state in (moment.after.held.state, write.state if write else None):
+            known = max(known, place(state.life, state.version)) if state else known
         yield from (((known, 1), fact) for fact in _of_moment(moment))
 
 

@@ -17,6 +17,7 @@ from .chance import Choose
 from .future import Future
 from .process import Process
 from .store import Shown, Store
+from .story import Backend
 
 ANSWER_TIMEOUT_S = 2.0
 """How long a client of the store waits for an answer."""
@@ -213,7 +214,7 @@ class Network:
     # --- heartbeats
 
     def beat(self, process: Process, sent_at: float) -> None:
-        process.counter += 1
+        process.counter = 1 if self.store.backend is Backend.LEASE else process.counter + 1
         process.beating = True
         now, leg = self.future.now, self.delay(process)
         if process.cut_out_until > now or leg > ANSWER_TIMEOUT_S:

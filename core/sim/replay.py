@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, TypeVar, assert_never
 import msgspec
 from attrs import frozen
 
+from ..agent import farewell, wished
 from ..agent import heard as heard_by_the_group
-from ..agent import wished
 from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
 from ..group.state import Closed, Command, Event, Gone, Over, Ready, Record, RecordUnstartable, Refused
@@ -31,6 +31,7 @@ from ..rendezvous import (
     turn,
     unanswered,
     unreadable,
+    woke,
 )
 from ..rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
 from ..rendezvous.codec import encode
@@ -49,6 +50,7 @@ from .trace import (
     Turned,
     Unanswered,
     Unreadable,
+    Woke,
     step_at,
 )
 
@@ -140,10 +142,12 @@ def taken(replica: Replica, step: Step) -> Replica:
             return _begun(replica, step)
         case Turned(now, ask):
             return _turned(replica, now, ask)
-        case Saw(state, sent_at, now):
-            return evolve(replica, held=saw(held, state, sent_at, now))
-        case Heard(counters, sent_at, now):
-            return evolve(replica, held=heard(held, counters, sent_at, now))
+        case Saw(state, sent_at, now, here):
+            return evolve(replica, held=saw(held, state, sent_at, now, here))
+        case Heard(counters, sent_at, now, life):
+            return evolve(replica, held=heard(held, counters, sent_at, now, life))
+        case Woke(now):
+            return evolve(replica, held=woke(held, now))
         case Unanswered(based_on, now):
             return evolve(replica, held=unanswered(held, based_on, now))
         case Silent(now):
@@ -201,6 +205,9 @@ def _stepped(replica: Replica, step: Stepped) -> Replica:
     group, commands = transition(replica.group, event) if event else begin(replica.group, step.at)
     _same("what the group commands", step.commands, commands, tuple[Command, ...])
     wishes = tuple(wish for command in commands if (wish := _wish(command, replica)))
+    ends = group.outcome if group.phase is Phase.ENDED and replica.group.phase is not Phase.ENDED else None
+    if ends and (last := farewell(ends)):
+        wishes = (*wishes, last)
     return evolve(replica, group=group, told=told, wishes=(*replica.wishes, *wishes))
 
 

@@ -178,6 +178,7 @@ class Setting:
             keep_alive_max_attempt=self.attempts,
             overdue_timeout=self.overdue,
             upscale_after=self.upscale,
+            leased=self.backend is Backend.LEASE,
             **({"barrier_timeout": self.barrier} if self.barrier else {}),
         )
 

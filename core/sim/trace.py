@@ -31,6 +31,7 @@ from ..rendezvous import (
     turn,
     unanswered,
     unreadable,
+    woke,
 )
 from ..rendezvous.agenda import Errand, Request, begun, submitted
 from ..rendezvous.codec import BYTES_MAX, encode
@@ -39,7 +40,7 @@ from ..world import Life, Node, Profile
 from .plain import made, plain
 
 NAME = "elastic trace"
-FORMAT = 1
+FORMAT = 2
 LINE_MAX = 2 * BYTES_MAX
 """A longer line is refused unread."""
 CUT = b" ... cut off\n"
@@ -84,19 +85,28 @@ class Begun:
 
 @frozen
 class Saw:
-    """The register's answer (nothing: there is none)."""
+    """The register's answer (nothing: there is none), and whether it was written in the store that answered."""
 
     state: RendezvousState | None
     sent_at: float
     now: float
+    here: bool
 
 
 @frozen
 class Heard:
-    """Heartbeats as they were read."""
+    """Heartbeats as they were read, and the life that stood beside them."""
 
     counters: Mapping[Node, int | None]
     sent_at: float
+    now: float
+    life: Life | None
+
+
+@frozen
+class Woke:
+    """The agent had stood still."""
+
     now: float
 
 
@@ -148,7 +158,7 @@ class Started:
     at: float
 
 
-Step: TypeAlias = Submitted | Begun | Saw | Heard | Unanswered | Silent | Unreadable | Turned | Stepped | Started
+Step: TypeAlias = Submitted | Begun | Saw | Heard | Woke | Unanswered | Silent | Unreadable | Turned | Stepped | Started
 
 
 def step_at(step: Step) -> float | None:
@@ -167,6 +177,7 @@ STEPS: Mapping[Callable[..., Any], Callable[..., Step]] = {
     begun: Begun,
     saw: Saw,
     heard: Heard,
+    woke: Woke,
     unanswered: Unanswered,
     silent: Silent,
     unreadable: Unreadable,

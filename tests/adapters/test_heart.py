@@ -147,3 +147,16 @@ def test_nothing_beats_after_the_end() -> None:
 
 def test_a_heart_that_never_started_stops() -> None:
     Heart(Backend(MemoryStore()), node("a"), NEVER_S, SystemClock(), lambda sent_at: None).stop()
+
+
+def test_where_a_lease_is_renewed_the_counter_stands_still() -> None:
+    backend = Backend(MemoryStore(lease_s=NEVER_S))
+    beaten: SimpleQueue[float] = SimpleQueue()
+    heart = Heart(backend, node("a"), 0.02, SystemClock(), beaten.put)
+    heart.start()
+    try:
+        for _ in range(3):
+            beaten.get(timeout=ANSWER_S)
+        assert backend.heartbeats([node("a")]) == {node("a"): 1}
+    finally:
+        heart.stop()

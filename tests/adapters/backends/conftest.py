@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("conformance")
+pytest.register_assert_rewrite("conformance", "leased")

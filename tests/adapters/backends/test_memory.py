@@ -1,26 +1,40 @@
-"""The memory backend passes the suite that every backend passes."""
+"""The memory backend passes the suite that every backend passes, with counters and with leases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from conformance import Clients, Conformance
+from leased import LeasedConformance
 
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
 from elastic.adapters.clock import SystemClock
 
 
+@contextmanager
+def clients(store: MemoryStore) -> Iterator[Clients]:
+    made: list[MemoryBackend] = []
+
+    def make() -> MemoryBackend:
+        made.append(MemoryBackend(store, SystemClock()))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
 class TestMemory(Conformance):
     @pytest.fixture
     def client(self) -> Iterator[Clients]:
-        store = MemoryStore()
-        clients: list[MemoryBackend] = []
+        with clients(MemoryStore()) as make:
+            yield make
 
-        def make() -> MemoryBackend:
-            clients.append(MemoryBackend(store, SystemClock()))
-            return clients[-1]
 
-        yield make
-        for client in clients:
-            client.close()
+class TestMemoryWithLeases(LeasedConformance):
+    @pytest.fixture
+    def client(self) -> Iterator[Clients]:
+        with clients(MemoryStore(lease_s=0.5)) as make:
+            yield make

@@ -129,6 +129,15 @@ def test_reads_further_apart_than_two_heartbeats_start_afresh() -> None:
     assert heard(held, {node("b"): 1}, 6.1, 6.1).sightings.silence(node("b")) == 0.0
 
 
+def test_a_heartbeat_under_a_lease_need_not_move() -> None:
+    held = holding("a", TWO)
+    leased = evolve(held, settings=evolve(held.settings, leased=True))
+    for second in range(5):
+        held, leased = (heard(each, {node("b"): 1}, second, second) for each in (held, leased))
+    assert held.sightings.silence(node("b")) == 4.0
+    assert leased.sightings.silence(node("b")) == 0.0
+
+
 # --- owed writes
 
 

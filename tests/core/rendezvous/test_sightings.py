@@ -16,11 +16,11 @@ A, B = node("a"), node("b")
 FRESH_AFTER = 2.0
 
 
-def observed(*reads: tuple[float, int | None]) -> Sightings:
+def observed(*reads: tuple[float, int | None], leased: bool = False) -> Sightings:
     """Reads of a's counter, sent at these times and answered a tenth later."""
     sightings = Sightings()
     for sent_at, counter in reads:
-        sightings = observe(sightings, {A: counter}, sent_at, sent_at + 0.1, FRESH_AFTER)
+        sightings = observe(sightings, {A: counter}, sent_at, sent_at + 0.1, FRESH_AFTER, leased)
     return sightings
 
 
@@ -59,6 +59,25 @@ def test_a_heartbeat_that_is_gone_after_a_sign_of_life_is_waited_for_a_ttl() -> 
     for sent_at in (2, 3):
         sightings = observe(sightings, {A: None}, sent_at, sent_at + 0.1, FRESH_AFTER)
     assert sightings.silence(A) == 1.5
+
+
+def test_under_a_lease_a_heartbeat_that_is_there_is_a_sign_of_life_though_it_stands_still() -> None:
+    still = observed((0, 1), (1, 1), (2, 1), leased=True)
+    assert still.silence(A) == 0
+    assert still.of == {A: Sighting(1, 2.1)}
+
+
+def test_under_a_lease_a_heartbeat_that_is_gone_is_dead_at_once() -> None:
+    assert observed((0, 1), (1, None), leased=True).silence(A) == math.inf
+    assert observed((0, 1), (1, None), (2, None), leased=True).silence(A) == math.inf
+
+
+def test_under_a_lease_too_a_node_without_a_heartbeat_falls_silent() -> None:
+    assert observed((0, None), (1, None), (2, None), leased=True).silence(A) == pytest.approx(1.9)
+
+
+def test_a_lease_that_was_granted_anew_ends_a_death() -> None:
+    assert observed((0, 1), (1, None), (2, 1), leased=True).silence(A) == 0
 
 
 def test_a_heartbeat_that_went_while_i_was_away_is_waited_for_like_any() -> None:
