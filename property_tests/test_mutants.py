@@ -17,7 +17,7 @@ from explore import Apply, explore
 from group_rules import Judge
 from groups import FAIL, FENCED, RUN, beat, closed, led, over, ready
 from smallworld import Fate
-from worlds import arrived, edited, holding, node, register, running
+from worlds import arrived, edited, heard, holding, node, register, running
 
 from elastic.core.group import Group, Phase, Step, transition
 from elastic.core.group import Settings as Settings_
@@ -39,7 +39,6 @@ from elastic.core.rendezvous import (
     Sync,
     apply,
     done,
-    heard,
     join,
     leave,
     saw,

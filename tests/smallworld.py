@@ -156,7 +156,8 @@ class SmallWorld:
                 actor.wait = ask
             case Observe(nodes):
                 counters = {each: self.counters.get(each) for each in nodes}
-                actor.held = heard(actor.held, counters, self.now, self.now)
+                life = self.register.life if self.register else None
+                actor.held = heard(actor.held, counters, self.now, self.now, life)
             case Write():
                 self._write(who, about, actor, ask)
             case Return(outcome):

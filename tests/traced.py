@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from attrs import define, field, frozen
 from worlds import node, profile
 
-from elastic.core.agent import follows, heard, wished
+from elastic.core.agent import farewell, follows, heard, wished
 from elastic.core.group import Group, begin, transition
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Beat, Beaten, Command, Event, Exited, Record, RecordUnstartable, Start
@@ -64,6 +64,7 @@ class Agent:
     group: Group = field(init=False)
     agenda: Agenda = Agenda()
     began_at: float = 0.0
+    lingers: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.held = Held(node(self.name), profile(self.name), self.settings, Life(f"by {self.name}"))
@@ -80,6 +81,9 @@ class Agent:
             self._carry_out(commands)
             if consequence := follows(event, self.group, self.shared.now):
                 self.hears(consequence)
+            if self.group.outcome and not self.lingers and (last := farewell(self.group.outcome)):
+                self.lingers = True
+                self._submits(last)
 
     def exits(self, code: int, local_rank: int = 0) -> None:
         self.hears(Exited(local_rank, code, self.shared.now, self.shared.tick()))
@@ -161,8 +165,9 @@ class Agent:
                 self._saw()
             case Observe(nodes):
                 sent_at, counters = self.shared.tick(), dict.fromkeys(nodes, int(self.shared.now * 10))
-                self._took(beats_heard, counters, sent_at, now := self.shared.tick())
-                self.held = beats_heard(self.held, counters, sent_at, now)
+                life = self.shared.state.life if self.shared.state else None
+                self._took(beats_heard, counters, sent_at, now := self.shared.tick(), life)
+                self.held = beats_heard(self.held, counters, sent_at, now, life)
             case Return(answer) | (Raise() as answer):
                 self.agenda, self.held = answered(self.agenda, self.held, answer)
                 if event := heard(under_way.handler, answer, self.shared.tick()):
@@ -171,7 +176,7 @@ class Agent:
 
     def _saw(self) -> None:
         sent_at, now = self.shared.tick(), self.shared.tick()
-        self._took(saw, self.shared.state, sent_at, now)
+        self._took(saw, self.shared.state, sent_at, now, True)
         self.held = saw(self.held, self.shared.state, sent_at, now)
 
 

@@ -24,6 +24,7 @@ from elastic.core.rendezvous import (
     verify,
     verify_step,
 )
+from elastic.core.rendezvous import heard as answered_with
 from elastic.core.rendezvous.context import Handler, context
 from elastic.core.world import Endpoint, Life, Node, Profile, Why
 
@@ -94,6 +95,11 @@ def holding(
     fresh = Held(node(who), profile(who), settings or Settings(limits=limits), LIFE)
     mine = None if ran is None or state is None else evolve(state.world.id, round=ran)
     return evolve(saw(fresh, state, at, at), mine=mine)
+
+
+def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, life: Life = LIFE) -> Held:
+    """After a read of heartbeats beside the register that is held."""
+    return answered_with(held, counters, sent_at, now, life)
 
 
 def operation(

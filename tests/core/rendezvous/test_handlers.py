@@ -6,7 +6,7 @@ import math
 
 import pytest
 from attrs import evolve
-from worlds import LIFE, action, arrived, edited, holding, node, nodes, operation, profile, register, running
+from worlds import LIFE, action, arrived, edited, heard, holding, node, nodes, operation, profile, register, running
 
 from elastic.core.rendezvous import (
     Action,
@@ -31,7 +31,6 @@ from elastic.core.rendezvous import (
     close,
     done,
     end,
-    heard,
     join,
     leave,
     saw,

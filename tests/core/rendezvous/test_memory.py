@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from worlds import LIFE, arrived, edited, holding, node, nodes, profile, register, running, seats
+from worlds import LIFE, arrived, edited, heard, holding, node, nodes, profile, register, running, seats
 
 from elastic.core.rendezvous import (
     Close,
@@ -14,7 +14,6 @@ from elastic.core.rendezvous import (
     Leave,
     Settings,
     Token,
-    heard,
     introduced,
     joined,
     saw,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from attrs import evolve
+from worlds import heard
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -20,7 +21,6 @@ from elastic.core.rendezvous import (
     apply,
     blank,
     handlers,
-    heard,
     joined,
     operation,
     saw,

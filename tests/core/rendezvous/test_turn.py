@@ -6,7 +6,7 @@ import math
 
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, holding, node, nodes, operation, profile, register, running
+from worlds import arrived, edited, heard, holding, node, nodes, operation, profile, register, running
 
 from elastic.core.rendezvous import Action as Answer
 from elastic.core.rendezvous import (
@@ -27,7 +27,6 @@ from elastic.core.rendezvous import (
     Wait,
     Write,
     end,
-    heard,
     join,
     leave,
     saw,
