@@ -93,7 +93,7 @@ class Job:
         try:
             while time.monotonic() < ends_at:
                 try:
-                    state = backend.wait_for_change(state.token, ends_at) if state else backend.get()
+                    state = backend.wait_for_change(state.token, ends_at).state if state else backend.get().state
                 except OutOfReach:
                     state = None
                 if state and claim(state):
