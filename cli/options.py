@@ -118,7 +118,8 @@ def _options() -> tuple[Decorator, ...]:
             metavar="K=V,...",
             type=Value("K=V,...", values.configuration),
             help="Spans in seconds: join_timeout=600, last_call_timeout=5, close_timeout=5, keep_alive_interval=1, "
-            "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1; and is_host=auto.",
+            "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1; and is_host=auto, "
+            "token_file=FILE (a secret that all agents share: what others write into the store is then refused).",
         ),
         option(
             "--last-call",
