@@ -99,8 +99,8 @@ def _options() -> tuple[Decorator, ...]:
             default=None,
             metavar="HOST[:PORT]",
             type=Value("HOST[:PORT]", values.endpoint),
-            help="Where nodes meet, the same on all. The agent on HOST serves the store there; it is best the one that "
-            "lives longest, since the store goes with it. [default port: 29400]",
+            help="Where nodes meet, the same on all. The agent on HOST serves the store there, and the store goes with it, "
+            "unless elastic store serves it there already. [default port: 29400]",
         ),
         option(
             "--rdzv-id",
