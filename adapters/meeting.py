@@ -6,16 +6,17 @@ leaves last, so that everybody hears the verdict.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..core.rendezvous import Status
 from .backends.memory import MemoryBackend, MemoryStore
 from .backends.port import Backend, StoreError
-from .backends.seal import seal
 from .backends.serving import serve
 from .backends.wire import Address
 from .clock import Clock
-from .secret import Secret
+
+if TYPE_CHECKING:
+    from .secret import Secret
 
 
 class Meeting(Protocol):
@@ -63,6 +64,7 @@ class TCPStoreMeeting:
         token: Secret | None = None,
     ) -> None:
         """Raises CannotServe if this host was told to serve it and cannot."""
+        from .backends.seal import seal
         from .backends.tcpstore import TCPStoreBackend  # with the codec behind it, which the embedded meeting needs not
 
         self._host, self.address = serve(address, is_host)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import fields, frozen
 
@@ -12,10 +12,12 @@ from ..adapters.backends.serving import CannotServe, address_towards
 from ..adapters.backends.wire import Address
 from ..adapters.clock import Clock
 from ..adapters.meeting import EmbeddedMeeting, Meeting, TCPStoreMeeting
-from ..adapters.secret import Secret
 from ..core import rendezvous
 from . import values
 from .mistakes import Mistake
+
+if TYPE_CHECKING:
+    from ..adapters.secret import Secret
 
 PORT = 29_400
 """torch's c10d listens there by default."""
