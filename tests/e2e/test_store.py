@@ -34,7 +34,7 @@ def test_the_agent_that_serves_the_store_leaves_last(job: Jobs) -> None:
 
 def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(job: Jobs) -> None:
     """Nobody is told to."""
-    three = job("3", own_store=True, conf="is_host=auto,")
+    three = job("3", "--rdzv-conf=is_host=auto", own_store=True)
     agents = [three.node(name) for name in "abc"]
     assert worlds(run(agents)) == {(0, "restart 0 of 3 workers")}
     assert codes(end(agents)) == [0, 0, 0]

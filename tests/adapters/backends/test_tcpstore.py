@@ -20,23 +20,18 @@ import pytest
 from attrs import evolve
 from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown
 from processes import comes_true
+from stores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node
 
 from elastic.adapters.backends import wire
 from elastic.adapters.backends.port import OutcomeUnknown, OutOfReach, Unreadable
-from elastic.adapters.backends.serving import StoreHost, serve
+from elastic.adapters.backends.seal import seal
+from elastic.adapters.backends.serving import StoreHost
 from elastic.adapters.backends.tcpstore import TCPStoreBackend
 from elastic.adapters.backends.wire import Address, Oversized, Unsent, WireClient
-from elastic.adapters.clock import SystemClock
+from elastic.adapters.secret import Secret
 from elastic.core.rendezvous import Limits, Over, Settings, codec, handlers
 from elastic.core.world import Why, World
-
-TIMEOUT_S = 0.5
-"""How long an answer may take where a test lets the store fall silent."""
-ANY = Address("127.0.0.1", 0)
-
-
-Store = tuple[StoreHost, Address]
 
 
 @pytest.fixture(scope="module")
@@ -58,49 +53,17 @@ def client(address: Address) -> Iterator[Clients]:
         yield make
 
 
-@contextmanager
-def clients(address: Address, run_id: str = "", timeout_s: float = TIMEOUT_S) -> Iterator[Clients]:
-    run_id = run_id or uuid4().hex
-    with ExitStack() as stack:
-
-        def make() -> TCPStoreBackend:
-            made = TCPStoreBackend(address, run_id, SystemClock(), timeout_s=timeout_s)
-            stack.callback(made.close)
-            return made
-
-        yield make
-
-
-@contextmanager
-def own_store(port: int = 0) -> Iterator[Store]:
-    """A store for one test alone."""
-    host, address = serve(evolve(ANY, port=port), True)
-    assert host
-    try:
-        with talking(address):
-            yield host, address
-    finally:
-        host.close()
-
-
-@contextmanager
-def talking(address: Address) -> Iterator[WireClient]:
-    """Somebody else at the same store, who may do what we never would. Waits for a store that is still starting."""
-    with WireClient(address, ANSWER_S, codec.BYTES_MAX) as client:
-        client.greet()
-        yield client
-
-
-def plant(other: WireClient, key: str, value: bytes) -> None:
-    """Set, and know that it is set."""
-    other.set(key, value)
-    assert other.get(key) == (value,)
-
-
 class TestTCPStore(Conformance):
     @pytest.fixture
     def client(self, client: Clients) -> Clients:
         return client
+
+
+class TestTCPStoreWithAToken(Conformance):
+    @pytest.fixture
+    def client(self, address: Address) -> Iterator[Clients]:
+        with clients(address, seal=seal(Secret(b"sixteen bytes at least"))) as make:
+            yield make
 
 
 # --- one store for many
