@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from attrs import evolve
 from worlds import arrived, edited, heard, holding, node, nodes, operation, profile, register, running
 
