@@ -65,9 +65,12 @@ class Agent:
     agenda: Agenda = Agenda()
     began_at: float = 0.0
     lingers: bool = False
+    nonce: Life = field(init=False)
+    """That it was born with."""
 
     def __attrs_post_init__(self) -> None:
-        self.held = Held(node(self.name), profile(self.name), self.settings, Life(f"by {self.name}"))
+        self.nonce = Life(f"by {self.name}")
+        self.held = Held(node(self.name), profile(self.name), self.settings, self.nonce)
         self.began_at = self.shared.tick()
         self.group, commands = begin(Group(node(self.name), GroupSettings()), self.began_at)
         self._took(transition, None, commands, self.began_at)
@@ -108,7 +111,7 @@ class Agent:
             self.boot,
             *clocks,
             profile(self.name),
-            held.nonce,
+            self.nonce,
             self.settings,
             GroupSettings(),
         )

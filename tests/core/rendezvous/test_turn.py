@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from attrs import evolve
 from worlds import arrived, edited, heard, holding, node, nodes, operation, profile, register, running
 
@@ -139,13 +138,6 @@ def test_a_failure_says_why_in_words() -> None:
 
 
 # --- trouble
-
-
-@pytest.mark.parametrize("handler", [join, watch, end, done, leave, close], ids=lambda handler: handler.__name__)
-def test_a_store_that_forgot_ends_every_operation_with_nothing_written(handler: Handler) -> None:
-    held = saw(holding("a", running(), ran=0), None, 1, 1)
-    said = "the register came back empty (I hold version 2)"
-    assert trouble(asked(handler, held)) == (Why.STORE_LOST, said)
 
 
 def test_workers_run_on_over_an_unreadable_register() -> None:
