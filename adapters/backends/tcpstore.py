@@ -265,7 +265,7 @@ class TCPStoreBackend:
         if not data:
             return known
         state = self._decoded(data, key := self._version_key(version))
-        if state.version != version or state.life.epoch < known.life.epoch:
+        if state.version != version or not (state.life == known.life or state.life.epoch > known.life.epoch):
             raise Unreadable(self._not_ours(f"{key} holds {state.token}"))
         return state
 

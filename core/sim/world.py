@@ -482,7 +482,11 @@ class World:
     # --- the agent's thread
 
     def _tell_when_awake(self, process: Process, signum: int) -> None:
-        if not self.network.waits(process, self._tell_when_awake, process, signum):
+        if self.network.waits(process, self._tell_when_awake, process, signum):
+            return
+        if process.outcome is not None:
+            self._ends(process)  # it lingers no longer
+        else:
             self._hears(process, Signalled(signum, process.clock(self.future.now)))
 
     def _hears(self, process: Process, event: Event) -> None:

@@ -212,7 +212,7 @@ def test_nothing_that_is_read_is_executed(address: Address, tmp_path: Path) -> N
             plant(other, f"elastic/{run_id}/{key}", trap)
         plant(other, f"elastic/{run_id}/faults/count", b"1")
         _refused(client().get)
-        assert client().heartbeats([node("a")]).counters == {node("a"): 0}
+        _refused(lambda: client().heartbeats([node("a")]))
         assert client().faults() == ()
     assert not (tmp_path / "sprung").exists()
 
