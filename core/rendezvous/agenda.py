@@ -14,7 +14,7 @@ from ..world import Ending, Profile, Why, World
 from .actions import Outcome, Settled
 from .context import Handler, Held, Operation
 from .handlers import close, done, leave, watch
-from .memory import introduced, joined
+from .memory import introduced, joined, succeeded
 from .operations import operation
 from .turn import Raise
 
@@ -84,6 +84,8 @@ def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agend
     marked = agenda.operation is not None and agenda.operation.handler is done and isinstance(answer, Settled)
     if isinstance(answer, World):
         held = joined(held, answer.id)
+    if marked:
+        held = succeeded(held)
     return evolve(agenda, operation=None, watching=marked or isinstance(answer, World)), held
 
 

@@ -34,8 +34,8 @@ def taken_by_no_edit(state: RendezvousState) -> bytes:
 
 def of_a_newer_format(state: RendezvousState) -> bytes:
     data = codec.encode(evolve(state, version=state.version + 1))
-    assert b'"format":1,' in data
-    return data.replace(b'"format":1,', b'"format":2,')
+    assert b'"format":2,' in data
+    return data.replace(b'"format":2,', b'"format":3,')
 
 
 FORGED: dict[str, Forge] = {

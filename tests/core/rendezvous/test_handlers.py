@@ -38,6 +38,7 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous.context import Handler, context
+from elastic.core.rendezvous.memory import succeeded
 from elastic.core.world import Ending, Verdict, Why
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
@@ -352,6 +353,13 @@ def test_watch_ends_no_round_for_a_newcomer_when_somebody_is_done(also: tuple[Le
     for edit in also:
         state = edited(state, "b", edit)
     assert action(watch, holding("a", arrived(state, "c"), ran=0), now=99) == Sync(math.inf)
+
+
+def test_watch_a_success_that_the_store_forgot_is_told_again() -> None:
+    held = succeeded(holding("a", running("a b"), ran=0))
+    assert action(watch, held) == Done(0)
+    marked = edited(running("a b"), "a", Done(0))
+    assert action(watch, succeeded(holding("a", marked, ran=0)), deadline=math.inf) == Sync(math.inf)
 
 
 # --- done
