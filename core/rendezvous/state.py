@@ -119,6 +119,8 @@ class RendezvousState:
     failures: int = 0
     ended: Ended | None = None
     stale_before: int = 0
+    legal: bool = field(default=False, init=False, eq=False, repr=False)
+    """`verify` has judged this very object. It cannot change: nobody who reads it has to judge it again."""
 
     @cached_property
     def token(self) -> Token:
@@ -137,9 +139,13 @@ class RendezvousState:
         return tuple(node for node, seat in self.seats.items() if seat.status in statuses)
 
     @cached_property
+    def present(self) -> tuple[Node, ...]:
+        """Those who have not left."""
+        return tuple(node for node, seat in self.seats.items() if seat.status is not Status.GONE)
+
+    @property
     def first(self) -> Node | None:
-        """The lowest seat of those who have not left."""
-        return next((node for node, seat in self.seats.items() if seat.status is not Status.GONE), None)
+        return self.present[0] if self.present else None
 
     @cached_property
     def participants(self) -> tuple[Node, ...]:

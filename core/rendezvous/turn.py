@@ -110,7 +110,7 @@ def _wait(ctx: Context, until: float) -> Ask:
     if not watched:
         return Wait(ctx.held.token, until)
     read_at = ctx.held.sightings.read_at
-    asked_all = all(node in ctx.held.sightings.of for node in watched)
+    asked_all = {*watched} <= ctx.held.sightings.of.keys()
     look_at = read_at + ctx.settings.keep_alive_interval if asked_all and read_at is not None else ctx.now
     return Observe(watched) if ctx.now >= look_at else Wait(ctx.held.token, min(until, look_at))
 
@@ -120,11 +120,11 @@ def _watched(ctx: Context) -> tuple[Node, ...]:
     a TTL, everybody reads all until it is gone."""
     if ctx.state is None or ctx.state.closed or ctx.seat is None:
         return ()
-    first = ctx.coordinator
+    me, first = ctx.me, ctx.coordinator
     silent = first is not None and ctx.held.sightings.silence(first) >= ctx.settings.ttl / 2
-    if first is not None and first != ctx.me and not silent and not ctx.dead:
+    if first is not None and first != me and not silent and not ctx.dead:
         return (first,)
-    return tuple(node for node, seat in ctx.state.seats.items() if node != ctx.me and seat.status is not Status.GONE)
+    return tuple(node for node in ctx.state.present if node != me)
 
 
 def _write(ctx: Context, edit: Edit) -> Ask:

@@ -28,10 +28,13 @@ Finding = tuple[str, str]
 
 def verify(state: RendezvousState) -> None:
     """Raise the first Violation of one state."""
+    if state.legal:
+        return
     for number, fact in _of_any(state):
         raise Violation(number, fact)
     for number, fact in _of_complete(state) if state.complete else _of_open(state):
         raise Violation(number, fact)
+    object.__setattr__(state, "legal", True)
 
 
 def verify_step(before: RendezvousState, after: RendezvousState) -> None:
@@ -91,7 +94,7 @@ def _of_open(state: RendezvousState) -> Iterator[Finding]:
 
 
 def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
-    if after.token.life != before.life or after.limits != before.limits:
+    if (after.life, after.limits) != (before.life, before.limits):
         yield "S7", f"another life or other limits in one chain of versions: {after.life.nonce}, {after.limits}"
     if after.version != before.version + 1:
         yield "S7", f"version {after.version} after {before.version}"

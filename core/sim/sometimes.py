@@ -32,7 +32,7 @@ from ..rendezvous import (
     leave,
 )
 from ..rendezvous import Outcome as Answer
-from ..rendezvous.context import Context, Operation
+from ..rendezvous.context import Operation, context
 from ..world import Ending, Node, Verdict, Why
 from .process import Process
 from .properties import Wrote, fences
@@ -176,7 +176,7 @@ def wanted(counts: Counts, held: Held, edit: Edit, now: float) -> None:
 
 
 def _coordinator(held: Held, now: float) -> Node | None:
-    return Context(held, now, now, 0.0).coordinator
+    return context(Operation(join, now, now), held, now).coordinator
 
 
 def looked_at_all(counts: Counts, held: Held, now: float) -> None:
