@@ -1,0 +1,38 @@
+import attrs
+import pytest
+from attrs import FrozenInstanceError
+from elastic.core.evolving import evolve
+from elastic.core.rendezvous import RendezvousState
+from elastic.core.world import Node
+from states import register
+
+NODE = Node("a", 1)
+
+
+def test_a_value_is_what_attrs_makes_of_it_and_of_its_own_class() -> None:
+    changed = evolve(NODE, incarnation=2)
+    assert changed == attrs.evolve(NODE, incarnation=2)
+    assert type(changed) is Node
+
+
+def test_a_changed_value_is_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        evolve(NODE, incarnation=2).incarnation = 3  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del evolve(NODE, incarnation=2).slot
+
+
+def test_validators_run() -> None:
+    with pytest.raises(ValueError, match="incarnation"):
+        evolve(NODE, incarnation=-1)
+
+
+def test_converters_run() -> None:
+    with pytest.raises(TypeError):
+        evolve(register(), seats={}).seats[NODE] = None  # type: ignore[index]
+
+
+def test_nothing_that_was_derived_is_taken_over() -> None:
+    before: RendezvousState = register()
+    assert before.token.version == 0
+    assert evolve(before, version=1).token.version == 1
