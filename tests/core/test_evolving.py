@@ -1,10 +1,11 @@
 import attrs
 import pytest
-from attrs import FrozenInstanceError
+from attrs.exceptions import FrozenInstanceError
+from worlds import register
+
 from elastic.core.evolving import evolve
 from elastic.core.rendezvous import RendezvousState
 from elastic.core.world import Node
-from states import register
 
 NODE = Node("a", 1)
 
