@@ -190,7 +190,7 @@ class RendezvousState:
     def quorate(self) -> bool:
         return self.census[Status.IN] >= self.limits.min_nodes
 
-    @property
+    @cached_property
     def world(self) -> World:
         """The world of a complete round."""
         members = tuple(Member(node, self.seats[node].profile) for node in self.members)

@@ -109,8 +109,9 @@ def _wait(ctx: Context, until: float) -> Ask:
     watched = _watched(ctx)
     if not watched:
         return Wait(ctx.held.token, until)
-    read_at = ctx.held.sightings.read_at
-    asked_all = {*watched} <= ctx.held.sightings.of.keys()
+    sightings = ctx.held.sightings
+    read_at = sightings.read_at
+    asked_all = {*watched} <= sightings.of.keys()
     look_at = read_at + ctx.settings.keep_alive_interval if asked_all and read_at is not None else ctx.now
     return Observe(watched) if ctx.now >= look_at else Wait(ctx.held.token, min(until, look_at))
 
@@ -121,10 +122,13 @@ def _watched(ctx: Context) -> tuple[Node, ...]:
     if ctx.state is None or ctx.state.closed or ctx.seat is None:
         return ()
     me, first = ctx.me, ctx.coordinator
-    silent = first is not None and ctx.held.sightings.silence(first) >= ctx.settings.ttl / 2
-    if first is not None and first != me and not silent and not ctx.dead:
+    if first is not None and first != me and not _is_silent(ctx, first) and not ctx.dead:
         return (first,)
     return tuple(node for node in ctx.state.present if node != me)
+
+
+def _is_silent(ctx: Context, node: Node) -> bool:
+    return ctx.held.sightings.silence(node) >= ctx.settings.ttl / 2
 
 
 def _write(ctx: Context, edit: Edit) -> Ask:

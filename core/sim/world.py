@@ -400,7 +400,8 @@ class World:
         if before is not None and after.round > before.round:
             self.rounds += 1
         sometimes.wrote(self.counts, self.by_node, fact)
-        self.causes += sometimes.causes(fact)
+        for cause in sometimes.causes(fact):
+            self.causes[cause] += 1
         if self.tell:
             self._narrate(process.name, sometimes.sentence(write.edit, after))
 
