@@ -83,8 +83,8 @@ def _chunk(what: Campaign, numbers: list[int]) -> list[Showed]:
 
 
 COLLECTED_EVERY = 50_000
-"""New objects between two looks for garbage in circles. A run makes a value at every step and leaves hardly a circle: looking
-for them every 700 objects, as Python does, takes 2 % of the time."""
+"""New objects between two looks for garbage in circles. A run makes values at every step and leaves hardly a circle: to look
+for one every 700 objects, as Python does, takes 2 % of the time."""
 
 
 def collect_seldom() -> None:

@@ -3,8 +3,8 @@
     python benchmarks/simulator.py [--runs 100] [--batches 10]
 
 A step is one `turn` of a node's rendezvous or one `transition` of its worker group. The same runs (the standard ones of
-`elastic simulate`) are repeated in batches, in a process like those that it starts; the best batch counts, since other load on
-the machine only ever slows one down.
+`elastic simulate`) are repeated in batches, in a process like those that it starts; the best batch counts, since other
+load on the machine only ever slows one down.
 Exits with 1 if it is below the bar.
 """
 
