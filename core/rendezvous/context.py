@@ -80,15 +80,9 @@ class Held:
 class Context:
     """What a handler reads; only `context` makes one. What every decision reads is derived at birth, the rest when asked."""
 
+    operation: Operation
     held: Held
     now: float
-    since: float
-    jitter: float
-    """In [0, 1), drawn by the shell once per operation, because core draws no chance."""
-    why: Why
-    """What an `end` or `close` operation gives as its reason."""
-    ending: Ending
-    """What a `close` operation is to say."""
     state: RendezvousState | None
     seat: Seat | None
     dead: frozenset[Node]
@@ -169,15 +163,17 @@ class Operation:
     since: float
     deadline: float
     jitter: float = 0.0
+    """In [0, 1), drawn by the shell once per operation, because core draws no chance."""
     why: Why = Why.ASKED
+    """What an `end` or `close` gives as its reason."""
     ending: Ending = Ending.CANCELLED
+    """What a `close` is to say."""
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:
     state = held.state
     seat = state.seats.get(held.node) if state is not None else None
-    about = operation.since, operation.jitter, operation.why, operation.ending
-    return Context(held, now, *about, state, seat, dead(held, now))
+    return Context(operation, held, now, state, seat, dead(held, now))
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

@@ -83,8 +83,8 @@ def end(ctx: Context, deadline: float) -> Action:
         return Finish(Settled())
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
-    spread = ctx.since + ctx.jitter * END_JITTER * (len(state.members) - 1)
-    return End(state.round, ctx.why) if ctx.now >= spread else Sync(spread)
+    spread = ctx.operation.since + ctx.operation.jitter * END_JITTER * (len(state.members) - 1)
+    return End(state.round, ctx.operation.why) if ctx.now >= spread else Sync(spread)
 
 
 def done(ctx: Context, deadline: float) -> Action:
@@ -115,7 +115,7 @@ def close(ctx: Context, deadline: float) -> Action:
         return Finish(state.closed)
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
-    return Close(Verdict(ctx.ending, state.round if state else 0, ctx.me, ctx.why))
+    return Close(Verdict(ctx.operation.ending, state.round if state else 0, ctx.me, ctx.operation.why))
 
 
 def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
