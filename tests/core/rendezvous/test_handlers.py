@@ -259,11 +259,11 @@ def test_end_ends_the_round_that_my_workers_run_in() -> None:
 
 
 def test_end_spreads_the_word_of_n_members_over_n_times_a_fifth_of_a_millisecond() -> None:
-    held = holding("a", running("a b c"), ran=0)
-    ctx = context(operation(end, since=1.0, jitter=0.5, why=Why.FAILED), held, 1.0)
-    assert end(ctx, math.inf) == Sync(1.0002)
-    assert end(evolve(ctx, now=1.0002), math.inf) == FAILED
-    assert end(evolve(ctx, held=holding("a", running("a b"), ran=0)), math.inf) == Sync(1.0001)
+    about = operation(end, since=1.0, jitter=0.5, why=Why.FAILED)
+    three, two = (holding("a", running(nodes), ran=0) for nodes in ("a b c", "a b"))
+    assert end(context(about, three, 1.0), math.inf) == Sync(1.0002)
+    assert end(context(about, three, 1.0002), math.inf) == FAILED
+    assert end(context(about, two, 1.0), math.inf) == Sync(1.0001)
 
 
 @pytest.mark.parametrize(
