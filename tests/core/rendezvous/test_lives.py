@@ -27,7 +27,7 @@ from elastic.core.rendezvous import (
     verify_step,
 )
 from elastic.core.rendezvous.state import BASE_MAX, NOTHING, Rank
-from elastic.core.world import Ending, Life, Verdict, Why
+from elastic.core.world import Ending, Life, Node, Verdict, Why
 
 EXPECTED, IN, WAITING, DONE, GONE = Status
 VERDICT = Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)
@@ -231,7 +231,7 @@ def test_what_a_life_was_made_from_is_bounded_and_its_rank_still_rises() -> None
 OVER = evolve(AGAIN, life=Life("fork", 2), version=9, base=((1, 1),))
 LOST = back(PINNED, OVER)
 OPENED = back(LATER, OVER)
-NOBODY: dict[object, object] = {}
+NOBODY: dict[Node, Seat] = {}
 
 RESTORES: dict[str, tuple[str, RendezvousState, RendezvousState | None, RendezvousState]] = {
     "a state that breaks an invariant": ("S5", PINNED, OVER, evolve(LOST, next_order=0)),
