@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from simulated import TWO, at, both_running, world
+from simulated import TWO, at, both_running, then, world
 from worlds import reseated
 
 from elastic.core.group import Phase
@@ -29,6 +29,12 @@ def test_what_means_nothing_does_nothing() -> None:
 def test_a_slow_node_that_gets_no_answer_in_time_is_not_dead() -> None:
     made = world(*TWO, "slow b 2.5", "pass 30", setting="world nodes=2 min=2 max=2")
     assert (made.counts["end by lost"], at(made, "b").group.phase) == (0, Phase.RUNNING)
+
+
+def test_a_write_that_is_late_may_land_after_its_node_has_read_again() -> None:
+    made = then(both_running(), "late-write b 3", "fail b", "pass 2.003", "cut-out b 1.5", "pass 5")
+    assert made.counts["a write lands after its node re-read"] == 1
+    assert made.rounds == 1
 
 
 def test_an_operators_cancel_reaches_everybody() -> None:
