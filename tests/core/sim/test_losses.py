@@ -228,11 +228,14 @@ def test_who_knows_the_verdict_stays_until_the_store_knows_it() -> None:
 
 
 def test_who_has_something_else_under_way_lingers_after_it() -> None:
-    """A worker fails while all are stopped for the verdict: its record is under way when the last worker is dead."""
-    made = world(*TWO, "cancel", "pass 0.005", "fail a", "pass 0.0015", setting="world nodes=2 min=2 max=2 workers=2")
-    a = at(made, "a")
-    assert (a.group.phase, a.request > 0) == (Phase.ENDED, True)
+    """a stood still when the job was closed, and a worker of it failed then: the failure's record is under way when the last
+    worker is dead."""
+    made = world(*TWO, setting="world nodes=2 min=2 max=2 workers=2")
+    a, told = at(made, "a"), list[str]()
+    then(made, "pause a 1", "cancel", "pass 0.5", "fail a", "pass 0.5015")
+    made.tell = lambda when, who, what: told.append(f"{who} {what} {a.request > 0}")
     then(made, "pass 0.1")
+    assert told == ["a stopping → ended True", "a ends: cancelled True"]
     assert made.at("a") is None
 
 
