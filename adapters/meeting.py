@@ -6,7 +6,7 @@ leaves last, so that everybody hears the verdict.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..core.rendezvous import Status
 from .backends.memory import MemoryBackend, MemoryStore
@@ -14,6 +14,9 @@ from .backends.port import Backend, StoreError
 from .backends.serving import serve
 from .backends.wire import Address
 from .clock import Clock
+
+if TYPE_CHECKING:
+    from .secret import Secret
 
 
 class Meeting(Protocol):
@@ -51,12 +54,21 @@ class EmbeddedMeeting:
 class TCPStoreMeeting:
     """A TCPStore, served here if this host should."""
 
-    def __init__(self, address: Address, run_id: str, clock: Clock, is_host: bool | None, fallback_s: float) -> None:
+    def __init__(
+        self,
+        address: Address,
+        run_id: str,
+        clock: Clock,
+        is_host: bool | None,
+        fallback_s: float,
+        token: Secret | None = None,
+    ) -> None:
         """Raises CannotServe if this host was told to serve it and cannot."""
+        from .backends.seal import seal
         from .backends.tcpstore import TCPStoreBackend  # with the codec behind it, which the embedded meeting needs not
 
         self._host, self.address = serve(address, is_host)
-        self.backend = TCPStoreBackend(self.address, run_id, clock, fallback_s)
+        self.backend = TCPStoreBackend(self.address, run_id, clock, fallback_s, seal=seal(token))
 
     @property
     def place(self) -> str:

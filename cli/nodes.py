@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import fields, frozen
 
@@ -16,12 +16,17 @@ from ..core import rendezvous
 from . import values
 from .mistakes import Mistake
 
+if TYPE_CHECKING:
+    from ..adapters.secret import Secret
+
 PORT = 29_400
 """torch's c10d listens there by default."""
 AFTER_THE_GRACE_S = 15.0
 """How much longer than its workers' grace a node may take to come back."""
 THEIRS = ("timeout", "read_timeout", "heartbeat_timeout", "is_host", "store_type")
 """Keys of torch's --rdzv-conf that are no spans of ours."""
+OURS = ("token_file",)
+"""Keys that torch does not know, and that are no spans."""
 
 
 @frozen
@@ -30,13 +35,14 @@ class Place:
 
     endpoint: Address | None
     is_host: bool | None
+    token: Secret | None = None
 
     def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> Meeting:
         """Raises Mistake if this host was told to serve the store and cannot."""
         if self.endpoint is None:
             return EmbeddedMeeting(clock)
         try:
-            return TCPStoreMeeting(self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval)
+            return TCPStoreMeeting(self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token)
         except CannotServe as reason:
             raise Mistake(f"--rdzv-endpoint={reason}") from None
 
@@ -49,7 +55,7 @@ class Place:
         return address_towards(self.endpoint) if self.endpoint else "localhost"
 
 
-def place(given: Mapping[str, Any]) -> Place:
+def place(given: Mapping[str, Any], token: Secret | None = None) -> Place:
     """Raises Mistake when it is not said where several nodes meet."""
     min_nodes, max_nodes = given["nnodes"]
     nnodes = f"--nnodes={min_nodes}" if min_nodes == max_nodes else f"--nnodes={min_nodes}:{max_nodes}"
@@ -70,7 +76,7 @@ def place(given: Mapping[str, Any]) -> Place:
     if host and backend == "static":
         raise Mistake("--rdzv-backend=static: several nodes meet by agreement here; write --rdzv-backend=c10d")
     is_host = _yes_or_no("is_host", given["rdzv_conf"].get("is_host", "auto"))
-    return Place(Address(host, PORT if port is None else port) if host else None, is_host)
+    return Place(Address(host, PORT if port is None else port) if host else None, is_host, token)
 
 
 def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
@@ -84,8 +90,8 @@ def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
     for key, text in conf.items():
         if key in ours:
             spans[key] = _span(key, text, whole=not isinstance(ours[key].default, float))
-        elif key not in THEIRS:
-            _warn_unknown(key, (*ours, *THEIRS))
+        elif key not in (*OURS, *THEIRS):
+            _warn_unknown(key, (*ours, *OURS, *THEIRS))
     if given["last_call"] is not None:
         spans["last_call_timeout"] = given["last_call"]
     try:

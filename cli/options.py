@@ -99,8 +99,8 @@ def _options() -> tuple[Decorator, ...]:
             default=None,
             metavar="HOST[:PORT]",
             type=Value("HOST[:PORT]", values.endpoint),
-            help="Where nodes meet, the same on all. The agent on HOST serves the store there; it is best the one that "
-            "lives longest, since the store goes with it. [default port: 29400]",
+            help="Where nodes meet, the same on all. The agent on HOST serves the store there, and the store goes with it, "
+            "unless elastic store serves it there already. [default port: 29400]",
         ),
         option(
             "--rdzv-id",
@@ -118,7 +118,8 @@ def _options() -> tuple[Decorator, ...]:
             metavar="K=V,...",
             type=Value("K=V,...", values.configuration),
             help="Spans in seconds: join_timeout=600, last_call_timeout=5, close_timeout=5, keep_alive_interval=1, "
-            "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1; and is_host=auto.",
+            "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1; and is_host=auto, "
+            "token_file=FILE (a secret that all agents share: what others write into the store is then refused).",
         ),
         option(
             "--last-call",

@@ -12,8 +12,11 @@ from ..adapters.workers.devices import count_devices
 from ..adapters.workers.logs import Streams, parse_streams
 from ..core.rendezvous.state import NODES_MAX
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX
+from .mistakes import Mistake
 
 ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
+SECRETS = {"token": "token_file=FILE, or set ELASTIC_STORE_TOKEN"}
+"""Keys whose values must not be given on a command line, which everybody on the host can read, and what to write instead."""
 
 
 def whole(text: str, least: int = 0) -> int:
@@ -104,7 +107,10 @@ def signals(text: str) -> tuple[signal.Signals, ...]:
 
 
 def configuration(text: str) -> Mapping[str, str]:
-    """`key=value,key=value`, blanks around either ignored."""
+    """`key=value,key=value`, blanks around either ignored. A secret is refused before the text is repeated to anybody."""
+    for secret, instead in SECRETS.items():
+        if re.search(rf"(^|,)\s*{secret}\s*=", text, re.IGNORECASE):
+            raise Mistake(f"--rdzv-conf: {secret}: everybody can read a command line; write {instead}")
     pairs = {}
     for entry in text.split(",") if text.strip() else []:
         key, separator, value = (part.strip() for part in entry.partition("="))

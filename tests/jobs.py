@@ -22,10 +22,11 @@ from launches import PROGRAMS, TIMEOUT_S, Ended, Launch, Launcher, Told
 from processes import is_alive
 
 from elastic.adapters.backends.port import OutOfReach
+from elastic.adapters.backends.seal import UNSEALED, Seal
 from elastic.adapters.backends.tcpstore import TCPStoreBackend
-from elastic.adapters.backends.wire import Address
+from elastic.adapters.backends.wire import Address, WireClient
 from elastic.adapters.clock import SystemClock
-from elastic.core.rendezvous import RendezvousState
+from elastic.core.rendezvous import RendezvousState, codec
 
 STAY = PROGRAMS / "stay.py"
 TTL_S = 1.8
@@ -44,6 +45,7 @@ class Job:
     options: tuple[str, ...]
     conf: str
     own_store: bool
+    seal: Seal
     run_id: str = field(factory=lambda: f"job-{uuid4().hex[:8]}")
     _served: bool = False
     _agents: list[Launch] = field(factory=list)
@@ -88,12 +90,12 @@ class Job:
     def reaches(self, claim: Callable[[RendezvousState], bool]) -> RendezvousState:
         """Wait until this holds for the register."""
         ends_at, clock = time.monotonic() + TIMEOUT_S, SystemClock()
-        backend = TCPStoreBackend(self.store, self.run_id, clock)
+        backend = TCPStoreBackend(self.store, self.run_id, clock, seal=self.seal)
         state: RendezvousState | None = None
         try:
             while time.monotonic() < ends_at:
                 try:
-                    state = backend.wait_for_change(state.token, ends_at) if state else backend.get()
+                    state = backend.wait_for_change(state.token, ends_at).state if state else backend.get().state
                 except OutOfReach:
                     state = None
                 if state and claim(state):
@@ -114,12 +116,12 @@ def jobs(launch: Launcher, folder: Path, shared: Address) -> Iterator[Jobs]:
     """Makes jobs; one with `own_store` has its port kept free for it until its first agent listens there."""
     held: list[socket.socket] = []
 
-    def make(nnodes: str, *options: str, conf: str = CONF, own_store: bool = False) -> Job:
+    def make(nnodes: str, *options: str, conf: str = CONF, own_store: bool = False, seal: Seal = UNSEALED) -> Job:
         store = shared
         if own_store:
             held.append(reserved())
             store = Address("localhost", held[-1].getsockname()[1])
-        return Job(launch, folder, store, nnodes, options, conf, own_store)
+        return Job(launch, folder, store, nnodes, options, conf, own_store, seal)
 
     try:
         yield make
@@ -134,6 +136,19 @@ def reserved() -> socket.socket:
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("127.0.0.1", 0))
     return holder
+
+
+def prefix(job: Job) -> str:
+    """Of the job's keys."""
+    return f"elastic/{job.run_id}"
+
+
+@contextmanager
+def client_of(job: Job) -> Iterator[WireClient]:
+    """Somebody else at the job's store."""
+    with WireClient(job.store, 10.0, 2 * codec.BYTES_MAX) as client:
+        client.greet()
+        yield client
 
 
 def slots(state: RendezvousState) -> list[str]:

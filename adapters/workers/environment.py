@@ -2,7 +2,8 @@
 
 Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
-ELASTIC_ROUND is the fencing token for whoever writes checkpoints.
+ELASTIC_ROUND is the fencing token for whoever writes checkpoints. The token of the job's store is the agents' alone: the
+command takes it out of the environment before anything is started (cli/tokens.py).
 """
 
 from __future__ import annotations

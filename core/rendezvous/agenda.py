@@ -14,7 +14,7 @@ from ..world import Ending, Profile, Why, World
 from .actions import Outcome, Settled
 from .context import Handler, Held, Operation
 from .handlers import close, done, leave, watch
-from .memory import introduced, joined
+from .memory import introduced, joined, succeeded
 from .operations import operation
 from .turn import Raise
 
@@ -70,13 +70,12 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
     if not agenda.queue:
         return evolve(agenda, operation=operation(watch, held.settings, now, jitter)), held, None
     first, *rest = agenda.queue
-    agenda = evolve(agenda, queue=tuple(rest))
     if isinstance(first, Errand):
-        return agenda, held, first
+        return evolve(agenda, queue=tuple(rest)), held, first
     if first.profile:
         held = introduced(held, first.profile)
     under_way = operation(first.handler, held.settings, now, jitter, first.why, first.ending)
-    return evolve(agenda, operation=under_way), held, None
+    return evolve(agenda, queue=tuple(rest), operation=under_way), held, None
 
 
 def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agenda, Held]:
@@ -84,6 +83,8 @@ def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agend
     marked = agenda.operation is not None and agenda.operation.handler is done and isinstance(answer, Settled)
     if isinstance(answer, World):
         held = joined(held, answer.id)
+    if marked:
+        held = succeeded(held)
     return evolve(agenda, operation=None, watching=marked or isinstance(answer, World)), held
 
 

@@ -192,6 +192,11 @@ def joined(held: Held, world: WorldId) -> Held:
     return evolve(held, mine=world, ran=held.ran | {world})
 
 
+def succeeded(held: Held) -> Held:
+    """After I said that my workers have all succeeded: a store that forgets it is told again."""
+    return evolve(held, succeeded_in=held.mine)
+
+
 def introduced(held: Held, profile: Profile) -> Held:
     """Before a join: what I say of myself this time (each round has an endpoint of its own)."""
     return evolve(held, profile=profile)
@@ -199,10 +204,10 @@ def introduced(held: Held, profile: Profile) -> Held:
 
 def _at(held: Held, now: float) -> Held:
     """With the spans of the facts that hold now: each from when I first saw it."""
-    known, facts = held.spans, _facts(held, now)
-    if held.silent_since is None and len(facts) == len(known) and all(_since(known, *fact) for fact in facts.items()):
+    known = held.spans
+    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in _facts(held, now).items()}
+    if held.silent_since is None and spans == known:
         return held
-    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in facts.items()}
     return evolve(held, spans=spans, silent_since=None)
 
 

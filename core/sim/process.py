@@ -8,7 +8,7 @@ from collections import deque
 from attrs import define, field
 
 from ..group import Group, Outcome
-from ..rendezvous import Held, Token
+from ..rendezvous import Held, RendezvousState, Token
 from ..rendezvous.agenda import Agenda
 from ..world import Node, World
 from .store import Shown
@@ -94,6 +94,11 @@ class Process:
         """The true time, just after its clock shows this; on a grid, so that what is due at one time for two processes is so
         whatever their clocks show."""
         return math.ceil((local - self.offset) / self.rate * GRID - 0.01) / GRID + 3e-9
+
+    @property
+    def based_on(self) -> RendezvousState | None:
+        """The state on which it writes."""
+        return self.held.found.state if self.held.found else self.held.state
 
     def is_well(self, since: float) -> bool:
         """It lives, and nothing was done to it from this time on that lasts."""
