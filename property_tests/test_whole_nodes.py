@@ -141,7 +141,7 @@ def barrier_does_not_watch(ctx: Context, deadline: float) -> Action:
 
 
 def join_finishes_with_the_round_just_run(ctx: Context, deadline: float) -> Action:
-    return join(evolve(ctx, held=evolve(ctx.held, mine=None)), deadline)
+    return join(evolve(ctx, held=evolve(ctx.held, mine=None, ran=frozenset())), deadline)
 
 
 def leave_without_bump(ctx: Context, deadline: float) -> Action:

@@ -15,7 +15,7 @@ from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase
 from elastic.core.rendezvous import Ask, Ended, Held, RendezvousState, Seat, Status, Token, Write, join
 from elastic.core.rendezvous.agenda import Agenda
-from elastic.core.rendezvous.context import Fact, dead
+from elastic.core.rendezvous.context import NO_WORLDS, Fact, dead
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.world import Ending, Endpoint, Life, Node, Profile, Verdict, Why, WorldId
 
@@ -66,6 +66,9 @@ def plain(state: RendezvousState) -> RendezvousState:
         quorum_at=None if state.quorum_at is None else QUORUM,
         ended=Ended(ROUND - 1, Why.FAILED, charged.by) if charged else None,
         stale_before=0,
+        job=LIFE.nonce,
+        base=(),
+        completed_in=LIFE if state.complete else None,
     )
 
 
@@ -82,6 +85,8 @@ def _plainly_closed(state: RendezvousState, verdict: Verdict) -> RendezvousState
         seats=seats,
         next_order=len(seats),
         failures=0 if succeeded else limits.max_restarts + 1,
+        base=(),
+        completed_in=LIFE if succeeded else None,
     )
 
 
@@ -136,6 +141,8 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
         nonce=LIFE,
         state=canonical,
         mine=mine,
+        ran=frozenset((mine,)) if mine else NO_WORLDS,
+        confirmed_at=None,
         owed=held.owed and Token(LIFE, HELD if state else 0),
         spare_at=0.0 if spare else None,
         sightings=Sightings(beats, 0.0),
@@ -164,11 +171,13 @@ def aged(local: Local, behind: Behind) -> Local:
         return local
     quorum = state.quorum_at and (OTHER_QUORUM if behind.quorum or back else QUORUM)
     old = evolve(state, version=BEFORE, round=ROUND - back, quorum_at=quorum)
+    mine = held.mine and WorldId(LIFE, held.mine.round - back)
     held = evolve(
         held,
         state=old,
         spans=_named(held, old),
-        mine=held.mine and WorldId(LIFE, held.mine.round - back),
+        mine=mine,
+        ran=frozenset((mine,)) if mine else NO_WORLDS,
         owed=held.owed and Token(LIFE, BEFORE),
     )
     if group.world:

@@ -87,11 +87,11 @@ class Walk:
                 case Return(outcome):
                     self._told(self.agenda.operation, outcome)
                 case Raise(failure, text):
-                    if failure.why in (Why.ILLEGAL, Why.STORE_LOST):
+                    if failure.why is Why.ILLEGAL:
                         raise Violation("S7", text)
                     self._told(self.agenda.operation, ask)
                 case Observe(nodes):
-                    self.held = heard_beats(self.held, dict.fromkeys(nodes, 1), 0.0, 0.0)
+                    self.held = heard_beats(self.held, dict.fromkeys(nodes, 1), 0.0, 0.0, self.held.state and self.held.state.life)
                 case Wait() | Write():
                     self._has_an_end(self.agenda.operation, ask)
                     return self._local(ask)

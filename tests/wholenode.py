@@ -211,7 +211,8 @@ class Nodes:
         for those in _some(watched):
             silent = {node: Sighting(0, LONG_AGO if node in those else 0.0) for node in sightings.of}
             held = evolve(local.held, sightings=evolve(due, of=silent))
-            held = heard_beats(held, {node: 0 if node in those else 1 for node in watched}, 0.0, 0.0)
+            counters = {node: 0 if node in those else 1 for node in watched}
+            held = heard_beats(held, counters, 0.0, 0.0, held.state.life if held.state else None)
             spans = {fact: (which, LONG_AGO if fact is Fact.DEAD else at) for fact, (which, at) in held.spans.items()}
             text = f"it has not heard for a TTL: {' '.join(map(str, those))}"
             yield self._rests(text, Cost.SUSPECT, local, held=evolve(held, spans=spans), those=those)
