@@ -116,25 +116,15 @@ def local_key(local: Local) -> object:
 
 
 def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
-    """Without what can make no difference any more."""
+    """Without what can make no difference any more, and in the names of the register that it holds."""
+    held, agenda, group = tidy(held, agenda, group)
     state = held.state
     shift = ROUND - state.round if state else 0
     mine = held.mine and WorldId(LIFE, held.mine.round + shift)
-    stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stopped_at is not None
-    group = evolve(group, acked_at=0.0, stopped_at=0.0 if stops else None)
-    if group.refused:
-        group = evolve(group, refused=evolve(group.refused, text=""))
     if group.world and shift:
         group = evolve(group, world=evolve(group.world, id=WorldId(LIFE, group.world.round + shift)))
     if mine and group.world is None:
         mine = WorldId(LIFE, max(mine.round, ROUND - 1))
-    under_way, spare = agenda.operation, state is not None and held.node in state.redundancy_list
-    if under_way and under_way.handler is join and held.spare_at is not None and not spare:
-        deadline = max(under_way.deadline, held.settings.join_timeout)
-        agenda = evolve(agenda, operation=evolve(under_way, deadline=deadline))
-    dead_ones = dead(held, 0.0)
-    seats = state.seats if state and not state.closed else ()
-    beats = {node: Sighting(0, LONG_AGO if node in dead_ones else 0.0) for node in seats if node != held.node}
     canonical = plain(state) if state else None
     held = evolve(
         held,
@@ -144,11 +134,26 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
         ran=frozenset((mine,)) if mine else NO_WORLDS,
         confirmed_at=None,
         owed=held.owed and Token(LIFE, HELD if state else 0),
-        spare_at=0.0 if spare else None,
-        sightings=Sightings(beats, 0.0),
         spans=_named(held, canonical),
     )
     return held, agenda, group
+
+
+def tidy(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
+    """Without what can make no difference any more, whatever things are called."""
+    state = held.state
+    stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stopped_at is not None
+    group = evolve(group, acked_at=0.0, stopped_at=0.0 if stops else None)
+    if group.refused:
+        group = evolve(group, refused=evolve(group.refused, text=""))
+    under_way, spare = agenda.operation, state is not None and held.node in state.redundancy_list
+    if under_way and under_way.handler is join and held.spare_at is not None and not spare:
+        deadline = max(under_way.deadline, held.settings.join_timeout)
+        agenda = evolve(agenda, operation=evolve(under_way, deadline=deadline))
+    dead_ones = dead(held, 0.0)
+    seats = state.seats if state and not state.closed else ()
+    beats = {node: Sighting(0, LONG_AGO if node in dead_ones else 0.0) for node in seats if node != held.node}
+    return evolve(held, spare_at=0.0 if spare else None, sightings=Sightings(beats, 0.0)), agenda, group
 
 
 def _named(held: Held, state: RendezvousState | None) -> Mapping[Fact, tuple[object, float]]:
