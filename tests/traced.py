@@ -20,12 +20,14 @@ from elastic.core.rendezvous import (
     Observe,
     Raise,
     RendezvousState,
+    Restore,
     Return,
     Settings,
     Wait,
     Write,
     saw,
     turn,
+    woke,
 )
 from elastic.core.rendezvous import heard as beats_heard
 from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
@@ -34,6 +36,8 @@ from elastic.core.world import Life
 
 PAIR = Settings(Limits(2, 2, 3))
 HELD_BACK = Limits(1, 2, 3)
+SOON_S = 0.05
+"""A wait that is no longer is waited for."""
 
 
 @define
@@ -41,6 +45,8 @@ class Shared:
     """The register, and the one clock: each look at it takes a hundredth of a second."""
 
     state: RendezvousState | None = None
+    here: bool = True
+    """The register was written in the store as it is now."""
     now: float = 100.0
     watchers: list[Agent] = field(factory=list)
     """Who looks at each state."""
@@ -48,6 +54,19 @@ class Shared:
     def tick(self) -> float:
         self.now = round(self.now + 0.01, 2)
         return self.now
+
+    def loses(self, older: RendezvousState | None = None) -> None:
+        """The store begins anew: with nothing, or with a copy of what another one held."""
+        self.state, self.here = older, older is None
+
+    def written(self, write: Write) -> None:
+        """If it is based on what stands."""
+        if write.token == (self.state.token if self.state else None):
+            self.state, self.here = write.state, self.here or isinstance(write.edit, Restore)
+
+    @property
+    def named(self) -> Life | None:
+        return self.state.life if self.state and self.here else None
 
 
 @define
@@ -65,9 +84,12 @@ class Agent:
     agenda: Agenda = Agenda()
     began_at: float = 0.0
     lingers: bool = False
+    nonce: Life = field(init=False)
+    """That it was born with."""
 
     def __attrs_post_init__(self) -> None:
-        self.held = Held(node(self.name), profile(self.name), self.settings, Life(f"by {self.name}"))
+        self.nonce = Life(f"by {self.name}")
+        self.held = Held(node(self.name), profile(self.name), self.settings, self.nonce)
         self.began_at = self.shared.tick()
         self.group, commands = begin(Group(node(self.name), GroupSettings()), self.began_at)
         self._took(transition, None, commands, self.began_at)
@@ -108,7 +130,7 @@ class Agent:
             self.boot,
             *clocks,
             profile(self.name),
-            held.nonce,
+            self.nonce,
             self.settings,
             GroupSettings(),
         )
@@ -154,18 +176,17 @@ class Agent:
         ask = turn(under_way, self.held, now)
         self._took(turn, now, ask)
         match ask:
-            case Write(state, token):
-                if token == (self.shared.state.token if self.shared.state else None):
-                    self.shared.state = state
+            case Write():
+                self.shared.written(ask)
                 for agent in (self, *(each for each in self.shared.watchers if each is not self)):
                     agent._saw()
-            case Wait(token, _):
-                if self.held.held_at is not None and token == (self.shared.state.token if self.shared.state else None):
+            case Wait(token, until):
+                if until > now + SOON_S and token == (self.shared.state.token if self.shared.state else None):
                     return False
                 self._saw()
             case Observe(nodes):
                 sent_at, counters = self.shared.tick(), dict.fromkeys(nodes, int(self.shared.now * 10))
-                life = self.shared.state.life if self.shared.state else None
+                life = self.shared.named
                 self._took(beats_heard, counters, sent_at, now := self.shared.tick(), life)
                 self.held = beats_heard(self.held, counters, sent_at, now, life)
             case Return(answer) | (Raise() as answer):
@@ -176,8 +197,14 @@ class Agent:
 
     def _saw(self) -> None:
         sent_at, now = self.shared.tick(), self.shared.tick()
-        self._took(saw, self.shared.state, sent_at, now, True)
-        self.held = saw(self.held, self.shared.state, sent_at, now)
+        self._took(saw, self.shared.state, sent_at, now, self.shared.here)
+        self.held = saw(self.held, self.shared.state, sent_at, now, self.shared.here)
+
+    def sleeps(self) -> None:
+        """It stood still for long, and knows."""
+        now = self.shared.tick()
+        self._took(woke, now)
+        self.held = woke(self.held, now)
 
 
 def lines(*steps: Header | Step) -> list[bytes]:
@@ -220,9 +247,16 @@ def restarted() -> Pair:
     return pair.run()
 
 
-def finished() -> Pair:
-    """And then all workers succeed."""
+def restored() -> Pair:
+    """And then the store came back empty: they run on in round 1 of another life."""
     pair = restarted()
+    pair.a.shared.loses()
+    return pair.run()
+
+
+def finished(pair: Pair | None = None) -> Pair:
+    """And then all workers succeed."""
+    pair = pair or restarted()
     pair.a.exits(0)
     pair.b.exits(0)
     return pair.run()

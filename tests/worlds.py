@@ -20,6 +20,7 @@ from elastic.core.rendezvous import (
     Status,
     apply,
     blank,
+    joined,
     saw,
     verify,
     verify_step,
@@ -94,7 +95,8 @@ def holding(
     limits = state.limits if state else Limits(1, 2)
     fresh = Held(node(who), profile(who), settings or Settings(limits=limits), LIFE)
     mine = None if ran is None or state is None else evolve(state.world.id, round=ran)
-    return evolve(saw(fresh, state, at, at), mine=mine)
+    held = saw(fresh, state, at, at)
+    return joined(held, mine) if mine else held
 
 
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, life: Life = LIFE) -> Held:

@@ -175,6 +175,8 @@ def _from_wire(wire: _State) -> RendezvousState:
     seats = {Node(seat.slot, seat.incarnation): _seat_from_wire(seat) for seat in wire.seats}
     if len(seats) < len(wire.seats):
         raise ValueError("a node is seated twice")
+    if not wire.job.isprintable():
+        raise ValueError(f"job: printable characters, not {wire.job!r}")
     closed, ended, limits = wire.closed, wire.ended, wire.limits
     return RendezvousState(
         job=wire.job,

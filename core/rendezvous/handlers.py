@@ -44,7 +44,7 @@ def join(ctx: Context, deadline: float) -> Action:
         return refusal
     if state.complete and ctx.status is Status.IN and state.world_id not in ctx.held.ran:
         return Finish(state.world)
-    if ctx.in_my_world and ctx.status is not Status.GONE:
+    if state.complete and ctx.status in (Status.IN, Status.DONE):
         return End(state.round, Why.FENCED)
     if ctx.now >= deadline and not ctx.spare:
         return _too_late(ctx)

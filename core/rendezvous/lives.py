@@ -91,17 +91,21 @@ def _of_restore(held: RendezvousState, found: RendezvousState | None, after: Ren
         yield "S7", f"version {after.version} after {(found or held).version}"
     if not after.provisional or after.base == NOTHING:
         yield "R2", "restored, but it does not count for what it was made from"
-    if (after.job, after.round, after.completed_in, after.closed, after.failures, after.ended) != (
-        held.job,
-        held.round,
-        held.completed_in,
-        held.closed,
-        held.failures,
-        held.ended,
-    ):
+    if _kept(after) != _kept(held):
         yield "R7", "what is restored is not what was held"
+    if after.stale_before != after.version:
+        yield "R7", f"wishes are void up to version {after.stale_before}, but all of them came before {after.version}"
+    attested = [node for node, seat in held.seats.items() if seat.status is not Status.WAITING]
+    if list(after.seats) != attested:
+        yield "R7", f"{len(after.seats)} are seated, but {len(attested)} were"
+        return
+    stands = held.complete or held.closed is not None
     for node, seat in after.seats.items():
-        was = held.seats.get(node)
-        present = seat.status is Status.EXPECTED or held.complete or held.closed is not None
-        if was is None or not present or seat.status is Status.WAITING or seat.order != was.order:
+        was = held.seats[node]
+        if seat != (was if stands else was.become(Status.EXPECTED)):
             yield "R7", f"{node} is {seat.status.value}, which nobody can attest"
+
+
+def _kept(state: RendezvousState) -> tuple[object, ...]:
+    job = state.job, state.limits, state.next_order, state.failures
+    return *job, state.round, state.target, state.complete, state.completed_in, state.closed, state.ended

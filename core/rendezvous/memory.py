@@ -102,8 +102,8 @@ def woke(held: Held, now: float) -> Held:
 
 
 def unreadable(held: Held, text: str) -> Held:
-    """After an answer that is no state, or one that no node may have written."""
-    return evolve(held, trouble=Trouble(Why.ILLEGAL, text))
+    """After an answer that is no state, or one that no node may have written: nothing is restored over that."""
+    return evolve(held, found=None, trouble=Trouble(Why.ILLEGAL, text))
 
 
 def _still(held: Held, sent_at: float, now: float) -> Held:

@@ -12,7 +12,7 @@ from itertools import islice
 from attrs import define, field
 
 from ..group import Phase
-from ..rendezvous import End, Status
+from ..rendezvous import End, Restore, Status
 from ..rendezvous.verify import Finding
 from ..world import Node
 from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
@@ -115,6 +115,8 @@ class Pen:
         label = verb(fact.edit)
         if after.closed:
             kind, label = "closed", f"closed {after.closed.ending.name}"
+        elif isinstance(fact.edit, Restore):
+            pass  # whatever it was made of ended or was completed before
         elif before and after.round > before.round and after.ended:
             kind = "end"
             if not isinstance(fact.edit, End):

@@ -12,7 +12,7 @@ is good enough to look at and for nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TypeAlias
@@ -187,6 +187,7 @@ Dated = tuple[tuple[Place, int], Fact]
 def _of_register(history: History) -> Iterator[Dated]:
     """The writes of each life up to its first gap, and what the register says of those whose trace does not show that they
     wrote it."""
+    told = set[Place]()
     for life in history.lives:
         before: RendezvousState | None = None
         for after in life:
@@ -195,23 +196,36 @@ def _of_register(history: History) -> Iterator[Dated]:
             if after.version != (before.version + 1 if before else first):
                 break
             written = history.writes.get(where)
-            if written and isinstance(written.edit, Restore):
-                token = written.based_on
-                found = history.states.get(place(token.life, token.version)) if token else None
-                if found or not token:
-                    yield (where, 0), Wrote(written.node, found, written.edit, after)
-            elif written:
-                yield (where, 0), Wrote(written.node, before, written.edit, after)
-            else:
+            if not written or _from_unknown(written, told):
                 yield from (((where, 0), fact) for fact in _taken_at_its_word(before, after))
+            if written:
+                yield from (((where, 0), fact) for fact in _of_write(history, written, before, after))
+            told.add(where)
             before = after
 
 
+def _from_unknown(written: Written, told: Container[Place]) -> bool:
+    """It restores what nothing was told of."""
+    edit = written.edit
+    return isinstance(edit, Restore) and place(edit.held.life, edit.held.version) not in told
+
+
+def _of_write(
+    history: History, written: Written, before: RendezvousState | None, after: RendezvousState
+) -> Iterator[Fact]:
+    token = written.based_on
+    if isinstance(written.edit, Restore):
+        before = history.states.get(place(token.life, token.version)) if token else None
+        if token and not before:
+            return
+    yield Wrote(written.node, before, written.edit, after)
+
+
 def _taken_at_its_word(before: RendezvousState | None, after: RendezvousState) -> Iterator[Fact]:
-    ended = after.ended
-    if ended and after.failures > (before.failures if before else 0):
+    if ended := after.ended:
         world = before.world_id if before else None
-        yield Failed(ended.by, world or WorldId(after.life, ended.round))
+        for back in range(after.failures - (before.failures if before else 0)):
+            yield Failed(ended.by, world or WorldId(after.life, ended.round - back))
     for node in after.those(Status.DONE):
         yield Succeeded(node, after.world_id or WorldId(after.life, after.round))
 

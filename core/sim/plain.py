@@ -19,13 +19,15 @@ import attrs
 import msgspec
 from attrs import frozen
 
-from ..rendezvous import RendezvousState, close, codec, done, end, join, leave, watch
+from ..rendezvous import RendezvousState, close, codec, done, end, join, leave, linger, watch
 from ..rendezvous.context import Handler
-from ..world import Life, Node
+from ..world import Node
 
 IS = "is"
 """The key that says which member of a union an object is."""
-HANDLERS: Mapping[str, Handler] = {handler.__name__: handler for handler in (join, watch, end, done, leave, close)}
+HANDLERS: Mapping[str, Handler] = {
+    handler.__name__: handler for handler in (join, watch, end, done, leave, close, linger)
+}
 
 
 @frozen
@@ -194,7 +196,6 @@ def _as_it_is(value: Any) -> Any:
 
 SIMPLE: Mapping[object, Spelling] = {
     Node: Spelling(str, _node),
-    Life: Spelling(lambda life: life.nonce, lambda data: Life(_is(str, "a nonce")(data))),
     float: Spelling(lambda number: "inf" if number == math.inf else number, _number),
     str: Spelling(_text, _is(str, "text")),
     int: Spelling(_as_it_is, _is(int, "a whole number")),

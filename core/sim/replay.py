@@ -51,6 +51,7 @@ from .trace import (
     Unanswered,
     Unreadable,
     Woke,
+    registers,
     step_at,
 )
 
@@ -234,9 +235,8 @@ def _spelled(value: object, kind: Any) -> str:
 def _open(value: object, kind: Any) -> Any:
     """As JSON has it, the register too."""
     data = plain(value, kind)
-    state = data.get("state") if isinstance(data, dict) else None
-    if state is not None:
-        data["state"] = msgspec.Raw(encode(state))
+    for place, key in registers(data) if isinstance(data, dict) else ():
+        place[key] = msgspec.Raw(encode(place[key]))
     return msgspec.json.decode(msgspec.json.encode(data))
 
 

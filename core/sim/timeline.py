@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ..group import Phase
 from ..group.state import Command, Event, Record, RecordUnstartable
-from ..rendezvous import Arrive, RendezvousState, Write
+from ..rendezvous import Arrive, RendezvousState, Restore, Write
 from ..world import Node, Verdict, Why, World
 from .history import History, landed
 from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
@@ -201,7 +201,7 @@ def _marks(history: History, run: Replayed) -> Iterator[Mark]:
         if isinstance(moment.step, Stepped):
             yield from (Mark(node, at, "fault", _fault(command)) for command in moment.step.commands if _fault(command))
         if write := landed(moment, history.states):
-            yield Mark(node, at, _written(moment.before.held.state, write.state), word(type(write.edit)))
+            yield Mark(node, at, _written(moment.before.held.state, write), word(type(write.edit)))
     if run.differs:
         yield Mark(node, history.at(run, run.ended_at), "violation", str(run.differs[1]))
 
@@ -216,10 +216,13 @@ def _fault(command: Command) -> str:
             return ""
 
 
-def _written(before: RendezvousState | None, after: RendezvousState) -> MarkKind:
+def _written(before: RendezvousState | None, write: Write) -> MarkKind:
     """What came of a write, the most that did."""
+    after = write.state
     if after.closed:
         return "closed"
+    if isinstance(write.edit, Restore):
+        return "write"
     if before and after.round > before.round:
         return "end"
     return "complete" if after.complete and not (before and before.complete) else "write"

@@ -211,11 +211,21 @@ class Corrupt(ValueError):
 def encoded(step: Header | Step, last: RendezvousState | None) -> tuple[bytes, RendezvousState | None]:
     """The line of a step, and the state that a later one may refer to; `last` is the one that an earlier line wrote."""
     data = plain(step, Header | Step)
-    place = data.get("ask", data)
-    state = place.get("state")
-    if state is not None:
-        place["state"] = {SAME: state.version} if state == last else msgspec.Raw(encode(state))
-    return msgspec.json.encode(data) + b"\n", last if state is None else state
+    for place, key in registers(data):
+        state = place[key]
+        place[key] = {SAME: state.version} if state == last else msgspec.Raw(encode(state))
+        last = state
+    return msgspec.json.encode(data) + b"\n", last
+
+
+def registers(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Where in a line (or in an ask) a register stands, in the order in which they are referred to: in what is restored, and
+    in what was shown or is written."""
+    ask = data.get("ask")
+    place = ask if isinstance(ask, dict) else data
+    edit = place.get("edit")
+    places = ((edit, "held"), (place, "state"))
+    return ((each, key) for each, key in places if isinstance(each, dict) and each.get(key) is not None)
 
 
 # --- in
@@ -265,10 +275,8 @@ def decoded(line: bytes, last: RendezvousState | None) -> tuple[Header | Step, R
         raise ValueError(
             f"{data.get('name', NAME)!r} of format {found!r}; this version reads {NAME!r} of format {FORMAT}"
         )
-    ask = data.get("ask")
-    place = ask if isinstance(ask, dict) else data
-    if (named := place.get("state")) is not None:
-        last = place["state"] = _state(named, last)
+    for place, key in registers(data):
+        last = place[key] = _state(place[key], last)
     return made(data, Header | Step), last
 
 

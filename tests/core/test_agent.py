@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from groups import beat, exited, led, ready, world
-from worlds import node, profile
+from attrs import evolve
+from groups import FENCED, beat, exited, led, ready, world
+from worlds import node, profile, running
 
-from elastic.core.agent import follows, heard, wished
+from elastic.core.agent import acknowledged, farewell, follows, heard, wished
+from elastic.core.group import Phase, transition
 from elastic.core.group.state import (
     Beat,
     Close,
     Closed,
     Command,
+    Elapsed,
     End,
     Event,
     Gone,
@@ -24,13 +27,14 @@ from elastic.core.group.state import (
     Refused,
     Signal,
     Start,
+    Stopped,
 )
 from elastic.core.group.state import Over as RoundOver
-from elastic.core.rendezvous import Fail, Outcome, Over, Raise, Settled, close, done, end, join, leave, watch
+from elastic.core.rendezvous import Fail, Outcome, Over, Raise, Settled, close, done, end, join, leave, linger, watch
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.state import Ended
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Life, Verdict, Why
 
 VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
 
@@ -72,9 +76,47 @@ def test_each_command_is_a_wish_or_for_somebody_else(command: Command, request_:
 
 
 def test_when_the_last_worker_has_exited_none_lives() -> None:
-    running = led(ready(), beat())
+    both = led(ready(), beat())
     one_left = led(ready(), beat(), exited(0))
     none_left = led(ready(), beat(), exited(0), exited(1))
-    assert follows(beat(), running, 7.0) is None
+    assert follows(beat(), both, 7.0) is None
     assert follows(exited(0), one_left, 7.0) is None
     assert follows(exited(1), none_left, 7.0) == Reaped(7.0)
+
+
+# --- another life
+
+
+def test_an_acknowledgement_counts_if_it_names_the_life_that_i_hold() -> None:
+    held = running()
+    assert acknowledged(held.life, held)
+    assert not acknowledged(None, held)
+    assert not acknowledged(Life("other"), held)
+    assert not acknowledged(evolve(held.life, epoch=2), held)
+    assert not acknowledged(None, None)
+    assert not acknowledged(held.life, None)
+
+
+@pytest.mark.parametrize(
+    ("named", "phase", "later"),
+    [(running().life, Phase.RUNNING, Phase.RUNNING), (Life("other"), Phase.HELD, Phase.STOPPING)],
+    ids=["of mine", "of another life"],
+)
+def test_heartbeats_in_another_life_neither_start_workers_nor_hold_off_the_fence(
+    named: Life, phase: Phase, later: Phase
+) -> None:
+    """What the agent does with each answer to a heartbeat: it is told to the group if it is acknowledged."""
+    held = running()
+    waits, runs = led(ready(), settings=FENCED), led(ready(), beat(0.0), settings=FENCED)
+    for second in range(1, 4):
+        if acknowledged(named, held):
+            waits, _ = transition(waits, beat(float(second)))
+            runs, _ = transition(runs, beat(float(second)))
+    runs, _ = transition(runs, Elapsed(3.0))
+    assert (waits.phase, runs.phase) == (phase, later)
+
+
+def test_who_knows_the_verdict_lingers_and_nobody_else() -> None:
+    assert farewell(VERDICT) == Request(linger)
+    assert farewell(Stopped(15)) is None
+    assert farewell(Refused(Why.TIMEOUT, "why", 7.0)) is None

@@ -361,7 +361,7 @@ def test_the_outcome(group: Group, outcome: Outcome | None) -> None:
 
 
 def test_the_first_verdict_and_the_first_refusal_stay() -> None:
-    group = led(*RUN, closed(), closed(Ending.SUCCEEDED), refused(), refused(Why.STORE_LOST))
+    group = led(*RUN, closed(), closed(Ending.SUCCEEDED), refused(), refused(Why.LIMITS))
     assert (group.verdict, group.refused) == (closed().verdict, refused())
 
 

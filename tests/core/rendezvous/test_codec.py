@@ -13,7 +13,7 @@ from worlds import arrived, edited, node, profile, register, running
 
 from elastic.core.rendezvous import Arrive, Close, Done, End, Leave, RendezvousState
 from elastic.core.rendezvous.codec import BYTES_MAX, FORMAT, Refused, decode, encode
-from elastic.core.world import Ending, Endpoint, Profile, Verdict, Why
+from elastic.core.world import Ending, Endpoint, Life, Profile, Verdict, Why
 
 FULL = edited(
     edited(arrived(running("a b c", size="1:3", restarts=1), "d"), "b", End(0, Why.FAILED)),
@@ -31,19 +31,40 @@ def wire(state: RendezvousState = CLOSED) -> Wire:
     return made
 
 
-@pytest.mark.parametrize("state", [register("1"), FULL, CLOSED, GONE], ids=["blank", "open", "closed", "gone"])
+RESTORED = evolve(running(), life=Life("later", 3), version=9, base=((1, 2), (2, 7)))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [register("1"), FULL, CLOSED, GONE, RESTORED],
+    ids=["blank", "open", "closed", "gone", "restored"],
+)
 def test_a_state_comes_back_as_it_was(state: RendezvousState) -> None:
     assert decode(encode(state)) == state
+
+
+def test_where_a_restored_world_comes_from_stands_in_its_bytes() -> None:
+    told = wire(RESTORED)
+    assert (told["job"], told["life"], told["completed_in"]) == ("life", ["later", 3], ["life", 1])
+    assert told["base"] == [[1, 2], [2, 7]]
+
+
+def test_as_many_origins_as_count_are_read() -> None:
+    most = evolve(RESTORED, base=tuple((2**53, version) for version in range(16)))
+    assert decode(encode(most)) == most
 
 
 def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
     assert wire(arrived(register("1:2"), "a")) == {
         "format": FORMAT,
-        "life": "life",
+        "job": "life",
+        "life": ["life", 1],
+        "base": [[0, 0]],
         "version": 1,
         "limits": {"min_nodes": 1, "max_nodes": 2, "max_restarts": 0},
         "round": 0,
         "complete": False,
+        "completed_in": None,
         "closed": None,
         "seats": [
             {
@@ -81,12 +102,12 @@ VALID = encode(CLOSED)
         b"[]",
         b"7",
         b"{}",
-        b'{"format": 1}',
+        b'{"format": 2}',
         pickle.dumps(CLOSED.token),
         VALID + b"}",
         VALID + VALID,
         VALID.replace(b"life", b"l\xffe", 1),
-        b'{"format":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"format":2,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 1_000_000,
         b'{"a":' * 100_000,
     ],
@@ -120,24 +141,46 @@ def test_a_register_of_many_seats_is_read_as_it_was_written() -> None:
 
 
 def test_a_format_that_never_was_is_refused() -> None:
-    with pytest.raises(Refused, match="format 0, this version reads format 1"):
-        decode(encode(register("2")).replace(b'"format":1', b'"format":0'))
+    with pytest.raises(Refused, match="format 0, this version reads format 2"):
+        decode(encode(register("2")).replace(b'"format":2', b'"format":0'))
+
+
+def test_a_register_of_the_first_format_is_refused_by_its_number() -> None:
+    with pytest.raises(Refused, match="format 1, this version reads format 2"):
+        decode(b'{"format": 1, "life": "life", "version": 3}')
 
 
 def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
-    with pytest.raises(Refused, match="format 2, this version reads format 1"):
-        decode(b'{"format": 2, "seats": {"new": "shape"}}')
+    with pytest.raises(Refused, match="format 3, this version reads format 2"):
+        decode(b'{"format": 3, "seats": {"new": "shape"}}')
 
 
 SEAT = ("seats", 0)
 
 # A path in the wire form, and what stands there instead.
 WRONG: dict[str, tuple[tuple[str | int, ...], object]] = {
-    "format as text": (("format",), "1"),
+    "format as text": (("format",), "2"),
     "format as truth": (("format",), True),
-    "an empty life": (("life",), ""),
-    "a life that is too long": (("life",), "x" * 257),
-    "a life that cannot be printed": (("life",), "a\nb"),
+    "a job of nothing": (("job",), ""),
+    "a job that is too long": (("job",), "x" * 257),
+    "a job that is a number": (("job",), 7),
+    "a job that cannot be printed": (("job",), "a\nb"),
+    "a life without an epoch": (("life",), "life"),
+    "an empty life": (("life",), ["", 1]),
+    "a life that is too long": (("life",), ["x" * 257, 1]),
+    "a life that cannot be printed": (("life",), ["a\nb", 1]),
+    "a life before the first": (("life",), ["life", 0]),
+    "an epoch that is a huge number": (("life",), ["life", 2**53 + 1]),
+    "an epoch that is a fraction": (("life",), ["life", 1.5]),
+    "a world completed in no life": (("completed_in",), []),
+    "a world completed before the first life": (("completed_in",), ["life", 0]),
+    "a base as a number": (("base",), 0),
+    "a base of nothing": (("base",), [[]]),
+    "a base below zero": (("base",), [[1, -1]]),
+    "a base as text": (("base",), [["1", "2"]]),
+    "a base that is a huge number": (("base",), [[1, 2**53 + 1]]),
+    "a base of three": (("base",), [[1, 2, 3]]),
+    "a base of more than count": (("base",), [[1, 1]] * 17),
     "version below zero": (("version",), -1),
     "version as text": (("version",), "1"),
     "version as a fraction": (("version",), 1.5),

@@ -32,13 +32,15 @@ from elastic.core.rendezvous import (
     done,
     end,
     join,
+    joined,
     leave,
+    linger,
     saw,
     unanswered,
     watch,
 )
 from elastic.core.rendezvous.context import Handler, context
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
 FAILED = End(0, Why.FAILED)
@@ -59,6 +61,31 @@ def seen_silent(held: Held, silent: str, alive: str = "", until: float = 5.0) ->
         counters = dict.fromkeys(nodes(silent), 7) | dict.fromkeys(nodes(alive), second)
         held = heard(held, counters, float(second), float(second))
     return held
+
+
+# --- linger
+
+
+def lingering(state: RendezvousState | None, confirmed_at: float | None) -> Action:
+    """Since 5, at 7."""
+    held = evolve(holding("a", state, ran=0 if state else None), confirmed_at=confirmed_at)
+    return linger(context(operation(linger, since=5.0, deadline=20.0), held, 7.0), 20.0)
+
+
+def test_linger_looks_until_the_verdict_is_confirmed_by_a_later_answer() -> None:
+    assert lingering(closed(), None) == Sync(7.0)
+    assert lingering(closed(), 4.9) == Sync(7.0)
+    assert lingering(closed(), 5.0) == Finish(Settled())
+
+
+def test_linger_ends_at_its_deadline() -> None:
+    held = evolve(holding("a", closed(), ran=0), confirmed_at=None)
+    assert linger(context(operation(linger, since=5.0), held, 20.0), 20.0) == Fail(Why.UNCONFIRMED)
+
+
+@pytest.mark.parametrize("state", [None, running()], ids=["nothing", "another job"])
+def test_linger_has_nothing_to_guard_where_no_verdict_stands(state: RendezvousState | None) -> None:
+    assert lingering(state, None) == Finish(Settled())
 
 
 # --- join
@@ -99,6 +126,19 @@ def test_join_3_a_complete_round_later_than_mine_is_the_world() -> None:
     assert action(join, holding("a", arrived(edited(running(restarts=1), "a", FAILED), "a b"), ran=0)) == Finish(
         arrived(edited(running(restarts=1), "a", FAILED), "a b").world
     )
+
+
+def test_join_3_a_world_that_i_never_ran_in_is_the_world_whatever_its_round() -> None:
+    """A store that lost its memory may have gone back in rounds, and on with other worlds."""
+    held = joined(holding("a", running(), ran=7), WorldId(Life("other"), 0))
+    assert action(join, held) == Finish(running().world)
+
+
+@pytest.mark.parametrize("state", [running(), edited(running(), "a", Done(0))], ids=["in", "done"])
+def test_join_4_a_world_that_i_ran_in_before_the_last_one_is_ended_and_not_run_again(state: RendezvousState) -> None:
+    """A store that was given back an older state shows it again, and its members have nothing that runs in it."""
+    held = joined(joined(holding("a", state), state.world.id), WorldId(Life("later", 2), 3))
+    assert action(join, held, deadline=10) == End(0, Why.FENCED)
 
 
 def test_join_3_comes_before_the_deadline() -> None:

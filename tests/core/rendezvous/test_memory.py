@@ -12,15 +12,21 @@ from elastic.core.rendezvous import (
     End,
     Held,
     Leave,
+    RendezvousState,
+    Restore,
     Settings,
     Token,
     introduced,
     joined,
+    restored,
     saw,
+    silent,
     unanswered,
     unreadable,
+    woke,
 )
-from elastic.core.rendezvous.context import Fact
+from elastic.core.rendezvous import heard as answered_with
+from elastic.core.rendezvous.context import Fact, Found
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
 ONE = arrived(register("3:5"), "a")
@@ -67,31 +73,15 @@ def test_an_absent_register_is_an_answer_too() -> None:
 
 
 @pytest.mark.parametrize("late", [ONE, OTHER, None], ids=["older", "another life", "empty"])
-def test_an_answer_to_a_request_from_before_i_held_my_state_says_nothing(late: object) -> None:
+def test_an_answer_to_a_request_from_before_i_held_my_state_says_nothing(late: RendezvousState | None) -> None:
     held = holding("a", TWO, at=5)
-    assert saw(held, late, 4, 6) == held  # type: ignore[arg-type]
+    assert saw(held, late, 4, 6) == held
 
 
-@pytest.mark.parametrize(
-    ("shown", "said"),
-    [
-        (None, "the register came back empty (I hold version 2)"),
-        (ONE, "the register came back older: version 1 (I hold 2)"),
-        (evolve(ONE, life=Life("life")), "the register came back older: version 1 (I hold 2)"),
-        (OTHER, "the register came back with another life, other (I hold life)"),
-    ],
-    ids=["empty", "older", "older, read anew", "another life"],
-)
-def test_a_store_that_forgot_is_a_trouble_and_my_state_stays(shown: object, said: str) -> None:
-    held = saw(holding("a", TWO, at=5), shown, 5, 6)  # type: ignore[arg-type]
-    assert (why(held), text(held), held.state) == (Why.STORE_LOST, said, TWO)
-
-
-def test_nothing_heals_a_store_that_forgot() -> None:
-    # The answer may be to a request from before; and whoever saw the loss must not go on beside those who did not.
-    lost = saw(holding("a", TWO), None, 5, 6)
-    assert saw(lost, THREE, 4, 7) == lost
-    assert unreadable(lost, "garbage") == lost
+@pytest.mark.parametrize("late", [ONE, OTHER, None], ids=["older", "another life", "empty"])
+def test_nor_does_one_that_came_before_what_was_found(late: RendezvousState | None) -> None:
+    found = saw(holding("a", THREE, at=5), ONE, 6, 6)
+    assert saw(found, late, 4, 7) == found
 
 
 def test_a_state_that_breaks_an_invariant_is_a_trouble_and_not_held() -> None:
@@ -115,10 +105,6 @@ def test_bytes_that_are_no_state_are_a_trouble_until_the_register_can_be_read_ag
     assert (why(held), text(held)) == (Why.ILLEGAL, "garbage at k")
     assert saw(held, TWO, 1, 1).trouble is None
     assert saw(held, ONE, 1, 1).trouble is None
-
-
-def test_a_store_that_forgot_after_it_was_unreadable_is_a_store_that_forgot() -> None:
-    assert why(saw(unreadable(holding("a", ONE), "garbage"), None, 1, 1)) is Why.STORE_LOST
 
 
 def test_reads_further_apart_than_two_heartbeats_start_afresh() -> None:
@@ -245,6 +231,8 @@ def test_a_spares_time_starts_when_it_finds_room_not_when_it_began_to_wait() -> 
 def test_joined_and_introduced_are_remembered() -> None:
     held = introduced(joined(holding("a", ONE), WorldId(LIFE, 3)), profile("a", port=7))
     assert (held.mine, held.profile.endpoint.port) == (WorldId(LIFE, 3), 7)
+    again = joined(held, WorldId(Life("again", 2), 3))
+    assert (again.mine, again.ran) == (WorldId(Life("again", 2), 3), {WorldId(LIFE, 3), WorldId(Life("again", 2), 3)})
 
 
 def test_the_token_is_that_of_the_state_held() -> None:
@@ -268,3 +256,250 @@ def test_a_register_is_made_with_another_life_after_each_try_whose_outcome_is_un
     assert held.nonce == Life("life/2")
     assert unanswered(held, None, 2.0).nonce == Life("life/3")
     assert unanswered(held, Token(LIFE, 3), 2.0).nonce == Life("life/2")
+
+
+# --- another life
+
+WORLD = running("a b", size="1:3", restarts=3)
+NEXT = edited(WORLD, "a", End(0, Why.FAILED))
+CLOSED = edited(WORLD, "a", Close(Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)))
+NEW_JOB = evolve(WORLD, life=Life("new"), job="new", completed_in=Life("new"))
+
+
+def back(held: RendezvousState, found: RendezvousState | None = None, nonce: str = "again") -> RendezvousState:
+    return restored(Restore(held, nonce), found)
+
+
+def experienced(state: RendezvousState = NEXT) -> Held:
+    """One that has sightings, spans, and a write whose outcome it does not know."""
+    held = heard(holding("a", state, at=1, ran=0), {node("b"): 1}, 2, 2)
+    return unanswered(silent(held, 3), state.token, 3)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [back(NEXT), back(back(NEXT)), NEW_JOB],
+    ids=["of mine", "of mine, twice", "a new job"],
+)
+def test_what_counts_more_is_taken_over_and_the_old_life_is_forgotten(shown: RendezvousState) -> None:
+    before = experienced()
+    assert before.spans and before.sightings.of and before.owed
+    held = saw(before, shown, 4, 5)
+    assert (held.state, held.held_at, held.found, held.trouble) == (shown, 5, None, None)
+    assert (held.owed, held.unsure_at, held.silent_since) == (None, None, None)
+    assert (held.sightings.of, held.sightings.read_at) == ({}, None)
+    assert (held.mine, held.ran) == (before.mine, before.ran)
+    assert (held.node, held.profile, held.settings, held.nonce) == (
+        before.node,
+        before.profile,
+        before.settings,
+        before.nonce,
+    )
+
+
+def test_what_is_true_in_the_new_life_is_seen_from_now_on() -> None:
+    held = saw(holding("a", NEXT, at=1), back(NEXT), 4, 5)
+    assert first_seen(held) == {Fact.OPEN: 5}
+    spare = arrived(running("a b", size="2"), "c")
+    held = saw(holding("c", spare, at=1), back(spare), 4, 5)
+    assert (held.spare_at, first_seen(held)) == (None, {})
+    assert saw(held, arrived(back(spare), "c"), 6, 6).spare_at == 6
+
+
+def test_a_spare_of_the_life_that_is_taken_over_is_one_from_now_on() -> None:
+    spare = evolve(arrived(running("a b", size="2"), "c"), life=Life("new"), job="new", completed_in=Life("new"))
+    assert saw(holding("c", running("a b", size="2"), at=1), spare, 4, 5).spare_at == 5
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [None, WORLD, evolve(ONE, life=Life("new"), job="new"), evolve(back(WORLD), version=9)],
+    ids=["nothing", "older", "a forming job", "restored from less"],
+)
+def test_what_counts_less_is_found_and_mine_is_to_be_restored(shown: RendezvousState | None) -> None:
+    before = experienced()
+    held = saw(before, shown, 4, 5)
+    assert held.found == Found(shown, NEXT, 5)
+    assert (held.state, held.held_at, held.owed) == (NEXT, 1, before.owed)
+    assert (held.unsure_at, held.silent_since, held.trouble) == (None, None, None)
+
+
+def test_what_was_found_is_found_since_then() -> None:
+    held = saw(holding("a", NEXT, at=1), None, 4, 5)
+    assert saw(held, None, 6, 6) == held
+    assert saw(held, WORLD, 6, 6).found == Found(WORLD, NEXT, 6)
+
+
+def test_an_answer_from_before_my_restore_was_lost_leaves_me_unsure_of_it() -> None:
+    held = unanswered(saw(holding("a", NEXT, at=1), None, 4, 5), None, 6)
+    assert (held.unsure_at, held.found, held.owed) == (6, Found(None, NEXT, 5), None)
+    assert saw(held, None, 5.5, 7).unsure_at == 6
+    assert saw(held, None, 6.0, 7).unsure_at is None
+    assert saw(held, back(NEXT), 5.5, 7).unsure_at is None
+
+
+def test_a_register_that_turns_out_to_be_mine_again_is_to_be_restored_no_longer() -> None:
+    """The answer that showed less came from a member of the store that had fallen behind."""
+    found = saw(holding("a", NEXT, at=1), WORLD, 4, 5)
+    assert saw(found, NEXT, 6, 6).found is None
+    held = saw(found, back_in := arrived(NEXT, "a"), 6, 6)
+    assert (held.found, held.state) == (None, back_in)
+
+
+def test_a_copy_of_what_i_hold_is_restored_before_anybody_edits_it() -> None:
+    held = saw(holding("a", NEXT, at=1), NEXT, 4, 5, here=False)
+    assert held.found == Found(NEXT, NEXT, 5)
+    assert saw(held, NEXT, 6, 6, here=False) == held
+
+
+@pytest.mark.parametrize("mine", [None, WORLD], ids=["holding nothing", "holding less"])
+def test_a_copy_that_counts_more_than_what_i_hold_is_restored_itself(mine: RendezvousState | None) -> None:
+    held = saw(holding("a", mine, at=1), NEXT, 4, 5, here=False)
+    assert held.found == Found(NEXT, NEXT, 5)
+    assert held.state is mine
+    assert saw(held, back(NEXT, NEXT), 6, 6).state == back(NEXT, NEXT)
+
+
+def test_one_that_has_read_nothing_yet_may_restore_a_copy() -> None:
+    unread = Held(node("c"), profile("c"), Settings(limits=NEXT.limits), Life("c"))
+    held = saw(unread, NEXT, 1, 2, here=False)
+    assert (held.found, held.held_at, held.state) == (Found(NEXT, NEXT, 2), 2, None)
+
+
+def test_a_copy_of_less_than_i_hold_is_replaced_by_mine() -> None:
+    assert saw(holding("a", NEXT, at=1), WORLD, 4, 5, here=False).found == Found(WORLD, NEXT, 5)
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_another_life_that_breaks_an_invariant_is_a_trouble(here: bool) -> None:
+    held = saw(holding("a", NEXT, at=1), evolve(back(NEXT), next_order=0), 4, 5, here)
+    assert (why(held), held.state, held.found) == (Why.ILLEGAL, NEXT, None)
+    assert text(held).startswith("S5: ")
+
+
+def test_a_register_that_can_be_read_no_longer_is_not_restored_over() -> None:
+    lost = saw(holding("a", NEXT, at=1), None, 4, 5)
+    held = unreadable(lost, "garbage")
+    assert (held.found, text(held)) == (None, "garbage")
+    assert saw(held, None, 6, 6).found == Found(None, NEXT, 6)
+    assert saw(held, None, 6, 6).trouble is None
+
+
+# --- nonces
+
+
+def test_a_nonce_begins_one_life_only() -> None:
+    held = holding("a", None)
+    first = evolve(ONE, life=held.nonce, job=held.nonce.nonce)
+    begun = saw(held, first, 1, 1)
+    assert begun.nonce == Life("life/2")
+    assert saw(begun, evolve(TWO, life=first.life, job=first.job), 2, 2).nonce == begun.nonce
+    lost = saw(begun, None, 3, 3)
+    mine = back(first, nonce=lost.nonce.nonce)
+    assert saw(lost, mine, 4, 4).nonce == Life("life/3")
+    assert saw(lost, back(first, nonce="other"), 4, 4).nonce == lost.nonce
+
+
+def test_after_a_restore_whose_outcome_is_unknown_the_next_begins_another_life() -> None:
+    lost = saw(holding("a", NEXT, at=1), WORLD, 4, 5)
+    assert unanswered(lost, WORLD.token, 6).nonce == Life("life/3")
+    assert unanswered(lost, None, 6).nonce == Life("life/3")
+
+
+# --- heartbeats beside another life
+
+
+@pytest.mark.parametrize("named", [None, Life("other"), Life("life", 2)], ids=["none", "another", "a later epoch"])
+def test_heartbeats_beside_another_life_force_a_look_and_tell_nothing(named: Life | None) -> None:
+    held = silent(holding("a", TWO), 1)
+    for second in range(4):
+        held = heard(held, {node("b"): 1}, second, second)
+    for second in range(4, 9):
+        after = answered_with(held, {node("b"): None}, second, second, named)
+        assert (after.unsure_at, after.silent_since) == (second, None)
+        assert (after.sightings, after.spans) == (held.sightings, held.spans)
+    assert saw(after, TWO, 9, 9).unsure_at is None
+
+
+def test_heartbeats_are_heard_by_one_that_holds_nothing() -> None:
+    held = answered_with(holding("a", None), {node("b"): 1}, 1, 1, Life("other"))
+    assert (held.unsure_at, held.sightings.read_at) == (None, 1)
+
+
+# --- sleepers
+
+
+def slept(state: RendezvousState | None = NEXT) -> Held:
+    """It held this, and woke at 100."""
+    return woke(holding("a", state, at=1, ran=0 if state else None), 100)
+
+
+@pytest.mark.parametrize("late", [NEXT, back(NEXT), None], ids=["the same", "another life", "nothing"])
+@pytest.mark.parametrize("here", [True, False])
+def test_an_answer_to_a_request_from_before_it_woke_tells_a_sleeper_nothing(
+    late: RendezvousState | None, here: bool
+) -> None:
+    assert saw(slept(), late, 99, 101, here) == slept()
+
+
+def test_a_sleeper_whose_life_goes_on_goes_on_with_it() -> None:
+    held = saw(slept(), NEXT, 100, 101)
+    assert (held.state, held.woke_at, held.found) == (NEXT, None, None)
+    assert first_seen(held) == {Fact.OPEN: 1}
+    assert saw(slept(), arrived(NEXT, "b"), 100, 101).state == arrived(NEXT, "b")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [WORLD, evolve(ONE, life=Life("new"), job="new"), back(NEXT), NEW_JOB],
+    ids=["older", "a forming job", "restored", "a new job"],
+)
+def test_a_sleeper_takes_what_it_finds(shown: RendezvousState) -> None:
+    """Also where what it holds would count more: others may have gone on without it, and begun anew."""
+    before = slept()
+    held = saw(evolve(before, owed=NEXT.token), shown, 100, 101)
+    assert (held.state, held.found, held.owed, held.woke_at) == (shown, None, None, None)
+    assert (held.mine, held.ran) == (before.mine, before.ran)
+
+
+def test_a_sleeper_that_finds_nothing_knows_nothing() -> None:
+    held = saw(slept(CLOSED), None, 100, 101)
+    assert (held.state, held.held_at, held.found, held.woke_at) == (None, 101, None, None)
+    assert held.spans == {}
+
+
+@pytest.mark.parametrize("held", [slept(), slept(None)], ids=["holding", "holding nothing"])
+def test_a_sleeper_that_finds_a_copy_restores_the_copy(held: Held) -> None:
+    after = saw(held, WORLD, 100, 101, here=False)
+    assert after.found == Found(WORLD, WORLD, 101)
+
+
+def test_a_sleeper_gives_up_what_it_was_about_to_restore() -> None:
+    asleep = woke(saw(holding("a", NEXT, at=1), None, 2, 3), 100)
+    assert saw(asleep, None, 100, 101).found is None
+    assert saw(asleep, WORLD, 100, 101).state == WORLD
+
+
+def test_an_unreadable_answer_does_not_wake_a_sleeper() -> None:
+    assert unreadable(slept(), "garbage").woke_at == 100
+
+
+# --- who knows the verdict
+
+
+def test_a_verdict_is_confirmed_by_the_last_answer_that_shows_it() -> None:
+    held = holding("a", WORLD, at=1)
+    assert held.confirmed_at is None
+    held = saw(held, CLOSED, 2, 3)
+    assert held.confirmed_at == 2
+    assert saw(held, CLOSED, 7, 8).confirmed_at == 7
+
+
+def test_a_verdict_that_the_store_forgot_is_not_confirmed_until_it_is_restored() -> None:
+    held = saw(holding("a", CLOSED, at=1), None, 5, 6)
+    assert (held.confirmed_at, held.found) == (1, Found(None, CLOSED, 6))
+    assert saw(held, back(CLOSED), 7, 8).confirmed_at == 7
+
+
+def test_a_world_that_is_taken_over_confirms_nothing() -> None:
+    assert saw(holding("a", CLOSED, at=1), NEW_JOB, 5, 6).confirmed_at == 1

@@ -12,6 +12,7 @@ from elastic.core.rendezvous import Action as Answer
 from elastic.core.rendezvous import (
     Arrive,
     Ask,
+    Close,
     Done,
     End,
     Evict,
@@ -19,6 +20,8 @@ from elastic.core.rendezvous import (
     Leave,
     Observe,
     Raise,
+    RendezvousState,
+    Restore,
     Return,
     Settings,
     Settled,
@@ -29,17 +32,21 @@ from elastic.core.rendezvous import (
     end,
     join,
     leave,
+    linger,
+    restored,
     saw,
+    silent,
     turn,
     unanswered,
     unreadable,
     verify,
     watch,
+    woke,
 )
 from elastic.core.rendezvous import operation as begin
-from elastic.core.rendezvous.context import Context, Handler
+from elastic.core.rendezvous.context import Context, Found, Handler
 from elastic.core.rendezvous.handlers import close, done
-from elastic.core.world import Ending, Life, Why
+from elastic.core.world import Ending, Life, Verdict, Why
 
 
 def asked(handler: Handler, held: Held, now: float = 0.0, deadline: float = math.inf) -> Ask:
@@ -138,14 +145,120 @@ def test_a_failure_says_why_in_words() -> None:
     assert trouble(asked(join, holding("c", None), now=9, deadline=9)) == (Why.TIMEOUT, "nobody has arrived yet")
 
 
+# --- what the store lost
+
+WORLD = running("a b", size="1:3", restarts=3)
+ALL = [join, watch, end, done, leave, close, linger]
+
+
+def lost(shown: RendezvousState | None = None, mine: RendezvousState = WORLD, at: float = 1.0) -> Held:
+    """It holds what counts more than what it was shown then."""
+    return saw(holding("a", mine, ran=0), shown, at, at)
+
+
+@pytest.mark.parametrize("handler", ALL, ids=lambda handler: handler.__name__)
+def test_what_the_store_lost_is_restored_before_anything_else_is_decided(handler: Handler) -> None:
+    held = lost()
+    deed = Restore(WORLD, held.nonce.nonce)
+    assert asked(handler, held, now=1) == Write(restored(deed, None), None, deed)
+
+
+def test_it_is_restored_over_what_is_there_against_just_that() -> None:
+    forming = evolve(arrived(register("3"), "c"), life=Life("new"), job="new")
+    held = lost(forming)
+    deed = Restore(WORLD, held.nonce.nonce)
+    assert asked(watch, held, now=1) == Write(restored(deed, forming), forming.token, deed)
+
+
+def test_a_copy_is_restored_by_one_that_held_nothing() -> None:
+    held = saw(Held(node("c"), profile("c"), Settings(limits=WORLD.limits), Life("c")), WORLD, 1, 1, here=False)
+    deed = Restore(WORLD, "c")
+    assert asked(join, held, now=1) == Write(restored(deed, WORLD), WORLD.token, deed)
+
+
+@pytest.mark.parametrize(("jitter", "at"), [(0.0, 1.0), (0.5, 1.01), (0.999, 1.01998)])
+def test_survivors_spread_their_offers_within_20_ms(jitter: float, at: float) -> None:
+    held, about = lost(), operation(watch, jitter=jitter)
+    waits = turn(about, held, 1.0) if jitter else turn(about, held, 0.99)
+    assert isinstance(waits, Wait)
+    assert (waits.token, waits.until) == (None, pytest.approx(at))
+    assert turn(about, held, waits.until - 1e-6) == waits
+    assert isinstance(turn(about, held, waits.until), Write)
+
+
+def test_who_waits_to_restore_waits_for_what_is_there_to_change() -> None:
+    forming = evolve(arrived(register("3"), "c"), life=Life("new"), job="new")
+    ask = turn(operation(watch, jitter=0.5), lost(forming), 1.0)
+    assert ask == Wait(forming.token, 1.01)
+
+
+def test_it_is_restored_although_the_operation_is_late() -> None:
+    assert isinstance(asked(join, lost(), now=9, deadline=9), Write)
+
+
+def test_after_a_restore_whose_outcome_is_unknown_the_register_is_read_first() -> None:
+    held = unanswered(lost(), None, 2)
+    assert asked(watch, held, now=3) == Wait(WORLD.token, 3)
+    seen = saw(held, None, 3, 3)
+    again = asked(watch, seen, now=3)
+    assert isinstance(again, Write)
+    assert again.state.life == Life("life/3", 2)
+
+
+def test_a_restore_that_would_break_an_invariant_is_not_sent() -> None:
+    forged = evolve(lost(), found=Found(running("a b", size="1:3"), running("a", size="1:3"), 1.0))
+    why, text = trouble(asked(watch, forged, now=1))
+    assert why is Why.ILLEGAL
+    assert text.startswith("not written: Restore(")
+    assert " breaks R4: " in text
+
+
+def test_nothing_is_restored_over_a_register_that_can_be_read_no_longer() -> None:
+    held = unreadable(lost(mine=running("a", size="1")), "garbage at k")
+    assert isinstance(asked(watch, held, now=1), Wait)
+    assert trouble(asked(end, held, now=1)) == (Why.ILLEGAL, "garbage at k")
+
+
+# --- sleepers
+
+
+@pytest.mark.parametrize("handler", ALL, ids=lambda handler: handler.__name__)
+def test_who_has_slept_looks_before_it_decides(handler: Handler) -> None:
+    held = woke(holding("a", WORLD, ran=0), 100)
+    assert asked(handler, held, now=100) == Wait(WORLD.token, 100)
+    assert asked(handler, woke(lost(), 100), now=100) == Wait(WORLD.token, 100)
+
+
+# --- who knows the verdict
+
+CLOSED = edited(WORLD, "a", Close(Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)))
+
+
+def test_who_knows_the_verdict_looks_until_an_answer_to_a_later_request_shows_it() -> None:
+    held = saw(holding("a", WORLD, ran=0), CLOSED, 4, 5)
+    lingers = operation(linger, since=5, deadline=20)
+    assert turn(lingers, held, 5) == Wait(CLOSED.token, 5)
+    assert turn(lingers, saw(held, CLOSED, 4.9, 5.1), 5.1) == Wait(CLOSED.token, 5.1)
+    assert turn(lingers, saw(held, CLOSED, 5.1, 5.2), 5.2) == Return(Settled())
+
+
+def test_who_knows_the_verdict_restores_it_and_is_done_when_it_stands() -> None:
+    held = saw(saw(holding("a", WORLD, ran=0), CLOSED, 4, 5), None, 6, 6)
+    lingers = operation(linger, since=5, deadline=20)
+    ask = turn(lingers, held, 6)
+    assert isinstance(ask, Write)
+    assert ask.state.closed == CLOSED.closed
+    assert turn(lingers, saw(held, ask.state, 6, 7), 7) == Return(Settled())
+
+
+def test_who_knows_the_verdict_gives_up_in_the_end() -> None:
+    held = saw(holding("a", WORLD, ran=0), CLOSED, 4, 5)
+    assert isinstance(turn(begin(linger, held.settings, 5), held, 19.9), Wait)
+    assert trouble(turn(begin(linger, held.settings, 5), held, 20))[0] is Why.UNCONFIRMED
+    assert trouble(turn(begin(linger, held.settings, 5), silent(held, 6), 20))[0] is Why.UNCONFIRMED
+
+
 # --- trouble
-
-
-@pytest.mark.parametrize("handler", [join, watch, end, done, leave, close], ids=lambda handler: handler.__name__)
-def test_a_store_that_forgot_ends_every_operation_with_nothing_written(handler: Handler) -> None:
-    held = saw(holding("a", running(), ran=0), None, 1, 1)
-    said = "the register came back empty (I hold version 2)"
-    assert trouble(asked(handler, held)) == (Why.STORE_LOST, said)
 
 
 def test_workers_run_on_over_an_unreadable_register() -> None:
@@ -183,8 +296,16 @@ def test_only_joining_is_prolonged_for_a_spare() -> None:
 
 def test_joining_leaving_and_closing_have_deadlines_the_others_wait_for_the_register() -> None:
     settings = Settings(join_timeout=100, leave_timeout=3, close_timeout=4)
-    deadlines = {handler: begin(handler, settings, 10).deadline for handler in (join, leave, close, watch, end, done)}
-    assert deadlines == {join: 110, leave: 13, close: 14, watch: math.inf, end: math.inf, done: math.inf}
+    deadlines = {handler: begin(handler, settings, 10).deadline for handler in ALL}
+    assert deadlines == {
+        join: 110,
+        leave: 13,
+        close: 14,
+        linger: 25,
+        watch: math.inf,
+        end: math.inf,
+        done: math.inf,
+    }
 
 
 # --- who watches whom

@@ -99,7 +99,14 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
     ),
     "the minimum without a quorum": ("V5", evolve(arrived(register("1:3"), "a b"), quorum_at=None)),
     "a quorum without the minimum": ("V5", evolve(arrived(register("3:4"), "a b"), quorum_at=2)),
-    "open at the maximum with nobody expected": ("V6", evolve(running(), complete=False)),
+    "open at the maximum with nobody expected": ("V6", evolve(running(), complete=False, completed_in=None)),
+    "more states that it was made from than count": (
+        "R2",
+        evolve(register("1:2"), base=tuple((1, version) for version in range(17))),
+    ),
+    "complete, and nobody knows since when": ("R3", evolve(running(), completed_in=None)),
+    "open, but its world was completed": ("R3", evolve(arrived(register("3"), "a"), completed_in=LIFE)),
+    "completed in this life, which is provisional all the same": ("R3", evolve(running(), base=((1, 1),))),
     "failed within the budget": ("B3", evolve(running(), closed=closed(Ending.FAILED, Why.FAILED))),
     "failed before the survivors are back": (
         "B3",
@@ -128,7 +135,15 @@ def test_S8_a_gone_seat_of_the_same_slot_is_no_second_incarnation() -> None:
 def test_V4_to_V6_hold_no_longer_once_closed(ending: Ending) -> None:
     verdict = closed(ending, Why.ASKED)
     verify(evolve(reseated(arrived(register("1:3"), "a b"), b=WAITING), quorum_at=None, closed=verdict))
-    verify(evolve(running(), complete=False, closed=verdict))
+    verify(evolve(running(), complete=False, completed_in=None, closed=verdict))
+
+
+def test_R2_as_many_states_as_count_may_have_been_its_origin() -> None:
+    verify(evolve(register("1:2"), base=tuple((1, version) for version in range(16))))
+
+
+def test_R3_a_restored_world_stands_although_its_life_is_provisional() -> None:
+    verify(evolve(running(), life=Life("later", 2), base=((1, 2),)))
 
 
 def test_B3_a_program_that_cannot_start_closes_as_failed_within_the_budget() -> None:
@@ -161,6 +176,19 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
     "a version that is passed over": ("S7", BEFORE, evolve(ENDED, version=ENDED.version + 1)),
     "another life": ("S7", OPEN, after(OPEN, life=Life("other"))),
     "other limits": ("S7", OPEN, after(OPEN, limits=Limits(1, 4))),
+    "another job": ("S7", OPEN, after(OPEN, job="other")),
+    "a base that becomes another one": ("R2", OPEN, after(OPEN, base=((1, 3),))),
+    "a base that goes although no world was completed": ("R2", OPEN, after(OPEN, base=())),
+    "a base that stays although a world was completed": (
+        "R2",
+        evolve(OPEN, life=Life("later", 2)),
+        after(OPEN, life=Life("later", 2), complete=True, completed_in=LIFE),
+    ),
+    "a world that says it was completed in another life": (
+        "R3",
+        OPEN,
+        after(OPEN, complete=True, completed_in=Life("other"), base=()),
+    ),
     "a write after the verdict": ("S10", CANCELLED, after(CANCELLED)),
     "a round that goes back": ("S6", returning(), after(returning(), round=0)),
     "a round that is passed over": ("S6", BEFORE, evolve(ENDED, round=2)),
@@ -185,6 +213,7 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
     ),
     "a complete world that shrinks": ("S1", BEFORE, after(BEFORE, seats=without(BEFORE, "c"))),
     "a complete round that opens again": ("S1", BEFORE, after(BEFORE, complete=False, seats=without(BEFORE, "c"))),
+    "a complete world of another identity": ("S1", BEFORE, after(BEFORE, completed_in=Life("other"))),
     "a member with another endpoint": (
         "S1",
         BEFORE,
@@ -337,7 +366,7 @@ def test_V3_says_how_many_seats_there_are_for_how_many_nodes() -> None:
 
 def test_V6_a_full_round_of_many_is_complete() -> None:
     many = arrived(register("300"), " ".join(f"n{index}" for index in range(300)))
-    assert refused(evolve(many, complete=False)) == "V6"
+    assert refused(evolve(many, complete=False, completed_in=None)) == "V6"
 
 
 def anew(state: RendezvousState) -> RendezvousState:
@@ -359,6 +388,6 @@ def test_what_is_read_is_judged_as_what_was_written() -> None:
 
 def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
     tested = {number for number, *_ in (*ONE_STATE.values(), *STEPS.values())}
-    states = {"S5", "S8", "S4", "V1", "B1", "V2", "V3", "V4", "V5", "V6"}
+    states = {"S5", "S8", "S4", "V1", "B1", "V2", "V3", "V4", "V5", "V6", "R2", "R3"}
     steps = {"S7", "S6", "S10", "S1", "V7", "V8", "V9", "V10", "V11", "V12", "B2", "B3", "S14"}
     assert tested == states | steps

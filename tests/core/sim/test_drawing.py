@@ -84,6 +84,18 @@ def test_what_is_done_to_the_store_and_by_an_operator_has_a_lane_too() -> None:
     assert marks(told, operator) == [("fault", "cancel"), ("closed", "closed CANCELLED")]
 
 
+def test_a_loss_is_the_store_s_and_what_is_restored_is_a_write() -> None:
+    told = lanes(
+        "world nodes=2 min=2 max=2; start a; start b; pass 1; empty; pass 1; fail a; pass 1; older 1.5; pass 1; cancel; "
+        "pass 0.005; empty; pass 1"
+    )
+    assert marks(told, Node("store", 0)) == [("fault", "empty"), ("fault", "older 1.5 s"), ("fault", "empty")]
+    written = [label for node in (A, B) for _, label in marks(told, node)]
+    assert sum(kind == "end" for node in (A, B) for kind, _ in marks(told, node)) == 1
+    assert [mark.kind for mark in told.marks if mark.label.startswith("restores version")] == ["write", "write"]
+    assert "closed CANCELLED" in written
+
+
 def test_what_meant_nothing_is_not_drawn() -> None:
     assert ("fault", "fail") not in marks(lanes("world nodes=1 min=1 max=1; start a; fail a; pass 1"), A)
 

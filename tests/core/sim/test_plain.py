@@ -28,6 +28,7 @@ from elastic.core.rendezvous import (
     Wait,
     close,
     join,
+    linger,
 )
 from elastic.core.rendezvous.agenda import Errand, Request
 from elastic.core.sim.plain import made, plain, word
@@ -51,6 +52,9 @@ LABELLED = Profile(Endpoint("h", 1), 8, "trainer", "gpu-01", (("rack", "7"), ("z
         (Evict(nodes("a b")), Evict),
         (Request(join, profile=LABELLED), Request | Errand),
         (Request(close, Why.CANNOT_START, Ending.FAILED), Request | Errand),
+        (Request(linger), Request | Errand),
+        (Life("l", 7), Life | None),
+        (Wait(Token(Life("l", 2), 3), 4.5), Ask),
         (Errand(None), Request | Errand),
         (Settings(Limits(2, 4, 1)), Settings),
         (GroupSettings(fence=3.0), GroupSettings),
@@ -119,7 +123,7 @@ def test_text_that_is_no_text_is_made_one() -> None:
         ([["a"]], tuple[tuple[str, str], ...], "a list of 2, not of 1"),
         ([], Mapping[Node, int | None], "an object is wanted, not []"),
         ("jumping", Literal["running"], "'jumping' is not known"),
-        ({"format": 2}, RendezvousState, "format 2, this version reads format 1"),
+        ({"format": 1}, RendezvousState, "format 1, this version reads format 2"),
         ({"min_nodes": 0, "max_nodes": 1, "max_restarts": 0}, Limits, "min_nodes: at least 1, not 0"),
     ],
 )

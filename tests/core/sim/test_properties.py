@@ -187,7 +187,12 @@ def test_B4_more_failures_than_rounds_that_failed() -> None:
 
 def test_V6_complete_below_the_maximum_without_a_last_call() -> None:
     first = arrived(register("1:2"), "a")
-    broken("V6", wrote(None, "a", Arrive(first.seats[A].profile), evolve(first, complete=True)))
+    broken(
+        "V6",
+        wrote(
+            None, "a", Arrive(first.seats[A].profile), evolve(first, complete=True, completed_in=first.life, base=())
+        ),
+    )
     judged(wrote(first, "a", Complete(0)))
 
 

@@ -151,7 +151,12 @@ def test_workers_start_in_the_round_that_the_group_is_in() -> None:
 
 
 def test_a_store_in_trouble_is_remembered_as_the_agent_did() -> None:
-    trouble = (Unanswered(None, 100.5), Silent(100.6), Unreadable("nonsense"), Heard({node("a"): 3}, 100.7, 100.8))
+    trouble = (
+        Unanswered(None, 100.5),
+        Silent(100.6),
+        Unreadable("nonsense"),
+        Heard({node("a"): 3}, 100.7, 100.8, None),
+    )
     run = replayed(evolve(TRACE, steps=trouble, lines=(2, 3, 4, 5)))
     held = run.moments[-1].after.held
     assert run.differs is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attrs import evolve
-from traced import Agent, Pair, Shared, finished, restarted, started
+from traced import Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
 
 from elastic.core.group import Phase
@@ -14,7 +14,7 @@ from elastic.core.sim.lanes import Mark, Span
 from elastic.core.sim.replay import replayed
 from elastic.core.sim.timeline import lanes, recoveries, rounds
 from elastic.core.sim.trace import Turned
-from elastic.core.world import Ending, Life, Verdict, Why
+from elastic.core.world import Ending, Verdict, Why
 
 FINISHED = finished()
 
@@ -63,7 +63,7 @@ def test_an_end_that_no_trace_tells_is_no_recovery() -> None:
         evolve(run, moments=tuple(moment for moment in run.moments if moment.after.group.phase is not Phase.STOPPING))
         for run in history(FINISHED).runs
     ]
-    assert recoveries(History(Life("by a"), tuple(blind))) == ()
+    assert recoveries(History("by a", tuple(blind))) == ()
 
 
 def test_each_host_tells_of_a_recovery_by_its_own_clock() -> None:
@@ -107,6 +107,29 @@ def test_lanes_have_marks_for_faults_and_writes() -> None:
         ("b", "write", "arrive"),
         ("b", "closed", "done"),
     ]
+
+
+def test_a_loss_of_the_store_ends_no_round_and_is_marked_by_who_restored_it() -> None:
+    whole, lost = history(restarted()), history(restored())
+    assert [(each.number, each.why, each.by) for each in rounds(lost)] == [
+        (each.number, each.why, each.by) for each in rounds(whole)
+    ]
+    assert [(each.ended, each.began) for each in recoveries(lost)] == [(0, 1)]
+    spans = [span.kind for span in lanes(lost).spans]
+    assert spans == [span.kind for span in lanes(whole).spans]
+    marks = [(mark.node.slot, mark.kind, mark.label) for mark in lanes(lost).marks]
+    assert ("a", "write", "restore") in marks
+    assert len(marks) == len(lanes(whole).marks) + 1
+
+
+def test_a_world_that_is_restored_by_one_that_held_nothing_is_not_completed_by_that() -> None:
+    shared = Shared()
+    Pair(Agent("a", shared), Agent("b", shared)).run()
+    shared.loses(older=shared.state)
+    newcomer = Agent("c", shared)
+    newcomer.runs()
+    (found,) = histories([replayed(newcomer.trace)])
+    assert [(mark.kind, mark.label) for mark in lanes(found).marks] == [("write", "restore"), ("write", "arrive")]
 
 
 def test_a_spare_waits() -> None:

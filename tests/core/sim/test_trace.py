@@ -41,7 +41,7 @@ def test_steps_that_tell_of_a_store_in_trouble_come_back_too() -> None:
 
 def test_a_state_is_written_once_and_then_referred_to() -> None:
     state = running()
-    first, second, third = lines(Saw(state, 0.0, 1.0), Saw(state, 1.0, 2.0), Saw(None, 2.0, 3.0))
+    first, second, third = lines(Saw(state, 0.0, 1.0, True), Saw(state, 1.0, 2.0, True), Saw(None, 2.0, 3.0, True))
     assert json.loads(first)["state"]["version"] == state.version
     assert json.loads(second)["state"] == {"same": state.version}
     assert b"state" not in third
@@ -81,8 +81,8 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
     ("number", "change", "why"),
     [
         (1, lambda line: b"", "line 1: a step before any header"),
-        (1, changed(format=2), "line 1: 'elastic trace' of format 2; this version reads 'elastic trace' of format 1"),
-        (1, changed(name="other"), "line 1: 'other' of format 1"),
+        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 2"),
+        (1, changed(name="other"), "line 1: 'other' of format 2"),
         (1, changed(node=3), "line 1: a node is wanted, not 3"),
         (3, lambda line: b"\xff\n", "line 3: JSON is malformed"),
         (3, lambda line: b"[]\n", "line 3: Expected `object`"),
@@ -91,7 +91,8 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
         (3, lambda line: b'{"is":"saw","sent_at":0,"now":0,"state":{"same":1}}\n', "line 3: refers to version 1"),
         (4, changed(surprise=1), "line 4: begun: 'surprise' is not known"),
         (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
-        (6, changed(state={"format": 1}), "line 6: no register state"),
+        (6, changed(state={"format": 2}), "line 6: no register state"),
+        (6, changed(state={"format": 1}), "line 6: format 1, this version reads format 2"),
     ],
 )
 def test_a_line_that_no_agent_has_written_is_named(number: int, change: Callable[[bytes], bytes], why: str) -> None:
