@@ -8,7 +8,7 @@ from collections import deque
 from attrs import define, field
 
 from ..group import Group, Outcome
-from ..rendezvous import Held, Token
+from ..rendezvous import Held, RendezvousState, Token
 from ..rendezvous.agenda import Agenda
 from ..world import Node, World
 from .store import Shown
@@ -75,6 +75,10 @@ class Process:
     outcome: Outcome | None = None
     worlds: int = 0
     evicted: bool = False
+    slept_at: float | None = None
+    """When, by its clock, it woke from a sleep, until it has looked."""
+    stale: RendezvousState | None = None
+    """What it held when it woke, and did not find standing."""
 
     delay: float = 0.0
     cut_out_until: float = 0.0
