@@ -132,6 +132,7 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
         state=canonical,
         mine=mine,
         ran=frozenset((mine,)) if mine else NO_WORLDS,
+        done_in=None,
         confirmed_at=None,
         owed=held.owed and Token(LIFE, HELD if state else 0),
         spans=_named(held, canonical),

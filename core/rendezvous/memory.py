@@ -192,6 +192,11 @@ def joined(held: Held, world: WorldId) -> Held:
     return evolve(held, mine=world, ran=held.ran | {world})
 
 
+def marked(held: Held) -> Held:
+    """After the register has shown that my workers have all succeeded: a store may forget it."""
+    return evolve(held, done_in=held.mine)
+
+
 def introduced(held: Held, profile: Profile) -> Held:
     """Before a join: what I say of myself this time (each round has an endpoint of its own)."""
     return evolve(held, profile=profile)
