@@ -56,7 +56,7 @@ class Shell:
         return [
             Closed(Verdict(Ending.CANCELLED, 0, b, Why.ASKED), now),
             Closed(Verdict(Ending.SUCCEEDED, 0, b, Why.DONE), now),
-            Refused(Why.STORE_LOST, "", now),
+            Refused(Why.UNCONFIRMED, "", now),
             Unstartable("no such file", now),
             Signalled(15, now),
         ]

@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 from enumerator import Enumerator, Found
 from profiles import SOAK
+from samenames import SameNames
 from walk import Turn
 from wholenode import Cost
 from wholestate import FAULTS, Small
@@ -77,7 +78,8 @@ LARGE = [
 
 @lru_cache(maxsize=len(SMALL))
 def explored(small: Small, turn: Turn = turn) -> Enumerator:
-    enumerator = Enumerator(WholeWorld(small, turn))
+    world = WholeWorld(small, turn)
+    enumerator = Enumerator(world, SameNames(world).plain)
     enumerator.explores()
     enumerator.judge_goals()
     return enumerator
@@ -141,7 +143,7 @@ def barrier_does_not_watch(ctx: Context, deadline: float) -> Action:
 
 
 def join_finishes_with_the_round_just_run(ctx: Context, deadline: float) -> Action:
-    return join(evolve(ctx, held=evolve(ctx.held, mine=None)), deadline)
+    return join(evolve(ctx, held=evolve(ctx.held, mine=None, ran=frozenset())), deadline)
 
 
 def leave_without_bump(ctx: Context, deadline: float) -> Action:

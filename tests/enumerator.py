@@ -9,18 +9,46 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from operator import or_
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from attrs import define, field
-from samenames import SameNames
 from wholenode import Cost
-from wholestate import FIRST, Known, Move, Place, State
-from wholeworld import WholeWorld
+from wholestate import Move, Small, State
 
-from elastic.core.group import Phase
-from elastic.core.rendezvous import RendezvousState, Status, Violation
+from elastic.core.rendezvous import RendezvousState, Violation
+
+Order: TypeAlias = tuple[int, ...]
+"""Which slot is now at each place."""
+
+
+class World(Protocol):
+    small: Small
+    seen: Counter[str]
+    """What is worth having seen, and how often it was."""
+
+    def first(self) -> State: ...
+
+    def moves(self, state: State) -> Iterator[Move]:
+        """Raises Violation, by a move that must not be."""
+
+    def register(self, state: State) -> RendezvousState | None: ...
+
+    def is_over(self, state: State, more: int) -> bool:
+        """The job has come to its end, or fewer live than it needs, with so many more."""
+
+    def rests(self, state: State) -> bool:
+        """Nothing is left to be done before workers succeed."""
+
+    def can_start(self, state: State) -> int:
+        """How many agents can be started where none is."""
+
+
+def as_it_is(state: State) -> tuple[State, Order | None]:
+    return state, None
+
 
 Edges: TypeAlias = "tuple[array[int], array[int]]"
 """From which state, to which."""
@@ -40,8 +68,9 @@ def _edges() -> Edges:
 
 @define
 class Enumerator:
-    world: WholeWorld
-    names: SameNames = field(init=False)
+    world: World
+    plain: Callable[[State], tuple[State, Order | None]] = as_it_is
+    """The one state of those that differ in names only."""
     states: list[State] = field(factory=list)
     number: dict[State, int] = field(factory=dict)
     parent: array[int] = field(factory=lambda: array("i"))
@@ -50,17 +79,14 @@ class Enumerator:
     successes: Edges = field(factory=_edges)
     starts: Edges = field(factory=_edges)
 
-    def __attrs_post_init__(self) -> None:
-        self.names = SameNames(self.world)
-
     def explores(self, at_most: int = 10**7) -> None:
         """All of it. Raises Found, or OverflowError."""
-        ahead = deque([self._new(self.names.plain(self.world.first())[0], -1)])
+        ahead = deque([self._new(self.plain(self.world.first())[0], -1)])
         while ahead:
             number = ahead.popleft()
             try:
                 for move in self.world.moves(self.states[number]):
-                    after, _ = self.names.plain(move.after)
+                    after, _ = self.plain(move.after)
                     to = self.number.get(after)
                     if to is None:
                         to = self._new(after, number)
@@ -90,12 +116,12 @@ class Enumerator:
     def judge_goals(self) -> None:
         """From every state the job can come to its end; to rest before that, though no worker succeeds; and to its end with
         agents that are started again, where there are too few. Raises Found."""
-        over = [self._is_over(state, 0) for state in self.states]
+        over = [self.world.is_over(state, 0) for state in self.states]
         self._judge("the end of the job", over, self.free, self.successes)
-        rests = [self._rests(state) for state in self.states]
+        rests = [self.world.rests(state) for state in self.states]
         self._judge("rest", list(map(or_, over, rests)), self.free)
-        if self.world.small.restarts:
-            over = [self._is_over(state, self.world.can_start(state)) for state in self.states]
+        if self.world.small.restarts or self.world.small.newcomers:
+            over = [self.world.is_over(state, self.world.can_start(state)) for state in self.states]
             self._judge("the end, with agents started again,", over, self.free, self.successes, self.starts)
 
     def _judge(self, goal: str, goals: list[bool], *edges: Edges) -> None:
@@ -111,28 +137,6 @@ class Enumerator:
             text = f"L1: from here {goal} cannot be reached (nor from {reached.count(0) - 1} other states)"
             raise Found("L1", self.story(lost, text))
 
-    def _living(self, state: State) -> list[tuple[Place, Known]]:
-        places = self.world.places
-        return [(places[each], self.world.known(each)) for each in state[FIRST:] if places[each].local >= 0]
-
-    def _is_over(self, state: State, more: int) -> bool:
-        """Closed, and everybody has been told. Or fewer are left than the job needs, with so many more, and nothing is
-        claimed."""
-        living = self._living(state)
-        if self.world.closed(state):
-            return not living
-        able = sum(known.phase is not Phase.LEAVING for _, known in living)
-        return able + more < self.world.small.limits.min_nodes
-
-    def _rests(self, state: State) -> bool:
-        """One complete world; its members live and run in it; and whoever else lives waits for room, or for the end."""
-        register = self.world.registers[state[0]]
-        if register is None or not register.complete or register.closed:
-            return False
-        living = self._living(state)
-        running = {known.node for _, known in living if known.phase is Phase.RUNNING and known.ran == 0}
-        return running >= set(register.participants) and all(_is_settled(register, *each) for each in living)
-
     # --- stories
 
     def story(self, number: int, end: str) -> str:
@@ -145,13 +149,13 @@ class Enumerator:
             move, order = self._step(before, after)
             lines.append(self._said(f"{move.text} [{move.cost.value}]" if move.faults else move.text, called))
             if move.after[0] != self.states[before][0]:
-                lines.append(self._said(f"    {_told(self.world.registers[move.after[0]])}", called))
+                lines.append(self._said(f"    {_told(self.world.register(move.after))}", called))
             called = [called[old] for old in order] if order else called
         return "\n".join((*lines, self._said(end, called)))
 
     def _step(self, before: int, after: int) -> tuple[Move, tuple[int, ...] | None]:
         for move in self.world.moves(self.states[before]):
-            then, order = self.names.plain(move.after)
+            then, order = self.plain(move.after)
             if then == self.states[after]:
                 return move, order
         raise AssertionError("a state without its parent")
@@ -162,15 +166,6 @@ class Enumerator:
             return slot if name[2] == "1" else f"{slot}#{name[2]}"
 
         return re.sub(r"\b([a-z])#(\d+)", first, text)
-
-
-def _is_settled(register: RendezvousState, place: Place, known: Known) -> bool:
-    seat = register.seats.get(known.node)
-    if seat is None:
-        return False
-    if seat.status is Status.WAITING:
-        return known.joins and known.node in register.redundancy_list
-    return known.phase in (Phase.RUNNING, Phase.BARRIER) and place.behind.rounds == 0
 
 
 def _told(register: RendezvousState | None) -> str:

@@ -15,7 +15,7 @@ from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase
 from elastic.core.rendezvous import Ask, Ended, Held, RendezvousState, Seat, Status, Token, Write, join
 from elastic.core.rendezvous.agenda import Agenda
-from elastic.core.rendezvous.context import Fact, dead
+from elastic.core.rendezvous.context import NO_WORLDS, Fact, dead
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.world import Ending, Endpoint, Life, Node, Profile, Verdict, Why, WorldId
 
@@ -66,6 +66,9 @@ def plain(state: RendezvousState) -> RendezvousState:
         quorum_at=None if state.quorum_at is None else QUORUM,
         ended=Ended(ROUND - 1, Why.FAILED, charged.by) if charged else None,
         stale_before=0,
+        job=LIFE.nonce,
+        base=(),
+        completed_in=LIFE if state.complete else None,
     )
 
 
@@ -82,6 +85,8 @@ def _plainly_closed(state: RendezvousState, verdict: Verdict) -> RendezvousState
         seats=seats,
         next_order=len(seats),
         failures=0 if succeeded else limits.max_restarts + 1,
+        base=(),
+        completed_in=LIFE if succeeded else None,
     )
 
 
@@ -111,18 +116,37 @@ def local_key(local: Local) -> object:
 
 
 def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
-    """Without what can make no difference any more."""
+    """Without what can make no difference any more, and in the names of the register that it holds."""
+    held, agenda, group = tidy(held, agenda, group)
     state = held.state
     shift = ROUND - state.round if state else 0
     mine = held.mine and WorldId(LIFE, held.mine.round + shift)
-    stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stopped_at is not None
-    group = evolve(group, acked_at=0.0, stopped_at=0.0 if stops else None)
-    if group.refused:
-        group = evolve(group, refused=evolve(group.refused, text=""))
     if group.world and shift:
         group = evolve(group, world=evolve(group.world, id=WorldId(LIFE, group.world.round + shift)))
     if mine and group.world is None:
         mine = WorldId(LIFE, max(mine.round, ROUND - 1))
+    canonical = plain(state) if state else None
+    held = evolve(
+        held,
+        nonce=LIFE,
+        state=canonical,
+        mine=mine,
+        ran=frozenset((mine,)) if mine else NO_WORLDS,
+        done_in=None,
+        confirmed_at=None,
+        owed=held.owed and Token(LIFE, HELD if state else 0),
+        spans=_named(held, canonical),
+    )
+    return held, agenda, group
+
+
+def tidy(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
+    """Without what can make no difference any more, whatever things are called."""
+    state = held.state
+    stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stopped_at is not None
+    group = evolve(group, acked_at=0.0, stopped_at=0.0 if stops else None)
+    if group.refused:
+        group = evolve(group, refused=evolve(group.refused, text=""))
     under_way, spare = agenda.operation, state is not None and held.node in state.redundancy_list
     if under_way and under_way.handler is join and held.spare_at is not None and not spare:
         deadline = max(under_way.deadline, held.settings.join_timeout)
@@ -130,18 +154,7 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
     dead_ones = dead(held, 0.0)
     seats = state.seats if state and not state.closed else ()
     beats = {node: Sighting(0, LONG_AGO if node in dead_ones else 0.0) for node in seats if node != held.node}
-    canonical = plain(state) if state else None
-    held = evolve(
-        held,
-        nonce=LIFE,
-        state=canonical,
-        mine=mine,
-        owed=held.owed and Token(LIFE, HELD if state else 0),
-        spare_at=0.0 if spare else None,
-        sightings=Sightings(beats, 0.0),
-        spans=_named(held, canonical),
-    )
-    return held, agenda, group
+    return evolve(held, spare_at=0.0 if spare else None, sightings=Sightings(beats, 0.0)), agenda, group
 
 
 def _named(held: Held, state: RendezvousState | None) -> Mapping[Fact, tuple[object, float]]:
@@ -164,11 +177,13 @@ def aged(local: Local, behind: Behind) -> Local:
         return local
     quorum = state.quorum_at and (OTHER_QUORUM if behind.quorum or back else QUORUM)
     old = evolve(state, version=BEFORE, round=ROUND - back, quorum_at=quorum)
+    mine = held.mine and WorldId(LIFE, held.mine.round - back)
     held = evolve(
         held,
         state=old,
         spans=_named(held, old),
-        mine=held.mine and WorldId(LIFE, held.mine.round - back),
+        mine=mine,
+        ran=frozenset((mine,)) if mine else NO_WORLDS,
         owed=held.owed and Token(LIFE, BEFORE),
     )
     if group.world:

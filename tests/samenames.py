@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from attrs import define, field
+from enumerator import Order
 from plainnode import renamed
 from wholestate import ABSENT, CRASHED, FIRST, Commit, Place, State, Store
 from wholeworld import WholeWorld
@@ -19,8 +20,6 @@ from elastic.core.evolving import evolve
 from elastic.core.rendezvous import RendezvousState, Write
 from elastic.core.world import Node
 
-Order: TypeAlias = tuple[int, ...]
-"""Which slot is now at each place."""
 Shape: TypeAlias = tuple[int | str, ...]
 GONE: Shape = (CRASHED,)
 NEVER: Shape = (ABSENT,)

@@ -13,7 +13,8 @@ from enum import Enum
 from attrs import define, field
 from plainnode import PROFILE, Local, normal
 
-from elastic.core.agent import follows, heard, wished
+from elastic.core.agent import farewell, follows, heard, wished
+from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase, transition
 from elastic.core.group.state import (
     Command,
@@ -34,6 +35,7 @@ from elastic.core.rendezvous import (
     Write,
     join,
     leave,
+    linger,
 )
 from elastic.core.rendezvous import heard as heard_beats
 from elastic.core.rendezvous.agenda import Agenda, answered, begun, submitted
@@ -41,6 +43,7 @@ from elastic.core.sim.properties import Judge, Started, Stepped
 from elastic.core.world import Why
 
 Turn = Callable[[Operation, Held, float], Ask]
+Normal = Callable[[Held, Agenda, Group], tuple[Held, Agenda, Group]]
 
 TURNS_MAX = 50
 
@@ -65,16 +68,21 @@ class Walk:
     started: bool
     sent: Write | None = None
     """What it has asked: it asks nothing else before the answer."""
+    normal: Normal = normal
+    """What makes states one that differ in nothing that matters."""
+    lingers: bool = False
+    """Who knows the verdict sees to it that the store knows it; needless where a store forgets nothing."""
+    over: bool = False
     news: list[News] = field(factory=list)
 
     def rests(self) -> Local | None:
         """None: the agent has ended."""
         for _ in range(TURNS_MAX):
-            if self.group.phase is Phase.ENDED:
+            if self.over:
                 return None
             if self.held.trouble:
                 raise Violation("S7", self.held.trouble.text)
-            self.held, self.agenda, self.group = normal(self.held, self.agenda, self.group)
+            self.held, self.agenda, self.group = self.normal(self.held, self.agenda, self.group)
             if self.sent:
                 return self._local(self.sent)
             if self.agenda.due:
@@ -87,11 +95,12 @@ class Walk:
                 case Return(outcome):
                     self._told(self.agenda.operation, outcome)
                 case Raise(failure, text):
-                    if failure.why in (Why.ILLEGAL, Why.STORE_LOST):
+                    if failure.why is Why.ILLEGAL:
                         raise Violation("S7", text)
                     self._told(self.agenda.operation, ask)
                 case Observe(nodes):
-                    self.held = heard_beats(self.held, dict.fromkeys(nodes, 1), 0.0, 0.0)
+                    life = self.held.state.life if self.held.state else None
+                    self.held = heard_beats(self.held, dict.fromkeys(nodes, 1), 0.0, 0.0, life)
                 case Wait() | Write():
                     self._has_an_end(self.agenda.operation, ask)
                     return self._local(ask)
@@ -106,6 +115,9 @@ class Walk:
             raise Violation("L6", f"{self.held.node} waits to join without end")
 
     def _told(self, under_way: Operation, answer: Outcome | Raise) -> None:
+        if under_way.handler is linger:
+            self.over = True
+            return
         if isinstance(answer, Raise) and self.group.phase is Phase.RUNNING:
             raise Violation("L2", f"{self.held.node} gives up a world that runs: {answer.failure.why.value}")
         mine = self.held.mine
@@ -123,8 +135,18 @@ class Walk:
         self.group = after
         for command in commands:
             self.does(command)
+        if after.phase is Phase.ENDED and before.phase is not Phase.ENDED:
+            self._ends()
         if consequence := follows(event, after, 0.0):
             self.hears(consequence)
+
+    def _ends(self) -> None:
+        outcome = self.group.outcome
+        last = farewell(outcome) if self.lingers and outcome else None
+        if last is None:
+            self.over = True
+        else:
+            self.agenda, self.held = submitted(self.agenda, last), evolve(self.held, confirmed_at=None)
 
     def does(self, command: Command) -> None:
         if isinstance(command, Start):

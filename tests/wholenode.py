@@ -13,8 +13,8 @@ from collections.abc import Container, Iterator, Mapping
 from enum import Enum
 
 from attrs import define, frozen
-from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, renamed
-from walk import News, Turn, Walk
+from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, normal, renamed
+from walk import News, Normal, Turn, Walk
 
 from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase, begin
@@ -41,12 +41,13 @@ from elastic.core.rendezvous import (
     turn,
     unanswered,
     watch,
+    woke,
 )
 from elastic.core.rendezvous import heard as heard_beats
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
-from elastic.core.world import Node
+from elastic.core.world import Life, Node
 
 
 class Cost(Enum):
@@ -71,6 +72,12 @@ class Cost(Enum):
     LOSE_REPLY = "lose reply"
     LATE_WRITE = "late write"
     CANCEL = "cancel"
+    SLEEP = "sleep"
+    """A node wakes that stood still for longer than a TTL, and knows it."""
+    EMPTY = "empty"
+    """The store comes back, and holds nothing."""
+    OLDER = "older"
+    """It comes back with what it held once."""
 
 
 Happening = tuple[str, Cost, tuple[Event, ...], News | None]
@@ -86,6 +93,8 @@ class Step:
     after: Local | None
     news: tuple[News, ...] = ()
     those: tuple[Node, ...] = ()
+    beaten: bool = False
+    """It takes an answer to its heartbeat."""
 
 
 @define
@@ -95,10 +104,13 @@ class Nodes:
     settings: Settings
     turn: Turn = turn
     group: GroupSettings = GroupSettings()
+    normal: Normal = normal
+    lingers: bool = False
 
-    def born(self, node: Node) -> Local:
+    def born(self, node: Node, nonce: Life = LIFE) -> Local:
         group, commands = begin(Group(node, self.group), 0.0)
-        walk = Walk(self.turn, Held(node, PROFILE, self.settings, LIFE), Agenda(), group, False)
+        held = Held(node, PROFILE, self.settings, nonce)
+        walk = self._walks(held, Agenda(), group, False)
         for command in commands:
             walk.does(command)
         return _alive(walk.rests())
@@ -107,6 +119,13 @@ class Nodes:
         """It is answered with the register that stands."""
         old = aged(local, behind)
         return self._rests("", Cost.FREE, old, held=saw(old.held, register, 0.0, 0.0))
+
+    def sees(self, local: Local, register: RendezvousState | None, here: bool) -> Step:
+        """The same where a register may be lost, and things keep their names."""
+        return self._rests("", Cost.FREE, local, held=saw(local.held, register, 0.0, 0.0, here))
+
+    def wakes(self, local: Local) -> Step:
+        return self._rests("", Cost.SLEEP, local, held=woke(local.held, 0.0))
 
     def not_answered(self, local: Local) -> Step:
         """It does not know what became of its write."""
@@ -164,15 +183,22 @@ class Nodes:
 
     def _heard(self, local: Local, happening: Happening, sent: Write | None) -> Step:
         text, cost, events, news = happening
-        walk = Walk(self.turn, local.held, local.agenda, local.group, local.started, sent)
+        walk = self._walks(local.held, local.agenda, local.group, local.started, sent)
         walk.news += [news] if news else []
         for event in events:
             walk.hears(event)
-        return Step(f"{text}, its write is under way" if sent else text, cost, walk.rests(), tuple(walk.news))
+        beaten = isinstance(events[0], Beaten)
+        said = f"{text}, its write is under way" if sent else text
+        return Step(said, cost, walk.rests(), tuple(walk.news), beaten=beaten)
+
+    def _walks(self, held: Held, agenda: Agenda, group: Group, started: bool, sent: Write | None = None) -> Walk:
+        return Walk(self.turn, held, agenda, group, started, sent, self.normal, self.lingers)
 
     def _happenings(self, local: Local) -> Iterator[Happening]:
         """What its workers, its heart and its signals may tell it."""
         phase, running, fence_at = local.group.phase, local.group.running, local.group.fence_at
+        if phase is Phase.ENDED:
+            return
         if phase is Phase.HELD:
             beaten, unstartable = Beaten(0.0, 0.0), Unstartable("no such program", 0.0)
             yield "its heartbeat is answered", Cost.FREE, (beaten,), None
@@ -211,7 +237,8 @@ class Nodes:
         for those in _some(watched):
             silent = {node: Sighting(0, LONG_AGO if node in those else 0.0) for node in sightings.of}
             held = evolve(local.held, sightings=evolve(due, of=silent))
-            held = heard_beats(held, {node: 0 if node in those else 1 for node in watched}, 0.0, 0.0)
+            counters = {node: 0 if node in those else 1 for node in watched}
+            held = heard_beats(held, counters, 0.0, 0.0, held.state.life if held.state else None)
             spans = {fact: (which, LONG_AGO if fact is Fact.DEAD else at) for fact, (which, at) in held.spans.items()}
             text = f"it has not heard for a TTL: {' '.join(map(str, those))}"
             yield self._rests(text, Cost.SUSPECT, local, held=evolve(held, spans=spans), those=those)
@@ -231,7 +258,7 @@ class Nodes:
         agenda: Agenda | None = None,
         those: tuple[Node, ...] = (),
     ) -> Step:
-        walk = Walk(self.turn, held or local.held, agenda or local.agenda, local.group, local.started)
+        walk = self._walks(held or local.held, agenda or local.agenda, local.group, local.started)
         return Step(text, cost, walk.rests(), tuple(walk.news), those)
 
 

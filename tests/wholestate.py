@@ -20,7 +20,8 @@ from elastic.core.rendezvous import Limits, Settings, Write
 from elastic.core.world import Node
 
 FREE = frozenset((Cost.FREE, Cost.SUCCESS))
-FAULTS = frozenset(Cost) - FREE
+LOSSES = frozenset((Cost.EMPTY, Cost.OLDER))
+FAULTS = frozenset(Cost) - FREE - LOSSES - {Cost.SLEEP}
 MAY_BE_FREE = frozenset((Cost.OVERDUE, Cost.SUSPECT))
 ABSENT, CRASHED, ENDED = -1, -2, -3
 FIRST = 4
@@ -44,6 +45,10 @@ class Small:
     """The exit barrier has a deadline."""
     fence: bool = False
     """The agents run with --on-store-loss=stop."""
+    losses: int = 0
+    """How often the store may lose what it holds."""
+    newcomers: int = 0
+    """How many of the nodes come later."""
 
     @property
     def settings(self) -> Settings:

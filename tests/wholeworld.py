@@ -39,6 +39,7 @@ from elastic.core.group import Phase
 from elastic.core.rendezvous import (
     Close,
     RendezvousState,
+    Restore,
     Status,
     Violation,
     Wait,
@@ -115,8 +116,34 @@ class WholeWorld:
             yield self._cancels(state)
 
     def closed(self, state: State) -> bool:
-        register = self.registers[state[0]]
+        register = self.register(state)
         return register is not None and register.closed is not None
+
+    def register(self, state: State) -> RendezvousState | None:
+        return self.registers[state[0]]
+
+    # --- goals
+
+    def _living(self, state: State) -> list[tuple[Place, Known]]:
+        return [(self.places[each], self.known(each)) for each in state[FIRST:] if self.places[each].local >= 0]
+
+    def is_over(self, state: State, more: int) -> bool:
+        """Closed, and everybody has been told. Or fewer are left than the job needs, with so many more, and nothing is
+        claimed."""
+        living = self._living(state)
+        if self.closed(state):
+            return not living
+        able = sum(known.phase is not Phase.LEAVING for _, known in living)
+        return able + more < self.small.limits.min_nodes
+
+    def rests(self, state: State) -> bool:
+        """One complete world; its members live and run in it; and whoever else lives waits for room, or for the end."""
+        register = self.register(state)
+        if register is None or not register.complete or register.closed:
+            return False
+        living = self._living(state)
+        running = {known.node for _, known in living if known.phase is Phase.RUNNING and known.ran == 0}
+        return running >= set(register.participants) and all(_is_settled(register, *each) for each in living)
 
     def _moves_of(self, state: State, index: int, number: int) -> Iterator[Move]:
         known, left = self.known(number), state[1]
@@ -251,6 +278,7 @@ class WholeWorld:
         known = self._committed.get((register, writer))
         if known is None:
             before, after = self.registers[register] or blank(LIFE, self.small.limits), write.state
+            assert not isinstance(write.edit, Restore), "nothing is lost here"
             verify(after)
             verify_step(before, after)
             commit = Commit(
@@ -305,6 +333,15 @@ class WholeWorld:
                 raise Violation("S2", f"{node} runs another world of this round")
             if ran > mine and node in members and group.phase is not Phase.LEAVING:
                 raise Violation("S9", f"workers of {node} still run in an earlier round")
+
+
+def _is_settled(register: RendezvousState, place: Place, known: Known) -> bool:
+    seat = register.seats.get(known.node)
+    if seat is None:
+        return False
+    if seat.status is Status.WAITING:
+        return known.joins and known.node in register.redundancy_list
+    return known.phase in (Phase.RUNNING, Phase.BARRIER) and place.behind.rounds == 0
 
 
 def _less(state: State, faults: int) -> State:

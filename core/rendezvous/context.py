@@ -73,8 +73,8 @@ class Held:
     """The world that my workers last ran in."""
     ran: frozenset[WorldId] = NO_WORLDS
     """All worlds that they ran in."""
-    succeeded_in: WorldId | None = None
-    """The last world in which I said that they have all succeeded."""
+    done_in: WorldId | None = None
+    """The world in which they have all succeeded, as the register has known once."""
     owed: Token | None = None
     """The state that a write of mine with an unknown outcome was based on (of version 0: on nothing)."""
     unsure_at: float | None = None

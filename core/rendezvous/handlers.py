@@ -66,7 +66,7 @@ def watch(ctx: Context, deadline: float) -> Action:
         return Finish(state.closed)
     if state is None or not ctx.in_my_world:
         return _over(ctx)
-    if ctx.status is Status.IN and ctx.held.succeeded_in == state.world_id:
+    if ctx.status is Status.IN and ctx.held.done_in == state.world_id:
         return Done(state.round)
     if chore := _evict(ctx):
         return chore

@@ -36,11 +36,8 @@ def outranks(held: RendezvousState | None, found: RendezvousState | None) -> boo
     """Whether what is held may replace what the store shows."""
     if held is None or found is None:
         return held is not None
-    ours = held.job == found.job
-    if found.closed and (ours or not found.provisional):
-        return False
-    if ours:
-        return held.closed is not None or held.rank > found.rank
+    if held.job == found.job:
+        return not found.closed and (held.closed is not None or held.rank > found.rank)
     return found.provisional and held.rank > found.rank
 
 

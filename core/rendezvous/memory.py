@@ -192,9 +192,9 @@ def joined(held: Held, world: WorldId) -> Held:
     return evolve(held, mine=world, ran=held.ran | {world})
 
 
-def succeeded(held: Held) -> Held:
-    """After I said that my workers have all succeeded: a store that forgets it is told again."""
-    return evolve(held, succeeded_in=held.mine)
+def marked(held: Held) -> Held:
+    """After the register has shown that my workers have all succeeded: a store may forget it."""
+    return evolve(held, done_in=held.mine)
 
 
 def introduced(held: Held, profile: Profile) -> Held:

@@ -59,8 +59,9 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
         yield "R2", f"made from {len(state.base)} states, more than the {BASE_MAX} that count"
     if state.complete != (state.completed_in is not None):
         yield "R3", f"{'complete' if state.complete else 'open'}, but its world was completed in {state.completed_in}"
-    if state.completed_in == state.life and state.provisional:
-        yield "R3", "a world was completed in this life, which still counts for what it was made from"
+    if state.complete and state.provisional == (state.completed_in == state.life):
+        how = "still" if state.provisional else "no longer"
+        yield "R3", f"a world of {state.completed_in} stands, and this life {how} counts for what it was made from"
     if state.stale_before > state.version:
         yield "S7", f"wishes are void up to version {state.stale_before}, beyond this one, {state.version}"
     closed = state.closed

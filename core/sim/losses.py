@@ -1,7 +1,7 @@
 """What a store that loses its memory must not cost: judged by what all processes know, which none of them does.
 
 Nobody's workers are stopped when all are well; a verdict that somebody awake knows is not forgotten; what a node takes over
-of its own job forgets no failure.
+of its own job forgets no failure; who has slept has no say.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from attrs import define, field
 
 from ..group import Phase
-from ..rendezvous import Held, RendezvousState, Restore, Violation
+from ..rendezvous import Held, RendezvousState, Restore, Violation, Write
 from ..world import WorldId
 from .process import Process
 from .properties import Wrote
@@ -74,14 +74,43 @@ class Losses:
     def changed(self, process: Process, before: Held) -> None:
         """What the process holds has changed. Raises Violation."""
         held, now_held = before.state, process.held.state
-        if held is None or now_held is None or now_held.life == held.life or before.woke_at is not None:
+        if held is None or before.woke_at is not None:
             return
+        if now_held is None:
+            raise Violation("R13", f"{process.name} forgets job {held.job}, which the store has lost")
+        if now_held.life == held.life:
+            return
+        if held.closed and not now_held.closed and now_held.job == held.job:
+            raise Violation("R11", f"{process.name} gives up the verdict of job {held.job}, which it knows")
         made_from_mine = now_held.rank[: len(held.base)] == held.base  # or what I knew had been made from less
         ours = now_held.job == held.job and now_held.provisional and made_from_mine
         if ours and now_held.failures + self.refunds[held.job] < held.failures:
             raise Violation(
                 "R10", f"{process.name} takes over {now_held.failures} failures, and knew of {held.failures}"
             )
+
+
+def slept(process: Process, now: float) -> None:
+    """It has stood still for more than a TTL, and knows it."""
+    process.slept_at, process.stale = now, process.held.state
+
+
+def looked(process: Process, state: RendezvousState | None, sent_at: float) -> None:
+    """It is answered with this state."""
+    if process.slept_at is None or sent_at < process.slept_at:
+        return
+    process.slept_at, stale = None, process.stale
+    if stale is not None and state is not None and state.life == stale.life and state.version >= stale.version:
+        process.stale = None
+
+
+def decides(process: Process, write: Write) -> None:
+    """R14. Raises Violation."""
+    edit, stale = write.edit, process.stale
+    if process.slept_at is not None:
+        raise Violation("R14", f"{process.name} has slept, and decides before it has looked")
+    if isinstance(edit, Restore) and stale is not None and edit.held.token == stale.token:
+        raise Violation("R14", f"{process.name} restores what it held before it slept")
 
 
 def _knows_verdict(process: Process, job: str, since: float) -> bool:

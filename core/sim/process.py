@@ -75,6 +75,10 @@ class Process:
     outcome: Outcome | None = None
     worlds: int = 0
     evicted: bool = False
+    slept_at: float | None = None
+    """When, by its clock, it woke from a sleep, until it has looked."""
+    stale: RendezvousState | None = None
+    """What it held when it woke, and did not find standing."""
 
     delay: float = 0.0
     cut_out_until: float = 0.0

@@ -59,9 +59,12 @@ ALWAYS = {
     "S14b": "DONE says that the node's workers succeeded in this round",
     "S15": "who has left is never seated again",
     "R8": "nobody edits what another store had written: it is restored first",
+    "R9": "a life begins once",
     "R10": "who takes over a restored register of its own job forgets no failure that was charged before the loss",
     "R11": "no world completes while somebody who is awake and within reach has known its verdict for long",
     "R12": "a store that is lost while all are well restarts nobody",
+    "R13": "who is awake does not forget what the store has lost",
+    "R14": "who has slept looks before it decides, and restores nothing from before its sleep that does not stand",
     "S17": "workers start at most once per node and world",
     "B4": "no more failures than rounds in which a worker failed",
     "F1": "nobody is fenced within a quarter of the TTL after a start",
@@ -186,6 +189,7 @@ class Judge:
     """Job -> the worlds in which a worker failed."""
     jobs: dict[Life, str] = field(factory=dict)
     """Which job's register each life was."""
+    begun: set[Life] = field(factory=set)
     left: set[Node] = field(factory=set)
     leaving: set[Node] = field(factory=set)
     excused: set[Node] = field(factory=set)
@@ -234,6 +238,10 @@ class Judge:
     def _wrote(self, fact: Wrote) -> Iterator[Finding]:
         self.register = fact.after
         self.jobs[fact.after.life] = fact.after.job
+        if fact.before is None or isinstance(fact.edit, Restore):
+            if fact.after.life in self.begun:
+                yield "R9", f"{fact.node} begins {fact.after.life}, which had begun before"
+            self.begun.add(fact.after.life)
         if isinstance(fact.edit, Restore):
             verify_restore(fact.edit, fact.before, fact.after)
             self.left.clear()  # what was restored may be older than their leave

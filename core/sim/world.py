@@ -60,7 +60,7 @@ from ..world import World as RunningWorld
 from . import sometimes
 from .chance import Choose, seeded
 from .future import Future
-from .losses import KEPT_S, Losses
+from .losses import KEPT_S, Losses, decides, looked, slept
 from .network import ANSWER_TIMEOUT_S, ERRAND, LOOK, Answer, Network, News, Question
 from .process import Process
 from .properties import Failed, Judge, Left, Property, Started, Stepped, Succeeded, WaitsForever, Wrote
@@ -314,6 +314,7 @@ class World:
             case Write(_, _, edit):
                 if isinstance(edit, Evict):
                     self._notes_slander(process, edit)
+                decides(process, ask)
                 sometimes.wanted(self.counts, process, edit, now)
                 self._asks(process, ask, now)
             case Return() | Raise():
@@ -395,6 +396,7 @@ class World:
 
     def _sees(self, process: Process, shown: Shown, sent_at: float) -> None:
         process.unanswered, process.instance = 0, shown.instance
+        looked(process, shown.state, sent_at)
         before = process.held
         process.held = saw(before, shown.state, sent_at, process.clock(self.future.now), shown.here)
         if process.held.state is not before.state:
@@ -403,10 +405,11 @@ class World:
 
     def woke(self, process: Process) -> None:
         """It stood still; if for long, it knows."""
-        slept = self.future.now - (process.stopped_since or 0.0)
+        span = self.future.now - (process.stopped_since or 0.0)
         process.stopped_since = None
-        if slept * process.rate > self.rendezvous.ttl:
+        if span * process.rate > self.rendezvous.ttl:
             process.held = woke(process.held, process.clock(self.future.now))
+            slept(process, process.clock(self.future.now))
 
     def unknown(self, process: Process, write: Write) -> None:
         process.held = unanswered(process.held, write.token, process.clock(self.future.now))

@@ -40,7 +40,7 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous.context import Handler, context
-from elastic.core.rendezvous.memory import succeeded
+from elastic.core.rendezvous.memory import marked
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
@@ -396,10 +396,10 @@ def test_watch_ends_no_round_for_a_newcomer_when_somebody_is_done(also: tuple[Le
 
 
 def test_watch_a_success_that_the_store_forgot_is_told_again() -> None:
-    held = succeeded(holding("a", running("a b"), ran=0))
+    held = marked(holding("a", running("a b"), ran=0))
     assert action(watch, held) == Done(0)
-    marked = edited(running("a b"), "a", Done(0))
-    assert action(watch, succeeded(holding("a", marked, ran=0)), deadline=math.inf) == Sync(math.inf)
+    told = edited(running("a b"), "a", Done(0))
+    assert action(watch, marked(holding("a", told, ran=0)), deadline=math.inf) == Sync(math.inf)
 
 
 # --- done

@@ -78,7 +78,7 @@ RULES: dict[str, tuple[RendezvousState | None, RendezvousState | None, bool]] = 
     "4 what is there was made from what is held": (PINNED, AGAIN, False),
     "4 what is held was made from what is there": (AGAIN, PINNED, True),
     "4 what is there was made from less than is held": (LATER, AGAIN, True),
-    "4 a world was completed in a later life": (LATER, evolve(AGAIN, base=()), False),
+    "4 a world was completed in a later life": (LATER, evolve(AGAIN, base=(), completed_in=AGAIN.life), False),
     "5 another job has a world": (LATER, REPLACED, False),
     "5 another job has a world, and the verdict is held": (CLOSED, REPLACED, False),
     "5 another job is forming": (PINNED, AFRESH, True),

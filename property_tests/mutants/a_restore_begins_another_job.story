@@ -1,0 +1,6 @@
+# a restore begins another job
+# R7: a watch: what is restored is not what was held
+world nodes=1 max=1
+start a
+pass 1
+empty

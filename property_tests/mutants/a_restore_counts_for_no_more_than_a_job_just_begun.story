@@ -1,0 +1,6 @@
+# a restore counts for no more than a job just begun
+# R2: a watch: restored, but it does not count for what it was made from
+world nodes=1 max=1
+start a
+pass 1
+empty

@@ -1,0 +1,5 @@
+# who slept has a say
+# R14: a has slept, and decides before it has looked
+world nodes=1 max=1
+start a
+pause a 10
