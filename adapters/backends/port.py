@@ -13,6 +13,9 @@ from typing import Protocol
 from ...core.rendezvous import RendezvousState, Token
 from ...core.world import Fault, Node
 
+FAULTS_MAX = 4_096
+"""Most failures that a report reads."""
+
 
 class StoreError(Exception):
     """The store cannot do what was asked. The text names the store and says who must act."""
@@ -20,6 +23,10 @@ class StoreError(Exception):
 
 class OutOfReach(StoreError):
     """No answer, and nothing was written."""
+
+
+class Denied(OutOfReach):
+    """The store is there and will not have us, or is no store of ours: somebody must put that right."""
 
 
 class OutcomeUnknown(StoreError):

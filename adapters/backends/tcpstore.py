@@ -26,7 +26,8 @@ from urllib.parse import quote
 from ...core.rendezvous import RendezvousState, Token, codec
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
-from .port import OutcomeUnknown, OutOfReach, Unreadable
+from .numerals import counter, number
+from .port import FAULTS_MAX, OutcomeUnknown, OutOfReach, Unreadable
 from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
 
 EMPTIED = b"-"
@@ -35,8 +36,6 @@ KEPT = 16
 """How many versions behind the head a late reader still finds whole."""
 STRIDE = 4
 """How many versions a reader that catches up looks ahead at once."""
-FAULTS_MAX = 4_096
-"""Most failures that a report reads."""
 TIMEOUT_S = 5.0
 
 
@@ -106,7 +105,7 @@ class TCPStoreBackend:
         asked = tuple(nodes)
         with self._asking() as client:
             answers = client.get(*(self._node_key("heartbeat", node) for node in asked)) if asked else ()
-        return {node: _counter(answer) for node, answer in zip(asked, answers, strict=True)}
+        return {node: counter(answer) for node, answer in zip(asked, answers, strict=True)}
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._asking() as client:
@@ -123,14 +122,14 @@ class TCPStoreBackend:
 
     def put_fault(self, fault: Fault) -> None:
         with self._asking() as client:
-            number = client.add(self._key("faults/count"), 1)
-            client.set(self._key(f"faults/{number}"), codec.encode_fault(fault))
+            count = client.add(self._key("faults/count"), 1)
+            client.set(self._key(f"faults/{count}"), codec.encode_fault(fault))
             client.get(self._key("root"))
 
     def faults(self) -> tuple[Fault, ...]:
         with self._asking() as client:
-            count = min(_number(client.get(self._key("faults/count"))[0]) or 0, FAULTS_MAX)
-            answers = [client.get(self._key(f"faults/{number}"))[0] for number in range(1, count + 1)]
+            count = min(number(client.get(self._key("faults/count"))[0]) or 0, FAULTS_MAX)
+            answers = [client.get(self._key(f"faults/{index}"))[0] for index in range(1, count + 1)]
         return tuple(sorted(self._readable(answers), key=lambda fault: fault.round))
 
     def clone(self) -> TCPStoreBackend:
@@ -228,7 +227,7 @@ class TCPStoreBackend:
 
     def _jump(self, client: WireClient, life: Life, version: int) -> tuple[int, bytes]:
         """A reader that is far behind goes on from the hint, if that leads further; else it walks over the marks."""
-        hint = _number(client.get(self._key(f"{quote(life.nonce, safe='')}/head"))[0])
+        hint = number(client.get(self._key(f"{quote(life.nonce, safe='')}/head"))[0])
         if hint is None or hint <= version:
             return version, EMPTIED
         data = client.get(self._version_key(life, hint))[0]
@@ -268,13 +267,3 @@ class TCPStoreBackend:
 
 def _present(values: Sequence[bytes]) -> list[bytes]:
     return list(takewhile(bool, values))
-
-
-def _counter(answer: bytes) -> int | None:
-    """A heartbeat's; one that cannot be read stands still, because only one that is gone says that its node is."""
-    return (_number(answer) or 0) if answer else None
-
-
-def _number(text: bytes) -> int | None:
-    """A whole number in ASCII, of a length that one can have; None for anything else."""
-    return int(text) if text.isdigit() and len(text) <= 16 else None
