@@ -73,7 +73,7 @@ def diagnosed(address: Address, access: Access, timeout_s: float) -> str | None:
     try:
         with socket.create_connection((address.host, address.port), timeout_s) as raw:
             if not access.tls:
-                return _asked_plainly(raw)
+                return _asked_plainly(raw, address, timeout_s)
             with access.context().wrap_socket(raw, server_hostname=address.host) as made:
                 return _asked_for_its_version(made)
     except ssl.SSLCertVerificationError as error:
@@ -99,11 +99,24 @@ def _unsafe(error: ssl.SSLError, access: Access) -> str:
     return f"it asks for a client's certificate ({reason}); write cert=FILE,key=FILE"
 
 
-def _asked_plainly(connection: socket.socket) -> str | None:
+def _asked_plainly(connection: socket.socket, address: Address, timeout_s: float) -> str | None:
     answer = _answer(connection)
-    if b"HTTPS" in answer or answer.startswith(b"\x15\x03"):
+    if not answer and _speaks_tls(address, timeout_s):
         return "it speaks TLS; write https://HOST:PORT, and cacert=FILE"
-    return _judged(answer)
+    return _judged(answer) if answer else None
+
+
+def _speaks_tls(address: Address, timeout_s: float) -> bool:
+    """Whoever it is: nothing is told to it."""
+    anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection((address.host, address.port), timeout_s) as raw, anybody.wrap_socket(raw):
+            return True
+    except ssl.SSLError as error:
+        return "alert" in _reason(error)
+    except OSError:
+        return False
 
 
 def _asked_for_its_version(connection: ssl.SSLSocket) -> str | None:
