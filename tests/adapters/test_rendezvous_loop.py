@@ -91,6 +91,8 @@ class Plan:
 class Planned:
     """A backend to which the plan happens."""
 
+    lease_s = None
+
     def __init__(self, behind: Backend, plan: Plan) -> None:
         self._behind = behind
         self._plan = plan
