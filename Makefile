@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 /usr/bin/pyt
 
 # torch is pinned here as well as in constraints.txt: only this spelling finds a local CPU build where there is one.
 TORCH := torch==2.13.0
-EXTRAS := dev,torch,gpu
+EXTRAS := dev,torch,etcd,gpu
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -46,11 +46,24 @@ $(LINKS_MADE): | $(PACKAGES_MADE)
 	$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=strict --editable .
 	@rm -f $(VENV)/made-links-* && touch $@
 
+# The tests start members of their own on loopback. Debian's package would start one as a service, on etcd's own ports: while it
+# is installed a policy forbids that, and afterwards the service is disabled.
+POLICY := /usr/sbin/policy-rc.d
+
+.PHONY: etcd
+etcd:  ## Debian's etcd, if there is none here; its service is not started
+	@command -v etcd >/dev/null && command -v etcdctl >/dev/null && exit 0; \
+	  [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' >$(POLICY) && chmod +x $(POLICY) && ours=1; }; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y etcd-server etcd-client; done=$$?; \
+	  [ -z "$$ours" ] || rm -f $(POLICY); \
+	  [ $$done = 0 ] && { ! command -v systemctl >/dev/null || systemctl disable --now etcd 2>/dev/null || true; } || \
+	  printf '\n*** etcd could not be installed: what needs one will be SKIPPED; write: apt-get install etcd-server etcd-client\n\n' >&2
+
 # ---------------------------------------------------------------------------------------------------------------- checks
 
 # The full run ends with pytest's closing line: the last thing that CI reads.
 .PHONY: test
-test: lint types imports core-fast  ## all that must hold: lint, types, imports, core-fast, then every test
+test: lint types imports core-fast etcd  ## all that must hold: lint, types, imports, core-fast, then every test
 	$(BIN)/pytest
 
 .PHONY: lint
@@ -73,7 +86,7 @@ core-fast: setup  ## the core by its own tests: every branch covered
 	$(BIN)/coverage report --fail-under=100
 
 .PHONY: unit
-unit: setup  ## every test but those that start launchers (tests/e2e) and the property tests
+unit: setup etcd  ## every test but those that start launchers (tests/e2e) and the property tests
 	$(BIN)/pytest tests --ignore=tests/e2e
 
 .PHONY: properties

@@ -13,7 +13,7 @@ from ..adapters.backends.wire import Address
 from ..adapters.clock import Clock
 from ..adapters.meeting import EmbeddedMeeting, Meeting, TCPStoreMeeting
 from ..core import rendezvous
-from . import values
+from . import etcd, values
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ class Place:
         return address_towards(self.endpoint) if self.endpoint else "localhost"
 
 
-def place(given: Mapping[str, Any], token: Secret | None = None) -> Place:
+def place(
+    given: Mapping[str, Any], environment: Mapping[str, str], token: Secret | None = None
+) -> Place | etcd.EtcdPlace:
     """Raises Mistake when it is not said where several nodes meet."""
     min_nodes, max_nodes = given["nnodes"]
     nnodes = f"--nnodes={min_nodes}" if min_nodes == max_nodes else f"--nnodes={min_nodes}:{max_nodes}"
@@ -63,10 +65,14 @@ def place(given: Mapping[str, Any], token: Secret | None = None) -> Place:
         raise Mistake(f"--standalone: that is one node, not {nnodes}; write --rdzv-endpoint=HOST:{PORT} in its place")
     if given["standalone"]:
         return Place(None, None)
+    if etcd.is_meant(given):
+        return etcd.place(given, environment)
     backend = given["rdzv_backend"]
     if backend not in ("c10d", "static"):
-        raise Mistake(f"--rdzv-backend={backend}: this version knows c10d (a TCPStore); write --rdzv-backend=c10d")
-    host, port = given["rdzv_endpoint"] or ("", None)
+        raise Mistake(
+            f"--rdzv-backend={backend}: this version knows c10d (a TCPStore) and etcd (v3); {_remedy(backend)}"
+        )
+    host, port = _one(given["rdzv_endpoint"])
     if not host and max_nodes > 1:
         raise Mistake(f"{nnodes}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}")
     if port == 0 and max_nodes > 1:
@@ -79,6 +85,22 @@ def place(given: Mapping[str, Any], token: Secret | None = None) -> Place:
     return Place(Address(host, PORT if port is None else port) if host else None, is_host, token)
 
 
+def _remedy(backend: str) -> str:
+    return "write --rdzv-backend=etcd" if backend.startswith("etcd") else "write --rdzv-backend=c10d"
+
+
+def _one(endpoint: values.Endpoints | None) -> tuple[str, int | None]:
+    """Where a TCPStore is served."""
+    if endpoint is None:
+        return "", None
+    if endpoint.scheme or len(endpoint.addresses) > 1:
+        raise Mistake(
+            "--rdzv-endpoint: a TCPStore is served at one HOST:PORT; several, or a URL, are an etcd's: write "
+            "--rdzv-backend=etcd"
+        )
+    return endpoint.addresses[0]
+
+
 def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
     """The limits and spans. What torch knows and we have no use for is taken silently; what nobody knows is named."""
     min_nodes, max_nodes = given["nnodes"]
@@ -86,12 +108,16 @@ def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
     ours = {field.name: field for field in fields(rendezvous.Settings) if field.name not in ("limits", "leased")}
     if conf.get("store_type", "").lower() == "file":
         raise Mistake("--rdzv-conf: store_type=file: a file is no store for a job; leave it out")
-    spans: dict[str, Any] = {"overdue_timeout": given["grace"] + AFTER_THE_GRACE_S}
+    known = etcd.KEYS if etcd.is_meant(given) else ()
+    spans: dict[str, Any] = {
+        "overdue_timeout": given["grace"] + AFTER_THE_GRACE_S,
+        "leased": etcd.is_meant(given),
+    }
     for key, text in conf.items():
         if key in ours:
             spans[key] = _span(key, text, whole=not isinstance(ours[key].default, float))
-        elif key not in (*OURS, *THEIRS):
-            _warn_unknown(key, (*ours, *OURS, *THEIRS))
+        elif key not in (*OURS, *THEIRS, *known):
+            _warn_unknown(key, (*ours, *OURS, *THEIRS, *known))
     if given["last_call"] is not None:
         spans["last_call_timeout"] = given["last_call"]
     try:

@@ -15,6 +15,9 @@ from attrs import frozen
 from ...core.rendezvous import RendezvousState, Token
 from ...core.world import Fault, Life, Node
 
+FAULTS_MAX = 4_096
+"""Most failures that a report reads."""
+
 
 class StoreError(Exception):
     """The store cannot do what was asked. The text names the store and says who must act."""
@@ -22,6 +25,10 @@ class StoreError(Exception):
 
 class OutOfReach(StoreError):
     """No answer, and nothing was written."""
+
+
+class Denied(OutOfReach):
+    """The store is there and will not have us, or is no store of ours: somebody must put that right."""
 
 
 class OutcomeUnknown(StoreError):

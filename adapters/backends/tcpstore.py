@@ -29,7 +29,8 @@ from urllib.parse import quote
 from ...core.rendezvous import RendezvousState, Token, codec
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
-from .port import Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
+from .numerals import number
+from .port import FAULTS_MAX, Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
 from .seal import UNSEALED, Forged, Seal, trusted
 from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
 
@@ -39,8 +40,6 @@ KEPT = 16
 """How many versions behind the head a late reader still finds whole."""
 STRIDE = 4
 """How many versions a reader that catches up looks ahead at once."""
-FAULTS_MAX = 4_096
-"""Most failures that a report reads."""
 TIMEOUT_S = 5.0
 
 
@@ -146,14 +145,14 @@ class TCPStoreBackend:
 
     def put_fault(self, fault: Fault) -> None:
         with self._asking() as client:
-            number = client.add(self._key("faults/count"), 1)
-            self._put(client, self._key(f"faults/{number}"), codec.encode_fault(fault))
+            count = client.add(self._key("faults/count"), 1)
+            self._put(client, self._key(f"faults/{count}"), codec.encode_fault(fault))
             client.get(self._key("root"))
 
     def faults(self) -> tuple[Fault, ...]:
         with self._asking() as client:
-            count = min(_number(client.get(self._key("faults/count"))[0]) or 0, FAULTS_MAX)
-            keys = [self._key(f"faults/{number}") for number in range(1, count + 1)]
+            count = min(number(client.get(self._key("faults/count"))[0]) or 0, FAULTS_MAX)
+            keys = [self._key(f"faults/{index}") for index in range(1, count + 1)]
             answers = [trusted(self._seal, key, client.get(key)[0]) for key in keys]
         return tuple(sorted(self._readable(answers), key=lambda fault: fault.round))
 
@@ -235,7 +234,7 @@ class TCPStoreBackend:
         that is gone says that its node is."""
         if not data:
             return None
-        return max(_number(trusted(self._seal, key, data)) or 0, self._counters.get(node, 0))
+        return max(number(trusted(self._seal, key, data)) or 0, self._counters.get(node, 0))
 
     # --- the versions
 
@@ -272,7 +271,7 @@ class TCPStoreBackend:
     def _jump(self, client: WireClient, version: int) -> tuple[int, bytes]:
         """A reader that is far behind goes on from the hint, if that leads further; else it walks over the marks."""
         key = self._instance_key("head")
-        hint = _number(trusted(self._seal, key, client.get(key)[0]))
+        hint = number(trusted(self._seal, key, client.get(key)[0]))
         if hint is None or hint <= version:
             return version, EMPTIED
         data = client.get(key := self._version_key(hint))[0]
@@ -317,8 +316,3 @@ class TCPStoreBackend:
 
 def _present(values: Sequence[bytes]) -> list[bytes]:
     return list(takewhile(bool, values))
-
-
-def _number(text: bytes) -> int | None:
-    """A whole number in ASCII, of a length that one can have; None for anything else."""
-    return int(text) if text.isdigit() and len(text) <= 16 else None

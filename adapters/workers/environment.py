@@ -16,12 +16,15 @@ from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
 from ..settings import LaunchSettings, Program
 
+ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
+"""The agent's secret, which no worker inherits."""
+
 
 def environment(
     settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks, error_file: Path | None
 ) -> Mapping[str, str]:
     """The whole environment of one worker; its own variables override inherited ones."""
-    inherited = settings.environment
+    inherited = {name: text for name, text in settings.environment.items() if name != ETCD_PASSWORD}
     master = world.members[0].profile.endpoint
     return {
         **_threads(settings.local_world_size),

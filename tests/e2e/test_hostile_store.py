@@ -50,11 +50,11 @@ FORGED: dict[str, Forge] = {
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
 def test_workers_run_on_over_a_forged_register_until_their_node_must_write(
-    job: Jobs, launch: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: Forge
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: Forge
 ) -> None:
     monkeypatch.chdir(tmp_path)
     launch.forged = True
-    both = job("1:2", "--last-call=1000")
+    both = tcpstore_job("1:2", "--last-call=1000")
     agents = both.nodes("ab")
     told = run(agents)
     state = both.reaches(lambda state: state.complete)
@@ -74,9 +74,9 @@ def test_workers_run_on_over_a_forged_register_until_their_node_must_write(
 
 
 def test_a_forged_register_under_the_first_key_is_refused_before_any_worker_starts(
-    job: Jobs, nothing_left: str
+    tcpstore_job: Jobs, nothing_left: str
 ) -> None:
-    both = job("1")
+    both = tcpstore_job("1")
     with client_of(both) as client:
         client.set(f"{prefix(both)}/root", b"garbage")
         client.get("nothing")
@@ -87,8 +87,8 @@ def test_a_forged_register_under_the_first_key_is_refused_before_any_worker_star
     assert left_after(nothing_left, 0.0) == []
 
 
-def test_forged_heartbeats_and_failures_change_nothing(job: Jobs) -> None:
-    both = job("2", "--max-restarts=1")
+def test_forged_heartbeats_and_failures_change_nothing(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2", "--max-restarts=1")
     agents = both.nodes("ab")
     told = run(agents)
     state = both.reaches(lambda state: state.complete)

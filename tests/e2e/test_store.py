@@ -22,8 +22,8 @@ IMPATIENT = "--rdzv-conf=is_host=false,join_timeout=3"
 """Not for the agent that serves the store, since that takes its time to start."""
 
 
-def test_the_agent_that_serves_the_store_leaves_last(job: Jobs) -> None:
-    three = job("3", own_store=True)
+def test_the_agent_that_serves_the_store_leaves_last(tcpstore_job: Jobs) -> None:
+    three = tcpstore_job("3", own_store=True)
     agents = three.nodes("abc")
     run(agents)
     agents[1].signal(signal.SIGSTOP)
@@ -36,9 +36,9 @@ def test_the_agent_that_serves_the_store_leaves_last(job: Jobs) -> None:
     assert codes(agent.ends() for agent in agents) == [0, 0, 0]
 
 
-def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(job: Jobs) -> None:
+def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(tcpstore_job: Jobs) -> None:
     """Nobody is told to."""
-    three = job("3", "--rdzv-conf=is_host=auto", own_store=True)
+    three = tcpstore_job("3", own_store=True, conf="is_host=auto,")
     agents = [three.node(name) for name in "abc"]
     assert worlds(run(agents)) == {(0, "restart 0 of 3 workers")}
     assert codes(end(agents)) == [0, 0, 0]
@@ -50,11 +50,11 @@ def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(job: Jobs)
     ids=["short spans", "real spans"],
 )
 def test_while_the_store_is_paused_workers_run_on_and_afterwards_nobody_is_evicted(
-    job: Jobs, nothing_left: str, pause_s: float, conf: str | None
+    tcpstore_job: Jobs, nothing_left: str, pause_s: float, conf: str | None
 ) -> None:
     """For longer than a node may be silent, and than a question to the store may take."""
     spans = {} if conf is None else {"conf": conf}
-    elastic = job("1:2", "--last-call=1000", own_store=True, **spans)
+    elastic = tcpstore_job("1:2", "--last-call=1000", own_store=True, **spans)
     agents = elastic.nodes("ab")
     told = run(agents)
     (server,) = [process.pid for process in alive_with(nothing_left) if "store_host.py" in process.command]
@@ -66,8 +66,8 @@ def test_while_the_store_is_paused_workers_run_on_and_afterwards_nobody_is_evict
     assert [elastic.report(name)["ending"]["round"] for name in "ab"] == [0, 0]
 
 
-def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_act(job: Jobs) -> None:
-    both = job("2", own_store=True, conf="leave_timeout=1,")
+def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_act(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2", own_store=True, conf="leave_timeout=1,")
     agents = both.nodes("ab")
     told = run(agents)
     lose(agents[0])
@@ -77,9 +77,9 @@ def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_a
     assert agents[1].ends().code == 143
 
 
-def test_the_agent_that_serves_the_store_is_lost_and_started_again_and_the_job_goes_on(job: Jobs) -> None:
+def test_the_agent_that_serves_the_store_is_lost_and_started_again_and_the_job_goes_on(tcpstore_job: Jobs) -> None:
     """Where it was, and not from its beginning: that costs the workers of the lost node and no restart."""
-    both = job("2", "--max-restarts=1", own_store=True)
+    both = tcpstore_job("2", "--max-restarts=1", own_store=True)
     agents = both.nodes("ab")
     kill(run(agents)[0].pid)
     assert worlds(told := run(agents)) == {(1, "restart 1 of 2 workers")}
@@ -93,8 +93,8 @@ def test_the_agent_that_serves_the_store_is_lost_and_started_again_and_the_job_g
     assert "came back empty · restored from this node: round 1, 1 restart spent" in ended[1].err
 
 
-def test_a_store_that_is_lost_while_all_are_well_restarts_nobody(job: Jobs) -> None:
-    both = job("1:2", "--last-call=1000")
+def test_a_store_that_is_lost_while_all_are_well_restarts_nobody(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("1:2", "--last-call=1000")
     with served() as store:
         both.store = store.address
         agents = both.nodes("ab")
@@ -110,8 +110,8 @@ def test_a_store_that_is_lost_while_all_are_well_restarts_nobody(job: Jobs) -> N
     assert [both.report(name)["ending"]["round"] for name in "ab"] == [0, 0]
 
 
-def test_who_knows_the_verdict_tells_a_store_that_has_forgotten_it(job: Jobs) -> None:
-    both = job("2")
+def test_who_knows_the_verdict_tells_a_store_that_has_forgotten_it(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2")
     with served() as store:
         both.store = store.address
         agents = both.nodes("ab")
@@ -160,9 +160,9 @@ def served() -> Iterator[Served]:
 
 @pytest.mark.parametrize("outcome", ["fails", "succeeds"])
 def test_a_node_whose_worker_ends_gives_up_after_the_join_timeout_when_the_store_is_gone(
-    job: Jobs, outcome: str
+    tcpstore_job: Jobs, outcome: str
 ) -> None:
-    both = job("2", "--max-restarts=1", own_store=True)
+    both = tcpstore_job("2", "--max-restarts=1", own_store=True)
     agents = [*both.nodes("a"), both.node("b", IMPATIENT)]
     told = run(agents)
     lose(agents[0])
@@ -175,8 +175,10 @@ def test_a_node_whose_worker_ends_gives_up_after_the_join_timeout_when_the_store
     assert str(both.store) in ended.err
 
 
-def test_a_node_that_waits_for_others_gives_up_after_the_join_timeout_when_the_store_is_gone(job: Jobs) -> None:
-    three = job("3", own_store=True)
+def test_a_node_that_waits_for_others_gives_up_after_the_join_timeout_when_the_store_is_gone(
+    tcpstore_job: Jobs,
+) -> None:
+    three = tcpstore_job("3", own_store=True)
     agents = [*three.nodes("a"), three.node("b", IMPATIENT)]
     three.reaches(lambda state: slots(state) == ["a", "b"])
     lose(agents[0])
@@ -185,8 +187,8 @@ def test_a_node_that_waits_for_others_gives_up_after_the_join_timeout_when_the_s
     assert str(three.store) in ended.err
 
 
-def test_an_agent_that_is_told_to_stop_takes_the_store_that_it_serves_along(job: Jobs) -> None:
-    elastic = job("1:2", "--last-call=1000", own_store=True)
+def test_an_agent_that_is_told_to_stop_takes_the_store_that_it_serves_along(tcpstore_job: Jobs) -> None:
+    elastic = tcpstore_job("1:2", "--last-call=1000", own_store=True)
     agents = [*elastic.nodes("a"), elastic.node("b", IMPATIENT)]
     run(agents)
     agents[0].signal(signal.SIGTERM)
@@ -197,16 +199,16 @@ def test_an_agent_that_is_told_to_stop_takes_the_store_that_it_serves_along(job:
     assert str(elastic.store) in ended.err
 
 
-def test_a_node_that_finds_no_store_gives_up_after_the_join_timeout(job: Jobs) -> None:
-    both = job("2", own_store=True)
+def test_a_node_that_finds_no_store_gives_up_after_the_join_timeout(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2", own_store=True)
     both._served = True
     ended = both.node("a", IMPATIENT).ends()
     assert ended.code == 3
     assert str(both.store) in ended.err
 
 
-def test_whatever_a_port_scanner_sends_the_job_goes_on(job: Jobs) -> None:
-    both = job("2", "--max-restarts=1", own_store=True)
+def test_whatever_a_port_scanner_sends_the_job_goes_on(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2", "--max-restarts=1", own_store=True)
     agents = both.nodes("ab")
     told = run(agents)
     with ExitStack() as open_ones:
