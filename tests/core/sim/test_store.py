@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attrs import evolve
 from worlds import LIFE, arrived, node, profile, register
 
 from elastic.core.rendezvous import Arrive, RendezvousState, Restore, Write, restored
@@ -14,18 +15,34 @@ TWO = arrived(ONE, "b")
 
 def written(*states: RendezvousState) -> Store:
     """One state each second, from 1 on."""
-    store, before = Store(Backend.CAS, 5.0), None
+    store = Store(Backend.CAS, 5.0)
     for second, state in enumerate(states, 1):
-        assert store.set(Write(state, before.token if before else None, Arrive(profile("a"))), second, store.instance)
-        before = state
+        assert wrote(store, state, store.register, second)
     return store
+
+
+def wrote(
+    store: Store, state: RendezvousState, based_on: RendezvousState | None, now: float, instance: int | None = None
+) -> bool:
+    """Whether this came to stand; by a writer that knows this instance."""
+    write = Write(state, based_on.token if based_on else None, Arrive(profile("a")))
+    return store.set(write, based_on, now, store.instance if instance is None else instance)
 
 
 def test_a_write_is_made_on_what_it_names_only() -> None:
     store = written(ONE, TWO)
-    assert not store.set(Write(TWO, ONE.token, Arrive(profile("b"))), 3.0, 0)
+    assert not wrote(store, TWO, ONE, 3.0)
+    assert not wrote(store, ONE, None, 3.0)
     assert store.shown == Shown(TWO, True, 0)
     assert store.named == LIFE
+
+
+def test_a_state_of_the_same_version_is_not_the_one_that_a_write_is_based_on() -> None:
+    """A copy went on as another one did: both are of one life and version."""
+    other = arrived(ONE, "c")
+    assert other.token == TWO.token
+    assert not wrote(written(ONE, TWO), arrived(other, "d"), other, 3.0)
+    assert wrote(written(ONE, TWO), arrived(TWO, "c"), evolve(TWO), 3.0)
 
 
 def test_an_empty_store_is_another_one_that_knows_nothing() -> None:
@@ -34,7 +51,7 @@ def test_an_empty_store_is_another_one_that_knows_nothing() -> None:
     store.empties()
     assert store.shown == Shown(None, True, 1)
     assert (store.token, store.named, store.pulses) == (None, None, {})
-    assert store.set(Write(ONE, None, Arrive(profile("a"))), 4.0, store.instance)
+    assert wrote(store, ONE, None, 4.0)
     assert store.here
 
 
@@ -54,7 +71,7 @@ def test_a_backup_of_a_time_before_everything_is_empty() -> None:
 def test_a_copy_stays_one_when_somebody_edits_it_who_does_not_know() -> None:
     store = written(ONE, TWO)
     store.is_restored(1.5)
-    assert store.set(Write(TWO, ONE.token, Arrive(profile("b"))), 3.0, 0)
+    assert wrote(store, TWO, ONE, 3.0, instance=0)
     assert not store.here
 
 
@@ -62,7 +79,7 @@ def test_what_is_restored_is_the_store_s_own() -> None:
     store = written(ONE, TWO)
     store.is_restored(1.5)
     deed = Restore(TWO, "again")
-    assert store.set(Write(restored(deed, ONE), ONE.token, deed), 3.0, store.instance)
+    assert wrote(store, restored(deed, ONE), ONE, 3.0)
     assert (store.here, store.named) == (True, restored(deed, ONE).life)
 
 
