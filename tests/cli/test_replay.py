@@ -51,7 +51,7 @@ def test_all_is_well(replay: Replay, tmp_path: Path) -> None:
     code, text = replay(*written(tmp_path, pair.a, pair.b))
     assert code == SUCCEEDED
     assert text.splitlines() == [
-        "elastic  2 agents, 1 job: 111 steps taken again, all as traced",
+        "elastic  2 agents, 1 job: 112 steps taken again, all as traced",
         "  register   7 versions",
         "  violations none",
         "  round 0   2 nodes (a, b), 2 workers · complete at 0.2 s · over at 0.5 s: a worker failed (b)",

@@ -27,7 +27,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous import heard as answered_with
 from elastic.core.rendezvous.context import Fact, Found
-from elastic.core.rendezvous.memory import succeeded
+from elastic.core.rendezvous.memory import marked
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
 ONE = arrived(register("3:5"), "a")
@@ -274,7 +274,7 @@ def back(held: RendezvousState, found: RendezvousState | None = None, nonce: str
 
 def experienced(state: RendezvousState = NEXT) -> Held:
     """One that has sightings, spans, and a write whose outcome it does not know."""
-    held = heard(succeeded(holding("a", state, at=1, ran=0)), {node("b"): 1}, 2, 2)
+    held = heard(marked(holding("a", state, at=1, ran=0)), {node("b"): 1}, 2, 2)
     return unanswered(silent(held, 3), state.token, 3)
 
 
@@ -290,7 +290,7 @@ def test_what_counts_more_is_taken_over_and_the_old_life_is_forgotten(shown: Ren
     assert (held.state, held.held_at, held.found, held.trouble) == (shown, 5, None, None)
     assert (held.owed, held.unsure_at, held.silent_since) == (None, None, None)
     assert (held.sightings.of, held.sightings.read_at) == ({}, None)
-    assert (held.mine, held.ran, held.succeeded_in) == (before.mine, before.ran, before.mine)
+    assert (held.mine, held.ran, held.done_in) == (before.mine, before.ran, before.mine)
     assert (held.node, held.profile, held.settings, held.nonce) == (
         before.node,
         before.profile,
