@@ -96,8 +96,9 @@ def _of_restore(held: RendezvousState, found: RendezvousState | None, after: Ren
     attested = {node: seat for node, seat in held.seats.items() if seat.status is not Status.WAITING}
     if list(after.seats) != list(attested):
         yield "R7", f"{len(after.seats)} are seated, but {len(attested)} were"
-    for node, seat in attested.items():
-        if after.seats.get(node) != (seat if stands else seat.become(Status.EXPECTED)):
+    for node, was in attested.items():
+        seat = after.seats.get(node)
+        if seat != (was if stands else was.become(Status.EXPECTED)):
             yield "R7", f"{node} is restored as what nobody can attest"
 
 
