@@ -8,8 +8,21 @@ from simulated import TWO, at, both_running, then, world
 from worlds import arrived, edited, holding, node, profile, register, running
 
 from elastic.core.group import Phase
-from elastic.core.rendezvous import Arrive, Close, End, Evict, Held, RendezvousState, Restore, Violation, restored, woke
-from elastic.core.sim.losses import KEPT_S, KNOWN_S, Losses
+from elastic.core.rendezvous import (
+    Arrive,
+    Close,
+    End,
+    Evict,
+    Held,
+    Leave,
+    RendezvousState,
+    Restore,
+    Violation,
+    Write,
+    restored,
+    woke,
+)
+from elastic.core.sim.losses import KEPT_S, KNOWN_S, Losses, decides, looked, slept
 from elastic.core.sim.process import Process
 from elastic.core.sim.properties import Wrote
 from elastic.core.sim.world import World
@@ -281,3 +294,40 @@ def test_two_nodes_that_begin_anew_do_not_wait_for_the_join_timeout() -> None:
 def test_a_copy_names_no_life_until_it_is_restored() -> None:
     named = [then(made := calm(), "older 0.5").store.named, then(made, "pass 1").store.named]
     assert [life.epoch if life else None for life in named] == [None, 2]
+
+
+# --- R11, R13, R14: what is known is not given up, but by who has slept
+
+
+def test_R13_a_job_that_is_forgotten() -> None:
+    process = at(both_running(), "a")
+    before, process.held = process.held, evolve(process.held, state=None)
+    with pytest.raises(Violation, match="R13: a forgets job"):
+        Losses(10.0).changed(process, before)
+
+
+def test_R11_a_verdict_that_is_given_up() -> None:
+    process = at(both_running(), "a")
+    process.held = holding("a", back(WORLD))
+    with pytest.raises(Violation, match="R11: a gives up the verdict"):
+        Losses(10.0).changed(process, holding("a", CLOSED))
+
+
+def test_R14_who_slept_decides_only_when_it_has_looked_and_not_by_what_it_held() -> None:
+    process = at(both_running(), "a")
+    process.held = holding("a", WORLD)
+    leaves = Write(edited(WORLD, "a", Leave()), WORLD.token, Leave())
+    slept(process, 10.0)
+    with pytest.raises(Violation, match="R14: a has slept, and decides before it has looked"):
+        decides(process, leaves)
+    looked(process, WORLD, 9.0)
+    with pytest.raises(Violation, match="R14"):
+        decides(process, leaves)
+    looked(process, back(WORLD), 11.0)
+    decides(process, leaves)
+    offer = Write(back(WORLD), None, Restore(WORLD, "again"))
+    with pytest.raises(Violation, match="R14: a restores what it held before it slept"):
+        decides(process, offer)
+    slept(process, 20.0)
+    looked(process, WORLD, 21.0)
+    decides(process, offer)

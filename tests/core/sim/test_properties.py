@@ -245,6 +245,12 @@ def test_R8_an_edit_of_what_another_store_had_written() -> None:
     judged(evolve(restore(BACK, BACK), here=False))
 
 
+def test_R9_a_life_that_begins_twice() -> None:
+    judge = judged(restore(TWO))
+    with pytest.raises(Violation, match="R9"):
+        judge.saw(restore(TWO))
+
+
 def test_a_restore_is_judged_as_one() -> None:
     assert judged(restore(TWO)).register == restore(TWO).after
     broken("R7", restore(TWO, failures=1))
