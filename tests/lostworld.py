@@ -31,7 +31,9 @@ from elastic.core.rendezvous import (
     apply,
     blank,
     join,
+    restored,
     turn,
+    verify,
 )
 from elastic.core.sim.properties import Judge, Started, Wrote
 from elastic.core.world import Ending, Life, Node, Verdict, Why, World, WorldId
@@ -183,7 +185,7 @@ class LostWorld:
         every = self.alls[state[0]]
         if then.starts:
             after = self._starts(state, index, then)
-        if every.kept and then.step.cost is Cost.FREE and not faults and self._stops(before, after):
+        if every.kept and then.step.cost is Cost.FREE and not faults and self._stops(before, after, every.kept):
             raise Violation("R12", f"all were well when the store was lost, but {self.names[index]} stops its workers")
         if then.failed:
             every = evolve(every, failed=every.failed | {then.failed})
@@ -191,8 +193,9 @@ class LostWorld:
             every = evolve(every, kept=None)
         return self._paid(self._at(self._with(state, every), index, after), faults)
 
-    def _stops(self, before: Place, after: Place) -> bool:
-        ran = self.locals[before.local].group.phase is Phase.RUNNING
+    def _stops(self, before: Place, after: Place, kept: WorldId) -> bool:
+        group = self.locals[before.local].group
+        ran = group.phase is Phase.RUNNING and _id(group.world) == kept
         return ran and (after.local < 0 or self.locals[after.local].group.phase is not Phase.RUNNING)
 
     def _looks(self, state: State, index: int) -> State:
@@ -238,7 +241,12 @@ class LostWorld:
         """Raises Violation."""
         every = self.alls[state[0]]
         before, who = self.registers[every.shown.register], self.names[index] if index >= 0 else SOMEBODY
-        self._judge_write(state, every, Wrote(who, before, write.edit, write.state, every.shown.here or not knows))
+        blind = not every.shown.here and not knows
+        if blind and before is not None and not _is_made_of(before, write, who):
+            verify(write.state)
+            self.seen["written to a copy that was another state"] += 1
+        else:
+            self._judge_write(state, every, Wrote(who, before, write.edit, write.state, every.shown.here or blind))
         number = self.registers.number(canonical(write.state))
         ordinary = not isinstance(write.edit, Restore)
         ended = before is None or (before.world_id == every.kept and write.state.world_id != every.kept)
@@ -272,13 +280,18 @@ class LostWorld:
             sorted({evolve(each, knows=False) for each in every.late}, key=lambda each: (each.who, each.write))
         )
         losses = every.losses - 1
-        kept = every.kept or self._well(state, every)
+        kept = (every.kept or self._well(state, every)) if self._is_ours(every, shown) else None
         every = evolve(every, shown=shown, losses=losses, copy=every.copy if losses else 0, late=late, kept=kept)
         state = self._with(state, every)
         for at, number in enumerate(state[PLACES:]):
             state = self._at(state, at, evolve(self.places[number], knows=False))
         self.seen["lost while all were well" if kept else "lost"] += 1
         return state
+
+    def _is_ours(self, every: All, shown: Shown) -> bool:
+        """A world of another job that the store was given back is not replaced."""
+        before, after = self.registers[every.shown.register], self.registers[shown.register]
+        return before is None or after is None or before.job == after.job
 
     def _well(self, state: State, every: All) -> WorldId | None:
         """The world that stands, if all its members run in it and know it."""
@@ -327,6 +340,14 @@ class LostWorld:
             return False
         running = {each.held.node for each in living if _is_in(each, register, Phase.RUNNING)}
         return running >= set(register.participants) and all(_is_settled(each, register) for each in living)
+
+
+def _is_made_of(before: RendezvousState, write: Write, who: Node) -> bool:
+    """Whoever has not seen that the store is a copy may write to it, and another one after it: what that one knows by the
+    same life and version is another state. Nobody acts on either before it is restored."""
+    edit = write.edit
+    after = restored(edit, before) if isinstance(edit, Restore) else apply(before, edit, who)
+    return state_key(canonical(after)) == state_key(canonical(write.state))
 
 
 def _id(world: World | None) -> WorldId | None:

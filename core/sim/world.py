@@ -200,12 +200,15 @@ class World:
             self.network.breaks()
             return
         calm = store.down_until <= now - self.losses.calm_s
-        self.losses.lost(store.register, self.living(), calm, now)
+        lost = store.register
+        self.losses.lost(lost, self.living(), calm, now)
         self.future.at(now + KEPT_S, self._stands)
         if kind is Kind.EMPTY:
             store.empties()
         else:
             store.is_restored(now - span)
+        if lost and store.register and store.register.job != lost.job:
+            self.losses.kept = None  # a world of another job is not replaced
         self.judge.register = store.register
         self.counts["the store came back older" if store.register else "the store came back empty"] += 1
         self.network.forgets()
