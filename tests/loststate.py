@@ -20,12 +20,12 @@ from elastic.core.world import Verdict, WorldId
 
 @frozen
 class Place:
-    """A node as all see it. `knows`: what it saw last was of the store as it is now; `succeeded`: its workers have, in this
-    world; `started`: in which they ever were; `job`: whose the last of these was."""
+    """A node as all see it. `knows`: what it saw last was of the store as it is now; `succeeded`: its workers have, in these
+    worlds; `started`: in which they ever were; `job`: whose the last of these was."""
 
     local: int
     knows: bool = True
-    succeeded: WorldId | None = None
+    succeeded: frozenset[WorldId] = frozenset()
     left: bool = False
     started: frozenset[WorldId] = frozenset()
     job: str = ""

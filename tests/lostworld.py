@@ -93,7 +93,8 @@ class LostWorld:
                 yield Move(f"{self.names[index]}: starts", Cost.RESTART, 0, started)
         for late in every.late:
             if self.writes[late.write].token == self._token(every):
-                landed = self._lands(state, late.who, self.writes[late.write], late.knows)
+                arrived = self._with(state, evolve(every, late=tuple(each for each in every.late if each != late)))
+                landed = self._lands(arrived, late.who, self.writes[late.write], late.knows)
                 yield Move(f"{self.names[late.who]}: its late write lands", Cost.LATE_WRITE, 0, landed)
         if every.losses:
             yield from self._losses(state, every)
@@ -174,7 +175,7 @@ class LostWorld:
         after = evolve(
             place,
             local=ENDED if step.after is None else self.locals.number(step.after),
-            succeeded=ran if News.SUCCEEDED in step.news else place.succeeded,
+            succeeded=place.succeeded | {ran} if ran and News.SUCCEEDED in step.news else place.succeeded,
             left=place.left or News.LEFT in step.news,
         )
         return Then(step, after, ran if News.FAILED in step.news else None, News.STARTED in step.news)
@@ -264,7 +265,7 @@ class LostWorld:
         for world in every.failed:
             judge.failed.setdefault(fact.after.job, set()).add(world)
         there = [(node, self.places[number]) for node, number in zip(self.names, state[PLACES:], strict=True)]
-        judge.succeeded = {(node, place.succeeded) for node, place in there if place.succeeded}
+        judge.succeeded = {(node, world) for node, place in there for world in place.succeeded}
         judge.left = {node for node, place in there if place.left}
         judge.saw(fact)
 
@@ -294,12 +295,14 @@ class LostWorld:
         return before is None or after is None or before.job == after.job
 
     def _well(self, state: State, every: All) -> WorldId | None:
-        """The world that stands, if all its members run in it and know it."""
+        """The world that stands, if all its members run in it and know it, and nobody else remembers anything."""
         register = self.registers[every.shown.register]
         if register is None or register.world_id is None or register.closed or every.late:
             return None
         places = [self.places[state[PLACES + self.index[node]]] for node in register.members]
-        return register.world_id if all(self._runs(place, register) for place in places) else None
+        others = [each for each in self._living(state) if each.held.node not in register.members]
+        well = all(self._runs(place, register) for place in places) and not any(each.held.state for each in others)
+        return register.world_id if well else None
 
     def _runs(self, place: Place, register: RendezvousState) -> bool:
         local = self.locals[place.local] if place.local >= 0 else None

@@ -1,6 +1,6 @@
 # end forgets the target
-# V7: b watch: the next round waits for 0 nodes, 1 can come back
-world nodes=2 max=2 seed=2
-start a
+# V7: a watch: the next round waits for 0 nodes, 1 can come back
+world nodes=2 max=2
 start b
-pass 0.02
+pass 1
+crash b

@@ -1,6 +1,6 @@
 # end leaves no record
-# S6: b watch: round 0 is over, but no end of it is on record
-world nodes=2 max=2 seed=2
+# S6: a#2 join: round 0 is over, but no end of it is on record
+world nodes=1 max=1
 start a
-start b
-pass 0.02
+pass 1
+crash a

@@ -1,6 +1,6 @@
 # end passes over a round
-# S6: b watch: round 2 after round 0 (complete)
-world nodes=2 max=2 seed=2
+# S6: a#2 join: round 2 after round 0 (complete)
+world nodes=1 max=1
 start a
-start b
-pass 0.02
+pass 1
+crash a

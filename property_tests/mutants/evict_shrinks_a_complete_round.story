@@ -1,6 +1,6 @@
 # evict shrinks a complete round
-# S4: b watch: a world of 1 nodes, outside 2 to 2
-world nodes=2 min=2 max=2 seed=2
+# S4: a#2 join: a world of 0 nodes, outside 1 to 1
+world nodes=1 max=1
 start a
-start b
-pass 0.02
+pass 1
+crash a

@@ -1,0 +1,111 @@
+"""Exhaustive: all that a few whole nodes can come to whose store comes back empty, or with what it held when it was copied.
+
+Every write is judged (R2 to R8, and all that is judged without a loss), every start too (one identity, one member list: S2);
+a store that is lost while all are well stops nobody (R12); and from every state the goal stays in reach (L1).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+from attrs import evolve
+from enumerator import Enumerator, Found
+from lostworld import LostWorld
+from profiles import SOAK
+from walk import Turn
+from wholenode import Cost
+from wholestate import Small
+
+from elastic.core.rendezvous import Ask, Held, Limits, Operation, Restore, Status, Write, turn
+
+
+def lossy(nodes: int, size: str, losses: int, *kinds: Cost, faults: int = 0, newcomers: int = 0) -> Small:
+    """`size` as in --nnodes; so many of the nodes come later."""
+    least, _, most = size.partition(":")
+    limits = Limits(int(least), int(most or least), 1)
+    return Small(nodes, limits, faults, frozenset(kinds), losses=losses, newcomers=newcomers)
+
+
+# The numbers of states are pinned: a rule that changes what can happen changes them, and then somebody should know why.
+SMALL = [
+    (lossy(1, "1", 2, Cost.EMPTY, Cost.OLDER), 214),
+    (lossy(1, "1", 1, Cost.EMPTY, Cost.OLDER, Cost.SLEEP, faults=1), 169),
+    (lossy(2, "2", 1, Cost.EMPTY), 1_641),
+    (lossy(2, "2", 1, Cost.EMPTY, Cost.OLDER, newcomers=1), 3_997),
+]
+LARGE = [
+    (lossy(1, "1", 2, Cost.EMPTY, Cost.OLDER, Cost.SLEEP, Cost.LATE_WRITE, faults=2), 0),
+    (lossy(2, "1", 2, Cost.EMPTY, newcomers=1), 10_654),
+    (lossy(2, "1:2", 1, Cost.EMPTY), 12_503),
+    (lossy(2, "1:2", 1, Cost.EMPTY, newcomers=1), 12_588),
+    (lossy(2, "2", 2, Cost.EMPTY), 19_104),
+    (lossy(2, "2", 1, Cost.EMPTY, Cost.SLEEP, faults=1), 13_428),
+    (lossy(2, "2", 1, Cost.OLDER, Cost.SLEEP, faults=1), 20_351),
+    (lossy(2, "2", 1, Cost.EMPTY, Cost.LATE_WRITE, faults=1), 0),
+    (lossy(2, "2", 1, Cost.OLDER, Cost.LATE_WRITE, faults=1), 0),
+    (lossy(2, "2", 1, Cost.EMPTY, Cost.FAIL, faults=1), 27_619),
+    (lossy(2, "2", 1, Cost.EMPTY, Cost.LOSE_REPLY, Cost.DRAIN, faults=1), 16_451),
+    (lossy(2, "2", 1, Cost.EMPTY, Cost.FENCE, Cost.CANCEL, faults=1), 14_186),
+    (lossy(2, "2", 2, Cost.EMPTY, Cost.OLDER), 103_118),
+]
+"""What `make soak` adds. A copy of a world that may have more or fewer members is not among them: who has not seen that the
+store is a copy may complete another world of the same life and round there (S2)."""
+
+
+@lru_cache(maxsize=len(SMALL))
+def explored(small: Small, turn: Turn = turn) -> Enumerator:
+    enumerator = Enumerator(LostWorld(small, turn))
+    enumerator.explores()
+    enumerator.judge_goals()
+    return enumerator
+
+
+@pytest.mark.parametrize(("small", "states"), SMALL + LARGE * SOAK)
+def test_whatever_a_small_world_loses_it_comes_to_its_end_and_nobody_is_restarted_for_it(
+    small: Small, states: int
+) -> None:
+    assert len(explored(small).states) == states
+
+
+def test_small_worlds_that_lose_their_store_show_what_is_worth_having_seen() -> None:
+    seen = set().union(*(explored(small).world.seen for small, _ in SMALL))
+    assert seen == {"lost", "lost while all were well", "restored", "restored over what was there"}
+
+
+# --- the enumerator can fail
+
+
+def nobody_restores(operation: Operation, held: Held, now: float) -> Ask:
+    """Survivors go on as if the store held what they hold."""
+    return turn(operation, evolve(held, found=None), now)
+
+
+def forgets_that_it_is_done(operation: Operation, held: Held, now: float) -> Ask:
+    return turn(operation, evolve(held, done_in=None), now)
+
+
+def vouches_for_who_was_in(operation: Operation, held: Held, now: float) -> Ask:
+    ask = turn(operation, held, now)
+    if not isinstance(ask, Write) or not isinstance(ask.edit, Restore):
+        return ask
+    was = ask.edit.held
+    seats = {
+        node: seat.become(Status.IN) if was.seats[node].status is Status.IN else seat
+        for node, seat in ask.state.seats.items()
+    }
+    return evolve(ask, state=evolve(ask.state, seats=seats, quorum_at=was.quorum_at))
+
+
+MUTANTS = {
+    "nobody restores": (nobody_restores, "L1"),
+    "who is done says so once": (forgets_that_it_is_done, "L1"),
+    "in stays in at a restore": (vouches_for_who_was_in, "R7"),
+}
+
+
+@pytest.mark.parametrize(("turn", "number"), MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_is_found(turn: Turn, number: str) -> None:
+    with pytest.raises(Found) as found:
+        explored(lossy(2, "2", 1, Cost.EMPTY), turn)
+    assert found.value.number == number
