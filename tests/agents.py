@@ -191,7 +191,7 @@ class Agents:
     def _check_answer(self, actor: Actor, handler: Handler, deadline: float) -> None:
         ask = turn(Operation(handler, self.world.now, deadline), actor.held, self.world.now)
         match ask:
-            case Wait(_, until) if until <= self.world.now:
+            case Wait(_, until) if until <= self.world.now and handler is not linger:  # which asks until it has seen
                 raise Broken(f"{handler.__name__} waits until {until}, which is past: it would spin")
             case Raise(Fail(Why.ILLEGAL), text):
                 raise Broken(f"{handler.__name__} wants what is not legal: {text}")

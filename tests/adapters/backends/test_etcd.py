@@ -179,7 +179,7 @@ def test_a_register_whose_life_is_not_the_one_beside_it_is_unreadable(
     else:
         plant(client(), "life", life)
     with pytest.raises(Unreadable, match="life"):
-        client().get()
+        client().get().state
     with pytest.raises(Unreadable, match="life"):
         writer.set(grown(born(), "b"), born().token)
 
@@ -190,7 +190,7 @@ def test_garbage_that_comes_later_wakes_whoever_waits(client: Etcds) -> None:
 
     def wait() -> None:
         with pytest.raises(Unreadable):
-            reader.wait_for_change(born().token, math.inf)
+            reader.wait_for_change(born().token, math.inf).state
 
     waiting = Waiting(wait)
     plant(other, "register", b"garbage")
@@ -246,7 +246,7 @@ def test_a_node_that_goes_takes_its_heartbeat_and_its_lease_along(client: Etcds,
 
 def test_a_lost_race_for_the_first_write_leaves_no_lease(client: Etcds, etcd: Cluster) -> None:
     late = client()
-    late.get()  # nothing there yet
+    late.get().state  # nothing there yet
     before = leases(etcd)
     client().set(born(), None)
     assert late.set(born("other", "z"), None).state == born()
@@ -283,7 +283,7 @@ def test_a_run_lasts_as_long_as_one_of_its_nodes_lives(etcd: Cluster, run_id: st
     with clients(etcd, run_id, kept_s=LEASE_S) as client:
         heart = client()
         client().set(born(), None)
-        heart.get()
+        heart.get().state
         ends_at = time.monotonic() + 3 * LEASE_S
         while time.monotonic() < ends_at:
             heart.heartbeat(node("a"), 1)
@@ -321,7 +321,7 @@ def test_a_restored_cluster_takes_no_write_that_was_made_for_the_old_one(tmp_pat
         restored = etcd.restored(tmp_path / "snapshot")
         fresh = client()
         assert fresh.get().state == one
-        assert not fresh.get().here
+        assert not fresh.get().state.here
         other = grown(one, "z")
         assert fresh.set(other, one.token).state == other
         assert revision(restored) == at

@@ -79,7 +79,7 @@ def test_a_member_that_does_not_answer_is_passed_over(whole: Cluster, how: str) 
         assert comes_true(lambda: answered(lambda: one.heartbeat(node("a"), 1)))
         assert one.get().state == two
         began = time.monotonic()
-        one.get()
+        one.get().state
         assert time.monotonic() - began < TIMEOUT_S
 
 
@@ -101,7 +101,7 @@ def test_whoever_waits_on_a_member_that_falls_silent_hears_of_the_next_write_all
     with clients(whole) as client:
         writer, waiter = client(), client()
         writer.set(one, None)
-        waiter.wait_for_change(one.token, time.monotonic() + 0.01)
+        waiter.wait_for_change(one.token, time.monotonic() + 0.01).state
         getattr(used(waiter, whole), how)()
         assert comes_true(lambda: answered(writer.get))
         waiting = Waiting(lambda: persistent(waiter, one))
@@ -124,11 +124,11 @@ def test_after_a_member_fell_silent_changes_are_pushed_again_by_another(whole: C
     with clients(whole) as client:
         writer, waiter = client(), client()
         writer.set(state, None)
-        waiter.wait_for_change(state.token, time.monotonic() + 0.01)
+        waiter.wait_for_change(state.token, time.monotonic() + 0.01).state
         lost = used(waiter, whole)
         lost.kill()
         assert comes_true(lambda: answered(writer.get) and answered(waiter.get))
-        waiter.wait_for_change(state.token, time.monotonic() + 0.01)
+        waiter.wait_for_change(state.token, time.monotonic() + 0.01).state
         waiter._fallback_s = ANSWER_S
         waiting = Waiting(lambda: waiter.wait_for_change(state.token, math.inf).state)
         after = grown(state, "b")
@@ -178,12 +178,12 @@ def test_a_cluster_of_which_nobody_is_there_is_out_of_reach_at_once_and_named() 
 def test_closing_ends_a_call_to_a_member_that_stands_still(tmp_path: Path) -> None:
     with single(tmp_path) as etcd, clients(etcd, timeout_s=ANSWER_S) as client:
         one = client()
-        one.get()
+        one.get().state
         etcd.members[0].pause()
 
         def ask() -> None:
             with out_of_reach("this client is closed"):
-                one.get()
+                one.get().state
 
         waiting = Waiting(ask)
         began = time.monotonic()
@@ -197,7 +197,7 @@ def test_a_client_leaves_no_thread_behind(whole: Cluster) -> None:
     with clients(whole) as client:
         waiter = client()
         waiter.set(born(), None)
-        waiter.wait_for_change(born().token, time.monotonic() + 0.01)
+        waiter.wait_for_change(born().token, time.monotonic() + 0.01).state
         waiter.heartbeat(node("a"), 1)
         assert set(threading.enumerate()) > before
     assert comes_true(lambda: set(threading.enumerate()) <= before)
@@ -309,7 +309,7 @@ def test_a_compaction_while_a_member_stood_still_loses_nothing(whole: Cluster) -
     with clients(whole) as client:
         writer, waiter = client(), client()
         writer.set(state, None)
-        waiter.wait_for_change(state.token, time.monotonic() + 0.01)
+        waiter.wait_for_change(state.token, time.monotonic() + 0.01).state
         member = used(waiter, whole)
         member.pause()
         waiting = Waiting(lambda: persistent(waiter, state))
@@ -369,7 +369,7 @@ def test_a_token_that_expired_is_drawn_anew_for_questions_and_watches(tmp_path: 
     with guarded(tmp_path, f"--auth-token-ttl={TOKEN_S}") as (etcd, ann), clients(etcd, access=ann) as client:
         one, waiter = client(), client()
         one.set(born(), None)
-        waiter.get()
+        waiter.get().state
         first = one._members.token
         time.sleep(3 * TOKEN_S)
         assert one.get().state == born()
@@ -385,7 +385,7 @@ def test_a_member_that_forgot_all_tokens_is_shown_the_password_again(tmp_path: P
     with guarded(tmp_path) as (etcd, ann), clients(etcd, access=ann) as client:
         one, waiter = client(), client()
         one.set(born(), None)
-        waiter.wait_for_change(born().token, time.monotonic() + 0.01)
+        waiter.wait_for_change(born().token, time.monotonic() + 0.01).state
         etcd.members[0].kill()
         etcd.members[0].start()
         etcd.wait_until_healthy()
@@ -399,7 +399,7 @@ def test_a_member_that_forgot_all_tokens_is_shown_the_password_again(tmp_path: P
 def test_a_watch_with_an_old_token_ends_and_says_so(tmp_path: Path) -> None:
     with guarded(tmp_path) as (etcd, ann), clients(etcd, access=ann) as client:
         one = client()
-        one.get()
+        one.get().state
         one._members.token = "nobody.1"
         feed = one._line.watch(one._keys.register, 1)
         try:
