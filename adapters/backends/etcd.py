@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from attrs import define
+from attrs import define, field
 
 from ...core.rendezvous import RendezvousState, Token, codec
 from ...core.rendezvous.state import NODES_MAX
@@ -55,11 +55,14 @@ class Shared:
     """Granted here for the run's keys, before there was a register."""
     kept_at: float = 0.0
     """When it was last kept alive."""
+    _lock: threading.Lock = field(init=False, factory=threading.Lock)
 
     def learn(self, seen: Seen) -> Seen:
-        latest = self.latest
-        if latest is None or latest.cluster != seen.cluster or latest.at <= seen.at:
-            self.latest = seen
+        """What an older answer shows replaces nothing, in whichever thread it comes."""
+        with self._lock:
+            latest = self.latest
+            if latest is None or latest.cluster != seen.cluster or latest.at <= seen.at:
+                self.latest = seen
         return seen
 
 

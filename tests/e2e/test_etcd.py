@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from certificates import Authority
 from etcds import Cluster, single
-from jobs import STAY, codes, end, lose, run, worlds
+from jobs import STAY, TTL_S, alive, codes, end, jobs, lose, run, worlds
 from launches import PROGRAMS, TESTS, Launch, Launcher
-from processes import comes_true
+from processes import comes_true, dies
+
+from elastic.adapters.backends.wire import Address
 
 SECRET = "correct-horse-battery"
 RUN = "job-7"
@@ -142,3 +145,46 @@ def test_without_the_package_etcd3_the_extra_is_named(launch: Launcher, tmp_path
         2,
         "elastic: --rdzv-backend=etcd: needs the package etcd3; write pip install 'elastic-launch[etcd]'\n",
     )
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Cluster]:
+    """For one test."""
+    with single(tmp_path / "etcd") as etcd:
+        yield etcd
+
+
+def test_while_the_etcd_stands_still_workers_run_on_and_afterwards_nobody_is_evicted(
+    launch: Launcher, tmp_path: Path, shared_store: Address, alone: Cluster
+) -> None:
+    """For longer than any lease: etcd itself holds them all for over when it goes on."""
+    with jobs(launch, tmp_path, shared_store, alone) as make:
+        elastic = make("1:2", "--last-call=1000")
+        agents = elastic.nodes("ab")
+        told = run(agents)
+        alone.members[0].pause()
+        agents[0].says("out of reach for")
+        time.sleep(TTL_S)
+        alone.members[0].resume()
+        agents[0].says("answers again")
+        time.sleep(2 * TTL_S)
+        assert alive(told)
+        assert codes(end(agents)) == [0, 0]
+        assert [elastic.report(name)["ending"]["round"] for name in "ab"] == [0, 0]
+
+
+def test_a_node_that_cannot_renew_its_lease_kills_its_workers_if_it_was_told_to(
+    launch: Launcher, tmp_path: Path, shared_store: Address, alone: Cluster
+) -> None:
+    with jobs(launch, tmp_path, shared_store, alone) as make:
+        one = make("1", "--on-store-loss=stop", conf="keep_alive_interval=0.5,keep_alive_max_attempt=10,")
+        agent = one.node("a")
+        (worker,) = run([agent])
+        alone.members[0].kill()
+        agent.says("1 worker killed (--on-store-loss=stop)")
+        assert dies(worker.pid)
+        alone.members[0].start()
+        alone.wait_until_healthy()
+        (again,) = run([agent])
+        assert again.round > worker.round
+        assert codes(end([agent])) == [0]
