@@ -59,11 +59,17 @@ etcd:  ## Debian's etcd, if there is none here; its service is not started
 	  [ $$done = 0 ] && { ! command -v systemctl >/dev/null || systemctl disable --now etcd 2>/dev/null || true; } || \
 	  printf '\n*** etcd could not be installed: what needs one will be SKIPPED; write: apt-get install etcd-server etcd-client\n\n' >&2
 
+.PHONY: network
+network:  ## iproute2 and iptables, with which tests make hosts of their own
+	@command -v ip >/dev/null && command -v iptables >/dev/null || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y iproute2 iptables; } || \
+	  printf '\n*** no ip and iptables: what breaks a network will be SKIPPED; write: apt-get install iproute2 iptables\n\n' >&2
+
 # ---------------------------------------------------------------------------------------------------------------- checks
 
 # The full run ends with pytest's closing line: the last thing that CI reads.
 .PHONY: test
-test: lint types imports core-fast etcd  ## all that must hold: lint, types, imports, core-fast, then every test
+test: lint types imports core-fast etcd network  ## all that must hold: lint, types, imports, core-fast, then every test
 	$(BIN)/pytest
 
 .PHONY: lint
@@ -116,11 +122,14 @@ nightly: setup  ## the property tests with fresh examples, ten times as many
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout=0 property_tests
 
 SOAK_STEPS ?= 12500000
+SOAK_FAULTS ?= 1000
 SOAK_SIZES := 2 3 4 5 8 16 32 64
 
 .PHONY: soak
-soak: setup  ## 10^8 steps of simulated nodes, the property tests with many fresh examples, all mutants: hours; logs/ keeps it
+soak: setup etcd network  ## 1,000 real faults, 10^8 simulated steps, many fresh properties, all mutants: hours; logs/ keeps it
 	@mkdir -p logs
+	ELASTIC_CHAOS_STEPS=$(SOAK_FAULTS) $(BIN)/pytest --timeout=0 tests/e2e/test_random_faults.py 2>&1 \
+	  | tee logs/chaos-$$(date -u +%Y%m%dT%H%M%SZ).log
 	for nodes in $(SOAK_SIZES); do $(BIN)/elastic simulate --nodes=$$nodes --steps=$(SOAK_STEPS) || exit 1; done 2>&1 \
 	  | tee logs/simulate-$$(date -u +%Y%m%dT%H%M%SZ).log
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 property_tests 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
@@ -138,11 +147,12 @@ demo: setup  ## train on two nodes, kill a worker, then a node, bring it back: a
 	@$(BIN)/python examples/digits/demo.py
 
 .PHONY: bench
-bench: setup  ## the benchmarks beside torchrun: about half an hour; single ones as benchmarks/README.md says
+bench: setup etcd  ## the benchmarks beside torchrun: about 40 minutes; single ones as benchmarks/README.md says
 	$(BIN)/python benchmarks/core_edit.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/launch.py
 	$(BIN)/python benchmarks/nodes.py
+	$(BIN)/python benchmarks/rendezvous.py
 
 .PHONY: clean
 clean:  ## remove all that make made, .venv too

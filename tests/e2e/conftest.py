@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from etcdlab import Lab, lab
 from etcds import Cluster, single, skip_without_etcd
 from jobs import Jobs, jobs
 from launches import Launcher, launcher
@@ -60,3 +61,10 @@ def job(
         skip_without_etcd()
     with jobs(launch, tmp_path, shared_store, shared_etcd if request.param == "etcd" else None) as make:
         yield make
+
+
+@pytest.fixture
+def on_etcd(launch: Launcher, tmp_path: Path) -> Iterator[Lab]:
+    """Three members, each on a host of its own."""
+    with lab(launch, tmp_path) as made:
+        yield made
