@@ -103,7 +103,7 @@ class Lab:
         """Every node that there is, and nobody else, is in a complete round."""
         backend = made(addresses(self.cluster), RUN_ID)
         with suppress(StoreError), closing(backend):
-            state = backend.get()
+            state = backend.get().state
             return (
                 state is not None and state.complete and {node.slot for node in state.participants} == set(self.agents)
             )

@@ -128,6 +128,22 @@ def test_a_wait_that_is_woken_asks_nothing(client: Etcds, monkeypatch: pytest.Mo
     assert asked == [0]
 
 
+def test_a_heartbeat_that_ends_wakes_whoever_waits_with_the_register_as_it_was(client: Etcds) -> None:
+    writer, waiter = client(), client()
+    one = born()
+    writer.set(one, None)
+    writer.heartbeat(node("b"), 1)
+    assert waiter.wait_for_change(one.token, time.monotonic() + 0.01).state == one
+    waiter._fallback_s = NEVER_S
+    waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf).state)
+    began = time.monotonic()
+    writer.heartbeat(node("a"), 1)
+    writer.remove_heartbeat(node("b"))
+    state, took_s = waiting.answer(began)
+    assert state == one and took_s < SOON_S
+    assert waiter.heartbeats([node("a"), node("b")]).counters == {node("a"): 1, node("b"): None}
+
+
 # --- what nobody of us wrote
 
 GARBAGE = {
@@ -179,7 +195,7 @@ def test_a_register_whose_life_is_not_the_one_beside_it_is_unreadable(
     else:
         plant(client(), "life", life)
     with pytest.raises(Unreadable, match="life"):
-        client().get().state
+        client().get()
     with pytest.raises(Unreadable, match="life"):
         writer.set(grown(born(), "b"), born().token)
 
@@ -190,7 +206,7 @@ def test_garbage_that_comes_later_wakes_whoever_waits(client: Etcds) -> None:
 
     def wait() -> None:
         with pytest.raises(Unreadable):
-            reader.wait_for_change(born().token, math.inf).state
+            reader.wait_for_change(born().token, math.inf)
 
     waiting = Waiting(wait)
     plant(other, "register", b"garbage")
@@ -246,7 +262,7 @@ def test_a_node_that_goes_takes_its_heartbeat_and_its_lease_along(client: Etcds,
 
 def test_a_lost_race_for_the_first_write_leaves_no_lease(client: Etcds, etcd: Cluster) -> None:
     late = client()
-    late.get().state  # nothing there yet
+    late.get()  # nothing there yet
     before = leases(etcd)
     client().set(born(), None)
     assert late.set(born("other", "z"), None).state == born()
@@ -283,7 +299,7 @@ def test_a_run_lasts_as_long_as_one_of_its_nodes_lives(etcd: Cluster, run_id: st
     with clients(etcd, run_id, kept_s=LEASE_S) as client:
         heart = client()
         client().set(born(), None)
-        heart.get().state
+        heart.get()
         ends_at = time.monotonic() + 3 * LEASE_S
         while time.monotonic() < ends_at:
             heart.heartbeat(node("a"), 1)

@@ -79,7 +79,7 @@ def test_a_member_that_does_not_answer_is_passed_over(whole: Cluster, how: str) 
         assert comes_true(lambda: answered(lambda: one.heartbeat(node("a"), 1)))
         assert one.get().state == two
         began = time.monotonic()
-        one.get().state
+        one.get()
         assert time.monotonic() - began < TIMEOUT_S
 
 
@@ -101,7 +101,7 @@ def test_whoever_waits_on_a_member_that_falls_silent_hears_of_the_next_write_all
     with clients(whole) as client:
         writer, waiter = client(), client()
         writer.set(one, None)
-        waiter.wait_for_change(one.token, time.monotonic() + 0.01).state
+        waiter.wait_for_change(one.token, time.monotonic() + 0.01)
         getattr(used(waiter, whole), how)()
         assert comes_true(lambda: answered(writer.get))
         waiting = Waiting(lambda: persistent(waiter, one))
@@ -124,11 +124,11 @@ def test_after_a_member_fell_silent_changes_are_pushed_again_by_another(whole: C
     with clients(whole) as client:
         writer, waiter = client(), client()
         writer.set(state, None)
-        waiter.wait_for_change(state.token, time.monotonic() + 0.01).state
+        waiter.wait_for_change(state.token, time.monotonic() + 0.01)
         lost = used(waiter, whole)
         lost.kill()
         assert comes_true(lambda: answered(writer.get) and answered(waiter.get))
-        waiter.wait_for_change(state.token, time.monotonic() + 0.01).state
+        waiter.wait_for_change(state.token, time.monotonic() + 0.01)
         waiter._fallback_s = ANSWER_S
         waiting = Waiting(lambda: waiter.wait_for_change(state.token, math.inf).state)
         after = grown(state, "b")
@@ -178,12 +178,12 @@ def test_a_cluster_of_which_nobody_is_there_is_out_of_reach_at_once_and_named() 
 def test_closing_ends_a_call_to_a_member_that_stands_still(tmp_path: Path) -> None:
     with single(tmp_path) as etcd, clients(etcd, timeout_s=ANSWER_S) as client:
         one = client()
-        one.get().state
+        one.get()
         etcd.members[0].pause()
 
         def ask() -> None:
             with out_of_reach("this client is closed"):
-                one.get().state
+                one.get()
 
         waiting = Waiting(ask)
         began = time.monotonic()
@@ -197,7 +197,7 @@ def test_a_client_leaves_no_thread_behind(whole: Cluster) -> None:
     with clients(whole) as client:
         waiter = client()
         waiter.set(born(), None)
-        waiter.wait_for_change(born().token, time.monotonic() + 0.01).state
+        waiter.wait_for_change(born().token, time.monotonic() + 0.01)
         waiter.heartbeat(node("a"), 1)
         assert set(threading.enumerate()) > before
     assert comes_true(lambda: set(threading.enumerate()) <= before)
@@ -285,7 +285,7 @@ def test_a_watch_from_a_revision_that_is_compacted_ends_and_says_so(whole: Clust
         one = client()
         one.set(born(), None)
         whole.etcdctl("compact", str(one._read().at))
-        feed = one._line.watch(one._keys.register, 1)
+        feed = one._line.watch(one._keys.register, b"folder", 1)
         try:
             assert isinstance(feed.next(ANSWER_S), Ended)
         finally:
@@ -296,7 +296,7 @@ def test_a_watch_takes_up_what_was_written_before_it_began(whole: Cluster) -> No
     with clients(whole) as client:
         one = client()
         one.set(born(), None)
-        feed = one._line.watch(one._keys.register, one._read().revision)
+        feed = one._line.watch(one._keys.register, b"folder", one._read().revision)
         try:
             change = feed.next(ANSWER_S)
             assert isinstance(change, Change) and one._keys.decoded(change.kv, 1, 1).state == born()
@@ -309,7 +309,7 @@ def test_a_compaction_while_a_member_stood_still_loses_nothing(whole: Cluster) -
     with clients(whole) as client:
         writer, waiter = client(), client()
         writer.set(state, None)
-        waiter.wait_for_change(state.token, time.monotonic() + 0.01).state
+        waiter.wait_for_change(state.token, time.monotonic() + 0.01)
         member = used(waiter, whole)
         member.pause()
         waiting = Waiting(lambda: persistent(waiter, state))
@@ -369,7 +369,7 @@ def test_a_token_that_expired_is_drawn_anew_for_questions_and_watches(tmp_path: 
     with guarded(tmp_path, f"--auth-token-ttl={TOKEN_S}") as (etcd, ann), clients(etcd, access=ann) as client:
         one, waiter = client(), client()
         one.set(born(), None)
-        waiter.get().state
+        waiter.get()
         first = one._members.token
         time.sleep(3 * TOKEN_S)
         assert one.get().state == born()
@@ -385,7 +385,7 @@ def test_a_member_that_forgot_all_tokens_is_shown_the_password_again(tmp_path: P
     with guarded(tmp_path) as (etcd, ann), clients(etcd, access=ann) as client:
         one, waiter = client(), client()
         one.set(born(), None)
-        waiter.wait_for_change(born().token, time.monotonic() + 0.01).state
+        waiter.wait_for_change(born().token, time.monotonic() + 0.01)
         etcd.members[0].kill()
         etcd.members[0].start()
         etcd.wait_until_healthy()
@@ -399,9 +399,9 @@ def test_a_member_that_forgot_all_tokens_is_shown_the_password_again(tmp_path: P
 def test_a_watch_with_an_old_token_ends_and_says_so(tmp_path: Path) -> None:
     with guarded(tmp_path) as (etcd, ann), clients(etcd, access=ann) as client:
         one = client()
-        one.get().state
+        one.get()
         one._members.token = "nobody.1"
-        feed = one._line.watch(one._keys.register, 1)
+        feed = one._line.watch(one._keys.register, b"folder", 1)
         try:
             ended = feed.next(ANSWER_S)
             assert isinstance(ended, Ended) and "invalid auth token" in ended.reason

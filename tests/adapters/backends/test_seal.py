@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from attrs import evolve, frozen
 from conformance import ANSWER_S, SOON_S, Clients, Waiting, born, fault, grown
-from stores import clients, own_store, plant, talking
+from tcpstores import clients, own_store, plant, talking
 from worlds import node
 
 from elastic.adapters.backends.port import Unreadable

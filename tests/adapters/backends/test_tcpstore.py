@@ -20,7 +20,7 @@ import pytest
 from attrs import evolve
 from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown
 from processes import comes_true
-from stores import TIMEOUT_S, Store, clients, own_store, plant, talking
+from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node
 
 from elastic.adapters.backends import wire
