@@ -13,7 +13,7 @@ from attrs import define, field
 
 from ..group import Phase
 from ..rendezvous import Held, RendezvousState, Restore, Violation, Write
-from ..world import WorldId
+from ..world import Why, WorldId
 from .process import Process
 from .properties import Wrote
 
@@ -62,7 +62,11 @@ class Losses:
         if isinstance(fact.edit, Restore):
             return
         before, after = fact.before, fact.after
-        if before is None or (before.world_id == self.kept and after.world_id != self.kept):
+        kept = self.kept
+        ends = before is not None and before.world_id == kept and after.world_id != kept
+        if kept and ends and after.ended and after.ended.why is Why.FENCED:
+            raise Violation("R12", f"all were well when the store lost round {kept.round}; {fact.node} fled from it")
+        if before is None or ends:
             self.kept = None  # somebody began a job at the empty store, or the round was ended for another reason
         if before is not None and after.failures < before.failures:
             self.refunds[after.job] += 1
