@@ -207,7 +207,7 @@ class RendezvousState:
         """Which of two states of a job knows more."""
         return (*self.base, (self.life.epoch, self.version))
 
-    @property
+    @cached_property
     def world_id(self) -> WorldId | None:
         """The identity of the standing world."""
         return WorldId(self.completed_in, self.round) if self.completed_in else None

@@ -142,10 +142,10 @@ def test_nobody_who_reads_is_no_reason_to_end(nothing_left: str) -> None:
 
 
 @pytest.mark.parametrize("is_host", ["false", "auto"])
-def test_the_node_on_the_endpoint_s_host_dies_and_the_others_go_on(job: Jobs, standing: Address, is_host: str) -> None:
+def test_the_node_on_the_endpoint_s_host_dies_and_the_others_go_on(tcpstore_job: Jobs, standing: Address, is_host: str) -> None:
     """Without it, the store would have died with that node."""
     conf = f"--rdzv-conf={CONF}is_host={is_host}"
-    three = meeting_at(job("2:3", "--max-restarts=0", "--last-call=1000", conf), standing)
+    three = meeting_at(tcpstore_job("2:3", "--max-restarts=0", "--last-call=1000", conf), standing)
     agents = three.nodes("abc")
     assert worlds(run(agents)) == {(0, "restart 0 of 3 workers")}
     lose(agents[0])
@@ -154,8 +154,8 @@ def test_the_node_on_the_endpoint_s_host_dies_and_the_others_go_on(job: Jobs, st
     assert codes(end(agents[1:])) == [0, 0]
 
 
-def test_several_jobs_meet_there_at_one_time_and_one_after_the_other(job: Jobs, standing: Address) -> None:
-    one, other, third = (meeting_at(job("1:2", "--last-call=0.1"), standing) for _ in range(3))
+def test_several_jobs_meet_there_at_one_time_and_one_after_the_other(tcpstore_job: Jobs, standing: Address) -> None:
+    one, other, third = (meeting_at(tcpstore_job("1:2", "--last-call=0.1"), standing) for _ in range(3))
     first, second = one.nodes("a"), other.nodes("b")
     run(first)
     others = run(second)

@@ -35,12 +35,12 @@ def token_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tokened(job: Jobs, token_file: Path) -> Tokened:
+def tokened(tcpstore_job: Jobs, token_file: Path) -> Tokened:
     """A job whose agents are given the token by a file."""
 
     def make(nnodes: str, *options: str, own_store: bool = False) -> Job:
         conf = f"{CONF}token_file={token_file},"
-        return job(nnodes, *options, conf=conf, own_store=own_store, seal=seal(Secret(TOKEN.encode())))
+        return tcpstore_job(nnodes, *options, conf=conf, own_store=own_store, seal=seal(Secret(TOKEN.encode())))
 
     return make
 
@@ -71,10 +71,10 @@ def forged_fault(node: Node) -> bytes:
     )
 
 
-def test_a_verdict_that_a_foreigner_writes_ends_a_job_without_a_token(job: Jobs, launch: Launcher) -> None:
+def test_a_verdict_that_a_foreigner_writes_ends_a_job_without_a_token(tcpstore_job: Jobs, launch: Launcher) -> None:
     """What the token is for: this is a step that an agent may take."""
     launch.forged = True
-    both = job("2")
+    both = tcpstore_job("2")
     agents = both.nodes("ab")
     run(agents)
     state = both.reaches(lambda state: state.complete)
@@ -162,12 +162,12 @@ def test_a_foreigner_cannot_keep_a_dead_node_alive(tokened: Tokened) -> None:
     ids=["no token", "another token"],
 )
 def test_an_agent_whose_token_differs_is_told_so_and_the_others_run_on(
-    job: Jobs, tokened: Tokened, theirs: str | None, reason: str
+    tcpstore_job: Jobs, tokened: Tokened, theirs: str | None, reason: str
 ) -> None:
     ours = tokened("1:2", "--last-call=0.1")
     first = ours.nodes("a")
     told = run(first)
-    late = job("1:2", seal=UNSEALED)
+    late = tcpstore_job("1:2", seal=UNSEALED)
     late.run_id = ours.run_id
     ended = late.node("b", environment={"ELASTIC_STORE_TOKEN": theirs} if theirs else {}).ends()
     assert ended.code == 3
@@ -177,8 +177,8 @@ def test_an_agent_whose_token_differs_is_told_so_and_the_others_run_on(
     assert codes(end(first)) == [0]
 
 
-def test_an_agent_with_a_token_refuses_a_register_that_is_not_sealed(job: Jobs) -> None:
-    ours = job("1:2", "--last-call=0.1")
+def test_an_agent_with_a_token_refuses_a_register_that_is_not_sealed(tcpstore_job: Jobs) -> None:
+    ours = tcpstore_job("1:2", "--last-call=0.1")
     first = ours.nodes("a")
     run(first)
     ended = ours.node("b", environment={"ELASTIC_STORE_TOKEN": TOKEN}).ends()
