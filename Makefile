@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 /usr/bin/pyt
 
 # torch is pinned here as well as in constraints.txt: only this spelling finds a local CPU build where there is one.
 TORCH := torch==2.13.0
-EXTRAS := dev,torch,gpu
+EXTRAS := dev,torch,etcd,gpu
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -46,11 +46,30 @@ $(LINKS_MADE): | $(PACKAGES_MADE)
 	$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=strict --editable .
 	@rm -f $(VENV)/made-links-* && touch $@
 
+# The tests start members of their own on loopback. Debian's package would start one as a service, on etcd's own ports: while it
+# is installed a policy forbids that, and afterwards the service is disabled.
+POLICY := /usr/sbin/policy-rc.d
+
+.PHONY: etcd
+etcd:  ## Debian's etcd, if there is none here; its service is not started
+	@command -v etcd >/dev/null && command -v etcdctl >/dev/null && exit 0; \
+	  [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' >$(POLICY) && chmod +x $(POLICY) && ours=1; }; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y etcd-server etcd-client; done=$$?; \
+	  [ -z "$$ours" ] || rm -f $(POLICY); \
+	  [ $$done = 0 ] && { ! command -v systemctl >/dev/null || systemctl disable --now etcd 2>/dev/null || true; } || \
+	  printf '\n*** etcd could not be installed: what needs one will be SKIPPED; write: apt-get install etcd-server etcd-client\n\n' >&2
+
+.PHONY: network
+network:  ## iproute2 and iptables, with which tests make hosts of their own
+	@command -v ip >/dev/null && command -v iptables >/dev/null || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y iproute2 iptables; } || \
+	  printf '\n*** no ip and iptables: what breaks a network will be SKIPPED; write: apt-get install iproute2 iptables\n\n' >&2
+
 # ---------------------------------------------------------------------------------------------------------------- checks
 
 # The full run ends with pytest's closing line: the last thing that CI reads.
 .PHONY: test
-test: lint types imports core-fast  ## all that must hold: lint, types, imports, core-fast, then every test
+test: lint types imports core-fast etcd network  ## all that must hold: lint, types, imports, core-fast, then every test
 	$(BIN)/pytest
 
 .PHONY: lint
@@ -73,7 +92,7 @@ core-fast: setup  ## the core by its own tests: every branch covered
 	$(BIN)/coverage report --fail-under=100
 
 .PHONY: unit
-unit: setup  ## every test but those that start launchers (tests/e2e) and the property tests
+unit: setup etcd  ## every test but those that start launchers (tests/e2e) and the property tests
 	$(BIN)/pytest tests --ignore=tests/e2e
 
 .PHONY: properties
@@ -103,11 +122,14 @@ nightly: setup  ## the property tests with fresh examples, ten times as many
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout=0 property_tests
 
 SOAK_STEPS ?= 12500000
+SOAK_FAULTS ?= 1000
 SOAK_SIZES := 2 3 4 5 8 16 32 64
 
 .PHONY: soak
-soak: setup  ## 10^8 steps of simulated nodes, the property tests with many fresh examples, all mutants: hours; logs/ keeps it
+soak: setup etcd network  ## 1,000 real faults, 10^8 simulated steps, many fresh properties, all mutants: hours; logs/ keeps it
 	@mkdir -p logs
+	ELASTIC_CHAOS_STEPS=$(SOAK_FAULTS) $(BIN)/pytest --timeout=0 tests/e2e/test_random_faults.py 2>&1 \
+	  | tee logs/chaos-$$(date -u +%Y%m%dT%H%M%SZ).log
 	for nodes in $(SOAK_SIZES); do $(BIN)/elastic simulate --nodes=$$nodes --steps=$(SOAK_STEPS) || exit 1; done 2>&1 \
 	  | tee logs/simulate-$$(date -u +%Y%m%dT%H%M%SZ).log
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 property_tests 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
@@ -125,11 +147,12 @@ demo: setup  ## train on two nodes, kill a worker, then a node, bring it back: a
 	@$(BIN)/python examples/digits/demo.py
 
 .PHONY: bench
-bench: setup  ## the benchmarks beside torchrun: about half an hour; single ones as benchmarks/README.md says
+bench: setup etcd  ## the benchmarks beside torchrun: about 40 minutes; single ones as benchmarks/README.md says
 	$(BIN)/python benchmarks/core_edit.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/launch.py
 	$(BIN)/python benchmarks/nodes.py
+	$(BIN)/python benchmarks/rendezvous.py
 
 .PHONY: clean
 clean:  ## remove all that make made, .venv too

@@ -1,19 +1,29 @@
 """Where the nodes of one job meet: opened before the agent, closed after it.
 
-The embedded meeting is this process's memory. The other is a TCPStore at an endpoint, served by one of the agents; that one
-leaves last, so that everybody hears the verdict.
+The embedded meeting is this process's memory. A TCPStore at an endpoint is served by one of the agents; that one leaves
+last, so that everybody hears the verdict. An etcd is served by others, and outlives them all.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from ..core.rendezvous import Status
+from ..core.rendezvous import Settings, Status
 from .backends.memory import MemoryBackend, MemoryStore
-from .backends.port import Backend, StoreError
+from .backends.port import Backend, Denied, OutOfReach, StoreError
 from .backends.serving import serve
 from .backends.wire import Address
 from .clock import Clock
+
+if TYPE_CHECKING:
+    from .backends.access import Access
+    from .secret import Secret
+
+ANSWER_S = 2.0
+"""How long a member of an etcd may take to answer; less where a heartbeat must not wait so long."""
+ANSWERS_PER_TTL = 4
 
 
 class Meeting(Protocol):
@@ -51,12 +61,21 @@ class EmbeddedMeeting:
 class TCPStoreMeeting:
     """A TCPStore, served here if this host should."""
 
-    def __init__(self, address: Address, run_id: str, clock: Clock, is_host: bool | None, fallback_s: float) -> None:
+    def __init__(
+        self,
+        address: Address,
+        run_id: str,
+        clock: Clock,
+        is_host: bool | None,
+        fallback_s: float,
+        token: Secret | None = None,
+    ) -> None:
         """Raises CannotServe if this host was told to serve it and cannot."""
+        from .backends.seal import seal
         from .backends.tcpstore import TCPStoreBackend  # with the codec behind it, which the embedded meeting needs not
 
         self._host, self.address = serve(address, is_host)
-        self.backend = TCPStoreBackend(self.address, run_id, clock, fallback_s)
+        self.backend = TCPStoreBackend(self.address, run_id, clock, fallback_s, seal=seal(token))
 
     @property
     def place(self) -> str:
@@ -84,3 +103,31 @@ class TCPStoreMeeting:
             self.backend.wait_until_gone(
                 [node for node, seat in state.seats.items() if seat.status is not Status.GONE], timeout_s
             )
+
+
+class EtcdMeeting:
+    """An etcd cluster that is there."""
+
+    serves = False
+
+    def __init__(
+        self, addresses: Sequence[Address], access: Access, run_id: str, clock: Clock, settings: Settings
+    ) -> None:
+        """Raises Denied if it will not have us, ImportError if etcd3 cannot be used. One that is out of reach may come."""
+        from .backends.etcd import EtcdBackend
+        from .backends.members import Members
+        from .backends.register import prefix_of
+
+        members = Members(addresses, access, min(ANSWER_S, settings.ttl / ANSWERS_PER_TTL), prefix_of(run_id))
+        self.place = str(members)
+        self.backend = EtcdBackend(members, run_id, clock, math.ceil(settings.ttl), settings.keep_alive_interval)
+        try:
+            self.backend.probe()
+        except Denied:
+            self.backend.close()
+            raise
+        except OutOfReach:
+            pass  # what waits for it says so
+
+    def close(self, timeout_s: float) -> None:
+        self.backend.close()

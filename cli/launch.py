@@ -16,7 +16,7 @@ from ..adapters.news import CannotTrace, NoTrace, Trace
 from ..adapters.report import Report, write_report
 from ..adapters.settings import Kind, LaunchSettings, Logs, Program
 from ..core import group, rendezvous
-from . import nodes, values
+from . import etcd, nodes, tokens, values
 from .exit_codes import exit_code
 from .mistakes import Mistake
 from .options import SECTIONS, Option, all_options
@@ -84,7 +84,7 @@ def launch(**given: Any) -> int:
     Takes torchrun's options, in both spellings and as PET_ variables. SCRIPT is started as --nproc-per-node workers, each
     with its rank in its environment.
     """
-    where = nodes.place(given)
+    where = nodes.place(given, os.environ, tokens.store_token(given["rdzv_conf"], os.environ))
     settings = launch_settings(given, where, os.environ)
     clock = SystemClock()
     status = StatusLines(sys.stderr, settings, given["status"])
@@ -136,7 +136,9 @@ def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
     return written, lost
 
 
-def launch_settings(given: Mapping[str, Any], where: nodes.Place, environment: Mapping[str, str]) -> LaunchSettings:
+def launch_settings(
+    given: Mapping[str, Any], where: nodes.Place | etcd.EtcdPlace, environment: Mapping[str, str]
+) -> LaunchSettings:
     """What the options ask for. Raises Mistake."""
     meeting = nodes.settings(given)
     return LaunchSettings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,12 @@ class Value(ParamType):
         try:
             return self._read(value)
         except ValueError as reason:
-            raise Mistake(f"{spelled(param, ctx)}={value}: {reason}") from None
+            raise Mistake(f"{spelled(param, ctx)}={_without_secrets(value)}: {_without_secrets(str(reason))}") from None
+
+
+def _without_secrets(text: str) -> str:
+    """Where somebody wrote a password, it is not said again."""
+    return re.sub(r"(password\s*=).*|(//).*@", r"\1\2***", text)
 
 
 def spelled(param: click.Parameter | None, ctx: click.Context | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import fields, frozen
 
@@ -13,8 +13,11 @@ from ..adapters.backends.wire import Address
 from ..adapters.clock import Clock
 from ..adapters.meeting import EmbeddedMeeting, Meeting, TCPStoreMeeting
 from ..core import rendezvous
-from . import values
+from . import etcd, values
 from .mistakes import Mistake
+
+if TYPE_CHECKING:
+    from ..adapters.secret import Secret
 
 PORT = 29_400
 """torch's c10d listens there by default."""
@@ -22,6 +25,8 @@ AFTER_THE_GRACE_S = 15.0
 """How much longer than its workers' grace a node may take to come back."""
 THEIRS = ("timeout", "read_timeout", "heartbeat_timeout", "is_host", "store_type")
 """Keys of torch's --rdzv-conf that are no spans of ours."""
+OURS = ("token_file",)
+"""Keys that torch does not know, and that are no spans."""
 
 
 @frozen
@@ -30,13 +35,14 @@ class Place:
 
     endpoint: Address | None
     is_host: bool | None
+    token: Secret | None = None
 
     def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> Meeting:
         """Raises Mistake if this host was told to serve the store and cannot."""
         if self.endpoint is None:
             return EmbeddedMeeting(clock)
         try:
-            return TCPStoreMeeting(self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval)
+            return TCPStoreMeeting(self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token)
         except CannotServe as reason:
             raise Mistake(f"--rdzv-endpoint={reason}") from None
 
@@ -49,7 +55,9 @@ class Place:
         return address_towards(self.endpoint) if self.endpoint else "localhost"
 
 
-def place(given: Mapping[str, Any]) -> Place:
+def place(
+    given: Mapping[str, Any], environment: Mapping[str, str], token: Secret | None = None
+) -> Place | etcd.EtcdPlace:
     """Raises Mistake when it is not said where several nodes meet."""
     min_nodes, max_nodes = given["nnodes"]
     nnodes = f"--nnodes={min_nodes}" if min_nodes == max_nodes else f"--nnodes={min_nodes}:{max_nodes}"
@@ -57,10 +65,14 @@ def place(given: Mapping[str, Any]) -> Place:
         raise Mistake(f"--standalone: that is one node, not {nnodes}; write --rdzv-endpoint=HOST:{PORT} in its place")
     if given["standalone"]:
         return Place(None, None)
+    if etcd.is_meant(given):
+        return etcd.place(given, environment)
     backend = given["rdzv_backend"]
     if backend not in ("c10d", "static"):
-        raise Mistake(f"--rdzv-backend={backend}: this version knows c10d (a TCPStore); write --rdzv-backend=c10d")
-    host, port = given["rdzv_endpoint"] or ("", None)
+        raise Mistake(
+            f"--rdzv-backend={backend}: this version knows c10d (a TCPStore) and etcd (v3); {_remedy(backend)}"
+        )
+    host, port = _one(given["rdzv_endpoint"])
     if not host and max_nodes > 1:
         raise Mistake(f"{nnodes}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}")
     if port == 0 and max_nodes > 1:
@@ -70,7 +82,23 @@ def place(given: Mapping[str, Any]) -> Place:
     if host and backend == "static":
         raise Mistake("--rdzv-backend=static: several nodes meet by agreement here; write --rdzv-backend=c10d")
     is_host = _yes_or_no("is_host", given["rdzv_conf"].get("is_host", "auto"))
-    return Place(Address(host, PORT if port is None else port) if host else None, is_host)
+    return Place(Address(host, PORT if port is None else port) if host else None, is_host, token)
+
+
+def _remedy(backend: str) -> str:
+    return "write --rdzv-backend=etcd" if backend.startswith("etcd") else "write --rdzv-backend=c10d"
+
+
+def _one(endpoint: values.Endpoints | None) -> tuple[str, int | None]:
+    """Where a TCPStore is served."""
+    if endpoint is None:
+        return "", None
+    if endpoint.scheme or len(endpoint.addresses) > 1:
+        raise Mistake(
+            "--rdzv-endpoint: a TCPStore is served at one HOST:PORT; several, or a URL, are an etcd's: write "
+            "--rdzv-backend=etcd"
+        )
+    return endpoint.addresses[0]
 
 
 def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
@@ -80,12 +108,16 @@ def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
     ours = {field.name: field for field in fields(rendezvous.Settings) if field.name not in ("limits", "leased")}
     if conf.get("store_type", "").lower() == "file":
         raise Mistake("--rdzv-conf: store_type=file: a file is no store for a job; leave it out")
-    spans: dict[str, Any] = {"overdue_timeout": given["grace"] + AFTER_THE_GRACE_S}
+    known = etcd.KEYS if etcd.is_meant(given) else ()
+    spans: dict[str, Any] = {
+        "overdue_timeout": given["grace"] + AFTER_THE_GRACE_S,
+        "leased": etcd.is_meant(given),
+    }
     for key, text in conf.items():
         if key in ours:
             spans[key] = _span(key, text, whole=not isinstance(ours[key].default, float))
-        elif key not in THEIRS:
-            _warn_unknown(key, (*ours, *THEIRS))
+        elif key not in (*OURS, *THEIRS, *known):
+            _warn_unknown(key, (*ours, *OURS, *THEIRS, *known))
     if given["last_call"] is not None:
         spans["last_call_timeout"] = given["last_call"]
     try:

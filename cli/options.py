@@ -91,16 +91,18 @@ def _options() -> tuple[Decorator, ...]:
             default="c10d",
             metavar="NAME",
             type=Value("NAME", values.name),
-            help="How nodes meet: c10d is our protocol on a TCPStore.",
+            help="Where the job's state is kept: c10d is our protocol on a TCPStore, which one of the agents serves; etcd "
+            "is the same on an etcd v3 cluster, which outlives any node.",
         ),
         option(
             "--rdzv-endpoint",
             NODES,
             default=None,
-            metavar="HOST[:PORT]",
-            type=Value("HOST[:PORT]", values.endpoint),
-            help="Where nodes meet, the same on all. The agent on HOST serves the store there; it is best the one that "
-            "lives longest, since the store goes with it. [default port: 29400]",
+            metavar="HOST[:PORT],...",
+            type=Value("HOST[:PORT],...", values.endpoints),
+            help="Where nodes meet, the same on all. The agent on HOST serves the store there, and the store goes with it, "
+            "unless elastic store serves it there already. [default port: 29400] Of an etcd: its members, also as URLs "
+            "(etcd://h1,h2,h3; https://h1:2379). [default port: 2379]",
         ),
         option(
             "--rdzv-id",
@@ -118,7 +120,9 @@ def _options() -> tuple[Decorator, ...]:
             metavar="K=V,...",
             type=Value("K=V,...", values.configuration),
             help="Spans in seconds: join_timeout=600, last_call_timeout=5, close_timeout=5, keep_alive_interval=1, "
-            "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1; and is_host=auto.",
+            "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1; and is_host=auto, "
+            "token_file=FILE (a secret that all agents share: what others write into the store is then refused). "
+            "Of an etcd: cacert=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE.",
         ),
         option(
             "--last-call",

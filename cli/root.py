@@ -18,7 +18,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
         ctx.exit()
 
 
-LATER = ("replay", "simulate")
+LATER = ("replay", "simulate", "store")
 """Commands whose module, of the same name, is imported only when it is wanted: launch starts without it."""
 
 

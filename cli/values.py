@@ -8,12 +8,18 @@ import re
 import signal
 from collections.abc import Mapping
 
+from attrs import frozen
+
 from ..adapters.workers.devices import count_devices
 from ..adapters.workers.logs import Streams, parse_streams
 from ..core.rendezvous.state import NODES_MAX
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX
+from .mistakes import Mistake
 
+SCHEMES = ("etcd", "http", "https")
 ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
+SECRETS = {"token": "token_file=FILE, or set ELASTIC_STORE_TOKEN"}
+"""Keys whose values must not be given on a command line, which everybody on the host can read, and what to write instead."""
 
 
 def whole(text: str, least: int = 0) -> int:
@@ -104,8 +110,13 @@ def signals(text: str) -> tuple[signal.Signals, ...]:
 
 
 def configuration(text: str) -> Mapping[str, str]:
-    """`key=value,key=value`, blanks around either ignored."""
+    """`key=value,key=value`, blanks around either ignored. A secret is refused before the text is repeated to anybody."""
+    for secret, instead in SECRETS.items():
+        if re.search(rf"(^|,)\s*{secret}\s*=", text, re.IGNORECASE):
+            raise Mistake(f"--rdzv-conf: {secret}: everybody can read a command line; write {instead}")
     pairs = {}
+    if re.search(r"(^|,)\s*password\s*=", text):
+        raise ValueError("every user of this host can read it there; write user=NAME,password_file=FILE")
     for entry in text.split(",") if text.strip() else []:
         key, separator, value = (part.strip() for part in entry.partition("="))
         if not key or not separator or not value:
@@ -153,6 +164,32 @@ def file_or_directory(text: str) -> str:
             raise ValueError("no file can be made there; name a directory that can be written to")
         return text
     return new_file(text)
+
+
+@frozen
+class Endpoints:
+    """One or several, and the scheme that they were given with."""
+
+    scheme: str | None
+    addresses: tuple[tuple[str, int | None], ...]
+
+
+def endpoints(text: str) -> Endpoints | None:
+    """`endpoint`, or several with commas between, each bare or as a URL; nothing for nowhere."""
+    schemes, addresses = set(), []
+    for part in text.split(",") if text.strip() else []:
+        scheme, separator, rest = part.strip().rpartition("://")
+        if separator and scheme not in SCHEMES:
+            rest = part
+        address = endpoint(rest.removesuffix("/"))
+        if address is None:
+            raise ValueError("there is nothing between two commas; write HOST:PORT,HOST:PORT")
+        schemes.add(scheme)
+        addresses.append(address)
+    named = schemes - {""}
+    if len(named) > 1:
+        raise ValueError(f"{' and '.join(sorted(named))} are mixed; write one of them everywhere")
+    return Endpoints(min(named, default=None), tuple(addresses)) if addresses else None
 
 
 def endpoint(text: str) -> tuple[str, int | None] | None:

@@ -27,6 +27,7 @@ from elastic.core.rendezvous import (
     end,
     join,
     leave,
+    linger,
     turn,
     watch,
 )
@@ -34,7 +35,7 @@ from elastic.core.rendezvous.context import Handler
 from elastic.core.sim.properties import Fact, Failed, Judge, Left, Reaped, Started, Succeeded, Wrote
 from elastic.core.world import Ending, Verdict, Why, World, WorldId
 
-HANDLERS: tuple[Handler, ...] = (join, watch, end, done, leave, close)
+HANDLERS: tuple[Handler, ...] = (join, watch, end, done, leave, close, linger)
 
 
 class Broken(AssertionError):
@@ -175,7 +176,13 @@ class Agents:
         """Every handler, in the context of every node, now and past its deadline: legal, and no node spins."""
         for actor in self.world.actors.values():
             held = actor.held
-            if held.trouble or held.held_at is None or held.unsure_at is not None:
+            if (
+                held.trouble
+                or held.found
+                or held.held_at is None
+                or held.unsure_at is not None
+                or held.woke_at is not None
+            ):
                 continue
             for handler in HANDLERS:
                 for deadline in (math.inf, self.world.now):
@@ -184,7 +191,7 @@ class Agents:
     def _check_answer(self, actor: Actor, handler: Handler, deadline: float) -> None:
         ask = turn(Operation(handler, self.world.now, deadline), actor.held, self.world.now)
         match ask:
-            case Wait(_, until) if until <= self.world.now:
+            case Wait(_, until) if until <= self.world.now and handler is not linger:  # which asks until it has seen
                 raise Broken(f"{handler.__name__} waits until {until}, which is past: it would spin")
             case Raise(Fail(Why.ILLEGAL), text):
                 raise Broken(f"{handler.__name__} wants what is not legal: {text}")

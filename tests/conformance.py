@@ -26,7 +26,7 @@ from worlds import arrived, edited, node, profile, register
 from elastic.adapters.backends.port import Backend
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.heart import Heart
-from elastic.adapters.news import Notice, Recorded, Seen, StoreBack, StoreSilent, Told
+from elastic.adapters.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told
 from elastic.adapters.rendezvous_loop import RendezvousLoop, ToRecord
 from elastic.core.rendezvous import (
     Held,
@@ -127,10 +127,10 @@ class Peer:
         self.backend = backend
         self.profile = profile(name)
         self.told: SimpleQueue[Told | Recorded] = SimpleQueue()
-        self.news: SimpleQueue[Seen | StoreSilent | StoreBack] = SimpleQueue()
+        self.news: SimpleQueue[Seen | StoreSilent | StoreBack | Restored] = SimpleQueue()
         held = Held(self.node, self.profile, settings, Life(life))
         self.loop = RendezvousLoop(backend, held, SystemClock(), self._post)
-        self.heart = Heart(backend, self.node, settings.keep_alive_interval, SystemClock(), lambda sent_at: None)
+        self.heart = Heart(backend, self.node, settings.keep_alive_interval, SystemClock(), lambda sent_at, life: None)
 
     def __enter__(self) -> Peer:
         self.loop.start()
@@ -180,30 +180,30 @@ class Conformance:
     # --- the register
 
     def test_a_register_that_nobody_wrote_is_absent(self, client: Clients) -> None:
-        assert client().get() is None
+        assert client().get().state is None
 
     def test_what_was_written_is_what_everybody_reads(self, client: Clients) -> None:
         state = born()
-        assert client().set(state, None) == state
-        assert client().get() == state
+        assert client().set(state, None).state == state
+        assert client().get().state == state
 
     def test_of_many_first_writes_one_lands_and_everybody_gets_that_one(self, client: Clients) -> None:
         states = [born(f"life{number}", f"n{number}") for number in range(16)]
         clients = [client() for _ in states]
-        stand = at_once(*(lambda c=c, s=s: c.set(s, None) for c, s in zip(clients, states, strict=True)))
+        stand = at_once(*(lambda c=c, s=s: c.set(s, None).state for c, s in zip(clients, states, strict=True)))
         assert stand[0] in states
         assert all(one == stand[0] for one in stand)
-        assert client().get() == stand[0]
+        assert client().get().state == stand[0]
 
     def test_of_many_next_writes_one_lands_and_everybody_gets_that_one(self, client: Clients) -> None:
         first = born()
         client().set(first, None)
         states = [grown(first, f"n{number}") for number in range(16)]
         clients = [client() for _ in states]
-        stand = at_once(*(lambda c=c, s=s: c.set(s, first.token) for c, s in zip(clients, states, strict=True)))
+        stand = at_once(*(lambda c=c, s=s: c.set(s, first.token).state for c, s in zip(clients, states, strict=True)))
         assert stand[0] in states
         assert all(one == stand[0] for one in stand)
-        assert client().get() == stand[0]
+        assert client().get().state == stand[0]
 
     def test_a_write_on_an_old_token_is_refused_and_shows_what_stands(self, client: Clients) -> None:
         first, late = client(), client()
@@ -213,9 +213,9 @@ class Conformance:
         first.set(one, None)
         first.set(two, one.token)
         first.set(three, two.token)
-        assert late.set(grown(one, "z"), one.token) == three
-        assert late.set(grown(two, "z"), two.token) == three
-        assert client().get() == three
+        assert late.set(grown(one, "z"), one.token).state == three
+        assert late.set(grown(two, "z"), two.token).state == three
+        assert client().get().state == three
 
     def test_a_write_on_a_very_old_token_is_refused_too(self, client: Clients) -> None:
         writer, late = client(), client()
@@ -224,35 +224,35 @@ class Conformance:
         late.get()
         for _ in range(60):
             before, state = state, _bumped(state)
-            assert writer.set(state, before.token) == state
-        assert late.set(grown(one, "z"), one.token) == state
-        assert client().set(grown(one, "y"), one.token) == state
-        assert client().get() == state
+            assert writer.set(state, before.token).state == state
+        assert late.set(grown(one, "z"), one.token).state == state
+        assert client().set(grown(one, "y"), one.token).state == state
+        assert client().get().state == state
 
     def test_a_first_write_where_something_stands_is_refused(self, client: Clients) -> None:
         one = born()
         client().set(one, None)
-        assert client().set(born("other", "z"), None) == one
-        assert client().get() == one
+        assert client().set(born("other", "z"), None).state == one
+        assert client().get().state == one
 
     def test_a_token_of_another_life_is_refused(self, client: Clients) -> None:
         one = born()
         client().set(one, None)
         other = born("other")
-        assert client().set(grown(other, "z"), other.token) == one
-        assert client().get() == one
+        assert client().set(grown(other, "z"), other.token).state == one
+        assert client().get().state == one
 
     def test_a_write_on_a_register_that_is_absent_is_refused(self, client: Clients) -> None:
         one = born()
-        assert client().set(grown(one, "b"), one.token) is None
-        assert client().get() is None
+        assert client().set(grown(one, "b"), one.token).state is None
+        assert client().get().state is None
 
     def test_a_state_with_many_seats_survives(self, client: Clients) -> None:
         names = " ".join(f"node-{number:03d}" for number in range(512))
         state = arrived(register("512"), names)
         one = evolve(state, version=1, stale_before=0, quorum_at=None, complete=False)
         client().set(one, None)
-        assert client().get() == one
+        assert client().get().state == one
 
     # --- waiting
 
@@ -260,13 +260,13 @@ class Conformance:
         one = born()
         client().set(one, None)
         began = time.monotonic()
-        assert client().wait_for_change(None, math.inf) == one
-        assert client().wait_for_change(born("other").token, math.inf) == one
+        assert client().wait_for_change(None, math.inf).state == one
+        assert client().wait_for_change(born("other").token, math.inf).state == one
         assert time.monotonic() - began < SOON_S
 
     def test_a_waiter_is_woken_by_the_first_write(self, client: Clients) -> None:
         waiter, writer = client(), client()
-        waiting = Waiting(lambda: waiter.wait_for_change(None, math.inf))
+        waiting = Waiting(lambda: waiter.wait_for_change(None, math.inf).state)
         began = time.monotonic()
         writer.set(born(), None)
         state, took_s = waiting.answer(began)
@@ -277,7 +277,7 @@ class Conformance:
         one = born()
         two = grown(one, "b")
         writer.set(one, None)
-        waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf))
+        waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf).state)
         began = time.monotonic()
         writer.set(two, one.token)
         state, took_s = waiting.answer(began)
@@ -288,7 +288,7 @@ class Conformance:
         two = grown(one, "b")
         writer, waiters = client(), [client() for _ in range(8)]
         writer.set(one, None)
-        waits = [Waiting(lambda waiter=waiter: waiter.wait_for_change(one.token, math.inf)) for waiter in waiters]  # type: ignore[misc]
+        waits = [Waiting(lambda waiter=waiter: waiter.wait_for_change(one.token, math.inf).state) for waiter in waiters]  # type: ignore[misc]
         began = time.monotonic()
         writer.set(two, one.token)
         for waiting in waits:
@@ -304,9 +304,9 @@ class Conformance:
             state: RendezvousState | None = one
             while state is not None and state.version < turns:
                 if state.version % 2 == odd:
-                    state = backend.set(_bumped(state), state.token)
+                    state = backend.set(_bumped(state), state.token).state
                 else:
-                    state = backend.wait_for_change(state.token, math.inf)
+                    state = backend.wait_for_change(state.token, math.inf).state
 
         began = time.monotonic()
         at_once(lambda: play(client(), 0), lambda: play(client(), 1))
@@ -317,19 +317,19 @@ class Conformance:
         one = born()
         client().set(one, None)
         began = time.monotonic()
-        assert waiter.wait_for_change(one.token, began + 0.1) == one
+        assert waiter.wait_for_change(one.token, began + 0.1).state == one
         assert 0.1 <= time.monotonic() - began < SOON_S
 
     def test_a_wait_for_the_first_write_returns_at_its_end(self, client: Clients) -> None:
         began = time.monotonic()
-        assert client().wait_for_change(None, began + 0.1) is None
+        assert client().wait_for_change(None, began + 0.1).state is None
         assert 0.1 <= time.monotonic() - began < SOON_S
 
     def test_a_wait_until_a_past_time_returns_at_once(self, client: Clients) -> None:
         one = born()
         client().set(one, None)
         began = time.monotonic()
-        assert client().wait_for_change(one.token, began - 1) == one
+        assert client().wait_for_change(one.token, began - 1).state == one
         assert time.monotonic() - began < SOON_S
 
     def test_the_same_client_goes_on_after_a_wait_that_found_nothing(self, client: Clients) -> None:
@@ -338,14 +338,14 @@ class Conformance:
         waiter.set(one, None)
         waiter.wait_for_change(one.token, time.monotonic() + 0.05)
         two = grown(one, "b")
-        assert waiter.set(two, one.token) == two
-        assert client().get() == two
+        assert waiter.set(two, one.token).state == two
+        assert client().get().state == two
 
     def test_closing_a_client_from_another_thread_ends_its_wait(self, client: Clients) -> None:
         waiter = client()
         one = born()
         waiter.set(one, None)
-        waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf))
+        waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf).state)
         began = time.monotonic()
         waiter.close()
         state, took_s = waiting.answer(began)
@@ -353,7 +353,7 @@ class Conformance:
 
     def test_closing_a_client_ends_its_wait_for_the_first_write(self, client: Clients) -> None:
         waiter = client()
-        waiting = Waiting(lambda: waiter.wait_for_change(None, math.inf))
+        waiting = Waiting(lambda: waiter.wait_for_change(None, math.inf).state)
         began = time.monotonic()
         waiter.close()
         state, took_s = waiting.answer(began)
@@ -364,38 +364,46 @@ class Conformance:
         one = born()
         waiter.set(one, None)
         waiter.close()
-        assert waiter.wait_for_change(one.token, math.inf) == one
+        assert waiter.wait_for_change(one.token, math.inf).state == one
 
     # --- heartbeats
 
     def test_a_node_that_never_beat_has_no_heartbeat(self, client: Clients) -> None:
-        assert client().heartbeats([node("a"), node("b#7")]) == {node("a"): None, node("b#7"): None}
-        assert client().heartbeats([]) == {}
+        assert client().heartbeats([node("a"), node("b#7")]).counters == {node("a"): None, node("b#7"): None}
+        assert client().heartbeats([]).counters == {}
 
     def test_heartbeats_move_for_everybody(self, client: Clients) -> None:
         heart, observer = client(), client()
         heart.heartbeat(node("a"), 1)
         client().heartbeat(node("b"), 10)
-        assert observer.heartbeats([node("a"), node("b"), node("c")]) == {node("a"): 1, node("b"): 10, node("c"): None}
+        assert observer.heartbeats([node("a"), node("b"), node("c")]).counters == {
+            node("a"): 1,
+            node("b"): 10,
+            node("c"): None,
+        }
         heart.heartbeat(node("a"), 2)
-        assert observer.heartbeats([node("a"), node("b"), node("c")]) == {node("a"): 2, node("b"): 10, node("c"): None}
+        assert observer.heartbeats([node("a"), node("b"), node("c")]).counters == {
+            node("a"): 2,
+            node("b"): 10,
+            node("c"): None,
+        }
 
     def test_incarnations_have_heartbeats_of_their_own(self, client: Clients) -> None:
         client().heartbeat(node("a"), 5)
-        assert client().heartbeats([node("a#2")]) == {node("a#2"): None}
+        assert client().heartbeats([node("a#2")]).counters == {node("a#2"): None}
 
     def test_a_removed_heartbeat_is_gone_and_may_begin_again(self, client: Clients) -> None:
         heart, observer = client(), client()
         heart.heartbeat(node("a"), 1)
         observer.heartbeats([node("a")])
         heart.remove_heartbeat(node("a"))
-        assert observer.heartbeats([node("a")]) == {node("a"): None}
+        assert observer.heartbeats([node("a")]).counters == {node("a"): None}
         heart.heartbeat(node("a"), 2)
-        assert observer.heartbeats([node("a")]) == {node("a"): 2}
+        assert observer.heartbeats([node("a")]).counters == {node("a"): 2}
 
     def test_removing_a_heartbeat_that_is_not_there_is_nothing(self, client: Clients) -> None:
         client().remove_heartbeat(node("a"))
-        assert client().heartbeats([node("a")]) == {node("a"): None}
+        assert client().heartbeats([node("a")]).counters == {node("a"): None}
 
     # --- faults
 
@@ -426,7 +434,7 @@ class Conformance:
         one = client()
         one.set(born(), None)
         clone = one.clone()
-        assert clone.get() == born()
+        assert clone.get().state == born()
         clone.close()
 
     def test_a_clone_outlives_the_client_that_it_was_made_of_and_the_other_way_round(self, client: Clients) -> None:
@@ -435,9 +443,9 @@ class Conformance:
         clone = one.clone()
         second = clone.clone()
         second.close()
-        assert clone.get() == born()
+        assert clone.get().state == born()
         one.close()
-        assert clone.get() == born()
+        assert clone.get().state == born()
         clone.close()
 
     def test_closing_twice_is_closing(self, client: Clients) -> None:
@@ -483,7 +491,7 @@ class Conformance:
             assert {verdict.ending for verdict in verdicts} == {Ending.SUCCEEDED}
             assert all(verdict == verdicts[0] for verdict in verdicts)
             assert client().faults() == (fault("n0"),)
-        assert set(client().heartbeats(peer.node for peer in peers).values()) == {None}
+        assert set(client().heartbeats(peer.node for peer in peers).counters.values()) == {None}
 
 
 def _verdict(peer: Peer) -> Verdict:

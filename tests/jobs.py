@@ -1,7 +1,7 @@
-"""One job of several nodes on this host: real agents that meet in a real TCPStore, and a test that reads their register.
+"""One job of several nodes on this host: real agents that meet in a real store, and a test that reads their register.
 
-Importing torch to serve a store takes seconds, so most jobs meet in one that all tests share, each under an id of its own;
-those that are about the store's host let their first agent serve it.
+The store is a TCPStore or an etcd. Importing torch to serve a TCPStore takes seconds, so most jobs meet in one that all
+tests share, each under an id of its own; those that are about the store's host let their first agent serve it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from typing import Any
 from uuid import uuid4
 
 from attrs import define, field
+from etcd_clients import addresses, made
+from etcds import Cluster
 from launches import PROGRAMS, TIMEOUT_S, Ended, Launch, Launcher, Told
 from processes import is_alive
 
-from elastic.adapters.backends.port import OutOfReach
+from elastic.adapters.backends.port import Backend, OutOfReach
+from elastic.adapters.backends.seal import UNSEALED, Seal
 from elastic.adapters.backends.tcpstore import TCPStoreBackend
-from elastic.adapters.backends.wire import Address
+from elastic.adapters.backends.wire import Address, WireClient
 from elastic.adapters.clock import SystemClock
-from elastic.core.rendezvous import RendezvousState
+from elastic.core.rendezvous import RendezvousState, codec
 
 STAY = PROGRAMS / "stay.py"
 TTL_S = 1.8
@@ -39,11 +42,14 @@ class Job:
 
     launch: Launcher
     folder: Path
+    etcd: Cluster | None
     store: Address
+    """Where its TCPStore is served, if it does not meet in an etcd."""
     nnodes: str
     options: tuple[str, ...]
     conf: str
     own_store: bool
+    seal: Seal
     run_id: str = field(factory=lambda: f"job-{uuid4().hex[:8]}")
     _served: bool = False
     _agents: list[Launch] = field(factory=list)
@@ -56,12 +62,10 @@ class Job:
         environment: dict[str, str] | None = None,
     ) -> Launch:
         """Start an agent. In a job with a store of its own the first one serves it."""
-        host, self._served = self.own_store and not self._served, True
         agent = self.launch(
             f"--nnodes={self.nnodes}",
-            f"--rdzv-endpoint={self.store}",
             f"--rdzv-id={self.run_id}",
-            f"--rdzv-conf={self.conf}is_host={'true' if host else 'false'}",
+            *self._meeting(),
             f"--node-id={name}",
             f"--report={self.folder}/{name}.json",
             *self.options,
@@ -71,6 +75,19 @@ class Job:
         )
         self._agents.append(agent)
         return agent
+
+    def _meeting(self) -> list[str]:
+        """Where the next agent finds the others."""
+        if self.etcd:
+            return [f"--rdzv-endpoint=etcd://{self.etcd.endpoints}", f"--rdzv-conf={self.conf.rstrip(',')}"]
+        host, self._served = self.own_store and not self._served, True
+        return [f"--rdzv-endpoint={self.store}", f"--rdzv-conf={self.conf}is_host={'true' if host else 'false'}"]
+
+    def client(self) -> Backend:
+        """Of its register."""
+        if not self.etcd:
+            return TCPStoreBackend(self.store, self.run_id, SystemClock(), seal=self.seal)
+        return made(addresses(self.etcd), self.run_id)
 
     def nodes(self, names: str, *options: str, program: Sequence[str | Path] = (STAY,)) -> list[Launch]:
         """One agent per letter, seated in this order, so that the first has rank 0."""
@@ -87,13 +104,12 @@ class Job:
 
     def reaches(self, claim: Callable[[RendezvousState], bool]) -> RendezvousState:
         """Wait until this holds for the register."""
-        ends_at, clock = time.monotonic() + TIMEOUT_S, SystemClock()
-        backend = TCPStoreBackend(self.store, self.run_id, clock)
+        ends_at, backend = time.monotonic() + TIMEOUT_S, self.client()
         state: RendezvousState | None = None
         try:
             while time.monotonic() < ends_at:
                 try:
-                    state = backend.wait_for_change(state.token, ends_at) if state else backend.get()
+                    state = backend.wait_for_change(state.token, ends_at).state if state else backend.get().state
                 except OutOfReach:
                     state = None
                 if state and claim(state):
@@ -110,16 +126,16 @@ Jobs = Callable[..., Job]
 
 
 @contextmanager
-def jobs(launch: Launcher, folder: Path, shared: Address) -> Iterator[Jobs]:
+def jobs(launch: Launcher, folder: Path, shared: Address, etcd: Cluster | None = None) -> Iterator[Jobs]:
     """Makes jobs; one with `own_store` has its port kept free for it until its first agent listens there."""
     held: list[socket.socket] = []
 
-    def make(nnodes: str, *options: str, conf: str = CONF, own_store: bool = False) -> Job:
+    def make(nnodes: str, *options: str, conf: str = CONF, own_store: bool = False, seal: Seal = UNSEALED) -> Job:
         store = shared
         if own_store:
             held.append(reserved())
             store = Address("localhost", held[-1].getsockname()[1])
-        return Job(launch, folder, store, nnodes, options, conf, own_store)
+        return Job(launch, folder, etcd, store, nnodes, options, conf, own_store, seal)
 
     try:
         yield make
@@ -134,6 +150,19 @@ def reserved() -> socket.socket:
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("127.0.0.1", 0))
     return holder
+
+
+def prefix(job: Job) -> str:
+    """Of the job's keys."""
+    return f"elastic/{job.run_id}"
+
+
+@contextmanager
+def client_of(job: Job) -> Iterator[WireClient]:
+    """Somebody else at the job's store."""
+    with WireClient(job.store, 10.0, 2 * codec.BYTES_MAX) as client:
+        client.greet()
+        yield client
 
 
 def slots(state: RendezvousState) -> list[str]:

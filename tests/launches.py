@@ -112,7 +112,7 @@ class Launch:
     def says_within(self, text: str, span_s: float) -> bool:
         """Whether it says this in so short a time: for what must not be said."""
         ends_at = time.monotonic() + span_s
-        while text not in self._err.text and time.monotonic() < ends_at and not self._has_ended():
+        while text not in self._err.text and time.monotonic() < ends_at and not self.has_ended():
             _ready([self._err.descriptor], 0.1)
             self._read()
         return text in self._err.text
@@ -122,6 +122,10 @@ class Launch:
         self._wait(lambda: text in self._out.text, f"{text!r} on stdout")
         return self._out.text
 
+    def keeps_up(self) -> None:
+        """Read what was said so far: nobody may stand still because of a full pipe."""
+        self._read()
+
     def signal(self, signum: int) -> None:
         self.process.send_signal(signum)
 
@@ -130,7 +134,7 @@ class Launch:
         fcntl.lockf(self._gate, fcntl.LOCK_UN, 1, number)
 
     def ends(self) -> Ended:
-        self._wait(self._has_ended, "the end of the launcher")
+        self._wait(self.has_ended, "the end of the launcher")
         code = self.process.wait()
         self._read()
         return Ended(code, self._out.text, self._err.text)
@@ -147,13 +151,13 @@ class Launch:
             if over:
                 raise AssertionError(f"waited in vain for {what}; {self.account()}")
             _ready(sources, 0.5)
-            over = time.monotonic() > ends_at or self._has_ended()
+            over = time.monotonic() > ends_at or self.has_ended()
 
     def _comes_true(self, claim: Callable[[], bool]) -> bool:
         self._read()
         return claim()
 
-    def _has_ended(self) -> bool:
+    def has_ended(self) -> bool:
         return bool(_ready([self._pidfd], 0.0))
 
     def account(self) -> str:

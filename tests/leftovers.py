@@ -28,7 +28,8 @@ class Process:
         return f"pid {self.pid}: {self.command}"
 
 
-def _carries(pid: int, entry: bytes) -> bool:
+def carries(pid: int, entry: bytes) -> bool:
+    """Whether it was executed with this entry, NAME=TEXT, in its environment."""
     try:
         return entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:  # gone, a zombie's address space, or another user's
@@ -46,7 +47,7 @@ def alive_with(token: str) -> list[Process]:
     """The processes that were executed with the token, this one left out."""
     entry = f"{VARIABLE}={token}".encode()
     pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
-    return [Process(pid, _command(pid)) for pid in pids if pid != os.getpid() and _carries(pid, entry)]
+    return [Process(pid, _command(pid)) for pid in pids if pid != os.getpid() and carries(pid, entry)]
 
 
 def left_after(token: str, settle_s: float) -> list[Process]:
@@ -64,7 +65,7 @@ def kill(processes: list[Process], token: str) -> None:
         with suppress(ProcessLookupError):
             descriptor = os.pidfd_open(process.pid)
             try:
-                if _carries(process.pid, entry):
+                if carries(process.pid, entry):
                     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
             finally:
                 os.close(descriptor)

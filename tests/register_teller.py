@@ -11,7 +11,7 @@ from smallworld import Actor, Fate, SmallWorld, Told
 from telling import state_line, told_line
 from worlds import register
 
-from elastic.core.rendezvous import Settings, close, done, end, explain, join, leave
+from elastic.core.rendezvous import Settings, close, done, end, explain, join, leave, linger
 from elastic.core.rendezvous.context import Handler
 from elastic.core.world import Ending, Why
 
@@ -49,6 +49,9 @@ class RegisterTeller:
             (rf"(lose the reply of|lose|delay|cut off at) {who}'s next write", self._fate),
             (rf"{who}'s write lands", self._lands),
             (r"the store is (away|back|empty)", self._store),
+            (r"the store is older (\d+)", self._older),
+            (rf"{who} slept", self._wakes),
+            (r"((?:\S+ )+)lingers?", self._all(linger)),
             (r"show register", lambda: self.lines.append(state_line(self.world.register))),
             (rf"show {who}", lambda one: self.lines.append(f"{one} {self._seen_by(self.world.actor(one))}")),
         ]
@@ -89,6 +92,14 @@ class RegisterTeller:
         if how == "empty":
             self.world.empties()
         self.world.away = how == "away"
+        self.world.settle()
+
+    def _older(self, version: str) -> None:
+        self.world.is_older(int(version))
+        self.world.settle()
+
+    def _wakes(self, who: str) -> None:
+        self.world.wakes(who)
         self.world.settle()
 
     def _seen_by(self, actor: Actor) -> str:

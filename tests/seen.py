@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from elastic.core.rendezvous import Arrive, Complete, Done, Edit, Evict, Leave, Overdue, RendezvousState, Status
+from elastic.core.rendezvous import Arrive, Complete, Deed, Done, Evict, Leave, Overdue, RendezvousState, Status
 from elastic.core.world import Node, Why
 
 EXPECTED, IN, WAITING, DONE, GONE = Status
 
 
-def sometimes(before: RendezvousState, edit: Edit | None, me: Node, after: RendezvousState) -> Iterator[str]:
+def sometimes(before: RendezvousState, edit: Deed, me: Node, after: RendezvousState) -> Iterator[str]:
     """What one write shows."""
     yield from _completions(before, edit, after)
     yield from _ends(before, edit, after)
     yield from _seats(before, edit, me, after)
 
 
-def _completions(before: RendezvousState, edit: Edit | None, after: RendezvousState) -> Iterator[str]:
+def _completions(before: RendezvousState, edit: Deed, after: RendezvousState) -> Iterator[str]:
     if after.complete and (not before.complete or after.round > before.round):
         how = {Complete: "last call", Arrive: "last arrival"}.get(type(edit), "a seat dropped")
         yield f"complete by {how}"
@@ -29,7 +29,7 @@ def _completions(before: RendezvousState, edit: Edit | None, after: RendezvousSt
         yield f"closed {after.closed.ending.name}"
 
 
-def _ends(before: RendezvousState, edit: Edit | None, after: RendezvousState) -> Iterator[str]:
+def _ends(before: RendezvousState, edit: Deed, after: RendezvousState) -> Iterator[str]:
     if after.round > before.round and after.ended:
         yield f"end by {after.ended.why.value}"
         if before.census[DONE]:
@@ -47,7 +47,7 @@ def _ends(before: RendezvousState, edit: Edit | None, after: RendezvousState) ->
         yield "a death without refund"
 
 
-def _seats(before: RendezvousState, edit: Edit | None, me: Node, after: RendezvousState) -> Iterator[str]:
+def _seats(before: RendezvousState, edit: Deed, me: Node, after: RendezvousState) -> Iterator[str]:
     if after.redundancy_list:
         yield "a spare"
     if any(before.seats[who].status is WAITING for who in after.participants if who in before.seats):

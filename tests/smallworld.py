@@ -21,6 +21,7 @@ from elastic.core.rendezvous import (
     Outcome,
     Raise,
     RendezvousState,
+    Restore,
     Return,
     Settings,
     Token,
@@ -33,6 +34,7 @@ from elastic.core.rendezvous import (
     turn,
     unanswered,
     watch,
+    woke,
 )
 from elastic.core.rendezvous import operation as begin
 from elastic.core.rendezvous.context import Handler
@@ -90,6 +92,10 @@ class SmallWorld:
     tell: Callable[[Told], None] = lambda told: None
     now: float = 0.0
     register: RendezvousState | None = None
+    here: bool = True
+    """The register was written in the store as it is now."""
+    past: list[RendezvousState] = field(factory=list)
+    """All that was ever written."""
     away: bool = False
     counters: dict[Node, int] = field(factory=dict)
     actors: dict[str, Actor] = field(factory=dict)
@@ -116,7 +122,19 @@ class SmallWorld:
         self.tell(Told(who, "late write", write, self.register))
 
     def empties(self) -> None:
-        self.register, self.counters = None, {}
+        self.register, self.here, self.counters = None, True, {}
+
+    def is_older(self, version: int) -> None:
+        """The store is restored from a backup that was made at the last state of this version: a copy of another store."""
+        self.empties()
+        self.register = next(state for state in reversed(self.past) if state.version == version)
+        self.here = False
+
+    def wakes(self, who: str) -> None:
+        """It goes on after it stood still for more than a TTL, and knows that it did."""
+        actor = self.actor(who)
+        actor.silent, actor.held = False, woke(actor.held, self.now)
+        actor.wait = None
 
     def settle(self) -> None:
         """Turns, until everybody waits for something."""
@@ -145,7 +163,7 @@ class SmallWorld:
         if actor.wait and not self._is_due(actor.wait):
             return False
         if actor.wait:
-            actor.held, actor.wait = saw(actor.held, self.register, self.now, self.now), None
+            actor.held, actor.wait = self._seen(actor), None
         self._answer(who, actor, actor.operation, turn(actor.operation, actor.held, self.now))
         return True
 
@@ -156,7 +174,7 @@ class SmallWorld:
                 actor.wait = ask
             case Observe(nodes):
                 counters = {each: self.counters.get(each) for each in nodes}
-                life = self.register.life if self.register else None
+                life = self.register.life if self.register and self.here else None
                 actor.held = heard(actor.held, counters, self.now, self.now, life)
             case Write():
                 self._write(who, about, actor, ask)
@@ -176,7 +194,7 @@ class SmallWorld:
         actor.silent = actor.silent or fate is Fate.CUT_OFF
         self.tell(Told(who, about, write, self.register, fate))
         if fate is Fate.ANSWERED:
-            actor.held = saw(actor.held, self.register, self.now, self.now)
+            actor.held = self._seen(actor)
         else:
             actor.held = unanswered(actor.held, write.token, self.now)
 
@@ -190,9 +208,14 @@ class SmallWorld:
 
     # --- the register and the clock
 
+    def _seen(self, actor: Actor) -> Held:
+        return saw(actor.held, self.register, self.now, self.now, self.here)
+
     def _commit(self, write: Write) -> None:
+        """Whoever edits a copy leaves it one; only a restore makes it the store's own."""
         if write.token == self._token():
-            self.register = write.state
+            self.register, self.here = write.state, self.here or isinstance(write.edit, Restore)
+            self.past.append(write.state)
 
     def _token(self) -> Token | None:
         return self.register.token if self.register else None

@@ -34,6 +34,15 @@ def wait_for_gate(number: int = 0) -> None:
         fcntl.lockf(gate, fcntl.LOCK_SH, 1, number)
 
 
+def gate_is_open(number: int = 0) -> bool:
+    with open(os.path.join(os.environ[FOLDER], GATE), "rb") as gate:
+        try:
+            fcntl.lockf(gate, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, number)
+        except BlockingIOError:
+            return False
+    return True
+
+
 def wait_for_signal() -> NoReturn:
     """For ever: only a signal ends it."""
     while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from smallworld import Fate, Told
 from worlds import name
 
-from elastic.core.rendezvous import Ended, Over, Raise, RendezvousState, Return, Settled, Write
+from elastic.core.rendezvous import Ended, Over, Raise, RendezvousState, Restore, Return, Settled, Write
 from elastic.core.world import Verdict, World
 
 
@@ -14,7 +14,8 @@ def state_line(state: RendezvousState | None) -> str:
     if state is None:
         return "nothing"
     seats = ", ".join(f"{name(node)} {seat.status.value}" for node, seat in state.seats.items()) or "nobody"
-    facts = [f"{state.version}: round {state.round} {'complete' if state.complete else 'open'}: {seats}"]
+    life = f"life {state.life.epoch}, " if state.life.epoch > 1 else ""
+    facts = [f"{state.version}: {life}round {state.round} {'complete' if state.complete else 'open'}: {seats}"]
     if not state.complete and state.target:
         facts.append(f"target {state.target}")
     if state.failures:
@@ -28,8 +29,8 @@ def state_line(state: RendezvousState | None) -> str:
 
 def told_line(told: Told) -> str:
     match told.ask:
-        case Write(state):
-            return f"{told.who} writes {_write(told, state)}"
+        case Write(state, _, edit):
+            return f"{told.who} {'restores' if isinstance(edit, Restore) else 'writes'} {_write(told, state)}"
         case Return(outcome):
             return f"{told.who} {told.operation}: {_outcome(outcome)}"
         case Raise(failure, text):

@@ -15,6 +15,9 @@ from attrs import frozen
 from ...core.rendezvous import RendezvousState, Token
 from ...core.world import Fault, Life, Node
 
+FAULTS_MAX = 4_096
+"""Most failures that a report reads."""
+
 
 class StoreError(Exception):
     """The store cannot do what was asked. The text names the store and says who must act."""
@@ -22,6 +25,10 @@ class StoreError(Exception):
 
 class OutOfReach(StoreError):
     """No answer, and nothing was written."""
+
+
+class Denied(OutOfReach):
+    """The store is there and will not have us, or is no store of ours: somebody must put that right."""
 
 
 class OutcomeUnknown(StoreError):
@@ -75,7 +82,8 @@ class Backend(Protocol):
     def wait_for_change(self, token: Token | None, until: float) -> Shown:
         """Return what stands as soon as it is no longer what `token` names, or at `until` on this host's monotonic clock.
 
-        Pushed, not polled. Returns early when the client is closed.
+        Pushed, not polled. Returns early when the client is closed, and where the store itself ends heartbeats, when it
+        has ended one.
         """
 
     def heartbeat(self, node: Node, counter: int) -> Life | None:

@@ -1,7 +1,7 @@
-"""Who serves the TCPStore, and how: the first agent on the endpoint's host that gets the port.
+"""Who serves the TCPStore, and how: the first agent on the endpoint's host that gets the port, or `elastic store`.
 
-The agent binds and listens itself, so of several on one host exactly one wins, and hands the socket to a helper program that
-imports torch and serves. Whoever connects meanwhile waits in the backlog.
+Whoever serves binds and listens itself, so of several on one host exactly one wins, and hands the socket to a helper program
+that imports torch and serves. Whoever connects meanwhile waits in the backlog.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ class StoreHost:
     def pid(self) -> int:
         return self._helper.pid
 
+    def wait(self) -> int:
+        """Until the helper has ended by itself; its exit code, as subprocess tells it."""
+        return self._helper.wait()
+
     def close(self) -> None:
         """Serve no longer. Idempotent. The helper holds nothing that a kill could lose, and torch takes its time to end."""
         self._helper.kill()
@@ -60,16 +64,41 @@ def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Addres
         listening = _listen(address)
     except OSError as error:
         if told:
-            reason = "somebody listens there already" if error.errno == errno.EADDRINUSE else error.strerror
-            raise CannotServe(
-                f"{address}: this node was told to serve the store there (is_host), but {reason}"
-            ) from error
+            told_to = "this node was told to serve the store there (is_host)"
+            raise CannotServe(f"{address}: {told_to}, but {_why(error)}") from error
         return None, address
+    return _served(address, listening)
+
+
+def serve_alone(address: Address) -> tuple[StoreHost, Address]:
+    """Serve the store at `address` without an agent, and say where it is. Raises CannotServe."""
+    try:
+        listening = _listen(address)
+    except OSError as error:
+        raise CannotServe(f"{address}: {_why(error)}; {_remedy(error)}") from error
+    return _served(address, listening)
+
+
+def _served(address: Address, listening: socket.socket) -> tuple[StoreHost, Address]:
     if find_spec("torch") is None:
         listening.close()
         raise CannotServe(f"{address}: this node is to serve the store there, which needs torch; pip install torch")
     bound = Address(address.host, listening.getsockname()[1])
     return StoreHost(listening), bound
+
+
+def _why(error: OSError) -> str:
+    return "somebody listens there already" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+
+
+def _remedy(error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return "name another port, or 0 for any that is free"
+        case errno.EACCES:
+            return "name a port above 1023"
+        case _:
+            return "name an address or name of this host"
 
 
 def _listen(address: Address) -> socket.socket:

@@ -13,13 +13,15 @@ A store that was restarted has no root, and a late write of the old one lands wh
 restored over another is the next version, whatever its life.
 
 What is read is bounded, schema-checked, and must be what its key says. The TCPStore has no password: whoever reaches the
-port can end the job, but not execute anything, nor have anything believed that breaks an invariant.
+port can end the job, but not execute anything, nor have anything believed that breaks an invariant. With a token every
+value but the count of faults, to which the store itself adds, is sealed (`seal.py`), and one that no agent of the job wrote
+is not believed at all.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from urllib.parse import quote
@@ -27,7 +29,9 @@ from urllib.parse import quote
 from ...core.rendezvous import RendezvousState, Token, codec
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
-from .port import Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
+from .numerals import number
+from .port import FAULTS_MAX, Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
+from .seal import UNSEALED, Forged, Seal, trusted
 from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
 
 EMPTIED = b"-"
@@ -36,8 +40,6 @@ KEPT = 16
 """How many versions behind the head a late reader still finds whole."""
 STRIDE = 4
 """How many versions a reader that catches up looks ahead at once."""
-FAULTS_MAX = 4_096
-"""Most failures that a report reads."""
 TIMEOUT_S = 5.0
 
 
@@ -47,7 +49,13 @@ class TCPStoreBackend:
     lease_s = None
 
     def __init__(
-        self, address: Address, run_id: str, clock: Clock, fallback_s: float = 1.0, timeout_s: float = TIMEOUT_S
+        self,
+        address: Address,
+        run_id: str,
+        clock: Clock,
+        fallback_s: float = 1.0,
+        timeout_s: float = TIMEOUT_S,
+        seal: Seal = UNSEALED,
     ) -> None:
         """Connects when first asked something. `fallback_s` is how often a wait looks by itself, `timeout_s` how long an
         answer may take."""
@@ -57,19 +65,20 @@ class TCPStoreBackend:
         self._clock = clock
         self._fallback_s = fallback_s
         self._timeout_s = timeout_s
+        self._seal = seal
         self._client: WireClient | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._root = b""
         self._first: RendezvousState | None = None
         self._seen: RendezvousState | None = None
+        self._counters: Mapping[Node, int] = {}
 
     def get(self) -> Shown:
         with self._asking() as client:
             return Shown(self._head(client))
 
     def set(self, state: RendezvousState, token: Token | None) -> Shown:
-        data = codec.encode(state)
         with self._asking() as client:
             # Over a new connection this may be a store that knows nothing of the token's life, where any key is free.
             stands = self._head(client)
@@ -78,6 +87,7 @@ class TCPStoreBackend:
             if token:
                 self._tidy(client, token.version)
             key = self._version_key(token.version + 1) if token else self._key("root")
+            data = self._seal.sealed(key, codec.encode(state))
             if client.compare_set(key, b"", data) != data:
                 return Shown(self._head(client))
             if not token:
@@ -103,43 +113,51 @@ class TCPStoreBackend:
 
     def heartbeat(self, node: Node, counter: int) -> Life | None:
         with self._asking() as client:
-            client.set(self._node_key("heartbeat", node), b"%d" % counter)
+            self._put(client, self._node_key("heartbeat", node), b"%d" % counter)
             return Shown(self._head(client)).life  # this answer is what acknowledges the heartbeat before it
 
     def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
-        asked = tuple(nodes)
+        keys = {node: self._node_key("heartbeat", node) for node in nodes}
         with self._asking() as client:
-            answers = client.get(*(self._node_key("heartbeat", node) for node in asked)) if asked else ()
+            answers = client.get(*keys.values()) if keys else ()
             life = Shown(self._head(client)).life
-        return Heartbeats({node: _counter(answer) for node, answer in zip(asked, answers, strict=True)}, life)
+        found = {node: self._counter(node, keys[node], answer) for node, answer in zip(keys, answers, strict=True)}
+        self._counters = {node: counter for node, counter in found.items() if counter is not None}
+        return Heartbeats(found, life)
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._asking() as client:
             client.delete(self._node_key("heartbeat", node))
-            client.set(self._node_key("bye", node), b"1")
+            self._put(client, self._node_key("bye", node), b"1")
             client.get(self._key("root"))
 
     def wait_until_gone(self, nodes: Sequence[Node], timeout_s: float) -> bool:
         """Wait until each of these nodes has removed its heartbeat, or for so long."""
-        if not nodes:
-            return True
+        keys = [self._node_key("bye", node) for node in nodes]
+        ends_at = self._clock.now() + timeout_s
         with self._asking() as client:
-            return client.wait([self._node_key("bye", node) for node in nodes], timeout_s)
+            while keys and (left := ends_at - self._clock.now()) > 0 and client.wait(keys, left):
+                answers = zip(keys, client.get(*keys), strict=True)
+                if keys := [key for key, answer in answers if not trusted(self._seal, key, answer)]:
+                    # Forged: that the node's own replaces it is pushed to nobody, so this waits for what never comes.
+                    client.wait([self._key("bye")], min(left, self._fallback_s))
+        return not keys
 
     def put_fault(self, fault: Fault) -> None:
         with self._asking() as client:
-            number = client.add(self._key("faults/count"), 1)
-            client.set(self._key(f"faults/{number}"), codec.encode_fault(fault))
+            count = client.add(self._key("faults/count"), 1)
+            self._put(client, self._key(f"faults/{count}"), codec.encode_fault(fault))
             client.get(self._key("root"))
 
     def faults(self) -> tuple[Fault, ...]:
         with self._asking() as client:
-            count = min(_number(client.get(self._key("faults/count"))[0]) or 0, FAULTS_MAX)
-            answers = [client.get(self._key(f"faults/{number}"))[0] for number in range(1, count + 1)]
+            count = min(number(client.get(self._key("faults/count"))[0]) or 0, FAULTS_MAX)
+            keys = [self._key(f"faults/{index}") for index in range(1, count + 1)]
+            answers = [trusted(self._seal, key, client.get(key)[0]) for key in keys]
         return tuple(sorted(self._readable(answers), key=lambda fault: fault.round))
 
     def clone(self) -> TCPStoreBackend:
-        return TCPStoreBackend(self._address, self._run_id, self._clock, self._fallback_s, self._timeout_s)
+        return TCPStoreBackend(self._address, self._run_id, self._clock, self._fallback_s, self._timeout_s, self._seal)
 
     def close(self) -> None:
         self._closed = True
@@ -200,6 +218,24 @@ class TCPStoreBackend:
         remedy = "if somebody else uses that store, give the job another --rdzv-id"
         return f"the store at {self._address} holds no register under {self._prefix} ({reason}): {remedy}"
 
+    # --- values
+
+    def _put(self, client: WireClient, key: str, value: bytes) -> None:
+        client.set(key, self._seal.sealed(key, value))
+
+    def _opened(self, key: str, data: bytes) -> bytes:
+        try:
+            return self._seal.opened(key, data)
+        except Forged as error:
+            raise Unreadable(f"the store at {self._address} holds no register of this job: {key} {error}") from error
+
+    def _counter(self, node: Node, key: str, data: bytes) -> int | None:
+        """A heartbeat's. One that is forged, no number, or lower than the last stands still: it shows nobody alive. Only one
+        that is gone says that its node is."""
+        if not data:
+            return None
+        return max(number(trusted(self._seal, key, data)) or 0, self._counters.get(node, 0))
+
     # --- the versions
 
     def _head(self, client: WireClient) -> RendezvousState | None:
@@ -209,7 +245,7 @@ class TCPStoreBackend:
         if not root:
             self._seen = None
         elif seen is None or root != self._root:
-            self._first = self._decoded(root, self._key("root"))
+            self._first = self._decoded(self._opened(self._key("root"), root), self._key("root"))
             self._root, self._seen = root, self._last(client, self._first, ())
         else:
             self._seen = self._last(client, seen, ahead)
@@ -220,33 +256,35 @@ class TCPStoreBackend:
         version, data = known.version, b""
         found = _present(ahead or client.get(*self._ahead(version)))
         while found:
-            version, data = version + len(found), found[-1]
+            version = version + len(found)
+            data = self._opened(self._version_key(version), found[-1])
             if data == EMPTIED:
                 version, data = self._jump(client, version)
             found = _present(client.get(*self._ahead(version)))
         if not data:
             return known
         state = self._decoded(data, key := self._version_key(version))
-        if state.version != version or state.life.epoch < known.life.epoch:
+        if state.version != version or not (state.life == known.life or state.life.epoch > known.life.epoch):
             raise Unreadable(self._not_ours(f"{key} holds {state.token}"))
         return state
 
     def _jump(self, client: WireClient, version: int) -> tuple[int, bytes]:
         """A reader that is far behind goes on from the hint, if that leads further; else it walks over the marks."""
-        hint = _number(client.get(self._instance_key("head"))[0])
+        key = self._instance_key("head")
+        hint = number(trusted(self._seal, key, client.get(key)[0]))
         if hint is None or hint <= version:
             return version, EMPTIED
-        data = client.get(self._version_key(hint))[0]
-        return (hint, data) if data else (version, EMPTIED)
+        data = client.get(key := self._version_key(hint))[0]
+        return (hint, self._opened(key, data)) if data else (version, EMPTIED)
 
     def _ahead(self, version: int) -> tuple[str, ...]:
         return tuple(self._version_key(version + step) for step in range(1, STRIDE + 1))
 
     def _tidy(self, client: WireClient, head: int) -> None:
         """Lead late readers to the head, and empty the version that is about to fall too far behind it."""
-        client.set(self._instance_key("head"), b"%d" % head)
+        self._put(client, self._instance_key("head"), b"%d" % head)
         if self._first and head - KEPT > self._first.version:
-            client.set(self._version_key(head - KEPT), EMPTIED)
+            self._put(client, self._version_key(head - KEPT), EMPTIED)
 
     def _decoded(self, data: bytes, key: str) -> RendezvousState:
         try:
@@ -278,13 +316,3 @@ class TCPStoreBackend:
 
 def _present(values: Sequence[bytes]) -> list[bytes]:
     return list(takewhile(bool, values))
-
-
-def _counter(answer: bytes) -> int | None:
-    """A heartbeat's; one that cannot be read stands still, because only one that is gone says that its node is."""
-    return (_number(answer) or 0) if answer else None
-
-
-def _number(text: bytes) -> int | None:
-    """A whole number in ASCII, of a length that one can have; None for anything else."""
-    return int(text) if text.isdigit() and len(text) <= 16 else None

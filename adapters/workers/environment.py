@@ -2,7 +2,8 @@
 
 Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
-ELASTIC_ROUND is the fencing token for whoever writes checkpoints.
+ELASTIC_ROUND is the fencing token for whoever writes checkpoints. The token of the job's store is the agents' alone: the
+command takes it out of the environment before anything is started (cli/tokens.py).
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
 from ..settings import LaunchSettings, Program
 
+ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
+"""The agent's secret, which no worker inherits."""
+
 
 def environment(
     settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks, error_file: Path | None
 ) -> Mapping[str, str]:
     """The whole environment of one worker; its own variables override inherited ones."""
-    inherited = settings.environment
+    inherited = {name: text for name, text in settings.environment.items() if name != ETCD_PASSWORD}
     master = world.members[0].profile.endpoint
     return {
         **_threads(settings.local_world_size),

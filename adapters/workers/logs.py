@@ -19,6 +19,7 @@ import re
 import stat
 from collections.abc import Callable, Collection
 from enum import Flag
+from itertools import count
 from pathlib import Path
 
 from attrs import field, frozen
@@ -98,12 +99,13 @@ class RunDirectory:
     temporary: Path | None = None
 
     def attempt(self, round: int, local_rank: int) -> Path | None:
-        """Make the directory of one worker of one round, which must be new."""
+        """Make the directory of one worker of one round. A round that comes again, after the store had forgotten it, has one
+        of its own."""
         if self.root is None:
             return None
-        directory = self.root / f"attempt_{round}" / str(local_rank)
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        directory.mkdir()
+        names = (f"attempt_{round}{f'.{again}' if again > 1 else ''}" for again in count(1))
+        directory = next(path for name in names if not (path := self.root / name / str(local_rank)).exists())
+        directory.mkdir(parents=True)
         return directory
 
     def remove_if_unused(self) -> None:

@@ -162,7 +162,8 @@ def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
         return [
             f"store {store} was lost; run id {run} is in use by another job since, which this node joins as a newcomer"
         ]
-    how = "came back empty" if news.found is None else "came back with something older"
+    empty = news.found is None or news.found.job != after.job
+    how = "came back empty" if empty else "came back with something older"
     source = "from this node" if news.by_me else "by another node"
     kept = f"round {after.round}, {count(after.failures, 'restart')} spent; later changes, if any, are lost"
     return [f"store {store} {how if news.by_me else 'was lost'} · restored {source}: {kept}"]

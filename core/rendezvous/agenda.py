@@ -70,13 +70,12 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
     if not agenda.queue:
         return evolve(agenda, operation=operation(watch, held.settings, now, jitter)), held, None
     first, *rest = agenda.queue
-    agenda = evolve(agenda, queue=tuple(rest))
     if isinstance(first, Errand):
-        return agenda, held, first
+        return evolve(agenda, queue=tuple(rest)), held, first
     if first.profile:
         held = introduced(held, first.profile)
     under_way = operation(first.handler, held.settings, now, jitter, first.why, first.ending)
-    return evolve(agenda, operation=under_way), held, None
+    return evolve(agenda, queue=tuple(rest), operation=under_way), held, None
 
 
 def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agenda, Held]:

@@ -72,7 +72,8 @@ def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
     kin = [node for node in state.seats if node.slot == me.slot]
     if any(node.incarnation > me.incarnation for node in kin):
         return state
-    state = _evict(state, frozenset(kin), me, refund=False)
+    if kin:
+        state = _evict(state, frozenset(kin), me, refund=False)
     seated = {**state.seats, me: Seat(Status.WAITING, state.next_order, edit.profile)}
     return evolve(state, seats=seated, next_order=state.next_order + 1)
 

@@ -7,6 +7,7 @@ names the place; nothing is executed, and no field is guessed. A state that deco
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -35,6 +36,8 @@ FORMAT = 2
 BYTES_MAX = 8 * 2**20
 """A larger value is refused unread."""
 FAULT_BYTES_MAX = 2**20
+SEATS_KEPT = 4_096
+"""How many seats' values are kept, to be found again in the next version."""
 
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
@@ -72,7 +75,7 @@ class _Limits(_Wire):
     max_restarts: Count
 
 
-class _Seat(_Wire):
+class _Seat(Struct, frozen=True, forbid_unknown_fields=True):
     slot: Name
     incarnation: Count
     status: Status
@@ -172,7 +175,7 @@ def _seat_to_wire(node: Node, seat: Seat) -> _Seat:
 
 
 def _from_wire(wire: _State) -> RendezvousState:
-    seats = {Node(seat.slot, seat.incarnation): _seat_from_wire(seat) for seat in wire.seats}
+    seats = dict(map(_seated, wire.seats))
     if len(seats) < len(wire.seats):
         raise ValueError("a node is seated twice")
     if not wire.job.isprintable():
@@ -198,10 +201,12 @@ def _from_wire(wire: _State) -> RendezvousState:
     )
 
 
-def _seat_from_wire(wire: _Seat) -> Seat:
+@lru_cache(maxsize=SEATS_KEPT)
+def _seated(wire: _Seat) -> tuple[Node, Seat]:
+    """Of all seats one differs from those of the version before, as a rule."""
     endpoint = Endpoint(wire.address, wire.port)
     profile = Profile(endpoint, wire.local_world_size, wire.role, wire.host, wire.labels)
-    return Seat(wire.status, wire.order, profile)
+    return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, profile)
 
 
 def _pair(node: Node) -> tuple[str, int]:

@@ -98,33 +98,15 @@ class Held:
 
 @frozen
 class Context:
-    """What a handler reads; everything else is derived, and what every decision reads at birth."""
+    """What a handler reads; only `context` makes one. What every decision reads is derived at birth, the rest when asked."""
 
+    operation: Operation
     held: Held
     now: float
-    since: float
-    jitter: float
-    """In [0, 1), drawn by the shell once per operation, because core draws no chance."""
-    why: Why = Why.ASKED
-    """What an `end` or `close` operation gives as its reason."""
-    ending: Ending = Ending.CANCELLED
-    """What a `close` operation is to say."""
-    seat: Seat | None = field(init=False)
-    dead: frozenset[Node] = field(init=False)
+    state: RendezvousState | None
+    seat: Seat | None
+    dead: frozenset[Node]
     """The seated nodes whose silence reached the TTL."""
-
-    @seat.default
-    def _seat(self) -> Seat | None:
-        state = self.held.state
-        return state.seats.get(self.held.node) if state is not None else None
-
-    @dead.default
-    def _dead(self) -> frozenset[Node]:
-        return dead(self.held, self.now)
-
-    @property
-    def state(self) -> RendezvousState | None:
-        return self.held.state
 
     @property
     def me(self) -> Node:
@@ -161,9 +143,7 @@ class Context:
         """The seated nodes that are not dead, in the order of arrival: who does chores, and in which order."""
         if self.state is None:
             return ()
-        return tuple(
-            node for node, seat in self.state.seats.items() if seat.status is not Status.GONE and node not in self.dead
-        )
+        return tuple(node for node in self.state.present if node not in self.dead)
 
     @property
     def coordinator(self) -> Node | None:
@@ -184,10 +164,10 @@ class Context:
             return self.settings.patience * 2
         return self.settings.patience * (1 + self.awake.index(self.me) / len(self.awake))
 
-    def due(self, fact: Fact, after: float) -> float | None:
-        """When it is mine to act on a fact that has lasted `after` seconds; None while the fact is not there."""
+    def due(self, fact: Fact, after: float) -> float:
+        """When it is mine to act on a fact that has lasted `after` seconds; never while the fact is not there."""
         seen = self.held.spans.get(fact)
-        return seen[1] + after + self.patience if seen else None
+        return seen[1] + after + self.patience if seen else math.inf
 
 
 NOBODY = frozenset[Node]()
@@ -203,12 +183,17 @@ class Operation:
     since: float
     deadline: float
     jitter: float = 0.0
+    """In [0, 1), drawn by the shell once per operation, because core draws no chance."""
     why: Why = Why.ASKED
+    """What an `end` or `close` gives as its reason."""
     ending: Ending = Ending.CANCELLED
+    """What a `close` is to say."""
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:
-    return Context(held, now, operation.since, operation.jitter, operation.why, operation.ending)
+    state = held.state
+    seat = state.seats.get(held.node) if state is not None else None
+    return Context(operation, held, now, state, seat, dead(held, now))
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

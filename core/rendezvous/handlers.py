@@ -52,11 +52,11 @@ def join(ctx: Context, deadline: float) -> Action:
         return chore
     if ctx.seat is None or ctx.status is Status.EXPECTED:
         return Arrive(ctx.held.profile)
-    if _reached(ctx, overdue := _overdue_at(ctx)):
+    if ctx.now >= (overdue := _overdue_at(ctx)):
         return Overdue(state.round)
-    if _reached(ctx, last_call := _last_call_at(ctx)):
+    if ctx.now >= (last_call := _last_call_at(ctx)):
         return Complete(state.round)
-    return Sync(_nearest(deadline, overdue, last_call))
+    return Sync(min(deadline, overdue, last_call))
 
 
 def watch(ctx: Context, deadline: float) -> Action:
@@ -73,9 +73,9 @@ def watch(ctx: Context, deadline: float) -> Action:
     barrier = deadline if ctx.status is Status.DONE else math.inf
     if ctx.now >= barrier:
         return Leave()
-    if _reached(ctx, upscale := _upscale_at(ctx)):
+    if ctx.now >= (upscale := _upscale_at(ctx)):
         return End(state.round, Why.UPSCALE)
-    return Sync(_nearest(barrier, upscale))
+    return Sync(min(barrier, upscale))
 
 
 def end(ctx: Context, deadline: float) -> Action:
@@ -85,8 +85,8 @@ def end(ctx: Context, deadline: float) -> Action:
         return Finish(Settled())
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
-    spread = ctx.since + ctx.jitter * END_JITTER * (len(state.members) - 1)
-    return End(state.round, ctx.why) if ctx.now >= spread else Sync(spread)
+    spread = ctx.operation.since + ctx.operation.jitter * END_JITTER * (len(state.members) - 1)
+    return End(state.round, ctx.operation.why) if ctx.now >= spread else Sync(spread)
 
 
 def done(ctx: Context, deadline: float) -> Action:
@@ -117,13 +117,13 @@ def close(ctx: Context, deadline: float) -> Action:
         return Finish(state.closed)
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
-    return Close(Verdict(ctx.ending, state.round if state else 0, ctx.me, ctx.why))
+    return Close(Verdict(ctx.operation.ending, state.round if state else 0, ctx.me, ctx.operation.why))
 
 
 def linger(ctx: Context, deadline: float) -> Action:
     """I know how the job ended: until I have seen that the store knows it too, so that nobody begins it again."""
     state, confirmed_at = ctx.state, ctx.held.confirmed_at
-    if state is None or not state.closed or (confirmed_at is not None and confirmed_at >= ctx.since):
+    if state is None or not state.closed or (confirmed_at is not None and confirmed_at >= ctx.operation.since):
         return Finish(Settled())
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Sync(ctx.now)
 
@@ -151,29 +151,21 @@ def _can_leave(ctx: Context) -> bool:
 
 
 def _evict(ctx: Context) -> Edit | None:
-    return Evict(ctx.dead) if ctx.dead and _reached(ctx, ctx.due(Fact.DEAD, 0.0)) else None
+    return Evict(ctx.dead) if ctx.dead and ctx.now >= ctx.due(Fact.DEAD, 0.0) else None
 
 
-def _overdue_at(ctx: Context) -> float | None:
+def _overdue_at(ctx: Context) -> float:
     waits = ctx.status in (Status.IN, Status.WAITING)
     missing = waits and ctx.state is not None and ctx.state.expected
-    return ctx.due(Fact.OPEN, ctx.settings.overdue_timeout) if missing else None
+    return ctx.due(Fact.OPEN, ctx.settings.overdue_timeout) if missing else math.inf
 
 
-def _last_call_at(ctx: Context) -> float | None:
+def _last_call_at(ctx: Context) -> float:
     state = ctx.state
     if state is None or ctx.status is not Status.IN or state.expected or state.over_budget:
-        return None
+        return math.inf
     return ctx.due(Fact.QUORUM, ctx.settings.last_call_timeout)
 
 
-def _upscale_at(ctx: Context) -> float | None:
+def _upscale_at(ctx: Context) -> float:
     return ctx.due(Fact.NEWCOMER, ctx.settings.upscale_after)
-
-
-def _reached(ctx: Context, at: float | None) -> bool:
-    return at is not None and ctx.now >= at
-
-
-def _nearest(deadline: float, *others: float | None) -> float:
-    return min([deadline, *(at for at in others if at is not None)])

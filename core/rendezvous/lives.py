@@ -92,15 +92,14 @@ def _of_restore(held: RendezvousState, found: RendezvousState | None, after: Ren
         yield "R7", "what is restored is not what was held"
     if after.stale_before != after.version:
         yield "R7", f"wishes are void up to version {after.stale_before}, but all of them came before {after.version}"
-    attested = [node for node, seat in held.seats.items() if seat.status is not Status.WAITING]
-    if list(after.seats) != attested:
-        yield "R7", f"{len(after.seats)} are seated, but {len(attested)} were"
-        return
     stands = held.complete or held.closed is not None
-    for node, seat in after.seats.items():
-        was = held.seats[node]
+    attested = {node: seat for node, seat in held.seats.items() if seat.status is not Status.WAITING}
+    if list(after.seats) != list(attested):
+        yield "R7", f"{len(after.seats)} are seated, but {len(attested)} were"
+    for node, was in attested.items():
+        seat = after.seats.get(node)
         if seat != (was if stands else was.become(Status.EXPECTED)):
-            yield "R7", f"{node} is {seat.status.value}, which nobody can attest"
+            yield "R7", f"{node} is restored as what nobody can attest"
 
 
 def _kept(state: RendezvousState) -> tuple[object, ...]:

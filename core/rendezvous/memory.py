@@ -204,10 +204,10 @@ def introduced(held: Held, profile: Profile) -> Held:
 
 def _at(held: Held, now: float) -> Held:
     """With the spans of the facts that hold now: each from when I first saw it."""
-    known, facts = held.spans, _facts(held, now)
-    if held.silent_since is None and len(facts) == len(known) and all(_since(known, *fact) for fact in facts.items()):
+    known = held.spans
+    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in _facts(held, now).items()}
+    if held.silent_since is None and spans == known:
         return held
-    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in facts.items()}
     return evolve(held, spans=spans, silent_since=None)
 
 

@@ -76,7 +76,8 @@ def signs_of_life(before: RendezvousState | None, after: RendezvousState) -> tup
     if before is None:
         return ()
     later = after.round > before.round
-    return tuple(node for node, seat in after.seats.items() if _has_acted(before.seats.get(node), seat, later))
+    changed = [(node, was, seat) for node, seat in after.seats.items() if (was := before.seats.get(node)) is not seat]
+    return tuple(node for node, was, seat in changed if _has_acted(was, seat, later))
 
 
 def _has_acted(before: Seat | None, after: Seat, later: bool) -> bool:

@@ -134,6 +134,8 @@ class RendezvousState:
     job: str = Factory(lambda self: self.life.nonce, takes_self=True)
     base: Rank = NOTHING
     completed_in: Life | None = None
+    legal: bool = field(default=False, init=False, eq=False, repr=False)
+    """`verify` has judged this very object. It cannot change: nobody who reads it has to judge it again."""
 
     @cached_property
     def token(self) -> Token:
@@ -152,9 +154,13 @@ class RendezvousState:
         return tuple(node for node, seat in self.seats.items() if seat.status in statuses)
 
     @cached_property
+    def present(self) -> tuple[Node, ...]:
+        """Those who have not left."""
+        return tuple(node for node, seat in self.seats.items() if seat.status is not Status.GONE)
+
+    @property
     def first(self) -> Node | None:
-        """The lowest seat of those who have not left."""
-        return next((node for node, seat in self.seats.items() if seat.status is not Status.GONE), None)
+        return self.present[0] if self.present else None
 
     @cached_property
     def participants(self) -> tuple[Node, ...]:
@@ -214,7 +220,7 @@ class RendezvousState:
     def quorate(self) -> bool:
         return self.census[Status.IN] >= self.limits.min_nodes
 
-    @property
+    @cached_property
     def world(self) -> World:
         """The world of a complete round."""
         members = tuple(Member(node, self.seats[node].profile) for node in self.members)

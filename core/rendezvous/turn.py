@@ -115,8 +115,9 @@ def _wait(ctx: Context, until: float) -> Ask:
     watched = _watched(ctx)
     if not watched:
         return Wait(ctx.held.token, until)
-    read_at = ctx.held.sightings.read_at
-    asked_all = all(node in ctx.held.sightings.of for node in watched)
+    sightings = ctx.held.sightings
+    read_at = sightings.read_at
+    asked_all = {*watched} <= sightings.of.keys()
     look_at = read_at + ctx.settings.keep_alive_interval if asked_all and read_at is not None else ctx.now
     return Observe(watched) if ctx.now >= look_at else Wait(ctx.held.token, min(until, look_at))
 
@@ -126,11 +127,14 @@ def _watched(ctx: Context) -> tuple[Node, ...]:
     a TTL, everybody reads all until it is gone."""
     if ctx.state is None or ctx.state.closed or ctx.seat is None:
         return ()
-    first = ctx.coordinator
-    silent = first is not None and ctx.held.sightings.silence(first) >= ctx.settings.ttl / 2
-    if first is not None and first != ctx.me and not silent and not ctx.dead:
+    me, first = ctx.me, ctx.coordinator
+    if first is not None and first != me and not _is_silent(ctx, first) and not ctx.dead:
         return (first,)
-    return tuple(node for node, seat in ctx.state.seats.items() if node != ctx.me and seat.status is not Status.GONE)
+    return tuple(node for node in ctx.state.present if node != me)
+
+
+def _is_silent(ctx: Context, node: Node) -> bool:
+    return ctx.held.sightings.silence(node) >= ctx.settings.ttl / 2
 
 
 def _write(ctx: Context, edit: Edit) -> Ask:
@@ -147,7 +151,7 @@ def _write(ctx: Context, edit: Edit) -> Ask:
 def _restore(ctx: Context, found: Found) -> Ask:
     """Before anything else: what counts is written back, by whoever comes first."""
     token = found.state.token if found.state else None
-    at = found.at + ctx.jitter * RESTORE_JITTER_S
+    at = found.at + ctx.operation.jitter * RESTORE_JITTER_S
     if ctx.now < at:
         return Wait(token, at)
     deed = Restore(found.restore, ctx.held.nonce.nonce)

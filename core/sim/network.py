@@ -95,11 +95,19 @@ class Network:
         if lost or leg > ANSWER_TIMEOUT_S:
             self.future.at(now + ANSWER_TIMEOUT_S, self._times_out, process, number, question)
         if not lost:
-            self.future.at(now + leg, self._arrives, process, number, question, sent_at, now, process.instance)
+            knows = process.based_on, process.instance
+            self.future.at(now + leg, self._arrives, process, number, question, sent_at, now, knows)
 
     def _arrives(
-        self, process: Process, number: int, question: Question, sent_at: float, sent: float, known: int
+        self,
+        process: Process,
+        number: int,
+        question: Question,
+        sent_at: float,
+        sent: float,
+        knows: tuple[RendezvousState | None, int],
     ) -> None:
+        """`knows` are the state and the instance of the store by which it was asked."""
         now, store = self.future.now, self.store
         if store.down_until > now:
             unsure = isinstance(question, Write) and self.choose(2) == 1
@@ -108,8 +116,9 @@ class Network:
         answer: Answer = None
         landed = False
         if isinstance(question, Write):
+            based_on, known = knows
             before, here = store.register, store.here or known != store.instance
-            if landed := store.set(question, now, known if before else store.instance):
+            if landed := store.set(question, based_on, now, known if before else store.instance):
                 self.tell.landed(process, number, before, question, here)
                 self._push()
             answer = store.shown

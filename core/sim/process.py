@@ -99,6 +99,11 @@ class Process:
         whatever their clocks show."""
         return math.ceil((local - self.offset) / self.rate * GRID - 0.01) / GRID + 3e-9
 
+    @property
+    def based_on(self) -> RendezvousState | None:
+        """The state on which it writes."""
+        return self.held.found.state if self.held.found else self.held.state
+
     def is_well(self, since: float) -> bool:
         """It lives, and nothing was done to it from this time on that lasts."""
         stopped = max(self.stopped_until, self.cut_out_until, self.cut_in_until)

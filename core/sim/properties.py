@@ -276,11 +276,13 @@ class Judge:
 
     def _started(self, fact: Started) -> Iterator[Finding]:
         node, world = fact.node, fact.world
+        seen = world.id in self.worlds
         if self.worlds.setdefault(world.id, world) != world:
             yield "S2", f"the world of round {world.round} is another one for {node}"
         if (node, world.id) in self.started:
             yield "S17", f"the workers of {node} start twice in round {world.round}"
-        yield from _of_ranks(world, self.assign(world))
+        if not seen:
+            yield from _of_ranks(world, self.assign(world))
         members = {member.node for member in world.members}
         for other, ran in self.running.items():
             if self._is_earlier(ran.id, world.id) and other not in self.leaving:

@@ -34,7 +34,7 @@ from ..rendezvous import (
     leave,
 )
 from ..rendezvous import Outcome as Answer
-from ..rendezvous.context import Context, Operation
+from ..rendezvous.context import Operation, context
 from ..world import Ending, Node, Verdict, Why
 from .process import Process
 from .properties import Wrote, fences
@@ -224,7 +224,7 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
 
 
 def _coordinator(held: Held, now: float) -> Node | None:
-    return Context(held, now, now, 0.0).coordinator
+    return context(Operation(join, now, now), held, now).coordinator
 
 
 def unacknowledged(counts: Counts, process: Process) -> None:
@@ -266,20 +266,20 @@ def has_left(operation: Operation, answer: Answer | Raise) -> bool:
     return operation.handler is leave and isinstance(answer, Settled)
 
 
-def causes(fact: Wrote) -> Counts:
-    """What a write brings that may end this round, or a later one."""
+def causes(fact: Wrote) -> Iterator[str]:
+    """What a write brings that may end this round, or a later one: each by its name."""
     before = fact.before
     match fact.edit:
         case Arrive() if before is None or fact.node not in before.seats:
-            return Counter(arrivals=1)
+            yield "arrivals"
         case Leave():
-            return Counter(leaves=1)
+            yield "leaves"
         case Restore():
-            return Counter(restored=1)
+            yield "restores"
         case Evict() if before is not None:
-            return Counter(evictions=sum(node not in fact.after.seats for node in before.seats))
+            yield from ("evictions" for node in before.seats if node not in fact.after.seats)
         case _:
-            return Counter()
+            pass
 
 
 def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: Group) -> None:

@@ -78,10 +78,11 @@ class Store:
         """The life that stands where it was written."""
         return self.register.life if self.register and self.here else None
 
-    def set(self, write: Write, now: float, instance: int) -> bool:
-        """Compare and set; whether it was written. `instance` is the one that the writer knows: a copy of it may be changed
-        before anybody can tell, and stays a copy."""
-        if write.token != self.token:
+    def set(self, write: Write, based_on: RendezvousState | None, now: float, instance: int) -> bool:
+        """Compare and set; whether it was written. Compared is the whole state: a copy that went on has another one of the
+        same version. `instance` is the one that the writer knows: a copy of it may be changed before anybody can tell, and
+        stays a copy."""
+        if write.token != self.token or (based_on is not self.register and based_on != self.register):
             return False
         self.register, self.written_in = write.state, instance
         self.past.append((now, write.state))

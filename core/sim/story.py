@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from attrs import Attribute, asdict, field, fields, frozen
@@ -80,6 +81,8 @@ class Kind(Enum):
     CANCEL = "cancel"
     """An operator closes the job through this node."""
 
+    __hash__ = object.__hash__  # as for the register's Status
+
     @property
     def takes_span(self) -> bool:
         return self in _TIMED
@@ -89,6 +92,7 @@ class Kind(Enum):
         return self not in (Kind.PASS, Kind.OUTAGE, Kind.EMPTY, Kind.OLDER, Kind.CANCEL)
 
 
+_VERBS = {kind.value: kind for kind in Kind}
 _TIMED = frozenset(
     (
         Kind.PASS,
@@ -160,7 +164,7 @@ class Setting:
             raise ValueError(f"overdue: with a fence at least grace + 5, {self.grace + 5:g}, not {self.overdue:g}")
         self.rendezvous, self.group  # noqa: B018  refused here, not in the middle of a run
 
-    @property
+    @cached_property
     def slots(self) -> tuple[str, ...]:
         return tuple(map(slot, range(self.nodes)))
 
@@ -263,10 +267,9 @@ def parsed_setting(line: str) -> Setting:
 def parsed_operation(line: str) -> Operation:
     """From its line. Raises ValueError."""
     verb, *words = line.split()
-    known = {kind.value: kind for kind in Kind}
-    if verb not in known:
-        raise ValueError(f"{verb!r} is nothing that can be done (known: {', '.join(known)})")
-    kind = known[verb]
+    if verb not in _VERBS:
+        raise ValueError(f"{verb!r} is nothing that can be done (known: {', '.join(_VERBS)})")
+    kind = _VERBS[verb]
     wanted = [*(["a slot"] if kind.takes_node else []), *(["seconds"] if kind.takes_span else [])]
     if len(words) != len(wanted):
         raise ValueError(f"{verb} takes {' and '.join(wanted) or 'nothing'}")

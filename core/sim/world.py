@@ -98,6 +98,8 @@ class World:
     judge: Judge = field(init=False)
     by_node: dict[Node, Process] = field(factory=dict)
     """All that were ever started, in their order."""
+    by_slot: dict[str, list[Process]] = field(factory=dict)
+    """The same, by the slot that they were started on."""
     steps: int = 0
     writes: int = 0
     rounds: int = 0
@@ -242,9 +244,10 @@ class World:
         )
 
     def _starts(self, slot: str) -> None:
-        before = sum(node.slot == slot for node in self.by_node)
-        process = self._process(Node(slot, before + 1))
+        earlier = self.by_slot.setdefault(slot, [])
+        process = self._process(Node(slot, len(earlier) + 1))
         self.by_node[process.node] = process
+        earlier.append(process)
         self._sleeps_until_beat(process)
         process.group, commands = begin(process.group, process.clock(self.future.now))
         self._carries_out(process, commands)
@@ -283,11 +286,11 @@ class World:
             if process.inbox:
                 if self._takes(process, now):
                     return
-            elif process.agenda.due:
-                self._begins(process, now)
             elif under_way := process.agenda.operation:
                 if self._turns(process, under_way, now):
                     return
+            elif process.agenda.due:
+                self._begins(process, now)
             else:
                 return
         raise Violation("L6", f"{process.name} spins")
@@ -447,7 +450,8 @@ class World:
         if before is not None and after.round > before.round:
             self.rounds += 1
         sometimes.wrote(self.counts, self.by_node, fact)
-        self.causes += sometimes.causes(fact)
+        for cause in sometimes.causes(fact):
+            self.causes[cause] += 1
         if self.tell:
             self._narrate(process.name, sometimes.sentence(write.edit, after))
 
@@ -488,7 +492,11 @@ class World:
     # --- the agent's thread
 
     def _tell_when_awake(self, process: Process, signum: int) -> None:
-        if not self.network.waits(process, self._tell_when_awake, process, signum):
+        if self.network.waits(process, self._tell_when_awake, process, signum):
+            return
+        if process.outcome is not None:
+            self._ends(process)  # it lingers no longer
+        else:
             self._hears(process, Signalled(signum, process.clock(self.future.now)))
 
     def _hears(self, process: Process, event: Event) -> None:
@@ -635,7 +643,10 @@ class World:
 
     def at(self, slot: str) -> Process | None:
         """The process that an operation on this slot means: the latest that lives."""
-        return next((each for node, each in reversed(self.by_node.items()) if node.slot == slot and each.alive), None)
+        for process in reversed(self.by_slot.get(slot, ())):
+            if process.alive:
+                return process
+        return None
 
     # --- what is told
 

@@ -45,14 +45,14 @@ class Beating:
     beaten: SimpleQueue[float] = field(factory=SimpleQueue)
 
     def counter(self) -> int | None:
-        return self.backend.heartbeats([node("a")])[node("a")]
+        return self.backend.heartbeats([node("a")]).counters[node("a")]
 
 
 @contextmanager
 def beating(interval_s: float, before: Callable[[], None] = lambda: None) -> Iterator[Beating]:
     backend = Backend(MemoryStore(), before)
     beaten: SimpleQueue[float] = SimpleQueue()
-    heart = Heart(backend, node("a"), interval_s, SystemClock(), beaten.put)
+    heart = Heart(backend, node("a"), interval_s, SystemClock(), lambda sent_at, life: beaten.put(sent_at))
     heart.start()
     try:
         yield Beating(heart, backend, beaten)
@@ -146,17 +146,17 @@ def test_nothing_beats_after_the_end() -> None:
 
 
 def test_a_heart_that_never_started_stops() -> None:
-    Heart(Backend(MemoryStore()), node("a"), NEVER_S, SystemClock(), lambda sent_at: None).stop()
+    Heart(Backend(MemoryStore()), node("a"), NEVER_S, SystemClock(), lambda sent_at, life: None).stop()
 
 
 def test_where_a_lease_is_renewed_the_counter_stands_still() -> None:
     backend = Backend(MemoryStore(lease_s=NEVER_S))
     beaten: SimpleQueue[float] = SimpleQueue()
-    heart = Heart(backend, node("a"), 0.02, SystemClock(), beaten.put)
+    heart = Heart(backend, node("a"), 0.02, SystemClock(), lambda sent_at, life: beaten.put(sent_at))
     heart.start()
     try:
         for _ in range(3):
             beaten.get(timeout=ANSWER_S)
-        assert backend.heartbeats([node("a")]) == {node("a"): 1}
+        assert backend.heartbeats([node("a")]).counters == {node("a"): 1}
     finally:
         heart.stop()

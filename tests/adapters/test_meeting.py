@@ -44,8 +44,8 @@ def served(state: RendezvousState) -> Iterator[tuple[TCPStoreMeeting, TCPStoreMe
     guest = meeting(host.address, False)
     first = evolve(state, version=1)
     try:
-        wait_for(lambda: host.backend.set(first, None) == first)
-        assert guest.backend.get() == first
+        wait_for(lambda: host.backend.set(first, None).state == first)
+        assert guest.backend.get().state == first
         yield host, guest
     finally:
         guest.close(0.0)
@@ -88,7 +88,7 @@ class Closing:
 def test_a_node_alone_meets_in_memory_and_waits_for_nobody() -> None:
     alone = EmbeddedMeeting(CLOCK)
     assert alone.place == "in memory"
-    assert alone.backend.set(RUNNING, None) == RUNNING
+    assert alone.backend.set(RUNNING, None).state == RUNNING
     began_at = time.monotonic()
     alone.close(LONG_S)
     alone.close(LONG_S)
@@ -98,7 +98,7 @@ def test_a_node_alone_meets_in_memory_and_waits_for_nobody() -> None:
 def test_two_jobs_in_memory_do_not_meet() -> None:
     one, other = EmbeddedMeeting(CLOCK), EmbeddedMeeting(CLOCK)
     one.backend.set(RUNNING, None)
-    assert other.backend.get() is None
+    assert other.backend.get().state is None
 
 
 def test_the_host_leaves_when_the_last_of_the_others_has_said_goodbye(nothing_left: str) -> None:
@@ -106,7 +106,7 @@ def test_the_host_leaves_when_the_last_of_the_others_has_said_goodbye(nothing_le
         host.backend.remove_heartbeat(node("a"))
         closing = Closing(host, LONG_S)
         assert not closing.is_done_within(0.3)
-        assert guest.backend.get() == evolve(OVER, version=1)
+        assert guest.backend.get().state == evolve(OVER, version=1)
         guest.backend.remove_heartbeat(node("b"))
         assert closing.takes() < ANSWER_S
         with pytest.raises(StoreError):
@@ -141,10 +141,10 @@ def test_of_two_nodes_on_the_endpoint_s_host_the_first_serves_and_the_other_leav
     assert (host.place, guest.place) == (f"localhost:{host.address.port}",) * 2
     assert host.address.port > 0
     assert len(servers(nothing_left)) == 1
-    wait_for(lambda: guest.backend.set(RUNNING, None) == RUNNING)
+    wait_for(lambda: guest.backend.set(RUNNING, None).state == RUNNING)
     guest.close(LONG_S)
     guest.close(LONG_S)
-    assert host.backend.get() == RUNNING
+    assert host.backend.get().state == RUNNING
     host.close(0.0)
     host.close(0.0)
 

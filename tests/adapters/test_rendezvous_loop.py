@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import Empty
 from typing import TypeVar
@@ -14,12 +14,12 @@ import pytest
 from attrs import evolve
 from conformance import ANSWER_S, Peer, born, fault
 from processes import comes_true
-from worlds import node
+from worlds import arrived, node
 
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
-from elastic.adapters.backends.port import Backend, OutcomeUnknown, OutOfReach, Unreadable
+from elastic.adapters.backends.port import Backend, Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.news import Recorded, Seen, StoreBack, StoreSilent
+from elastic.adapters.news import Recorded, Restored, Seen, StoreBack, StoreSilent
 from elastic.adapters.rendezvous_loop import ToRecord
 from elastic.core.rendezvous import (
     Fail,
@@ -32,10 +32,11 @@ from elastic.core.rendezvous import (
     Settled,
     Token,
     apply,
+    blank,
     handlers,
 )
 from elastic.core.rendezvous.agenda import FIRST_PAUSE_S, Request
-from elastic.core.world import Ending, Fault, Node, Verdict, Why, World
+from elastic.core.world import Ending, Fault, Life, Node, Verdict, Why, World
 
 ALONE = Settings(Limits(1, 1), keep_alive_interval=0.1)
 PAIR = Settings(Limits(2, 2), keep_alive_interval=0.1)
@@ -95,19 +96,23 @@ class Planned:
         self._behind = behind
         self._plan = plan
 
-    def get(self) -> RendezvousState | None:
+    @property
+    def lease_s(self) -> float | None:
+        return self._behind.lease_s
+
+    def get(self) -> Shown:
         return self._plan.run("get", self._behind.get)
 
-    def set(self, state: RendezvousState, token: Token | None) -> RendezvousState | None:
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
         return self._plan.run("set", lambda: self._behind.set(state, token))
 
-    def wait_for_change(self, token: Token | None, until: float) -> RendezvousState | None:
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
         return self._plan.run("wait", lambda: self._behind.wait_for_change(token, until))
 
-    def heartbeat(self, node: Node, counter: int) -> None:
-        self._plan.run("beat", lambda: self._behind.heartbeat(node, counter))
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
+        return self._plan.run("beat", lambda: self._behind.heartbeat(node, counter))
 
-    def heartbeats(self, nodes: Iterable[Node]) -> Mapping[Node, int | None]:
+    def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
         return self._plan.run("look", lambda: self._behind.heartbeats(nodes))
 
     def remove_heartbeat(self, node: Node) -> None:
@@ -225,11 +230,11 @@ def test_leaving_voids_a_pending_join(house: House) -> None:
     plan = Plan()
     with house.node("a", PAIR, plan) as a:
         a.submit(handlers.join)
-        state = house.backend.wait_for_change(None, time.monotonic() + ANSWER_S)
+        state = house.backend.wait_for_change(None, time.monotonic() + ANSWER_S).state
         assert state and state.participants == (node("a"),)
         assert a.asks(handlers.leave) == Settled()
         assert told_nothing(a)
-    state = house.backend.get()
+    state = house.backend.get().state
     assert state and not state.seats
 
 
@@ -291,7 +296,7 @@ def test_a_join_that_nobody_answers_in_time_is_refused_and_leaves_nothing(house:
     with house.node("a", evolve(PAIR, join_timeout=0.2)) as a:
         answer = a.asks(handlers.join)
         assert isinstance(answer, Raise) and answer.failure == Fail(Why.TIMEOUT)
-    state = house.backend.get()
+    state = house.backend.get().state
     assert state and not state.seats
 
 
@@ -305,7 +310,7 @@ def test_a_write_without_an_answer_is_looked_up_and_made_once(house: House, trou
     with house.node("a", ALONE, plan) as a:
         (world,) = joined(a)
     assert [member.node for member in world.members] == [node("a")]
-    state = house.backend.get()
+    state = house.backend.get().state
     assert state and state.version == 1
     assert Counter(plan.calls)["set"] == (2 if trouble is lost_on_the_way else 1)
 
@@ -319,7 +324,7 @@ def test_an_end_without_an_answer_is_made_once(house: House, trouble: Trouble) -
         plan.next("set", trouble)
         assert a.asks(handlers.end, Why.FAILED) == Settled()
         assert isinstance(b.hears(handlers.watch), Over)
-        state = house.backend.get()
+        state = house.backend.get().state
     assert state and (state.round, state.failures) == (1, 1)
 
 
@@ -389,6 +394,29 @@ def test_a_change_made_during_an_outage_is_seen_after_it(house: House) -> None:
         assert isinstance(a.hears(handlers.watch), Over)
 
 
+def test_when_the_store_ends_a_heartbeat_the_dead_are_looked_for_at_once(house: House) -> None:
+    """The wait for the register returns then, with nothing changed."""
+    plan, ended = Plan(), threading.Event()
+
+    def returns_early(call: Callable[[], object]) -> object:
+        assert ended.wait(ANSWER_S)
+        return house.backend.get()
+
+    seldom = evolve(PAIR, keep_alive_interval=ANSWER_S)
+    with house.node("a", seldom, plan) as a, house.node("b", seldom) as b:
+        b.heart.beat()
+        assert comes_true(lambda: house.backend.heartbeats([b.node]).counters[b.node])
+        joined(a, b)
+        assert comes_true(lambda: "look" in plan.calls)
+        plan.next("wait", returns_early, returns_early)  # one may be under way
+        house.becomes(apply(_state(house), Leave(), node("x")))
+        with house.store.changed:
+            del house.store.beats[b.node]
+        ended.set()
+        over = a.hears(handlers.watch)
+        assert isinstance(over, Over) and over.ended and over.ended.why is Why.LOST
+
+
 def test_nothing_is_written_over_what_cannot_be_read(house: House) -> None:
     plan = Plan()
     plan.next("get", unreadable)
@@ -413,27 +441,47 @@ def test_workers_run_on_while_the_register_cannot_be_read_but_nothing_is_written
     assert Counter(plan.calls)["set"] == 1
 
 
-@pytest.mark.parametrize(("comes_back", "says"), [(None, "empty"), (born("other"), "another life")])
-def test_a_store_that_lost_the_register_is_told_as_such(
-    house: House, comes_back: RendezvousState | None, says: str
-) -> None:
-    with house.node("a", ALONE) as a:
-        joined(a)
-        house.becomes(comes_back)
-        answer = a.hears(handlers.watch)
-        assert isinstance(answer, Raise) and answer.failure == Fail(Why.STORE_LOST) and says in answer.text
-        again = a.asks(handlers.join)
-        assert isinstance(again, Raise) and again.failure == Fail(Why.STORE_LOST)
-    assert house.backend.get() == comes_back
+def test_a_store_that_came_back_empty_is_given_back_what_a_node_holds_and_nothing_else_happens(house: House) -> None:
+    with house.node("a", PAIR) as a, house.node("b", PAIR) as b:
+        joined(a, b)
+        before = _state(house)
+        house.becomes(None)
+        lost = [_hears_of_a_loss(each) for each in (a, b)]
+        assert sorted((news.by_me, news.found) for news in lost) == [(False, None), (True, None)]
+        after = _state(house)
+        assert (after.job, after.world_id, after.life.epoch) == (before.job, before.world_id, before.life.epoch + 1)
+        assert told_nothing(a) and told_nothing(b)
+        b.submit(handlers.leave)
+        assert isinstance(a.hears(handlers.watch), Over)
 
 
-def test_a_store_that_came_back_older_is_told_as_such(house: House) -> None:
+def test_a_store_that_came_back_older_is_given_back_what_a_node_holds(house: House) -> None:
     with house.node("a", PAIR) as a, house.node("b", PAIR) as b:
         joined(a, b)
         newest = _state(house)
-        house.becomes(evolve(newest, version=newest.version - 1, stale_before=0, complete=False, quorum_at=None))
-        answer = a.hears(handlers.watch)
-        assert isinstance(answer, Raise) and answer.failure == Fail(Why.STORE_LOST) and "older" in answer.text
+        house.becomes(arrived(blank(newest.life, newest.limits), "a"))
+        _hears_of_a_loss(a)
+        assert _state(house).world_id == newest.world_id
+        assert told_nothing(a) and told_nothing(b)
+
+
+def test_a_world_of_another_job_is_left_alone_and_joined(house: House) -> None:
+    with house.node("a", ALONE) as a:
+        joined(a)
+        house.becomes(born("other"))  # which waits for more nodes: what a holds counts more
+        _hears_of_a_loss(a)
+        assert _state(house).job != "other"
+        begun = arrived(blank(Life("elsewhere"), ALONE.limits), "z")
+        house.becomes(begun)
+        assert _hears_of_a_loss(a).after == begun
+        assert isinstance(a.hears(handlers.watch), Over)
+    assert _state(house) == begun
+
+
+def _hears_of_a_loss(peer: Peer) -> Restored:
+    while not isinstance(news := peer.news.get(timeout=ANSWER_S), Restored):
+        pass
+    return news
 
 
 # --- at rest
@@ -546,7 +594,7 @@ def _after(event: threading.Event, value: Answer) -> Answer:
 
 
 def _state(house: House) -> RendezvousState:
-    state = house.backend.get()
+    state = house.backend.get().state
     assert state
     return state
 

@@ -29,7 +29,7 @@ def settings() -> Callable[..., LaunchSettings]:
 
     def parse(*arguments: str) -> LaunchSettings:
         context = launch.make_context("launch", list(arguments))
-        return launch_settings(context.params, nodes.place(context.params), os.environ)
+        return launch_settings(context.params, nodes.place(context.params, os.environ), os.environ)
 
     return parse
 

@@ -33,8 +33,12 @@ MISTAKES = [
     ("--standalone --nnodes=2 x", "--standalone: that is one node, not --nnodes=2; " + ENDPOINT + " in its place"),
     ("--standalone --nnodes=2:4 x", "--standalone: that is one node, not --nnodes=2:4; " + ENDPOINT + " in its place"),
     (
-        "--rdzv-backend=etcd x",
-        "--rdzv-backend=etcd: this version knows c10d (a TCPStore); write --rdzv-backend=c10d",
+        "--rdzv-backend=etcd-v2 x",
+        "--rdzv-backend=etcd-v2: this version knows c10d (a TCPStore) and etcd (v3); write --rdzv-backend=etcd",
+    ),
+    (
+        "--rdzv-backend=zeus x",
+        "--rdzv-backend=zeus: this version knows c10d (a TCPStore) and etcd (v3); write --rdzv-backend=c10d",
     ),
     (
         "--rdzv-backend=static --nnodes=2 --rdzv-endpoint=a x",

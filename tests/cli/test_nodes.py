@@ -26,7 +26,9 @@ def given(*arguments: str) -> dict[str, Any]:
 
 
 def place(*arguments: str) -> nodes.Place:
-    return nodes.place(given(*arguments))
+    made = nodes.place(given(*arguments), {})
+    assert isinstance(made, nodes.Place)
+    return made
 
 
 ENDPOINTS: list[tuple[str, tuple[str, int | None] | None]] = [

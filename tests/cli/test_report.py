@@ -168,10 +168,6 @@ REFUSED = {
         "a later start of gpu-02 has taken its seat",
         "ended: a later start of gpu-02 has taken its seat",
     ),
-    Why.STORE_LOST: (
-        "it came back empty",
-        "ended: store gpu-01:29400 is not what it was: it came back empty; start all nodes of the job again",
-    ),
     Why.UNCONFIRMED: (
         "",
         "gave up: store gpu-01:29400 did not answer for 600 s (join_timeout)",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from etcdlab import Lab, lab
+from etcds import Cluster, single, skip_without_etcd
 from jobs import Jobs, jobs
 from launches import Launcher, launcher
 from replays import complaints, replays
@@ -32,7 +35,36 @@ def shared_store() -> Iterator[Address]:
         host.close()
 
 
+@pytest.fixture(scope="session")
+def shared_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster | None]:
+    """None where there is no etcd: only the tests that need one are skipped."""
+    if not shutil.which("etcd"):
+        yield None
+        return
+    with single(tmp_path_factory.mktemp("etcd")) as etcd:
+        yield etcd
+
+
 @pytest.fixture
-def job(launch: Launcher, tmp_path: Path, shared_store: Address) -> Iterator[Jobs]:
+def tcpstore_job(launch: Launcher, tmp_path: Path, shared_store: Address) -> Iterator[Jobs]:
+    """For what is about a TCPStore and its host."""
     with jobs(launch, tmp_path, shared_store) as make:
         yield make
+
+
+@pytest.fixture(params=["tcpstore", "etcd"])
+def job(
+    request: pytest.FixtureRequest, launch: Launcher, tmp_path: Path, shared_store: Address, shared_etcd: Cluster | None
+) -> Iterator[Jobs]:
+    """What holds in one store holds in the other."""
+    if request.param == "etcd":
+        skip_without_etcd()
+    with jobs(launch, tmp_path, shared_store, shared_etcd if request.param == "etcd" else None) as make:
+        yield make
+
+
+@pytest.fixture
+def on_etcd(launch: Launcher, tmp_path: Path) -> Iterator[Lab]:
+    """Three members, each on a host of its own."""
+    with lab(launch, tmp_path) as made:
+        yield made

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from attrs import evolve
-from jobs import Job, Jobs, alive, codes, end, run
+from jobs import Jobs, alive, client_of, codes, end, prefix, run
 from launches import Launcher
 from leftovers import left_after
 from processes import is_alive
 
-from elastic.adapters.backends.wire import WireClient
 from elastic.core.rendezvous import RendezvousState, codec
 
 MEBIBYTE = 1 << 20
@@ -36,8 +34,8 @@ def taken_by_no_edit(state: RendezvousState) -> bytes:
 
 def of_a_newer_format(state: RendezvousState) -> bytes:
     data = codec.encode(evolve(state, version=state.version + 1))
-    assert b'"format":1,' in data
-    return data.replace(b'"format":1,', b'"format":2,')
+    assert b'"format":2,' in data
+    return data.replace(b'"format":2,', b'"format":3,')
 
 
 FORGED: dict[str, Forge] = {
@@ -52,11 +50,11 @@ FORGED: dict[str, Forge] = {
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
 def test_workers_run_on_over_a_forged_register_until_their_node_must_write(
-    job: Jobs, launch: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: Forge
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: Forge
 ) -> None:
     monkeypatch.chdir(tmp_path)
     launch.forged = True
-    both = job("1:2", "--last-call=1000")
+    both = tcpstore_job("1:2", "--last-call=1000")
     agents = both.nodes("ab")
     told = run(agents)
     state = both.reaches(lambda state: state.complete)
@@ -76,9 +74,9 @@ def test_workers_run_on_over_a_forged_register_until_their_node_must_write(
 
 
 def test_a_forged_register_under_the_first_key_is_refused_before_any_worker_starts(
-    job: Jobs, nothing_left: str
+    tcpstore_job: Jobs, nothing_left: str
 ) -> None:
-    both = job("1")
+    both = tcpstore_job("1")
     with client_of(both) as client:
         client.set(f"{prefix(both)}/root", b"garbage")
         client.get("nothing")
@@ -89,8 +87,8 @@ def test_a_forged_register_under_the_first_key_is_refused_before_any_worker_star
     assert left_after(nothing_left, 0.0) == []
 
 
-def test_forged_heartbeats_and_failures_change_nothing(job: Jobs) -> None:
-    both = job("2", "--max-restarts=1")
+def test_forged_heartbeats_and_failures_change_nothing(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2", "--max-restarts=1")
     agents = both.nodes("ab")
     told = run(agents)
     state = both.reaches(lambda state: state.complete)
@@ -104,14 +102,3 @@ def test_forged_heartbeats_and_failures_change_nothing(job: Jobs) -> None:
     assert all(is_alive(worker.pid) for worker in told)
     assert codes(end(agents)) == [0, 0]
     assert both.report("a")["failures"] == both.report("b")["failures"] == []
-
-
-def prefix(job: Job) -> str:
-    return f"elastic/{job.run_id}"
-
-
-@contextmanager
-def client_of(job: Job) -> Iterator[WireClient]:
-    with WireClient(job.store, 10.0, 16 * MEBIBYTE) as client:
-        client.greet()
-        yield client

@@ -7,19 +7,23 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
+from attrs import define
 from jobs import Jobs, alive, codes, end, kill, lose, run, slots, worlds
 from leftovers import alive_with
 from processes import dies, is_alive
+
+from elastic.adapters.backends.serving import StoreHost, serve
+from elastic.adapters.backends.wire import Address
 
 IMPATIENT = "--rdzv-conf=is_host=false,join_timeout=3"
 """Not for the agent that serves the store, since that takes its time to start."""
 
 
-def test_the_agent_that_serves_the_store_leaves_last(job: Jobs) -> None:
-    three = job("3", own_store=True)
+def test_the_agent_that_serves_the_store_leaves_last(tcpstore_job: Jobs) -> None:
+    three = tcpstore_job("3", own_store=True)
     agents = three.nodes("abc")
     run(agents)
     agents[1].signal(signal.SIGSTOP)
@@ -32,9 +36,9 @@ def test_the_agent_that_serves_the_store_leaves_last(job: Jobs) -> None:
     assert codes(agent.ends() for agent in agents) == [0, 0, 0]
 
 
-def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(job: Jobs) -> None:
+def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(tcpstore_job: Jobs) -> None:
     """Nobody is told to."""
-    three = job("3", own_store=True, conf="is_host=auto,")
+    three = tcpstore_job("3", own_store=True, conf="is_host=auto,")
     agents = [three.node(name) for name in "abc"]
     assert worlds(run(agents)) == {(0, "restart 0 of 3 workers")}
     assert codes(end(agents)) == [0, 0, 0]
@@ -46,11 +50,11 @@ def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(job: Jobs)
     ids=["short spans", "real spans"],
 )
 def test_while_the_store_is_paused_workers_run_on_and_afterwards_nobody_is_evicted(
-    job: Jobs, nothing_left: str, pause_s: float, conf: str | None
+    tcpstore_job: Jobs, nothing_left: str, pause_s: float, conf: str | None
 ) -> None:
     """For longer than a node may be silent, and than a question to the store may take."""
     spans = {} if conf is None else {"conf": conf}
-    elastic = job("1:2", "--last-call=1000", own_store=True, **spans)
+    elastic = tcpstore_job("1:2", "--last-call=1000", own_store=True, **spans)
     agents = elastic.nodes("ab")
     told = run(agents)
     (server,) = [process.pid for process in alive_with(nothing_left) if "store_host.py" in process.command]
@@ -62,8 +66,8 @@ def test_while_the_store_is_paused_workers_run_on_and_afterwards_nobody_is_evict
     assert [elastic.report(name)["ending"]["round"] for name in "ab"] == [0, 0]
 
 
-def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_act(job: Jobs) -> None:
-    both = job("2", own_store=True, conf="leave_timeout=1,")
+def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_act(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2", own_store=True, conf="leave_timeout=1,")
     agents = both.nodes("ab")
     told = run(agents)
     lose(agents[0])
@@ -73,27 +77,92 @@ def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_a
     assert agents[1].ends().code == 143
 
 
-def test_a_store_that_comes_back_empty_ends_the_nodes_that_knew_better(job: Jobs) -> None:
-    both = job("2", own_store=True)
+def test_the_agent_that_serves_the_store_is_lost_and_started_again_and_the_job_goes_on(tcpstore_job: Jobs) -> None:
+    """Where it was, and not from its beginning: that costs the workers of the lost node and no restart."""
+    both = tcpstore_job("2", "--max-restarts=1", own_store=True)
     agents = both.nodes("ab")
-    told = run(agents)
+    kill(run(agents)[0].pid)
+    assert worlds(told := run(agents)) == {(1, "restart 1 of 2 workers")}
     lose(agents[0])
     both.own_store, both._served = True, False
-    again = both.node("a")
-    ended = agents[1].ends()
-    assert ended.code == 3
-    assert str(both.store) in ended.err
+    agents[0] = both.node("a")
+    assert worlds(run(agents)) == {(2, "restart 1 of 2 workers")}
     assert dies(told[1].pid)
-    both.reaches(lambda state: (state.round, slots(state)) == (0, ["a"]))
-    again.signal(signal.SIGTERM)
-    assert again.ends().code == 143
+    ended = end(agents)
+    assert codes(ended) == [0, 0]
+    assert "came back empty · restored from this node: round 1, 1 restart spent" in ended[1].err
+
+
+def test_a_store_that_is_lost_while_all_are_well_restarts_nobody(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("1:2", "--last-call=1000")
+    with served() as store:
+        both.store = store.address
+        agents = both.nodes("ab")
+        told = run(agents)
+        before = both.reaches(lambda state: state.complete)
+        for epoch in (2, 3):
+            store.is_lost()
+            after = both.reaches(lambda state, epoch=epoch: state.life.epoch == epoch)  # type: ignore[misc]
+            assert after.complete and after.world_id == before.world_id
+        assert alive(told)
+        ended = end(agents)
+    assert codes(ended) == [0, 0]
+    assert [both.report(name)["ending"]["round"] for name in "ab"] == [0, 0]
+
+
+def test_who_knows_the_verdict_tells_a_store_that_has_forgotten_it(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2")
+    with served() as store:
+        both.store = store.address
+        agents = both.nodes("ab")
+        run(agents)
+        agents[1].signal(signal.SIGSTOP)
+        agents[0].open_gate()
+        agents[1].open_gate()
+        both.reaches(lambda state: len(state.participants) == 1)
+        store.closes()
+        agents[1].signal(signal.SIGCONT)
+        store.serves()
+        assert codes(agent.ends() for agent in agents) == [0, 0]
+        assert both.reaches(lambda state: state.closed is not None).round == 0
+
+
+@define
+class Served:
+    """A store that can lose its memory: its process is killed, and another one serves at the same address."""
+
+    host: StoreHost
+    address: Address
+
+    def closes(self) -> None:
+        self.host.close()
+
+    def serves(self) -> None:
+        host, _ = serve(self.address, True)
+        assert host
+        self.host = host
+
+    def is_lost(self) -> None:
+        self.closes()
+        self.serves()
+
+
+@contextmanager
+def served() -> Iterator[Served]:
+    host, address = serve(Address("localhost", 0), True)
+    assert host
+    store = Served(host, address)
+    try:
+        yield store
+    finally:
+        store.closes()
 
 
 @pytest.mark.parametrize("outcome", ["fails", "succeeds"])
 def test_a_node_whose_worker_ends_gives_up_after_the_join_timeout_when_the_store_is_gone(
-    job: Jobs, outcome: str
+    tcpstore_job: Jobs, outcome: str
 ) -> None:
-    both = job("2", "--max-restarts=1", own_store=True)
+    both = tcpstore_job("2", "--max-restarts=1", own_store=True)
     agents = [*both.nodes("a"), both.node("b", IMPATIENT)]
     told = run(agents)
     lose(agents[0])
@@ -106,8 +175,10 @@ def test_a_node_whose_worker_ends_gives_up_after_the_join_timeout_when_the_store
     assert str(both.store) in ended.err
 
 
-def test_a_node_that_waits_for_others_gives_up_after_the_join_timeout_when_the_store_is_gone(job: Jobs) -> None:
-    three = job("3", own_store=True)
+def test_a_node_that_waits_for_others_gives_up_after_the_join_timeout_when_the_store_is_gone(
+    tcpstore_job: Jobs,
+) -> None:
+    three = tcpstore_job("3", own_store=True)
     agents = [*three.nodes("a"), three.node("b", IMPATIENT)]
     three.reaches(lambda state: slots(state) == ["a", "b"])
     lose(agents[0])
@@ -116,8 +187,8 @@ def test_a_node_that_waits_for_others_gives_up_after_the_join_timeout_when_the_s
     assert str(three.store) in ended.err
 
 
-def test_an_agent_that_is_told_to_stop_takes_the_store_that_it_serves_along(job: Jobs) -> None:
-    elastic = job("1:2", "--last-call=1000", own_store=True)
+def test_an_agent_that_is_told_to_stop_takes_the_store_that_it_serves_along(tcpstore_job: Jobs) -> None:
+    elastic = tcpstore_job("1:2", "--last-call=1000", own_store=True)
     agents = [*elastic.nodes("a"), elastic.node("b", IMPATIENT)]
     run(agents)
     agents[0].signal(signal.SIGTERM)
@@ -128,16 +199,16 @@ def test_an_agent_that_is_told_to_stop_takes_the_store_that_it_serves_along(job:
     assert str(elastic.store) in ended.err
 
 
-def test_a_node_that_finds_no_store_gives_up_after_the_join_timeout(job: Jobs) -> None:
-    both = job("2", own_store=True)
+def test_a_node_that_finds_no_store_gives_up_after_the_join_timeout(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2", own_store=True)
     both._served = True
     ended = both.node("a", IMPATIENT).ends()
     assert ended.code == 3
     assert str(both.store) in ended.err
 
 
-def test_whatever_a_port_scanner_sends_the_job_goes_on(job: Jobs) -> None:
-    both = job("2", "--max-restarts=1", own_store=True)
+def test_whatever_a_port_scanner_sends_the_job_goes_on(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("2", "--max-restarts=1", own_store=True)
     agents = both.nodes("ab")
     told = run(agents)
     with ExitStack() as open_ones:

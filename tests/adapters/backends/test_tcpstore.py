@@ -20,23 +20,18 @@ import pytest
 from attrs import evolve
 from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown
 from processes import comes_true
+from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node
 
 from elastic.adapters.backends import wire
 from elastic.adapters.backends.port import OutcomeUnknown, OutOfReach, Unreadable
-from elastic.adapters.backends.serving import StoreHost, serve
+from elastic.adapters.backends.seal import seal
+from elastic.adapters.backends.serving import StoreHost
 from elastic.adapters.backends.tcpstore import TCPStoreBackend
 from elastic.adapters.backends.wire import Address, Oversized, Unsent, WireClient
-from elastic.adapters.clock import SystemClock
-from elastic.core.rendezvous import Fail, Limits, Over, Raise, Settings, codec, handlers
+from elastic.adapters.secret import Secret
+from elastic.core.rendezvous import Limits, Over, Settings, codec, handlers
 from elastic.core.world import Why, World
-
-TIMEOUT_S = 0.5
-"""How long an answer may take where a test lets the store fall silent."""
-ANY = Address("127.0.0.1", 0)
-
-
-Store = tuple[StoreHost, Address]
 
 
 @pytest.fixture(scope="module")
@@ -58,49 +53,17 @@ def client(address: Address) -> Iterator[Clients]:
         yield make
 
 
-@contextmanager
-def clients(address: Address, run_id: str = "", timeout_s: float = TIMEOUT_S) -> Iterator[Clients]:
-    run_id = run_id or uuid4().hex
-    with ExitStack() as stack:
-
-        def make() -> TCPStoreBackend:
-            made = TCPStoreBackend(address, run_id, SystemClock(), timeout_s=timeout_s)
-            stack.callback(made.close)
-            return made
-
-        yield make
-
-
-@contextmanager
-def own_store(port: int = 0) -> Iterator[Store]:
-    """A store for one test alone."""
-    host, address = serve(evolve(ANY, port=port), True)
-    assert host
-    try:
-        with talking(address):
-            yield host, address
-    finally:
-        host.close()
-
-
-@contextmanager
-def talking(address: Address) -> Iterator[WireClient]:
-    """Somebody else at the same store, who may do what we never would. Waits for a store that is still starting."""
-    with WireClient(address, ANSWER_S, codec.BYTES_MAX) as client:
-        client.greet()
-        yield client
-
-
-def plant(other: WireClient, key: str, value: bytes) -> None:
-    """Set, and know that it is set."""
-    other.set(key, value)
-    assert other.get(key) == (value,)
-
-
 class TestTCPStore(Conformance):
     @pytest.fixture
     def client(self, client: Clients) -> Clients:
         return client
+
+
+class TestTCPStoreWithAToken(Conformance):
+    @pytest.fixture
+    def client(self, address: Address) -> Iterator[Clients]:
+        with clients(address, seal=seal(Secret(b"sixteen bytes at least"))) as make:
+            yield make
 
 
 # --- one store for many
@@ -113,8 +76,8 @@ def test_runs_do_not_see_each_other(address: Address, one: str, other: str) -> N
         first().set(born(), None)
         first().heartbeat(node("a"), 1)
         first().put_fault(fault("a"))
-        assert second().get() is None
-        assert second().heartbeats([node("a")]) == {node("a"): None}
+        assert second().get().state is None
+        assert second().heartbeats([node("a")]).counters == {node("a"): None}
         assert second().faults() == ()
 
 
@@ -145,10 +108,10 @@ def test_a_late_reader_finds_the_head_of_a_long_history(client: Clients) -> None
     late.get()
     for _ in range(200):
         before, state = state, evolve(state, version=state.version + 1)
-        assert writer.set(state, before.token) == state
-    assert late.get() == state
-    assert client().get() == state
-    assert waiting.wait_for_change(born().token, math.inf) == state
+        assert writer.set(state, before.token).state == state
+    assert late.get().state == state
+    assert client().get().state == state
+    assert waiting.wait_for_change(born().token, math.inf).state == state
 
 
 def test_a_late_reader_finds_the_head_without_the_hint(address: Address) -> None:
@@ -161,7 +124,7 @@ def test_a_late_reader_finds_the_head_without_the_hint(address: Address) -> None
             writer.set(state, before.token)
         for hint in (b"1", b"9" * 15, b"garbage", b""):
             plant(other, f"elastic/{run_id}/life/head", hint)
-            assert client().get() == state
+            assert client().get().state == state
 
 
 def test_old_versions_take_no_space(address: Address) -> None:
@@ -225,7 +188,7 @@ def test_a_version_that_is_not_what_its_key_says_is_unreadable(address: Address,
     with clients(address, run_id) as client, talking(address) as other:
         reader = client()
         reader.set(born(), None)
-        waiting = Waiting(lambda: _refused(lambda: reader.wait_for_change(born().token, math.inf)))
+        waiting = Waiting(lambda: _refused(lambda: reader.wait_for_change(born().token, math.inf).state))
         plant(other, f"elastic/{run_id}/life/2", wrong)
         waiting.answer(time.monotonic())
         with pytest.raises(Unreadable, match="life/2"):
@@ -249,7 +212,7 @@ def test_nothing_that_is_read_is_executed(address: Address, tmp_path: Path) -> N
             plant(other, f"elastic/{run_id}/{key}", trap)
         plant(other, f"elastic/{run_id}/faults/count", b"1")
         _refused(client().get)
-        assert client().heartbeats([node("a")]) == {node("a"): 0}
+        _refused(lambda: client().heartbeats([node("a")]))
         assert client().faults() == ()
     assert not (tmp_path / "sprung").exists()
 
@@ -260,9 +223,9 @@ def test_a_heartbeat_that_is_no_counter_is_no_sign_of_life_and_none_of_death(add
     with clients(address, run_id) as client, talking(address) as other:
         plant(other, f"elastic/{run_id}/heartbeat/a%231", counter)
         client().heartbeat(node("b"), 3)
-        assert client().heartbeats([node("a"), node("b")]) == {node("a"): 0, node("b"): 3}
+        assert client().heartbeats([node("a"), node("b")]).counters == {node("a"): 0, node("b"): 3}
         client().heartbeat(node("a"), 4)
-        assert client().heartbeats([node("a")]) == {node("a"): 4}
+        assert client().heartbeats([node("a")]).counters == {node("a"): 4}
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
@@ -334,7 +297,7 @@ def _rude(connection: socket.socket) -> None:
 @pytest.mark.parametrize("answer", [_silent, _web, _rude])
 def test_what_is_no_store_is_out_of_reach_and_named(answer: Callable[[socket.socket], None]) -> None:
     with listener(answer) as address, clients(address) as client:
-        for ask in (client().get, lambda: client().set(born(), None), lambda: client().heartbeat(node("a"), 1)):
+        for ask in (client().get, lambda: client().set(born(), None).state, lambda: client().heartbeat(node("a"), 1)):
             with pytest.raises(OutOfReach, match=rf"{address.host}:{address.port} .*TCPStore"):
                 ask()
 
@@ -413,7 +376,7 @@ def test_a_write_whose_answer_is_lost_is_named_as_such(address: Address, reaches
         with pytest.raises(OutcomeUnknown, match=f"{way.host}:{way.port}"):
             writer.set(born(), None)
     with clients(address, run_id) as client:
-        assert client().get() == (born() if reaches else None)
+        assert client().get().state == (born() if reaches else None)
 
 
 # --- the store goes away
@@ -423,16 +386,16 @@ def test_a_store_that_dies_is_out_of_reach_for_everybody_at_once() -> None:
     with own_store() as (host, address), clients(address, timeout_s=ANSWER_S) as client:
         waiter, writer = client(), client()
         writer.set(born(), None)
-        waiting = Waiting(lambda: _out_of_reach(lambda: waiter.wait_for_change(born().token, math.inf)))
+        waiting = Waiting(lambda: _out_of_reach(lambda: waiter.wait_for_change(born().token, math.inf).state))
         began = time.monotonic()
         host.close()
         _, took_s = waiting.answer(began)
         assert took_s < SOON_S
         for ask in (
             writer.get,
-            lambda: writer.set(grown(born(), "b"), born().token),
+            lambda: writer.set(grown(born(), "b"), born().token).state,
             lambda: writer.heartbeat(node("a"), 1),
-            lambda: writer.heartbeats([node("a")]),
+            lambda: writer.heartbeats([node("a")]).counters,
             lambda: writer.remove_heartbeat(node("a")),
             lambda: writer.put_fault(fault("a")),
             writer.faults,
@@ -456,16 +419,16 @@ def test_a_store_that_came_back_empty_is_seen_as_such_and_takes_no_write_of_the_
         host.close()
         with own_store(address.port):
             _out_of_reach(holder.get)
-            _out_of_reach(lambda: late.set(grown(born(), "z"), born().token))
-            assert holder.get() is None
-            assert late.set(grown(born(), "z"), born().token) is None
-            assert holder.set(grown(two, "c"), two.token) is None
-            assert client().get() is None
+            _out_of_reach(lambda: late.set(grown(born(), "z"), born().token).state)
+            assert holder.get().state is None
+            assert late.set(grown(born(), "z"), born().token).state is None
+            assert holder.set(grown(two, "c"), two.token).state is None
+            assert client().get().state is None
             fresh = born("another")
-            assert client().set(fresh, None) == fresh
-            assert holder.get() == fresh
-            assert holder.set(grown(two, "c"), two.token) == fresh
-            assert holder.wait_for_change(two.token, math.inf) == fresh
+            assert client().set(fresh, None).state == fresh
+            assert holder.get().state == fresh
+            assert holder.set(grown(two, "c"), two.token).state == fresh
+            assert holder.wait_for_change(two.token, math.inf).state == fresh
 
 
 def _stands_still(pid: int) -> bool:
@@ -494,9 +457,9 @@ def test_a_store_that_stands_still_is_out_of_reach_until_it_goes_on(store: Store
                 began = time.monotonic()
                 _out_of_reach(ask)
                 assert time.monotonic() - began < TIMEOUT_S + SOON_S
-        assert known.get() == fresh.get() == born()
+        assert known.get().state == fresh.get().state == born()
         known.heartbeat(node("a"), 2)
-        assert fresh.heartbeats([node("a")]) == {node("a"): 2}
+        assert fresh.heartbeats([node("a")]).counters == {node("a"): 2}
 
 
 def test_a_heartbeat_is_acknowledged_by_the_store_not_by_the_kernel(store: Store) -> None:
@@ -530,7 +493,7 @@ def test_a_wait_ends_in_time_while_the_store_stands_still(store: Store) -> None:
         waiter.set(born(), None)
         with paused(host):
             began = time.monotonic()
-            _out_of_reach(lambda: waiter.wait_for_change(born().token, began + 0.1))
+            _out_of_reach(lambda: waiter.wait_for_change(born().token, began + 0.1).state)
             assert time.monotonic() - began < TIMEOUT_S + SOON_S
 
 
@@ -579,14 +542,19 @@ def test_a_pause_of_the_store_evicts_nobody(store: Store) -> None:
         assert isinstance(over, Over) and over.ended and over.ended.why is Why.LEFT
 
 
-def test_a_store_that_came_back_empty_ends_everybody_and_stays_empty() -> None:
-    with own_store() as (host, address), two_nodes(address, "run") as (a, b):
+def test_a_store_that_came_back_empty_is_given_back_what_its_nodes_hold() -> None:
+    with own_store() as (host, address), two_nodes(address, "run") as (a, b), clients(address, "run") as client:
+        before = client().get().state
         host.close()
-        with own_store(address.port), clients(address, "run") as client:
-            for peer in (a, b):
-                answer = peer.hears(handlers.watch)
-                assert isinstance(answer, Raise) and answer.failure == Fail(Why.STORE_LOST)
-            assert client().get() is None
+        assert _told_nothing(a, 1.0)
+        with own_store(address.port):
+            later = client()
+            after = later.wait_for_change(None, time.monotonic() + ANSWER_S).state
+            assert before and after and (after.world_id, after.life.epoch) == (before.world_id, 2)
+            assert _told_nothing(a, 1.0) and b.told.empty()
+            b.submit(handlers.leave)
+            over = a.hears(handlers.watch)
+            assert isinstance(over, Over) and over.ended and over.ended.why is Why.LEFT
 
 
 def test_the_wire_refuses_a_store_that_is_not_there() -> None:

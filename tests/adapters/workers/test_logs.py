@@ -77,8 +77,9 @@ def test_an_attempt_has_its_own_directory_once(tmp_path: Path) -> None:
     assert re.fullmatch(r"job7_[0-9a-f]{8}", run.root.name) and run.root.parent == tmp_path / "new" / "logs"
     assert run.attempt(0, 1) == run.root / "attempt_0" / "1"
     assert run.attempt(0, 12) == run.root / "attempt_0" / "12"
-    with pytest.raises(FileExistsError):
-        run.attempt(0, 1)
+    assert run.attempt(0, 1) == run.root / "attempt_0.2" / "1"  # the store had forgotten round 0
+    assert run.attempt(0, 12) == run.root / "attempt_0.2" / "12"
+    assert run.attempt(0, 1) == run.root / "attempt_0.3" / "1"
     run.remove_if_unused()
     assert (run.root / "attempt_0" / "1").is_dir()
 

@@ -140,6 +140,14 @@ def test_a_register_of_many_seats_is_read_as_it_was_written() -> None:
     assert decode(encode(state)) == state
 
 
+def test_seats_that_stand_unchanged_in_the_next_version_are_not_built_again() -> None:
+    before = decode(encode(running("a b")))
+    after = decode(encode(edited(running("a b"), "b", Done(0))))
+    a, b = node("a"), node("b")
+    assert after.seats[a] is before.seats[a]
+    assert after.seats[b] != before.seats[b]
+
+
 def test_a_format_that_never_was_is_refused() -> None:
     with pytest.raises(Refused, match="format 0, this version reads format 2"):
         decode(encode(register("2")).replace(b'"format":2', b'"format":0'))

@@ -40,6 +40,7 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous.context import Handler, context
+from elastic.core.rendezvous.memory import marked
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
@@ -298,11 +299,11 @@ def test_end_ends_the_round_that_my_workers_run_in() -> None:
 
 
 def test_end_spreads_the_word_of_n_members_over_n_times_a_fifth_of_a_millisecond() -> None:
-    held = holding("a", running("a b c"), ran=0)
-    ctx = context(operation(end, since=1.0, jitter=0.5, why=Why.FAILED), held, 1.0)
-    assert end(ctx, math.inf) == Sync(1.0002)
-    assert end(evolve(ctx, now=1.0002), math.inf) == FAILED
-    assert end(evolve(ctx, held=holding("a", running("a b"), ran=0)), math.inf) == Sync(1.0001)
+    about = operation(end, since=1.0, jitter=0.5, why=Why.FAILED)
+    three, two = (holding("a", running(nodes), ran=0) for nodes in ("a b c", "a b"))
+    assert end(context(about, three, 1.0), math.inf) == Sync(1.0002)
+    assert end(context(about, three, 1.0002), math.inf) == FAILED
+    assert end(context(about, two, 1.0), math.inf) == Sync(1.0001)
 
 
 @pytest.mark.parametrize(
@@ -392,6 +393,13 @@ def test_watch_ends_no_round_for_a_newcomer_when_somebody_is_done(also: tuple[Le
     for edit in also:
         state = edited(state, "b", edit)
     assert action(watch, holding("a", arrived(state, "c"), ran=0), now=99) == Sync(math.inf)
+
+
+def test_watch_a_success_that_the_store_forgot_is_told_again() -> None:
+    held = marked(holding("a", running("a b"), ran=0))
+    assert action(watch, held) == Done(0)
+    told = edited(running("a b"), "a", Done(0))
+    assert action(watch, marked(holding("a", told, ran=0)), deadline=math.inf) == Sync(math.inf)
 
 
 # --- done

@@ -12,9 +12,12 @@ from worlds import LIFE, arrived, edited, node, profile, register, running, seat
 from elastic.core.rendezvous import (
     Close,
     Done,
+    Edit,
     End,
     Ended,
+    Evict,
     Limits,
+    Overdue,
     RendezvousState,
     Restore,
     Seat,
@@ -163,6 +166,12 @@ def test_a_first_round_that_was_forming_is_expected_back() -> None:
     after = back(FORMING)
     assert seats(after) == {"a": "expected", "b": "expected"}
     assert (after.round, after.target, after.rank) == (0, 0, ((0, 0), (1, 2), (2, 3)))
+
+
+@pytest.mark.parametrize("edit", [Overdue(0), Evict(frozenset({node("a"), node("b")}))], ids=["overdue", "dead"])
+def test_a_first_round_waited_for_nobody_and_does_not_wait_for_less_when_they_stay_away(edit: Edit) -> None:
+    after = edited(back(FORMING), "c", edit)
+    assert (after.target, seats(after)) == (0, {})
 
 
 def test_who_waits_has_to_come_again() -> None:

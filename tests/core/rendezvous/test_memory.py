@@ -27,6 +27,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous import heard as answered_with
 from elastic.core.rendezvous.context import Fact, Found
+from elastic.core.rendezvous.memory import marked
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
 ONE = arrived(register("3:5"), "a")
@@ -232,7 +233,8 @@ def test_joined_and_introduced_are_remembered() -> None:
     held = introduced(joined(holding("a", ONE), WorldId(LIFE, 3)), profile("a", port=7))
     assert (held.mine, held.profile.endpoint.port) == (WorldId(LIFE, 3), 7)
     again = joined(held, WorldId(Life("again", 2), 3))
-    assert (again.mine, again.ran) == (WorldId(Life("again", 2), 3), {WorldId(LIFE, 3), WorldId(Life("again", 2), 3)})
+    assert again.mine == WorldId(Life("again", 2), 3)
+    assert again.ran == {WorldId(LIFE, 3), again.mine}
 
 
 def test_the_token_is_that_of_the_state_held() -> None:
@@ -272,7 +274,7 @@ def back(held: RendezvousState, found: RendezvousState | None = None, nonce: str
 
 def experienced(state: RendezvousState = NEXT) -> Held:
     """One that has sightings, spans, and a write whose outcome it does not know."""
-    held = heard(holding("a", state, at=1, ran=0), {node("b"): 1}, 2, 2)
+    held = heard(marked(holding("a", state, at=1, ran=0)), {node("b"): 1}, 2, 2)
     return unanswered(silent(held, 3), state.token, 3)
 
 
@@ -288,7 +290,7 @@ def test_what_counts_more_is_taken_over_and_the_old_life_is_forgotten(shown: Ren
     assert (held.state, held.held_at, held.found, held.trouble) == (shown, 5, None, None)
     assert (held.owed, held.unsure_at, held.silent_since) == (None, None, None)
     assert (held.sightings.of, held.sightings.read_at) == ({}, None)
-    assert (held.mine, held.ran) == (before.mine, before.ran)
+    assert (held.mine, held.ran, held.done_in) == (before.mine, before.ran, before.mine)
     assert (held.node, held.profile, held.settings, held.nonce) == (
         before.node,
         before.profile,
@@ -418,7 +420,7 @@ def test_heartbeats_beside_another_life_force_a_look_and_tell_nothing(named: Lif
         after = answered_with(held, {node("b"): None}, second, second, named)
         assert (after.unsure_at, after.silent_since) == (second, None)
         assert (after.sightings, after.spans) == (held.sightings, held.spans)
-    assert saw(after, TWO, 9, 9).unsure_at is None
+        assert saw(after, TWO, 9, 9).unsure_at is None
 
 
 def test_heartbeats_are_heard_by_one_that_holds_nothing() -> None:

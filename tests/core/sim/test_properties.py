@@ -35,9 +35,11 @@ from elastic.core.rendezvous import (
     Evict,
     Leave,
     RendezvousState,
+    Restore,
     Status,
     Violation,
     join,
+    restored,
     watch,
 )
 from elastic.core.rendezvous import End as EndEdit
@@ -56,7 +58,7 @@ from elastic.core.sim.properties import (
     Wrote,
     fences,
 )
-from elastic.core.world import Node, Why, World
+from elastic.core.world import Life, Node, Why, World
 
 TWO = running("a b", restarts=3)
 WORLD = TWO.world
@@ -228,6 +230,65 @@ def test_V10_who_had_gone_and_is_expected_back() -> None:
 
 def test_what_one_state_or_one_step_breaks_is_found_too() -> None:
     broken("S7", wrote(TWO, "b", Done(0), evolve(TWO, version=TWO.version + 2)))
+
+
+# --- across a loss
+
+
+def restore(held: RendezvousState, before: RendezvousState | None = None, **changes: Any) -> Wrote:
+    deed = Restore(held, "again")
+    return Wrote(A, before, deed, evolve(restored(deed, before), **changes))
+
+
+def test_R8_an_edit_of_what_another_store_had_written() -> None:
+    broken("R8", evolve(wrote(BACK, "b", Leave()), here=False))
+    judged(evolve(restore(BACK, BACK), here=False))
+
+
+def test_R9_a_life_that_begins_twice() -> None:
+    judge = judged(restore(TWO))
+    with pytest.raises(Violation, match="R9"):
+        judge.saw(restore(TWO))
+
+
+def test_a_restore_is_judged_as_one() -> None:
+    assert judged(restore(TWO)).register == restore(TWO).after
+    broken("R7", restore(TWO, failures=1))
+    broken("R4", restore(TWO, life=Life("again", 1)))
+
+
+def test_a_restored_world_was_completed_before() -> None:
+    assert not restore(TWO).completes
+    assert not restore(TWO, arrived(register("2"), "a")).completes
+    first = arrived(register("1:2"), "a")
+    assert wrote(first, "a", Complete(0)).completes
+    assert not wrote(BACK, "b", Leave()).completes
+
+
+def test_who_left_may_be_seated_by_what_was_held_before_that() -> None:
+    spare = running("a", size="1")
+    judged(Left(B), restore(spare), wrote(restore(spare).after, "b", Arrive(TWO.seats[B].profile)))
+
+
+def test_B4_counts_the_failures_of_a_job_across_its_lives() -> None:
+    failed = wrote(TWO, "a", EndEdit(0, Why.FAILED))
+    whole = arrived(restore(NEXT).after, "a b")
+    again = wrote(whole, "b", EndEdit(1, Why.FAILED))
+    judge = judged(Failed(A, WORLD.id), failed, restore(NEXT), Failed(B, whole.world.id), again)
+    assert judge.failed == {"life": {WORLD.id, whole.world.id}}
+    broken("B4", Failed(A, WORLD.id), failed, restore(NEXT), again)
+
+
+def test_S9_workers_of_an_earlier_life_of_the_job_still_run() -> None:
+    whole = arrived(restore(NEXT).after, "a b")
+    later = wrote(restore(NEXT).after, "a", Arrive(TWO.seats[A].profile))
+    before = Started(A, WORLD), Failed(B, WORLD.id), restore(NEXT), later
+    broken("S9", *before, Started(B, whole.world))
+    judged(*before, Reaped(A), Started(B, whole.world))
+
+
+def test_S2_a_restored_world_is_the_one_that_was() -> None:
+    judged(Started(A, WORLD), restore(TWO), Started(B, restore(TWO).after.world))
 
 
 # --- the group

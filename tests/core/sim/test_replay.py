@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 from attrs import evolve
-from traced import finished, started
+from traced import Agent, Pair, Shared, finished, restored, started
 from worlds import node
 
 from elastic.core.group.state import Closed, Exited, Join, MarkDone, Signal
-from elastic.core.rendezvous import Observe, Return, Settled, Write, leave, watch
+from elastic.core.rendezvous import Observe, Restore, Return, Settled, Write, leave, watch
 from elastic.core.rendezvous.agenda import Errand, Request
 from elastic.core.sim.replay import Replayed, replayed
 from elastic.core.sim.trace import (
@@ -26,10 +26,11 @@ from elastic.core.sim.trace import (
     Turned,
     Unanswered,
     Unreadable,
+    Woke,
 )
 from elastic.core.world import Ending, Verdict, Why
 
-PAIR = finished()
+PAIR, LOST = finished(), finished(restored())
 TRACE = PAIR.b.trace
 
 
@@ -163,6 +164,54 @@ def test_a_store_in_trouble_is_remembered_as_the_agent_did() -> None:
     assert (held.unsure_at, held.trouble and held.trouble.text) == (100.5, "nonsense")
     assert held.sightings.read_at == 100.7
     assert [moment.at for moment in run.moments] == [100.5, 100.6, 100.6, 100.8]
+
+
+def test_a_loss_of_the_store_is_taken_as_the_agent_took_it() -> None:
+    for agent in (LOST.a, LOST.b):
+        run = replayed(agent.trace)
+        assert run.differs is None
+        assert run.moments[-1].after.held == agent.held
+        assert agent.held.state and agent.held.state.life.epoch == 2
+
+
+def test_another_state_than_was_held_is_not_restored() -> None:
+    def other(step: Step) -> Step | None:
+        match step:
+            case Turned(_, Write(edit=Restore(held) as edit) as write):
+                return evolve(step, ask=evolve(write, edit=evolve(edit, held=evolve(held, failures=0))))
+            case _:
+                return None
+
+    assert difference(tampered(other, LOST.a.trace)) == ("what is asked for (edit.held.failures)", "0", "1")
+
+
+def test_a_sleep_is_remembered_as_the_agent_did() -> None:
+    pair = started()
+    pair.a.sleeps()
+    pair.run()
+    run = replayed(pair.a.trace)
+    assert run.differs is None
+    assert any(isinstance(moment.step, Woke) and moment.after.held.woke_at for moment in run.moments)
+    assert run.moments[-1].after.held == pair.a.held
+
+    def awake(step: Step) -> Step | None:
+        return Silent(step.now) if isinstance(step, Woke) else None
+
+    assert difference(tampered(awake, pair.a.trace))[0].startswith("what is asked for")
+
+
+def test_whether_the_store_had_written_it_itself_is_taken_as_it_was() -> None:
+    shared = Shared()
+    Pair(Agent("a", shared), Agent("b", shared)).run()
+    shared.loses(older=shared.state)
+    newcomer = Agent("c", shared)
+    newcomer.runs()
+    assert replayed(newcomer.trace).differs is None
+
+    def own(step: Step) -> Step | None:
+        return evolve(step, here=True) if isinstance(step, Saw) and not step.here else None
+
+    assert difference(tampered(own, newcomer.trace))[0].startswith("what is asked for")
 
 
 def test_events_of_the_workers_are_taken_as_they_came() -> None:

@@ -7,20 +7,24 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from traced import Agent, Shared, finished, lines, started
-from worlds import running
+from traced import Agent, Shared, finished, lines, restored, started
+from worlds import arrived, node, register, running
 
-from elastic.core.rendezvous import Token
+from elastic.core.rendezvous import Restore, Token, Write
+from elastic.core.rendezvous import restored as restore
 from elastic.core.sim.trace import (
     CUT,
     LINE_MAX,
     Begun,
     Corrupt,
+    Heard,
     Saw,
     Silent,
     Started,
+    Turned,
     Unanswered,
     Unreadable,
+    Woke,
     step_at,
     traces,
 )
@@ -33,8 +37,39 @@ def test_a_trace_comes_back_as_it_was() -> None:
     assert list(traces(AGENT.lines)) == [AGENT.trace]
 
 
+def test_a_trace_across_a_loss_comes_back_as_it_was() -> None:
+    pair = restored()
+    pair.a.sleeps()
+    pair.run()
+    for agent in (pair.a, pair.b):
+        assert list(traces(agent.lines)) == [agent.trace]
+
+
+def test_what_is_restored_is_referred_to_where_it_was_just_seen_and_told_where_it_was_not() -> None:
+    held, forming = running(), arrived(register("2"), "c")
+    deed = Restore(held, "again")
+    write = Turned(1.0, Write(made := restore(deed, forming), forming.token, deed))
+    seen, asked, again = lines(Saw(held, 0.0, 1.0, True), write, Saw(made, 1.0, 2.0, True))
+    assert json.loads(asked)["ask"]["edit"]["held"] == {"same": held.version}
+    assert json.loads(again)["state"] == {"same": made.version}
+    whole, asked = lines(Saw(forming, 0.0, 1.0, True), write)
+    assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 2
+    for told in ([seen, lines(write)[0]], [whole, asked]):
+        (trace,) = traces([AGENT.lines[0], *told])
+        assert trace.steps[-1] == write
+
+
 def test_steps_that_tell_of_a_store_in_trouble_come_back_too() -> None:
-    steps = (Unanswered(Token(Life("l"), 3), 1.0), Unanswered(None, 1.0), Silent(2.0), Unreadable("nonsense"))
+    steps = (
+        Unanswered(Token(Life("l", 2), 3), 1.0),
+        Unanswered(None, 1.0),
+        Silent(2.0),
+        Woke(2.5),
+        Heard({node("a"): None}, 3.0, 4.0, Life("l", 3)),
+        Heard({}, 3.0, 4.0, None),
+        Saw(None, 5.0, 6.0, False),
+        Unreadable("nonsense"),
+    )
     (trace,) = traces(lines(AGENT.header, *steps))
     assert trace.steps == steps
 

@@ -1,7 +1,7 @@
-# The store forgot: the workers are stopped, and the agent ends.
+# The register holds what no node may have written: the workers are stopped, and the agent ends.
 ready 0
 beat 0.0
-refused store lost
+refused illegal state
 time 3.1
 worker 0 exits -15
 worker 1 exits -15
@@ -12,4 +12,4 @@ reaped
 0  STOPPING: Signal 15
 3.1  STOPPING
 3.1  STOPPING
-3.1  ENDED · refused: store lost
+3.1  ENDED · refused: illegal state

@@ -1,0 +1,108 @@
+"""One key of an etcd as it changes, and the keys of a folder as they go: watches on one member, read by a thread of its own.
+
+A watch is silent when nothing changes and when its member is dead, paused or cut off alike; whoever reads a feed looks at
+the key by itself from time to time, and opens another feed when this one has missed something.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from attrs import frozen
+
+from .etcdrpc import grpc, rpc
+from .members import Stubs
+from .wire import Address
+
+CLOSE_TIMEOUT_S = 5.0
+
+
+@frozen
+class Change:
+    """The latest write of the key."""
+
+    kv: Any
+    deleted: bool
+    cluster: int
+    """Which cluster's member says so."""
+
+
+@frozen
+class Gone:
+    """Keys of the folder have gone."""
+
+
+@frozen
+class Ended:
+    """Nothing more will come."""
+
+    reason: str
+
+
+class Feed:
+    """Closed by whoever opened it. `gone`: keys of the folder have gone since it was cleared."""
+
+    def __init__(
+        self, stubs: Stubs, metadata: tuple[tuple[str, str], ...], key: bytes, folder: bytes, revision: int
+    ) -> None:
+        """The changes of this key and the ends of those below this folder, from this revision on."""
+        self.address: Address = stubs.address
+        self.gone = threading.Event()
+        self._news: SimpleQueue[Change | Gone | Ended] = SimpleQueue()
+        self._over = threading.Event()
+        changes = rpc.WatchCreateRequest(key=key, start_revision=revision)
+        ends = rpc.WatchCreateRequest(
+            key=folder + b"/", range_end=folder + b"0", start_revision=revision, filters=[rpc.WatchCreateRequest.NOPUT]
+        )
+        self._call = stubs.watch.Watch(self._requests(changes, ends), metadata=metadata)
+        self._thread = threading.Thread(target=self._read, name="elastic-feed", daemon=True)
+        self._thread.start()
+
+    def next(self, timeout_s: float) -> Change | Gone | Ended | None:
+        """The latest change that has come, waited for so long; those before it are passed over."""
+        try:
+            news = self._news.get(timeout=max(timeout_s, 0.0))
+            while not isinstance(news, Ended) and not self._news.empty():
+                later = self._news.get_nowait()
+                news = news if isinstance(later, Gone) else later
+        except Empty:
+            return None
+        return news
+
+    def wake(self) -> None:
+        """From another thread: whoever waits here is told that the feed has ended."""
+        self._news.put(Ended("closed"))
+
+    def close(self) -> None:
+        self._over.set()
+        self._call.cancel()
+        self._thread.join(CLOSE_TIMEOUT_S)
+
+    def _requests(self, *creates: Any) -> Iterator[Any]:
+        yield from (rpc.WatchRequest(create_request=create) for create in creates)
+        self._over.wait()  # a stream without an end of ours is kept open
+
+    def _read(self) -> None:
+        watches = list[int]()
+        try:
+            for answer in self._call:
+                if answer.created:
+                    watches.append(answer.watch_id)
+                if answer.canceled:
+                    self._news.put(Ended(answer.cancel_reason or f"compacted at {answer.compact_revision}"))
+                    break
+                if answer.events and answer.watch_id != watches[0]:
+                    self.gone.set()
+                    self._news.put(Gone())
+                elif answer.events:
+                    event = answer.events[-1]
+                    self._news.put(Change(event.kv, bool(event.type), answer.header.cluster_id))
+        except grpc.RpcError as error:
+            self._news.put(Ended(str(error.code())))
+        else:
+            self._news.put(Ended("the member ended it"))
+        finally:
+            self._over.set()

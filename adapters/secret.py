@@ -1,0 +1,60 @@
+"""A secret that the agents of one job share: read from a file, or handed in; shown by nothing.
+
+Whoever reads it can be a writer of the job's register, so a file that everybody on the host can read is refused and not only
+warned of: a warning scrolls by, and the remedy is one command. A group may read it, because that is how Kubernetes mounts
+a secret for a program that is not root.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from attrs import Attribute, field, frozen
+
+BYTES_MIN = 16
+"""Fewer can be guessed by whoever has seen one value that they sealed."""
+BYTES_MAX = 4_096
+EVERYBODY = stat.S_IROTH | stat.S_IWOTH
+MAKE = "(umask 077; openssl rand -hex 32 > FILE) makes one"
+
+
+@frozen
+class Secret:
+    """Its text and its errors leave the value out."""
+
+    value: bytes = field(repr=False)
+
+    @value.validator
+    def _hard_to_guess(self, attribute: Attribute[bytes], value: bytes) -> None:
+        if not BYTES_MIN <= len(value) <= BYTES_MAX:
+            raise ValueError(f"has {len(value)} bytes, and {BYTES_MIN} to {BYTES_MAX} are wanted; {MAKE}")
+
+
+def spoken(text: bytes) -> Secret:
+    """The secret in these bytes; blanks and line ends around it are not part of it. Raises ValueError, with the remedy."""
+    return Secret(text.strip())
+
+
+def read_secret(path: str) -> Secret:
+    """Raises ValueError, with the reason and the remedy, if it cannot be read, or if everybody can."""
+    try:
+        return spoken(_held(path))
+    except OSError as error:
+        raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def _held(path: str) -> bytes:
+    """What the file holds, or its beginning. What is asked of it is asked of the very file that is read."""
+    descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise ValueError("is no file; name one that holds the token")
+        if mode & EVERYBODY:
+            raise ValueError(
+                f"everybody on this host can read or change it (mode {mode & 0o777:o}); write chmod o= {path}"
+            )
+        return os.read(descriptor, 2 * BYTES_MAX)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,125 @@
+"""The stores of a benchmark, each in processes of its own: clients for a fleet of agents, and bare ones beside them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from attrs import frozen
+from fleets import TIMEOUT_S, BareClient
+
+from elastic.adapters.backends.access import Access
+from elastic.adapters.backends.etcd import EtcdBackend
+from elastic.adapters.backends.etcdrpc import grpc, rpc
+from elastic.adapters.backends.members import OPTIONS, Members
+from elastic.adapters.backends.port import Backend
+from elastic.adapters.backends.register import prefix_of
+from elastic.adapters.backends.serving import serve
+from elastic.adapters.backends.tcpstore import TCPStoreBackend
+from elastic.adapters.backends.wire import Address, WireClient
+from elastic.adapters.clock import SystemClock
+from elastic.core.rendezvous import Settings
+from elastic.core.rendezvous.codec import BYTES_MAX
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+import etcds  # the tests' members: started, waited for and ended as there
+
+ANSWER_S = 5.0
+PAYLOAD = b"x" * 100
+
+
+@frozen
+class Store:
+    """One that runs. A client of each kind has connections of its own."""
+
+    address: Address
+    pids: Sequence[int]
+    client: Callable[[str], Backend]
+    """For an agent of this run."""
+    bare: Callable[[str], BareClient]
+    """For keys that begin so."""
+
+
+@contextmanager
+def tcpstore() -> Iterator[Store]:
+    """torch's, in a process that does nothing else."""
+    host, address = serve(Address("localhost", 0), True)
+    assert host
+    try:
+        BareTCPStore(address)  # the helper imports torch first
+        yield Store(
+            address,
+            [host.pid],
+            lambda run_id: TCPStoreBackend(address, run_id, SystemClock()),
+            lambda prefix: BareTCPStore(address),
+        )
+    finally:
+        host.close()
+
+
+@contextmanager
+def etcd(members: int) -> Iterator[Store]:
+    """A cluster of so many members, with their data in memory where the machine has a place for it."""
+    with TemporaryDirectory() as folder, etcds.cluster(Path(folder), members) as cluster:
+        addresses = [Address(each.place.host, each.place.client_port) for each in cluster.members]
+
+        def client(run_id: str) -> Backend:
+            joined = Members(addresses, Access(), ANSWER_S, prefix_of(run_id))
+            return EtcdBackend(joined, run_id, SystemClock(), round(Settings().ttl))
+
+        pids = [each.process.pid for each in cluster.members if each.process]
+        yield Store(addresses[0], pids, client, lambda prefix: BareEtcd(addresses[0], prefix))
+
+
+class BareTCPStore:
+    """Our wire client of a TCPStore."""
+
+    def __init__(self, address: Address) -> None:
+        self._client = WireClient(address, TIMEOUT_S, BYTES_MAX)
+        self._client.greet()
+
+    def put(self, key: str) -> None:
+        self._client.set(key, PAYLOAD)
+
+    def wait(self, keys: Sequence[str]) -> None:
+        self._client.wait(keys, None)
+
+
+class BareEtcd:
+    """A channel of its own, and one watch on all keys that begin so."""
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        channel = grpc.insecure_channel(str(address), OPTIONS)
+        self._kv, self._seen = rpc.KVStub(channel), set[str]()
+        end = f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
+        create = rpc.WatchCreateRequest(key=prefix.encode(), range_end=end.encode())
+        self._changes = rpc.WatchStub(channel).Watch(_open(rpc.WatchRequest(create_request=create)))
+        next(self._changes)
+
+    def put(self, key: str) -> None:
+        with _ended():
+            self._kv.Put(rpc.PutRequest(key=key.encode(), value=PAYLOAD))
+
+    def wait(self, keys: Sequence[str]) -> None:
+        with _ended():
+            while not self._seen.issuperset(keys):
+                self._seen.update(event.kv.key.decode() for event in next(self._changes).events)
+
+
+@contextmanager
+def _ended() -> Iterator[None]:
+    """As a socket tells it."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise OSError(str(error.code())) from error
+
+
+def _open(request: object) -> Iterator[object]:
+    """A stream without an end."""
+    yield request
+    threading.Event().wait()

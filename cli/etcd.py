@@ -1,0 +1,117 @@
+"""What the options say of an etcd: where its members are, and how this agent shows them who it is.
+
+A secret is read from a file or from the environment; one on the command line, which every user of the host can read, is
+refused. No message repeats one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from ..adapters.backends.port import Denied
+from ..adapters.backends.serving import address_towards
+from ..adapters.backends.wire import Address
+from ..adapters.clock import Clock
+from ..adapters.meeting import EtcdMeeting, Meeting
+from ..adapters.workers.environment import ETCD_PASSWORD
+from ..core import rendezvous
+from .mistakes import Mistake
+
+if TYPE_CHECKING:
+    from ..adapters.backends.access import Access
+
+PORT = 2_379
+KEYS = ("cacert", "cert", "key", "user", "password_file")
+"""Of --rdzv-conf, for an etcd."""
+FROM_A_FILE = f"password_file=FILE, or set {ETCD_PASSWORD}"
+
+
+@frozen
+class EtcdPlace:
+    """The nodes meet in an etcd."""
+
+    addresses: tuple[Address, ...]
+    access: Access
+
+    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> Meeting:
+        """Raises Mistake if the etcd will not have us; one that is not there may come."""
+        if find_spec("etcd3") is None:
+            raise Mistake("--rdzv-backend=etcd: needs the package etcd3; write pip install 'elastic-launch[etcd]'")
+        try:
+            return EtcdMeeting(self.addresses, self.access, run_id, clock, settings)
+        except ImportError as reason:
+            raise Mistake(f"--rdzv-backend=etcd: {reason}") from None
+        except Denied as reason:
+            raise Mistake(f"--rdzv-endpoint: {reason}") from None
+
+    @property
+    def name(self) -> str:
+        return ",".join(map(str, self.addresses))
+
+    def own_address(self) -> str:
+        """How the other nodes reach this one, as far as it can tell by itself."""
+        return address_towards(self.addresses[0])
+
+
+def is_meant(given: Mapping[str, Any]) -> bool:
+    """By the name of the backend, or by that in the endpoint."""
+    endpoint = given["rdzv_endpoint"]
+    etcd = given["rdzv_backend"] == "etcd" or (endpoint is not None and endpoint.scheme == "etcd")
+    return bool(etcd) and not given["standalone"]
+
+
+def place(given: Mapping[str, Any], environment: Mapping[str, str]) -> EtcdPlace:
+    """Raises Mistake."""
+    endpoint, conf = given["rdzv_endpoint"], given["rdzv_conf"]
+    if endpoint is None:
+        raise Mistake(f"--rdzv-backend=etcd: name its members; write --rdzv-endpoint=HOST:{PORT},HOST:{PORT}")
+    if not given["rdzv_id"]:
+        raise Mistake(
+            "--rdzv-id: the jobs in an etcd are told apart by it; write --rdzv-id=NAME, the same on all nodes and "
+            "another for each job"
+        )
+    safe = any(key in conf for key in ("cacert", "cert", "key"))
+    if endpoint.scheme == "http" and safe:
+        raise Mistake("--rdzv-endpoint: http:// knows no certificates; write https://, or leave them out")
+    addresses = tuple(Address(host, PORT if port is None else port) for host, port in endpoint.addresses)
+    return EtcdPlace(addresses, _access(conf, safe or endpoint.scheme == "https", environment))
+
+
+def _access(conf: Mapping[str, str], tls: bool, environment: Mapping[str, str]) -> Access:
+    from ..adapters.backends.access import Access, Unusable
+
+    if ("cert" in conf) != ("key" in conf):
+        raise Mistake("--rdzv-conf: a certificate and its key belong together; write cert=FILE,key=FILE")
+    user = conf.get("user")
+    if "password_file" in conf and not user:
+        raise Mistake("--rdzv-conf: password_file: whose password? write user=NAME,password_file=FILE")
+    password = _password(conf, environment)
+    if user and password is None:
+        raise Mistake(f"--rdzv-conf: user={user}: its password is missing; write {FROM_A_FILE}")
+    access = Access(tls, conf.get("cacert"), conf.get("cert"), conf.get("key"), user, password if user else None)
+    try:
+        if tls:
+            access.context()
+    except Unusable as reason:
+        raise Mistake(f"--rdzv-conf: {reason}") from None
+    return access
+
+
+def _password(conf: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
+    path = conf.get("password_file")
+    if path is None:
+        return environment.get(ETCD_PASSWORD)
+    try:
+        text = Path(path).read_text().rstrip("\r\n")
+    except OSError as error:
+        raise Mistake(f"--rdzv-conf: password_file={path}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise Mistake(f"--rdzv-conf: password_file={path}: is no text") from None
+    if not text:
+        raise Mistake(f"--rdzv-conf: password_file={path}: is empty")
+    return text

@@ -1,0 +1,71 @@
+"""`elastic store`: an endpoint -> a TCPStore that is served until a signal comes -> an exit code."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import assert_never
+
+import click
+
+from ..adapters.backends.serving import CannotServe
+from ..adapters.backends.wire import Address
+from ..adapters.standing_store import Ended, Signalled, serve_until_signalled
+from ..adapters.workers.errors import exit_sentence, signal_name
+from . import tokens, values
+from .exit_codes import RENDEZVOUS, SIGNALLED
+from .mistakes import Mistake, Value
+from .nodes import PORT
+
+EPILOG = """\b
+  elastic store --endpoint=gpu-01                                  (on gpu-01, first)
+  elastic launch --nnodes=2 --rdzv-endpoint=gpu-01 ... train.py    (on each node)
+\b
+Several jobs may meet there, each by an --rdzv-id of its own that is used once. The store needs torch; it keeps nothing on
+disk, and no job's token: that is the agents' alone.
+\b
+Exit codes:  2 a mistake in the command line, or it cannot be served there · 3 its process died
+             128+n stopped by signal n
+"""
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option(
+    "--endpoint",
+    metavar="HOST[:PORT]",
+    type=Value("HOST[:PORT]", values.endpoint),
+    help=f"Where: a name or address of this host. Port 0 is any that is free. [default port: {PORT}]",
+)
+def store(endpoint: tuple[str, int | None] | None) -> int:
+    """Serve the store in which the nodes of jobs meet, apart from any agent.
+
+    Where an agent serves it, the store goes with that agent. This one stays until it is sent SIGINT or SIGTERM, whichever
+    node dies; when it serves, it says where, in one line.
+    """
+    if endpoint is None:
+        raise Mistake(f"--endpoint is missing: write elastic store --endpoint=HOST:{PORT}")
+    host, port = endpoint
+    os.environ.pop(tokens.VARIABLE, None)
+    try:
+        end = serve_until_signalled(Address(host, PORT if port is None else port), _ready)
+    except CannotServe as reason:
+        raise Mistake(f"--endpoint={reason}") from None
+    match end:
+        case Signalled(signum):
+            _say(f"store stopped by {signal_name(signum)}", err=True)
+            return SIGNALLED + signum
+        case Ended(code):
+            cause = f"its process ended: {exit_sentence(code)}"
+            _say(f"store gone, {cause}; start it again, or no job can re-form", err=True)
+            return RENDEZVOUS
+        case other:
+            assert_never(other)
+
+
+def _ready(address: Address) -> None:
+    _say(f"store {address} serves · nodes meet there with --rdzv-endpoint={address}")
+
+
+def _say(text: str, err: bool = False) -> None:
+    with suppress(OSError):  # nobody reads it any more
+        click.echo(f"elastic  {text}", err=err)

@@ -1,0 +1,27 @@
+"""The token that the agents of a job share: out of a file or the environment, and out of nobody else's sight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from typing import TYPE_CHECKING
+
+from .mistakes import Mistake
+
+if TYPE_CHECKING:
+    from ..adapters.secret import Secret
+
+VARIABLE = "ELASTIC_STORE_TOKEN"
+
+
+def store_token(conf: Mapping[str, str], environment: MutableMapping[str, str]) -> Secret | None:
+    """The token, if there is one. The variable is taken out of the environment, so that no worker and no helper inherits
+    it. As everywhere, what the command line says comes before the variable. Raises Mistake."""
+    text, path = environment.pop(VARIABLE, None), conf.get("token_file")
+    if path is None and text is None:
+        return None
+    from ..adapters.secret import read_secret, spoken  # most jobs have none
+
+    try:
+        return read_secret(path) if path else spoken((text or "").encode(errors="surrogateescape"))
+    except ValueError as reason:
+        raise Mistake(f"{f'--rdzv-conf: token_file={path}' if path else VARIABLE}: {reason}") from None

@@ -1,0 +1,60 @@
+"""What is answered to an `elastic store` that cannot be: one line with option, reason and remedy; exit code 2."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from elastic.cli.main import run
+from elastic.cli.mistakes import USAGE
+
+ELSEWHERE = "192.0.2.1"
+"""An address for documentation: no host has it."""
+
+
+@pytest.fixture
+def answer(capfd: pytest.CaptureFixture[str], nothing_left: str) -> Callable[..., str]:
+    def line(*arguments: str) -> str:
+        assert run(["store", *arguments]) == USAGE
+        out, err = capfd.readouterr()
+        assert out == "" and err.startswith("elastic: ") and err.count("\n") == 1
+        return err.removeprefix("elastic: ").removesuffix("\n")
+
+    return line
+
+
+def test_an_endpoint_must_be_named(answer: Callable[..., str]) -> None:
+    for arguments in ((), ("--endpoint=",)):
+        assert answer(*arguments) == "--endpoint is missing: write elastic store --endpoint=HOST:29400"
+    assert answer("--endpoint=a:b") == "--endpoint=a:b: write HOST or HOST:PORT, port 0 to 65535"
+
+
+def test_a_port_that_is_taken_is_named(answer: Callable[..., str]) -> None:
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert answer(f"--endpoint=localhost:{port}") == (
+            f"--endpoint=localhost:{port}: somebody listens there already; name another port, or 0 for any that is free"
+        )
+
+
+def test_an_address_that_is_not_this_host_s_is_named(answer: Callable[..., str]) -> None:
+    assert answer(f"--endpoint={ELSEWHERE}") == (
+        f"--endpoint={ELSEWHERE}:29400: Cannot assign requested address; name an address or name of this host"
+    )
+    unknown = answer("--endpoint=no-such-host.invalid:1")
+    assert unknown.startswith("--endpoint=no-such-host.invalid:1: ")
+    assert unknown.endswith("; name an address or name of this host")
+
+
+def test_without_torch_it_says_how_to_get_it(answer: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    said = answer("--endpoint=localhost:0")
+    assert said.startswith("--endpoint=localhost:0: ") and said.endswith("needs torch; pip install torch")
+
+
+def test_it_stands_in_the_list_of_commands(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    assert "\n  store " in capfd.readouterr().out

@@ -1,0 +1,333 @@
+"""A store that loses its memory: what that must not cost is seen when it does (R10, R11, R12)."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from simulated import TWO, at, both_running, then, world
+from worlds import arrived, edited, holding, node, profile, register, running
+
+from elastic.core.group import Phase
+from elastic.core.rendezvous import (
+    Arrive,
+    Close,
+    End,
+    Evict,
+    Held,
+    Leave,
+    RendezvousState,
+    Restore,
+    Violation,
+    Write,
+    restored,
+    woke,
+)
+from elastic.core.sim.losses import KEPT_S, KNOWN_S, Losses, decides, looked, slept
+from elastic.core.sim.process import Process
+from elastic.core.sim.properties import Wrote
+from elastic.core.sim.world import World
+from elastic.core.world import Ending, Verdict, Why
+
+WORLD = running("a b", size="2:3", restarts=3)
+FAILED = edited(WORLD, "a", End(0, Why.FAILED))
+CLOSED = edited(WORLD, "a", Close(Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)))
+
+
+def back(held: RendezvousState, found: RendezvousState | None = None) -> RendezvousState:
+    return restored(Restore(held, "again"), found)
+
+
+def broken(number: str, text: str, made: World) -> None:
+    with pytest.raises(Violation, match=f"{number}: {text}"):
+        then(made, f"pass {KEPT_S + 0.5}")
+
+
+# --- R12: whose workers run, run on
+
+
+def calm() -> World:
+    """Nothing was done to a and b for long."""
+    return then(both_running(), "pass 12")
+
+
+def asked_for(made: World) -> bool:
+    """A world must stand again."""
+    return made.losses.kept is not None
+
+
+def test_a_loss_while_all_are_well_stops_nobody() -> None:
+    for loss in ("empty", "older 0.5", "older 60"):
+        made = then(calm(), loss)
+        assert asked_for(made)
+        then(made, "pass 5")
+        assert not asked_for(made)
+        assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+        assert (made.counts["a world goes on across a loss"], made.rounds) == (2, 0)
+        assert made.counts["restored over an older copy" if loss == "older 0.5" else "restored by a survivor"] == 1
+
+
+def test_R12_a_world_that_nobody_restores_is_seen() -> None:
+    made = calm()
+    for slot in "ab":
+        process = at(made, slot)
+        process.request = process.requests = 999
+    broken("R12", "all were well when the store lost round 0, but it does not stand again", then(made, "empty"))
+
+
+def test_R12_workers_that_are_stopped_are_seen() -> None:
+    made = then(calm(), "empty", "pass 0.5")
+    b = at(made, "b")
+    b.group = evolve(b.group, phase=Phase.STOPPING)
+    broken("R12", "all were well when the store lost round 0; b stopped", made)
+
+
+@pytest.mark.parametrize(
+    "trouble", ["cut b 0.1", "pause b 0.1", "slow b 0.1", "outage 6", "crash b", "fail a", "hang a; drain a"]
+)
+def test_of_a_world_that_was_not_well_nothing_is_asked(trouble: str) -> None:
+    made = then(calm(), *trouble.split("; "), "pass 0.001", "empty")
+    assert made.losses.kept is None
+
+
+def test_of_an_open_round_or_a_closed_job_nothing_is_asked() -> None:
+    assert world("start a", "pass 12", "empty", setting="world nodes=2 min=2 max=2").losses.kept is None
+    assert world("start a", "empty", "pass 1").losses.kept is None
+    closed = then(calm(), "cancel", "pass 0.003", "empty")
+    assert closed.store.past[-1][1].closed
+    assert closed.losses.kept is None
+
+
+def test_what_is_done_after_the_loss_excuses_everybody() -> None:
+    for trouble in ("fail a", "crash b", "empty"):
+        made = then(calm(), "empty", "pass 0.001", trouble)
+        assert made.losses.kept is None
+        then(made, "pass 10")
+
+
+def test_a_new_job_at_the_empty_store_excuses_those_who_knew_the_old_one() -> None:
+    losses = Losses(10.0, kept=WORLD.world_id)
+    first = arrived(register("2"), "c")
+    losses.wrote(Wrote(node("c"), None, Arrive(profile("c")), first), (), 0.0)
+    assert losses.kept is None
+
+
+def test_a_world_that_is_ended_for_another_reason_is_asked_for_no_longer() -> None:
+    losses = Losses(10.0, kept=WORLD.world_id)
+    ended = edited(WORLD, "b", Evict(frozenset({node("a")})))
+    losses.wrote(Wrote(node("b"), WORLD, Evict(frozenset({node("a")})), ended), (), 0.0)
+    assert losses.kept is None
+
+
+def test_while_the_store_is_away_nothing_can_stand_in_it() -> None:
+    made = calm()
+    then(made, "empty")
+    made.store.goes_away(made.future.now, made.future.now + 5)
+    made.network.breaks()
+    then(made, "pass 4")
+    assert made.losses.kept is not None
+
+
+# --- R10: no failure is forgotten
+
+
+def taken_over(before: Held, state: RendezvousState, losses: Losses | None = None) -> None:
+    """What the process holds becomes this."""
+    process = at(both_running(), "a")
+    process.held = evolve(before, state=state, woke_at=None)
+    (losses or Losses(10.0)).changed(process, before)
+
+
+FORGETFUL = evolve(back(FAILED), failures=0)
+
+
+def test_R10_a_restored_register_that_forgot_a_failure_is_seen() -> None:
+    with pytest.raises(Violation, match="R10: a takes over 0 failures, and knew of 1"):
+        taken_over(holding("a", FAILED), FORGETFUL)
+    taken_over(holding("a", FAILED), back(FAILED))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        evolve(FORGETFUL, job="new"),
+        evolve(FORGETFUL, base=()),
+        evolve(FAILED, failures=0),
+        evolve(FORGETFUL, life=FAILED.life),
+    ],
+    ids=["of another job", "with a world of its own", "of my life, with a refund", "of my life"],
+)
+def test_R10_asks_of_what_was_restored_of_my_job_only(state: RendezvousState) -> None:
+    taken_over(holding("a", FAILED), state)
+
+
+def test_R10_asks_nothing_of_one_that_knew_of_a_restore_that_came_to_nothing() -> None:
+    """What it held had been made from less than what stands."""
+    fork = evolve(back(FAILED), base=((1, 2),))
+    taken_over(holding("a", fork), evolve(back(WORLD), base=((1, 9),), failures=0))
+
+
+def test_R10_asks_nothing_of_a_sleeper_nor_of_one_that_held_nothing() -> None:
+    taken_over(woke(holding("a", FAILED), 1.0), FORGETFUL)
+    taken_over(holding("a", None), FORGETFUL)
+
+
+def test_R10_a_failure_that_was_forgiven_is_not_forgotten() -> None:
+    losses = Losses(10.0)
+    refunded = edited(FAILED, "a", gone := Evict(frozenset({node("b")})))
+    losses.wrote(Wrote(node("a"), FAILED, gone, refunded), (), 0.0)
+    taken_over(holding("a", FAILED), back(refunded), losses)
+    assert losses.refunds == {"life": 1}
+
+
+# --- R11: no verdict is forgotten
+
+AGAIN = arrived(back(FAILED), "a")
+COMPLETES = Wrote(node("b"), AGAIN, Arrive(profile("b")), arrived(AGAIN, "b"))
+NOW = 20.0
+
+
+def knower(held: Held | None = None, since: float = NOW - KNOWN_S - 0.1, **changes: float) -> Process:
+    """One that learned the verdict then, by the true time."""
+    process = at(both_running(), "a")
+    process.held = held or holding("a", CLOSED, at=process.clock(since))
+    for name, value in changes.items():
+        setattr(process, name, value)
+    return process
+
+
+def test_R11_a_world_that_completes_while_somebody_knows_the_verdict_is_seen() -> None:
+    with pytest.raises(Violation, match="R11: round 1 is complete, but a knows the verdict"):
+        Losses(10.0).wrote(COMPLETES, [knower()], NOW)
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        knower(since=NOW - 1),
+        knower(cut_out_until=NOW - 1),
+        knower(stopped_until=NOW + 1),
+        knower(holding("a", WORLD)),
+        knower(holding("a", None)),
+        knower(evolve(holding("a", CLOSED), state=evolve(CLOSED, job="other"))),
+        knower(woke(holding("a", CLOSED), 1.0)),
+        knower(evolve(holding("a", CLOSED), held_at=None)),
+    ],
+    ids=["not for long", "out of reach", "asleep", "no verdict", "nothing", "another job's", "awoken", "unread"],
+)
+def test_R11_asks_nothing_of_who_could_not_have_told(process: Process) -> None:
+    Losses(10.0).wrote(COMPLETES, [process], NOW)
+
+
+def test_R11_asks_of_a_world_that_completes_only() -> None:
+    Losses(10.0).wrote(
+        Wrote(node("b"), back(FAILED), Arrive(profile("b")), arrived(back(FAILED), "b")), [knower()], NOW
+    )
+    Losses(10.0).wrote(Wrote(node("b"), None, Restore(WORLD, "again"), back(WORLD)), [knower()], NOW)
+
+
+# --- who knows the verdict lingers
+
+
+def test_who_knows_the_verdict_stays_until_the_store_knows_it() -> None:
+    """The store forgets the verdict a millisecond after it was told. Whoever was told restores it before it ends."""
+    made = then(both_running(), "cancel", "pass 0.005")
+    assert made.store.register and made.store.register.closed
+    assert [process.group.phase for process in made.living()][:2] == [Phase.STOPPING, Phase.STOPPING]
+    then(made, "empty", "pass 1")
+    assert not [process for process in made.living() if not process.operator]
+    assert (made.counts["a verdict restored"], made.counts["who knows the verdict lingers"]) == (1, 2)
+    then(made, "start a", "pass 1")
+    assert made.counts["a late agent told the verdict"] == 1
+
+
+def test_who_has_something_else_under_way_lingers_after_it() -> None:
+    """a stood still when the job was closed, and a worker of it failed then: the failure's record is under way when the last
+    worker is dead."""
+    made = world(*TWO, setting="world nodes=2 min=2 max=2 workers=2")
+    a, told = at(made, "a"), list[str]()
+    then(made, "pause a 1", "cancel", "pass 0.5", "fail a", "pass 0.5015")
+    made.tell = lambda when, who, what: told.append(f"{who} {what} {a.request > 0}")
+    then(made, "pass 0.1")
+    assert told == ["a stopping → ended True", "a ends: cancelled True"]
+    assert made.at("a") is None
+
+
+def test_without_lingering_the_job_would_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    from elastic.core.sim import world as loop
+
+    monkeypatch.setattr(loop, "farewell", lambda outcome: None)
+    made = then(both_running(), "cancel", "pass 0.005", "empty", "pass 1")
+    assert made.store.register is None
+
+
+# --- what else is seen of a loss
+
+
+def test_a_start_is_held_back_while_the_answer_names_another_life() -> None:
+    made = world("start a", "start b", "pass 0.0065", "empty", "pass 2", setting="world nodes=2 min=2 max=2")
+    assert made.counts["start held back because the answer names another life"] >= 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_a_sleeper_takes_what_goes_on_without_it() -> None:
+    made = then(calm(), "pause a 8", "pass 1", "empty", "pass 20")
+    assert made.counts["a sleeper wakes into another life"] == 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_who_stood_still_for_less_than_a_ttl_did_not_sleep() -> None:
+    made = then(calm(), "pause a 3", "pass 1", "empty", "pass 9")
+    assert made.counts["a sleeper wakes into another life"] == 0
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_two_nodes_that_begin_anew_do_not_wait_for_the_join_timeout() -> None:
+    """Both slept, and the store was given back a world that they had run before the last one."""
+    patient = "world nodes=2 min=2 max=2 join=600"
+    made = world(
+        *TWO, "fail a", "pass 4", "pause a 10", "pause b 10", "pass 1", "older 5.5", "pass 30", setting=patient
+    )
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+    assert made.counts["end by fenced"] == 1
+
+
+def test_a_copy_names_no_life_until_it_is_restored() -> None:
+    named = [then(made := calm(), "older 0.5").store.named, then(made, "pass 1").store.named]
+    assert [life.epoch if life else None for life in named] == [None, 2]
+
+
+# --- R11, R13, R14: what is known is not given up, but by who has slept
+
+
+def test_R13_a_job_that_is_forgotten() -> None:
+    process = at(both_running(), "a")
+    before, process.held = process.held, evolve(process.held, state=None)
+    with pytest.raises(Violation, match="R13: a forgets job"):
+        Losses(10.0).changed(process, before)
+
+
+def test_R11_a_verdict_that_is_given_up() -> None:
+    process = at(both_running(), "a")
+    process.held = holding("a", back(WORLD))
+    with pytest.raises(Violation, match="R11: a gives up the verdict"):
+        Losses(10.0).changed(process, holding("a", CLOSED))
+
+
+def test_R14_who_slept_decides_only_when_it_has_looked_and_not_by_what_it_held() -> None:
+    process = at(both_running(), "a")
+    process.held = holding("a", WORLD)
+    leaves = Write(edited(WORLD, "a", Leave()), WORLD.token, Leave())
+    slept(process, 10.0)
+    with pytest.raises(Violation, match="R14: a has slept, and decides before it has looked"):
+        decides(process, leaves)
+    looked(process, WORLD, 9.0)
+    with pytest.raises(Violation, match="R14"):
+        decides(process, leaves)
+    looked(process, back(WORLD), 11.0)
+    decides(process, leaves)
+    offer = Write(back(WORLD), None, Restore(WORLD, "again"))
+    with pytest.raises(Violation, match="R14: a restores what it held before it slept"):
+        decides(process, offer)
+    slept(process, 20.0)
+    looked(process, WORLD, 21.0)
+    decides(process, offer)

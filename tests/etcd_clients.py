@@ -1,0 +1,65 @@
+"""Clients of a real etcd, as an agent makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from certificates import Authority, Certificate
+from etcds import Cluster
+
+from elastic.adapters.backends.access import Access
+from elastic.adapters.backends.etcd import KEPT_S, EtcdBackend
+from elastic.adapters.backends.members import Members
+from elastic.adapters.backends.register import prefix_of
+from elastic.adapters.backends.wire import Address
+from elastic.adapters.clock import SystemClock
+
+TIMEOUT_S = 1.0
+"""How long a member may take to answer, on a machine that is busy with something else."""
+LEASE_S = 2
+"""Short for a test, long for a machine that is busy with something else."""
+PLAIN = Access()
+
+Etcds = Callable[[], EtcdBackend]
+
+
+def addresses(etcd: Cluster) -> list[Address]:
+    return [Address(member.place.host, member.place.client_port) for member in etcd.members]
+
+
+def made(
+    those: list[Address], run_id: str, access: Access = PLAIN, timeout_s: float = TIMEOUT_S, kept_s: int = KEPT_S
+) -> EtcdBackend:
+    """One that shares nothing with any other."""
+    members = Members(those, access, timeout_s, prefix_of(run_id))
+    return EtcdBackend(members, run_id, SystemClock(), LEASE_S, kept_s=kept_s)
+
+
+@contextmanager
+def clients(
+    etcd: Cluster | list[Address],
+    run_id: str = "",
+    access: Access = PLAIN,
+    timeout_s: float = TIMEOUT_S,
+    kept_s: int = KEPT_S,
+) -> Iterator[Etcds]:
+    """Makes clients of one run, and closes them."""
+    run_id = run_id or uuid4().hex
+    those = addresses(etcd) if isinstance(etcd, Cluster) else etcd
+    with ExitStack() as stack:
+
+        def make() -> EtcdBackend:
+            client = made(those, run_id, access, timeout_s, kept_s)
+            stack.callback(client.close)
+            return client
+
+        yield make
+
+
+def access(authority: Authority, own: Certificate | None = None, ca: Path | None = None) -> Access:
+    """To members of this authority, with a certificate or none."""
+    cert, key = (str(own.certificate), str(own.key)) if own else (None, None)
+    return Access(True, str(ca or authority.ca), cert, key)

@@ -1,0 +1,65 @@
+"""Real TCPStores for the tests of a backend: clients of one run, and somebody else at the same store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from uuid import uuid4
+
+from attrs import evolve
+from conformance import ANSWER_S, Clients
+
+from elastic.adapters.backends.seal import UNSEALED, Seal
+from elastic.adapters.backends.serving import StoreHost, serve
+from elastic.adapters.backends.tcpstore import TCPStoreBackend
+from elastic.adapters.backends.wire import Address, WireClient
+from elastic.adapters.clock import SystemClock
+from elastic.core.rendezvous import codec
+
+TIMEOUT_S = 0.5
+"""How long an answer may take where a test lets the store fall silent."""
+ANY = Address("127.0.0.1", 0)
+
+Store = tuple[StoreHost, Address]
+
+
+@contextmanager
+def clients(
+    address: Address, run_id: str = "", timeout_s: float = TIMEOUT_S, seal: Seal = UNSEALED
+) -> Iterator[Clients]:
+    """Clients of one run; closed at the end."""
+    run_id = run_id or uuid4().hex
+    with ExitStack() as stack:
+
+        def make() -> TCPStoreBackend:
+            made = TCPStoreBackend(address, run_id, SystemClock(), timeout_s=timeout_s, seal=seal)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+@contextmanager
+def own_store(port: int = 0) -> Iterator[Store]:
+    """A store for one test alone."""
+    host, address = serve(evolve(ANY, port=port), True)
+    assert host
+    try:
+        with talking(address):
+            yield host, address
+    finally:
+        host.close()
+
+
+@contextmanager
+def talking(address: Address) -> Iterator[WireClient]:
+    """Somebody else at the same store, who may do what we never would. Waits for a store that is still starting."""
+    with WireClient(address, ANSWER_S, codec.BYTES_MAX) as client:
+        client.greet()
+        yield client
+
+
+def plant(other: WireClient, key: str, value: bytes) -> None:
+    """Set, and know that it is set."""
+    other.set(key, value)
+    assert other.get(key) == (value,)
