@@ -32,6 +32,7 @@ from elastic.core.rendezvous import (
     Evict,
     Finish,
     RendezvousState,
+    Restore,
     Seat,
     Settings,
     Settled,
@@ -41,6 +42,7 @@ from elastic.core.rendezvous import (
     done,
     join,
     leave,
+    restored,
     saw,
     watch,
 )
@@ -58,6 +60,10 @@ Change = Callable[[RendezvousState], RendezvousState]
 def after(state: RendezvousState, made: RendezvousState, change: Change) -> RendezvousState:
     """What was made of the state, with a mutation, if anything was made."""
     return made if made is state else change(made)
+
+
+def completed(state: RendezvousState) -> RendezvousState:
+    return evolve(state, complete=True, completed_in=state.life, base=())
 
 
 def seated(state: RendezvousState, was: Status, now: Status) -> RendezvousState:
@@ -92,7 +98,7 @@ def no_promotion(state: RendezvousState, edit: Edit, me: Node) -> RendezvousStat
 def budget_not_judged(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
     made = apply(state, edit, me)
     judged = made.closed and made.closed.why is Why.FAILED
-    return evolve(made, closed=None, complete=True) if judged and made is not state else made
+    return completed(evolve(made, closed=None)) if judged and made is not state else made
 
 
 def failed_at_the_end_itself(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
@@ -123,7 +129,7 @@ def every_failing_agent_counts(state: RendezvousState, edit: Edit, me: Node) -> 
 
 def last_call_completes_over_expected(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
     over = isinstance(edit, Complete) and state.expected and state.quorate and not state.complete and not state.closed
-    return evolve(state, complete=True, version=state.version + 1) if over else apply(state, edit, me)
+    return completed(evolve(state, version=state.version + 1)) if over else apply(state, edit, me)
 
 
 def a_done_members_death_ends_the_round(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
@@ -243,7 +249,7 @@ def begins(made: Agents, who: str, handler: Handler) -> None:
 
 def test_join_that_finishes_with_the_round_just_run_is_caught_by_S17() -> None:
     def mutant(ctx: Context, deadline: float) -> Action:
-        return join(evolve(ctx, held=evolve(ctx.held, mine=None)), deadline)
+        return join(evolve(ctx, held=evolve(ctx.held, mine=None, ran=frozenset())), deadline)
 
     with pytest.raises(Broken, match="S17"):
         begins(both_running(), "a", mutant)
@@ -412,3 +418,14 @@ def test_a_mutated_group_is_caught(
     judged(transition, *events)
     with pytest.raises(Broken, match=number):
         judged(mutant, *events)
+
+
+# --- a store that comes back empty
+
+
+def test_who_gives_way_has_nothing_left_to_restore() -> None:
+    held = saw(holding("a", running("a b", size="2")), None, 1, 1)
+    assert held.found is not None and held.state is not None
+    by_another = restored(Restore(held.state, "of another"), None)
+    given_way = saw(held, by_another, 2, 2)
+    assert (given_way.state, given_way.found) == (by_another, None)

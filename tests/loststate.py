@@ -37,6 +37,7 @@ class Late:
 
     who: int
     write: int
+    base: int
     knows: bool
 
 

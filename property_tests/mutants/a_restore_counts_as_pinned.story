@@ -1,5 +1,5 @@
 # a restore counts as pinned
-# R2: a watch: restored, but it does not count for what it was made from
+# R3: a watch: a world of Life(nonce='a@0', epoch=1) stands, and this life no longer counts for what it was made from
 world nodes=1 max=1
 start a
 pass 1

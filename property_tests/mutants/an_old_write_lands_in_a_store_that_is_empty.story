@@ -1,7 +1,6 @@
 # an old write lands in a store that is empty
-# S7: version 2 after 0
-world nodes=2 max=1 seed=4
-start a
+# R9: b#1 begins Life(nonce='b@0', epoch=1), which had begun before
+world nodes=2 max=2 seed=2
 start b
-pass 0.01
-older 1
+pass 2
+older 2
