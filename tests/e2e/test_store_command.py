@@ -142,7 +142,9 @@ def test_nobody_who_reads_is_no_reason_to_end(nothing_left: str) -> None:
 
 
 @pytest.mark.parametrize("is_host", ["false", "auto"])
-def test_the_node_on_the_endpoint_s_host_dies_and_the_others_go_on(tcpstore_job: Jobs, standing: Address, is_host: str) -> None:
+def test_the_node_on_the_endpoint_s_host_dies_and_the_others_go_on(
+    tcpstore_job: Jobs, standing: Address, is_host: str
+) -> None:
     """Without it, the store would have died with that node."""
     conf = f"--rdzv-conf={CONF}is_host={is_host}"
     three = meeting_at(tcpstore_job("2:3", "--max-restarts=0", "--last-call=1000", conf), standing)
