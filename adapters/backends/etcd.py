@@ -51,6 +51,8 @@ class Shared:
 
     lease_s: float
     latest: Seen | None = None
+    failures: int = 0
+    """How many connections had failed when it was last asked for."""
     lease: int = 0
     """Granted here for the run's keys, before there was a register."""
     kept_at: float = 0.0
@@ -115,9 +117,9 @@ class EtcdBackend:
         return self._read().shown
 
     def set(self, state: RendezvousState, token: Token | None) -> Shown:
-        latest = self._shared.latest
-        base = latest if latest and latest.token == token else self._read()
-        if base.token != token:
+        base = self._base(token)
+        edits_copy = base.state is not None and not base.shown.here and base.state.life == state.life
+        if base.token != token or edits_copy:
             return base.shown
         lease = base.lease or self._run_lease()
         stamp = Stamp(base.cluster, os.urandom(8).hex(), state.life)
@@ -151,8 +153,17 @@ class EtcdBackend:
         self._drop_feed()
         return self._shared.latest.shown if self._shared.latest else Shown(None)
 
+    def _base(self, token: Token | None) -> Seen:
+        """What a write goes by: what was shown last, unless a connection has failed since it was asked for. All connections
+        fail when a copy takes a cluster's place, and a copy takes no edit."""
+        latest, failures = self._shared.latest, self._shared.failures
+        is_known = latest is not None and latest.token == token and failures == self._members.failures
+        return latest if latest and is_known else self._read()
+
     def _read(self) -> Seen:
+        failures = self._members.failures
         answer = self._line.ask(ranged, self._keys.both())
+        self._shared.failures = failures
         return self._shared.learn(self._keys.seen(answer.header, answer.kvs))
 
     def _look(self) -> Seen:
@@ -184,7 +195,6 @@ class EtcdBackend:
                 return self._shared.learn(seen)
             case Ended():
                 self._drop_feed()
-                self._members.failed(feed.address)
                 if self._clock.now() < self._looked_at + self._fallback_s:  # the next one may end as soon
                     self._closing.wait(PAUSE_S)
                 return None

@@ -7,7 +7,7 @@ the key by itself from time to time, and opens another feed when this one has mi
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -46,10 +46,18 @@ class Feed:
     """Closed by whoever opened it. `gone`: keys of the folder have gone since it was cleared."""
 
     def __init__(
-        self, stubs: Stubs, metadata: tuple[tuple[str, str], ...], key: bytes, folder: bytes, revision: int
+        self,
+        stubs: Stubs,
+        metadata: tuple[tuple[str, str], ...],
+        key: bytes,
+        folder: bytes,
+        revision: int,
+        failed: Callable[[Address], None],
     ) -> None:
-        """The changes of this key and the ends of those below this folder, from this revision on."""
+        """The changes of this key and the ends of those below this folder, from this revision on; `failed` is told, by the
+        feed's thread, when the member ends it."""
         self.address: Address = stubs.address
+        self._failed = failed
         self.gone = threading.Event()
         self._news: SimpleQueue[Change | Gone | Ended] = SimpleQueue()
         self._over = threading.Event()
@@ -101,8 +109,12 @@ class Feed:
                     event = answer.events[-1]
                     self._news.put(Change(event.kv, bool(event.type), answer.header.cluster_id))
         except grpc.RpcError as error:
-            self._news.put(Ended(str(error.code())))
+            self._ends(str(error.code()))
         else:
-            self._news.put(Ended("the member ended it"))
-        finally:
-            self._over.set()
+            self._ends("the member ended it")
+
+    def _ends(self, reason: str) -> None:
+        if not self._over.is_set():
+            self._failed(self.address)
+        self._over.set()
+        self._news.put(Ended(reason))

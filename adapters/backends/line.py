@@ -69,7 +69,7 @@ class Line:
         answered last."""
         stubs = self.members.stubs(self.members.in_turn()[0])
         try:
-            return Feed(stubs, self._metadata(stubs), key, folder, revision)
+            return Feed(stubs, self._metadata(stubs), key, folder, revision, self.members.failed)
         except grpc.RpcError as error:
             self._refuse_if_final(error)
             raise OutOfReach(f"no answer from etcd at {stubs.address} ({self._spelled(error)})") from error

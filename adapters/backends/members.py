@@ -111,6 +111,8 @@ class Members:
         self.prefix = prefix
         self.lock = threading.Lock()
         self.token: str | None = None if access.user else ""
+        self.failures = 0
+        """Of connections: after one it may be another cluster that is reached."""
         self._first = random.randrange(len(self.addresses))
         self._channels: dict[Address, Any] = {}
         self._lines = 0
@@ -143,6 +145,7 @@ class Members:
 
     def failed(self, address: Address) -> None:
         with self.lock:
+            self.failures += 1
             if self.addresses[self._first] == address:
                 self._first = (self._first + 1) % len(self.addresses)
 

@@ -76,7 +76,8 @@ class Backend(Protocol):
         """Write `state` if the register still is what `token` names (None: if there is none yet).
 
         Returns what stands now, either way: `state` itself when it was written. A state of another life may follow on one
-        that stands, or be the first.
+        that stands, or be the first. On a copy nothing else is written: whoever does not know yet that it is one would make
+        a second state of a version that there was already.
         """
 
     def wait_for_change(self, token: Token | None, until: float) -> Shown:

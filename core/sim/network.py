@@ -95,19 +95,9 @@ class Network:
         if lost or leg > ANSWER_TIMEOUT_S:
             self.future.at(now + ANSWER_TIMEOUT_S, self._times_out, process, number, question)
         if not lost:
-            knows = process.based_on, process.instance
-            self.future.at(now + leg, self._arrives, process, number, question, sent_at, now, knows)
+            self.future.at(now + leg, self._arrives, process, number, question, sent_at, now)
 
-    def _arrives(
-        self,
-        process: Process,
-        number: int,
-        question: Question,
-        sent_at: float,
-        sent: float,
-        knows: tuple[RendezvousState | None, int],
-    ) -> None:
-        """`knows` are the state and the instance of the store by which it was asked."""
+    def _arrives(self, process: Process, number: int, question: Question, sent_at: float, sent: float) -> None:
         now, store = self.future.now, self.store
         if store.down_until > now:
             unsure = isinstance(question, Write) and self.choose(2) == 1
@@ -116,9 +106,8 @@ class Network:
         answer: Answer = None
         landed = False
         if isinstance(question, Write):
-            based_on, known = knows
-            before, here = store.register, store.here or known != store.instance
-            if landed := store.set(question, based_on, now, known if before else store.instance):
+            before, here = store.register, store.here
+            if landed := store.set(question, now):
                 self.tell.landed(process, number, before, question, here)
                 self._push()
             answer = store.shown

@@ -55,8 +55,6 @@ class Process:
     """The number of a write of its own that throws out somebody who is well."""
     read_after: int = 0
     """The number of the last question that was answered with a state."""
-    instance: int = 0
-    """The instance of the store in which it saw the register last."""
     armed: bool = False
     watch: Token | None = None
 
@@ -98,11 +96,6 @@ class Process:
         """The true time, just after its clock shows this; on a grid, so that what is due at one time for two processes is so
         whatever their clocks show."""
         return math.ceil((local - self.offset) / self.rate * GRID - 0.01) / GRID + 3e-9
-
-    @property
-    def based_on(self) -> RendezvousState | None:
-        """The state on which it writes."""
-        return self.held.found.state if self.held.found else self.held.state
 
     def is_well(self, since: float) -> bool:
         """It lives, and nothing was done to it from this time on that lasts."""

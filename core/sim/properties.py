@@ -60,7 +60,7 @@ ALWAYS = {
     "S15": "who has left is never seated again",
     "R8": "nobody edits what another store had written: it is restored first",
     "R9": "a life begins once",
-    "R10": "who takes over a restored register of its own job forgets no failure that was charged before the loss",
+    "R10": "who takes over a restored register of its own job forgets no failure of a life in which a world was completed",
     "R11": "no world completes while somebody who is awake and within reach has known its verdict for long",
     "R12": "a store that is lost while all are well restarts nobody",
     "R13": "who is awake does not forget what the store has lost",
@@ -301,8 +301,13 @@ class Judge:
         )
         if member:
             yield "S9", text
-        elif self.fenced and other not in self.excused and other not in self.superseded:
-            yield "S9 strong", text
+        elif (
+            self.fenced
+            and other not in self.excused
+            and other not in self.superseded
+            and ran.id.life == fact.world.id.life
+        ):
+            yield "S9 strong", text  # after a loss a world may be complete before a survivor could answer
 
 
 def _of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Iterator[Finding]:

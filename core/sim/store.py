@@ -35,23 +35,19 @@ class Pulse:
 
 @frozen
 class Shown:
-    """What a store shows: its register, whether that was written in this instance of it, and which that is."""
+    """What a store shows: its register, and whether that was written here: not in another store of which this is a copy."""
 
     state: RendezvousState | None
-    here: bool
-    instance: int
+    here: bool = True
 
 
 @define
 class Store:
-    """`instance` counts its beginnings: what it has forgotten, or was given back, was another one's."""
-
     backend: Backend
     ttl: float
     register: RendezvousState | None = None
-    instance: int = 0
-    written_in: int = 0
-    """The instance in which the register was written."""
+    here: bool = True
+    """The register was written here, and not in another store of which this is a copy."""
     past: deque[tuple[float, RendezvousState]] = field(factory=lambda: deque(maxlen=PAST_MAX))
     """What it held, from when on."""
     pulses: dict[Node, Pulse] = field(factory=dict)
@@ -65,26 +61,22 @@ class Store:
         return self.register.token if self.register else None
 
     @property
-    def here(self) -> bool:
-        """The register was written in the store as it is now."""
-        return self.written_in == self.instance
-
-    @property
     def shown(self) -> Shown:
-        return Shown(self.register, self.here, self.instance)
+        return Shown(self.register, self.here)
 
     @property
     def named(self) -> Life | None:
         """The life that stands where it was written."""
         return self.register.life if self.register and self.here else None
 
-    def set(self, write: Write, based_on: RendezvousState | None, now: float, instance: int) -> bool:
-        """Compare and set; whether it was written. Compared is the whole state: a copy that went on has another one of the
-        same version. `instance` is the one that the writer knows: a copy of it may be changed before anybody can tell, and
-        stays a copy."""
-        if write.token != self.token or (based_on is not self.register and based_on != self.register):
+    def set(self, write: Write, now: float) -> bool:
+        """Compare and set; whether it was written. A copy takes nothing but another life: a writer that does not know yet
+        that it is one would make a second state of a version that there was already."""
+        if write.token != self.token:
             return False
-        self.register, self.written_in = write.state, instance
+        if self.register is not None and not self.here and write.state.life == self.register.life:
+            return False
+        self.register, self.here = write.state, True
         self.past.append((now, write.state))
         return True
 
@@ -125,8 +117,7 @@ class Store:
         return (before, min(after, self.down_since)), (max(before, self.down_until), after)
 
     def empties(self) -> None:
-        self.instance += 1
-        self.register, self.written_in = None, self.instance
+        self.register, self.here = None, True
         self.pulses.clear()
 
     def is_restored(self, back: float) -> None:
@@ -134,4 +125,4 @@ class Store:
         older = [state for at, state in self.past if at <= back]
         self.empties()
         if older:
-            self.register, self.written_in = older[-1], self.instance - 1
+            self.register, self.here = older[-1], False

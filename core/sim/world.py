@@ -210,6 +210,7 @@ class World:
         if lost and store.register and store.register.job != lost.job:
             self.losses.kept = None  # a world of another job is not replaced
         self.judge.register = store.register
+        self.judge.left.clear()  # the store has forgotten that too, and what they had under way may land
         self.counts["the store came back older" if store.register else "the store came back empty"] += 1
         self.network.forgets()
 
@@ -398,7 +399,7 @@ class World:
         self._runs(process)
 
     def _sees(self, process: Process, shown: Shown, sent_at: float) -> None:
-        process.unanswered, process.instance = 0, shown.instance
+        process.unanswered = 0
         looked(process, shown.state, sent_at)
         before = process.held
         process.held = saw(before, shown.state, sent_at, process.clock(self.future.now), shown.here)

@@ -20,9 +20,9 @@ from worlds import node
 from elastic.adapters.backends.etcd import EtcdBackend
 from elastic.adapters.backends.etcdrpc import rpc
 from elastic.adapters.backends.members import transacted
-from elastic.adapters.backends.port import Backend, OutOfReach, Unreadable
+from elastic.adapters.backends.port import Backend, OutOfReach, Shown, Unreadable
 from elastic.adapters.backends.register import put
-from elastic.core.rendezvous import codec
+from elastic.core.rendezvous import Restore, codec, restored
 
 NEVER_S = 60.0
 ENVELOPE = b"elastic 1 cluster 1 write 0123456789abcdef epoch 1 life life\n"
@@ -324,7 +324,7 @@ def test_a_register_that_went_is_absent_and_another_may_begin(client: Etcds, etc
 
 
 def test_a_restored_cluster_takes_no_write_that_was_made_for_the_old_one(tmp_path: Path) -> None:
-    """Also when its revisions have come to the same number again, and the register to another state of the same version."""
+    """Nor one of the life that it copies. Also when its revisions have come to the same number again."""
     one, run_id = born(), "run"
     two = grown(one, "b")
     with single(tmp_path) as etcd, clients(etcd, run_id) as client:
@@ -334,15 +334,39 @@ def test_a_restored_cluster_takes_no_write_that_was_made_for_the_old_one(tmp_pat
         writer.set(two, one.token)
         assert stale.get().state == two
         at = revision(etcd)
-        restored = etcd.restored(tmp_path / "snapshot")
+        copy = etcd.restored(tmp_path / "snapshot")
         fresh = client()
         assert fresh.get().state == one
         assert not fresh.get().here
-        other = grown(one, "z")
-        assert fresh.set(other, one.token).state == other
-        assert revision(restored) == at
-        assert stale.set(grown(two, "c"), two.token).state == other
-        assert client().get().state == other
+        refused = fresh.set(grown(one, "z"), one.token)
+        assert (refused.state, refused.here) == (one, False)
+        again = restored(Restore(one, "again"), one)
+        assert fresh.set(again, one.token) == Shown(again)
+        assert revision(copy) == at
+        assert stale.set(grown(two, "c"), two.token).state == again
+        assert client().get() == Shown(again)
+
+
+def test_a_write_by_who_has_not_looked_since_is_refused_by_a_copy(tmp_path: Path) -> None:
+    """Nothing but the end of a watch in its process tells it that another cluster is there."""
+    one = born()
+    with single(tmp_path) as etcd, clients(etcd, "run") as client:
+        writer = client()
+        writer.set(one, None)
+        waiter = writer.clone()
+        waiter.wait_for_change(one.token, time.monotonic() + 0.01)
+        etcd.snapshot(tmp_path / "snapshot")
+        etcd.restored(tmp_path / "snapshot")
+        assert comes_true(lambda: answered(lambda: writer.set(grown(one, "b"), one.token)) == Shown(one, here=False))
+        assert client().get() == Shown(one, here=False)
+        waiter.close()
+
+
+def answered(ask: Callable[[], object]) -> object:
+    try:
+        return ask()
+    except OutOfReach:
+        return None
 
 
 def test_a_restored_cluster_is_seen_as_what_it_is_by_who_waited_in_the_old_one(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""The store of a simulated world: what it remembers, and of which instance that is."""
+"""The store of a simulated world: what it remembers, and whether that was written there."""
 
 from __future__ import annotations
 
-from attrs import evolve
 from worlds import LIFE, arrived, node, profile, register
 
 from elastic.core.rendezvous import Arrive, RendezvousState, Restore, Write, restored
@@ -21,35 +20,24 @@ def written(*states: RendezvousState) -> Store:
     return store
 
 
-def wrote(
-    store: Store, state: RendezvousState, based_on: RendezvousState | None, now: float, instance: int | None = None
-) -> bool:
-    """Whether this came to stand; by a writer that knows this instance."""
-    write = Write(state, based_on.token if based_on else None, Arrive(profile("a")))
-    return store.set(write, based_on, now, store.instance if instance is None else instance)
+def wrote(store: Store, state: RendezvousState, based_on: RendezvousState | None, now: float) -> bool:
+    """Whether this came to stand."""
+    return store.set(Write(state, based_on.token if based_on else None, Arrive(profile("a"))), now)
 
 
 def test_a_write_is_made_on_what_it_names_only() -> None:
     store = written(ONE, TWO)
     assert not wrote(store, TWO, ONE, 3.0)
     assert not wrote(store, ONE, None, 3.0)
-    assert store.shown == Shown(TWO, True, 0)
+    assert store.shown == Shown(TWO)
     assert store.named == LIFE
-
-
-def test_a_state_of_the_same_version_is_not_the_one_that_a_write_is_based_on() -> None:
-    """A copy went on as another one did: both are of one life and version."""
-    other = arrived(ONE, "c")
-    assert other.token == TWO.token
-    assert not wrote(written(ONE, TWO), arrived(other, "d"), other, 3.0)
-    assert wrote(written(ONE, TWO), arrived(TWO, "c"), evolve(TWO), 3.0)
 
 
 def test_an_empty_store_is_another_one_that_knows_nothing() -> None:
     store = written(ONE, TWO)
     store.beat(node("a"), 1, 3.0)
     store.empties()
-    assert store.shown == Shown(None, True, 1)
+    assert store.shown == Shown(None)
     assert (store.token, store.named, store.pulses) == (None, None, {})
     assert wrote(store, ONE, None, 4.0)
     assert store.here
@@ -58,21 +46,22 @@ def test_an_empty_store_is_another_one_that_knows_nothing() -> None:
 def test_a_backup_is_a_copy_of_what_was_there_then() -> None:
     store = written(ONE, TWO)
     store.is_restored(1.5)
-    assert store.shown == Shown(ONE, False, 1)
+    assert store.shown == Shown(ONE, False)
     assert (store.token, store.named) == (ONE.token, None)
 
 
 def test_a_backup_of_a_time_before_everything_is_empty() -> None:
     store = written(ONE, TWO)
     store.is_restored(0.5)
-    assert store.shown == Shown(None, True, 1)
+    assert store.shown == Shown(None)
 
 
-def test_a_copy_stays_one_when_somebody_edits_it_who_does_not_know() -> None:
+def test_a_copy_takes_no_write_of_the_life_that_it_copies() -> None:
+    """Its writer does not know yet that it is one."""
     store = written(ONE, TWO)
     store.is_restored(1.5)
-    assert wrote(store, TWO, ONE, 3.0, instance=0)
-    assert not store.here
+    assert not wrote(store, TWO, ONE, 3.0)
+    assert store.shown == Shown(ONE, False)
 
 
 def test_what_is_restored_is_the_store_s_own() -> None:
