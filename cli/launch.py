@@ -39,7 +39,7 @@ OMP_NUM_THREADS is 1 if it is not set and a node has several workers.
 When a worker fails, all are stopped and, while --max-restarts allows it, started again within milliseconds.
 A worker's whole process group dies with it, and all of them die with this command, whatever kills it.
 \b
-Exit codes:  0 succeeded · 1 failed · 2 a mistake in the command line · 3 rendezvous timed out or store lost
+Exit codes:  0 succeeded · 1 failed · 2 a mistake in the command line · 3 rendezvous timed out
              128+n stopped by signal n
 """
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -188,3 +190,24 @@ def test_a_node_that_cannot_renew_its_lease_kills_its_workers_if_it_was_told_to(
         (again,) = run([agent])
         assert again.round > worker.round
         assert codes(end([agent])) == [0]
+
+
+def test_a_cluster_that_is_restored_from_a_snapshot_is_given_back_what_the_agents_remember(
+    launch: Launcher, tmp_path: Path, shared_store: Address
+) -> None:
+    """The snapshot is of round 0; the job is in round 1."""
+    with single(tmp_path / "etcd") as etcd, jobs(launch, tmp_path, shared_store, etcd) as make:
+        job = make("2", "--max-restarts=1")
+        agents = job.nodes("ab")
+        first = run(agents)
+        etcd.snapshot(tmp_path / "snapshot")
+        os.kill(first[0].pid, signal.SIGKILL)
+        told = run(agents)
+        assert worlds(told) == {(1, "restart 1 of 2 workers")}
+        etcd.restored(tmp_path / "snapshot")
+        state = job.reaches(lambda state: state.life.epoch == 2)
+        assert (state.complete, state.round, state.failures) == (True, 1, 1)
+        assert alive(told)
+        ended = end(agents)
+        assert codes(ended) == [0, 0]
+        assert any("came back with something older · restored from this node: round 1" in each.err for each in ended)
