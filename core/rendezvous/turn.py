@@ -155,10 +155,10 @@ def _restore(ctx: Context, found: Found) -> Ask:
     if ctx.now < at:
         return Wait(token, at)
     deed = Restore(found.restore, ctx.held.nonce.nonce)
-    after = restored(deed, found.state)
     try:
+        after = restored(deed, found.state)
         verify_restore(deed, found.state, after)
-    except Violation as violation:
+    except (Violation, ValueError) as violation:  # who forges a register may choose the last epoch that there is
         return _raise(Trouble(Why.ILLEGAL, f"not written: {deed} of {ctx.me} breaks {violation}"))
     return Write(after, token, deed)
 

@@ -46,7 +46,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import operation as begin
 from elastic.core.rendezvous.context import Context, Found, Handler
 from elastic.core.rendezvous.handlers import close, done
-from elastic.core.world import Ending, Life, Verdict, Why
+from elastic.core.world import COUNT_MAX, Ending, Life, Verdict, Why
 
 
 def asked(handler: Handler, held: Held, now: float = 0.0, deadline: float = math.inf) -> Ask:
@@ -205,6 +205,12 @@ def test_after_a_restore_whose_outcome_is_unknown_the_register_is_read_first() -
     again = asked(watch, seen, now=3)
     assert isinstance(again, Write)
     assert again.state.life == Life("life/3", 2)
+
+
+def test_over_a_forged_register_of_the_last_epoch_nothing_is_restored() -> None:
+    forged = evolve(arrived(register("3"), "c"), life=Life("new", COUNT_MAX), job="new")
+    why, text = trouble(asked(watch, lost(forged), now=1))
+    assert (why, " breaks epoch: " in text) == (Why.ILLEGAL, True)
 
 
 def test_a_restore_that_would_break_an_invariant_is_not_sent() -> None:
