@@ -6,13 +6,13 @@ import pytest
 from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, running
 
-from elastic.adapters.news import StoreSilent
+from elastic.adapters.news import Restored, StoreSilent
 from elastic.adapters.settings import Kind, LaunchSettings, Program
 from elastic.cli.render import sentences
 from elastic.core import group
 from elastic.core.group import Group
-from elastic.core.rendezvous import Arrive, Done, Evict, RendezvousState
-from elastic.core.world import Fault, Life, Member, Node, Why, World, WorldId
+from elastic.core.rendezvous import Arrive, Close, Done, Evict, RendezvousState, Restore, restored
+from elastic.core.world import Ending, Fault, Life, Member, Node, Verdict, Why, World, WorldId
 
 SETTINGS = LaunchSettings(Program(Kind.SCRIPT, "x"), store="gpu-01:29400", group=group.Settings(fence=3.0))
 
@@ -159,3 +159,40 @@ def test_who_arrives_or_comes_back_makes_a_round_another_one_for_people() -> Non
 
 
 ARRIVE = Arrive(profile("b"))
+
+
+HELD = running("a b", restarts=3)
+BACK = restored(Restore(HELD, "again"), None)
+FORMING = evolve(arrived(register("3"), "z"), life=Life("new"), job="new")
+KEPT = "round 0, 0 restarts spent; later changes, if any, are lost"
+
+
+@pytest.mark.parametrize(
+    ("found", "by_me", "said"),
+    [
+        (None, True, f"store gpu-01:29400 came back empty · restored from this node: {KEPT}"),
+        (FORMING, True, f"store gpu-01:29400 came back empty · restored from this node: {KEPT}"),
+        (
+            arrived(register("2"), "a"),
+            True,
+            f"store gpu-01:29400 came back with something older · restored from this node: {KEPT}",
+        ),
+        (None, False, f"store gpu-01:29400 was lost · restored by another node: {KEPT}"),
+    ],
+    ids=["empty", "a new job was forming there", "older", "by another"],
+)
+def test_a_store_that_lost_its_memory_is_told_with_what_stands_now(
+    found: RendezvousState | None, by_me: bool, said: str
+) -> None:
+    assert sentences.store_lost(Restored(HELD, found, BACK, by_me, 1.0), SETTINGS) == [said]
+
+
+def test_another_job_that_took_the_run_id_is_told() -> None:
+    other = evolve(running("y z"), life=Life("new"), job="new", completed_in=Life("new"))
+    assert sentences.store_lost(Restored(HELD, None, other, False, 1.0), SETTINGS) == [
+        "store gpu-01:29400 was lost; run id none is in use by another job since, which this node joins as a newcomer"
+    ]
+    over = edited(other, "y", Close(Verdict(Ending.FAILED, 0, node("y"), Why.CANNOT_START)))
+    assert sentences.store_lost(Restored(HELD, None, over, False, 1.0), SETTINGS) == [
+        "run id none was closed FAILED by another job; for a new one use another --rdzv-id"
+    ]
