@@ -25,8 +25,9 @@ from elastic.core.rendezvous import (
 from elastic.core.sim.losses import KEPT_S, KNOWN_S, Losses, decides, looked, slept
 from elastic.core.sim.process import Process
 from elastic.core.sim.properties import Wrote
+from elastic.core.sim.story import Kind, Operation
 from elastic.core.sim.world import World
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Life, Verdict, Why
 
 WORLD = running("a b", size="2:3", restarts=3)
 FAILED = edited(WORLD, "a", End(0, Why.FAILED))
@@ -116,6 +117,22 @@ def test_a_world_that_is_ended_for_another_reason_is_asked_for_no_longer() -> No
     ended = edited(WORLD, "b", Evict(frozenset({node("a")})))
     losses.wrote(Wrote(node("b"), WORLD, Evict(frozenset({node("a")})), ended), (), 0.0)
     assert losses.kept is None
+
+
+def test_R12_a_member_that_flees_from_a_world_that_was_restored_is_seen() -> None:
+    losses = Losses(10.0, kept=WORLD.world_id)
+    fled = edited(WORLD, "a", End(0, Why.FENCED))
+    with pytest.raises(Violation, match="R12: all were well when the store lost round 0; a#1 fled from it"):
+        losses.wrote(Wrote(node("a"), WORLD, End(0, Why.FENCED), fled), (), 0.0)
+
+
+def test_a_copy_of_a_world_of_another_job_excuses_those_who_knew_this_one() -> None:
+    made = calm()
+    other = evolve(running("y z"), life=Life("new"), job="new", completed_in=Life("new"))
+    made.store.past.clear()
+    made.store.past.append((1.0, other))
+    made.does(Operation(Kind.OLDER, span=5.0))
+    assert made.losses.kept is None
 
 
 def test_while_the_store_is_away_nothing_can_stand_in_it() -> None:
