@@ -22,6 +22,8 @@ from .verify import Violation, verify, verify_step
 def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool = True) -> Held:
     """After an answer that shows this state (None: no register), to a request sent at that point of my clock. `here`: the
     state was written in the very store that answered, and not in one of which that store is a copy."""
+    if state is not None and state.life.nonce == held.nonce.nonce:
+        held = evolve(held, nonce=_another(held.nonce))  # it has begun this life, whatever else the answer is worth
     if held.woke_at is not None:
         return held if sent_at < held.woke_at else _awake(held, state, sent_at, now, here)
     mine = held.state
@@ -84,7 +86,6 @@ def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
         held,
         state=state,
         held_at=now,
-        nonce=_unused(held.nonce, state),
         sightings=Sightings(),
         spans={},
         owed=None,
@@ -123,7 +124,6 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         held,
         state=state,
         held_at=now,
-        nonce=_unused(held.nonce, state),
         sightings=refreshed(held.sightings, signs_of_life(held.state, state), now),
         owed=None if landed else held.owed,
         unsure_at=_still_unsure(held, sent_at),
@@ -164,11 +164,6 @@ def _another(nonce: Life) -> Life:
     """A nonce that this node has not used."""
     drawn, _, count = nonce.nonce.partition("/")
     return Life(f"{drawn}/{int(count or 1) + 1}")
-
-
-def _unused(nonce: Life, state: RendezvousState | None) -> Life:
-    """Mine, or another one if it has begun this life."""
-    return _another(nonce) if state is not None and state.life.nonce == nonce.nonce else nonce
 
 
 def silent(held: Held, now: float) -> Held:

@@ -86,7 +86,7 @@ class Losses:
             return
         if held.closed and not now_held.closed and now_held.job == held.job:
             raise Violation("R11", f"{process.name} gives up the verdict of job {held.job}, which it knows")
-        ours = now_held.job == held.job and now_held.provisional and not held.provisional
+        ours = now_held.job == held.job and now_held.provisional and not held.provisional and not now_held.closed
         if ours and now_held.failures + self.refunds[held.job] < held.failures:
             raise Violation(
                 "R10", f"{process.name} takes over {now_held.failures} failures, and knew of {held.failures}"

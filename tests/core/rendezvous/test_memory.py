@@ -400,6 +400,8 @@ def test_a_nonce_begins_one_life_only() -> None:
     mine = back(first, nonce=lost.nonce.nonce)
     assert saw(lost, mine, 4, 4).nonce == Life("life/3")
     assert saw(lost, back(first, nonce="other"), 4, 4).nonce == lost.nonce
+    slept = saw(woke(lost, 9), mine, 4, 9)
+    assert (slept.nonce, slept.state, slept.woke_at) == (Life("life/3"), first, 9)
 
 
 def test_after_a_restore_whose_outcome_is_unknown_the_next_begins_another_life() -> None:

@@ -188,6 +188,10 @@ def test_R10_asks_nothing_of_a_sleeper_nor_of_one_that_held_nothing() -> None:
     taken_over(holding("a", None), FORGETFUL)
 
 
+def test_R10_asks_nothing_of_a_verdict() -> None:
+    taken_over(holding("a", FAILED), evolve(FORGETFUL, closed=CLOSED.closed))
+
+
 def test_R10_a_failure_that_was_forgiven_is_not_forgotten() -> None:
     losses = Losses(10.0)
     refunded = edited(FAILED, "a", gone := Evict(frozenset({node("b")})))
