@@ -329,7 +329,7 @@ def test_sightings_that_do_not_start_afresh_are_caught_by_L3() -> None:
     mutant = Sightings()
     for sent_at, answered_at in reads:
         held = heard(held, {b: 1}, sent_at, answered_at)
-        mutant = observe(mutant, {b: 1}, sent_at, answered_at, afresh_after=math.inf)
+        mutant = observe(mutant, {b: 1}, sent_at, answered_at, afresh_after=math.inf, ttl=5.0)
     assert dead(held, 60.1) == frozenset()
     assert dead(evolve(held, sightings=mutant), 60.1) == {b}
 

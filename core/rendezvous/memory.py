@@ -178,7 +178,7 @@ def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: 
         return evolve(held, unsure_at=now, silent_since=None)
     settings = held.settings
     afresh_after = 2 * settings.keep_alive_interval
-    seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.leased)
+    seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.ttl, settings.leased)
     return _at(evolve(held, sightings=seen), now)
 
 

@@ -31,10 +31,11 @@ class Sighting:
 
 @frozen
 class Sightings:
-    """Of the nodes that I read last; `read_at` is when I sent that read."""
+    """Of the nodes that I read last; `read_at` is when I sent that read, `since` when the sightings last started afresh."""
 
     of: Mapping[Node, Sighting] = field(factory=dict)
     read_at: float | None = None
+    since: float = -math.inf
 
     def silence(self, node: Node) -> float:
         """How long the node was silent when I last asked; 0 for one that I do not watch."""
@@ -48,21 +49,26 @@ def observe(
     sent_at: float,
     now: float,
     afresh_after: float,
+    ttl: float,
     leased: bool = False,
 ) -> Sightings:
     """What I know after a read of these counters, sent and answered at these points of my clock. A counter that was there
-    and is gone says that its node has ended, or that its lease ran out: dead at once, unless it has written since."""
+    and is gone says that its node has ended, or that its lease ran out: dead at once, unless it has written since. Within a
+    TTL after the store was away for me it says less: it may have stood still, and ended leases that nobody could renew."""
     stale = sightings.read_at is None or sent_at - sightings.read_at > afresh_after
+    outage = stale and sightings.read_at is not None
+    since = now if outage else sightings.since
     seen = {}
     for node, counter in counters.items():
         last = None if stale else sightings.of.get(node)
         if last and last.counter == counter and not (leased and counter is not None):
             seen[node] = last
         elif last and counter is None:
-            seen[node] = Sighting(None, last.moved_at if last.vouched else -math.inf, last.vouched)
+            counts = not last.vouched and now - since >= ttl
+            seen[node] = Sighting(None, -math.inf if counts else last.moved_at, last.vouched)
         else:
             seen[node] = Sighting(counter, now)
-    return Sightings(seen, sent_at)
+    return Sightings(seen, sent_at, since)
 
 
 def refreshed(sightings: Sightings, nodes: Iterable[Node], now: float) -> Sightings:

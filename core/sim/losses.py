@@ -112,7 +112,8 @@ def decides(process: Process, write: Write) -> None:
     edit, stale = write.edit, process.stale
     if process.slept_at is not None:
         raise Violation("R14", f"{process.name} has slept, and decides before it has looked")
-    if isinstance(edit, Restore) and stale is not None and edit.held.token == stale.token:
+    copied = process.held.found.state if process.held.found else None  # restored over itself, it is nobody's memory
+    if isinstance(edit, Restore) and stale is not None and edit.held is not copied and edit.held.token == stale.token:
         raise Violation("R14", f"{process.name} restores what it held before it slept")
 
 

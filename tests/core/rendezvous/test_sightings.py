@@ -14,13 +14,14 @@ from elastic.core.world import Why
 
 A, B = node("a"), node("b")
 FRESH_AFTER = 2.0
+TTL = 5.0
 
 
 def observed(*reads: tuple[float, int | None], leased: bool = False) -> Sightings:
     """Reads of a's counter, sent at these times and answered a tenth later."""
     sightings = Sightings()
     for sent_at, counter in reads:
-        sightings = observe(sightings, {A: counter}, sent_at, sent_at + 0.1, FRESH_AFTER, leased)
+        sightings = observe(sightings, {A: counter}, sent_at, sent_at + 0.1, FRESH_AFTER, TTL, leased)
     return sightings
 
 
@@ -53,11 +54,19 @@ def test_a_heartbeat_that_is_gone_is_dead_at_once() -> None:
     assert observed((0, 1), (1, None), (2, None)).silence(A) == math.inf
 
 
+def test_a_heartbeat_that_is_gone_soon_after_an_outage_is_waited_for() -> None:
+    """The store stood still for all: nobody could renew what it ended when it went on."""
+    assert observed((0, 1), (60, 1), (61, None)).silence(A) == pytest.approx(0.9)
+    later = [(float(at), 1) for at in range(60, 66)]
+    assert observed((0, 1), *later, (66, None)).silence(A) == math.inf
+    assert observed((0, 1), *later[:-1], (65, None)).silence(A) == pytest.approx(4.9)
+
+
 def test_a_heartbeat_that_is_gone_after_a_sign_of_life_is_waited_for_a_ttl() -> None:
     """A lease that ran out while its node wrote: it was cut off, and is back."""
     sightings = refreshed(observed((0, 1), (1, 1)), [A], 1.5)
     for sent_at in (2, 3):
-        sightings = observe(sightings, {A: None}, sent_at, sent_at + 0.1, FRESH_AFTER)
+        sightings = observe(sightings, {A: None}, sent_at, sent_at + 0.1, FRESH_AFTER, TTL)
     assert sightings.silence(A) == 1.5
 
 
@@ -94,7 +103,7 @@ def test_every_sighting_starts_afresh_after_a_pause_of_mine() -> None:
 
 
 def test_only_the_nodes_that_were_read_last_are_known() -> None:
-    assert observe(observed((0, 1)), {B: 1}, 1, 1, FRESH_AFTER).of.keys() == {B}
+    assert observe(observed((0, 1)), {B: 1}, 1, 1, FRESH_AFTER, TTL).of.keys() == {B}
 
 
 def test_a_sign_of_life_is_as_good_as_a_heartbeat() -> None:
