@@ -256,10 +256,7 @@ class RendezvousLoop:
                 self._stopped = True
             case _Changed(shown, sent_at):
                 self._armed = False
-                token, watched = self._held.token, tuple(self._held.sightings.of)
                 self._saw(shown, sent_at)
-                if watched and self._held.token == token and shown.state and shown.state.token == token:
-                    self._observe(watched)  # nothing has changed, but a heartbeat has ended
             case _Unseen(error):
                 self._armed = False
                 self._unanswered(error)

@@ -29,7 +29,7 @@ from ...core.rendezvous.state import NODES_MAX
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
 from .etcdrpc import rpc
-from .feed import Change, Ended, Feed, Gone
+from .feed import Change, Ended, Feed
 from .line import LeaseGone, Line
 from .members import Members, granted, ranged, renewed, revoked, transacted
 from .numerals import counter
@@ -148,7 +148,7 @@ class EtcdBackend:
                 if self._closing.is_set():
                     break
                 raise
-            if seen and (seen.token != token or now >= until or self._is_bereaved()):
+            if seen and (seen.token != token or now >= until):
                 return seen.shown
         self._drop_feed()
         return self._shared.latest.shown if self._shared.latest else Shown(None)
@@ -179,7 +179,7 @@ class EtcdBackend:
                 self._drop_feed()  # it has missed something, or its member is no longer the one that answers
         self._looked_at = self._clock.now()
         if self._feed is None:
-            self._feed = self._line.watch(self._keys.register, self._keys.key("heartbeat"), seen.at + 1)
+            self._feed = self._line.watch(self._keys.register, seen.at + 1)
         return seen
 
     def _hear(self, feed: Feed, timeout_s: float) -> Seen | None:
@@ -198,17 +198,8 @@ class EtcdBackend:
                 if self._clock.now() < self._looked_at + self._fallback_s:  # the next one may end as soon
                     self._closing.wait(PAUSE_S)
                 return None
-            case Gone():
-                return self._shared.latest
             case None:
                 return None
-
-    def _is_bereaved(self) -> bool:
-        """A heartbeat has ended since this was last asked."""
-        gone = self._feed is not None and self._feed.gone.is_set()
-        if self._feed:
-            self._feed.gone.clear()
-        return gone
 
     def _drop_feed(self) -> None:
         feed, self._feed = self._feed, None

@@ -1,4 +1,4 @@
-"""One key of an etcd as it changes, and the keys of a folder as they go: watches on one member, read by a thread of its own.
+"""One key of an etcd as it changes: a watch on one member, from a revision on, read by a thread of its own.
 
 A watch is silent when nothing changes and when its member is dead, paused or cut off alike; whoever reads a feed looks at
 the key by itself from time to time, and opens another feed when this one has missed something.
@@ -31,11 +31,6 @@ class Change:
 
 
 @frozen
-class Gone:
-    """Keys of the folder have gone."""
-
-
-@frozen
 class Ended:
     """Nothing more will come."""
 
@@ -43,39 +38,32 @@ class Ended:
 
 
 class Feed:
-    """Closed by whoever opened it. `gone`: keys of the folder have gone since it was cleared."""
+    """Closed by whoever opened it."""
 
     def __init__(
         self,
         stubs: Stubs,
         metadata: tuple[tuple[str, str], ...],
         key: bytes,
-        folder: bytes,
         revision: int,
         failed: Callable[[Address], None],
     ) -> None:
-        """The changes of this key and the ends of those below this folder, from this revision on; `failed` is told, by the
-        feed's thread, when the member ends it."""
+        """The changes of this key from this revision on; `failed` is told, by the feed's thread, when the member ends it."""
         self.address: Address = stubs.address
         self._failed = failed
-        self.gone = threading.Event()
-        self._news: SimpleQueue[Change | Gone | Ended] = SimpleQueue()
+        self._news: SimpleQueue[Change | Ended] = SimpleQueue()
         self._over = threading.Event()
-        changes = rpc.WatchCreateRequest(key=key, start_revision=revision)
-        ends = rpc.WatchCreateRequest(
-            key=folder + b"/", range_end=folder + b"0", start_revision=revision, filters=[rpc.WatchCreateRequest.NOPUT]
-        )
-        self._call = stubs.watch.Watch(self._requests(changes, ends), metadata=metadata)
+        create = rpc.WatchRequest(create_request=rpc.WatchCreateRequest(key=key, start_revision=revision))
+        self._call = stubs.watch.Watch(self._requests(create), metadata=metadata)
         self._thread = threading.Thread(target=self._read, name="elastic-feed", daemon=True)
         self._thread.start()
 
-    def next(self, timeout_s: float) -> Change | Gone | Ended | None:
+    def next(self, timeout_s: float) -> Change | Ended | None:
         """The latest change that has come, waited for so long; those before it are passed over."""
         try:
             news = self._news.get(timeout=max(timeout_s, 0.0))
-            while not isinstance(news, Ended) and not self._news.empty():
-                later = self._news.get_nowait()
-                news = news if isinstance(later, Gone) else later
+            while isinstance(news, Change) and not self._news.empty():
+                news = self._news.get_nowait()
         except Empty:
             return None
         return news
@@ -89,23 +77,17 @@ class Feed:
         self._call.cancel()
         self._thread.join(CLOSE_TIMEOUT_S)
 
-    def _requests(self, *creates: Any) -> Iterator[Any]:
-        yield from (rpc.WatchRequest(create_request=create) for create in creates)
+    def _requests(self, create: Any) -> Iterator[Any]:
+        yield create
         self._over.wait()  # a stream without an end of ours is kept open
 
     def _read(self) -> None:
-        watches = list[int]()
         try:
             for answer in self._call:
-                if answer.created:
-                    watches.append(answer.watch_id)
                 if answer.canceled:
                     self._news.put(Ended(answer.cancel_reason or f"compacted at {answer.compact_revision}"))
                     break
-                if answer.events and answer.watch_id != watches[0]:
-                    self.gone.set()
-                    self._news.put(Gone())
-                elif answer.events:
+                if answer.events:
                     event = answer.events[-1]
                     self._news.put(Change(event.kv, bool(event.type), answer.header.cluster_id))
         except grpc.RpcError as error:

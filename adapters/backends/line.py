@@ -64,12 +64,11 @@ class Line:
             "host must be able to reach one of them"
         )
 
-    def watch(self, key: bytes, folder: bytes, revision: int) -> Feed:
-        """The changes of this key and the ends of those below this folder, from this revision on, from the member that
-        answered last."""
+    def watch(self, key: bytes, revision: int) -> Feed:
+        """The changes of this key from this revision on, from the member that answered last."""
         stubs = self.members.stubs(self.members.in_turn()[0])
         try:
-            return Feed(stubs, self._metadata(stubs), key, folder, revision, self.members.failed)
+            return Feed(stubs, self._metadata(stubs), key, revision, self.members.failed)
         except grpc.RpcError as error:
             self._refuse_if_final(error)
             raise OutOfReach(f"no answer from etcd at {stubs.address} ({self._spelled(error)})") from error

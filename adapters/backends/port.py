@@ -83,8 +83,7 @@ class Backend(Protocol):
     def wait_for_change(self, token: Token | None, until: float) -> Shown:
         """Return what stands as soon as it is no longer what `token` names, or at `until` on this host's monotonic clock.
 
-        Pushed, not polled. Returns early when the client is closed, and where the store itself ends heartbeats, when it
-        has ended one.
+        Pushed, not polled. Returns early when the client is closed.
         """
 
     def heartbeat(self, node: Node, counter: int) -> Life | None:

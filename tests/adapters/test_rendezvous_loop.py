@@ -394,29 +394,6 @@ def test_a_change_made_during_an_outage_is_seen_after_it(house: House) -> None:
         assert isinstance(a.hears(handlers.watch), Over)
 
 
-def test_when_the_store_ends_a_heartbeat_the_dead_are_looked_for_at_once(house: House) -> None:
-    """The wait for the register returns then, with nothing changed."""
-    plan, ended = Plan(), threading.Event()
-
-    def returns_early(call: Callable[[], object]) -> object:
-        assert ended.wait(ANSWER_S)
-        return house.backend.get()
-
-    seldom = evolve(PAIR, keep_alive_interval=ANSWER_S)
-    with house.node("a", seldom, plan) as a, house.node("b", seldom) as b:
-        b.heart.beat()
-        assert comes_true(lambda: house.backend.heartbeats([b.node]).counters[b.node] is not None)
-        joined(a, b)
-        assert comes_true(lambda: "look" in plan.calls)
-        plan.next("wait", returns_early, returns_early)  # one may be under way
-        house.becomes(apply(_state(house), Leave(), node("x")))
-        with house.store.changed:
-            del house.store.beats[b.node]
-        ended.set()
-        over = a.hears(handlers.watch)
-        assert isinstance(over, Over) and over.ended and over.ended.why is Why.LOST
-
-
 def test_nothing_is_written_over_what_cannot_be_read(house: House) -> None:
     plan = Plan()
     plan.next("get", unreadable)

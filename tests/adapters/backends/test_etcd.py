@@ -128,22 +128,6 @@ def test_a_wait_that_is_woken_asks_nothing(client: Etcds, monkeypatch: pytest.Mo
     assert asked == [0]
 
 
-def test_a_heartbeat_that_ends_wakes_whoever_waits_with_the_register_as_it_was(client: Etcds) -> None:
-    writer, waiter = client(), client()
-    one = born()
-    writer.set(one, None)
-    writer.heartbeat(node("b"), 1)
-    assert waiter.wait_for_change(one.token, time.monotonic() + 0.01).state == one
-    waiter._fallback_s = NEVER_S
-    waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf).state)
-    began = time.monotonic()
-    writer.heartbeat(node("a"), 1)
-    writer.remove_heartbeat(node("b"))
-    state, took_s = waiting.answer(began)
-    assert state == one and took_s < SOON_S
-    assert waiter.heartbeats([node("a"), node("b")]).counters == {node("a"): 1, node("b"): None}
-
-
 # --- what nobody of us wrote
 
 GARBAGE = {

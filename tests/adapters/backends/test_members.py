@@ -285,7 +285,7 @@ def test_a_watch_from_a_revision_that_is_compacted_ends_and_says_so(whole: Clust
         one = client()
         one.set(born(), None)
         whole.etcdctl("compact", str(one._read().at))
-        feed = one._line.watch(one._keys.register, b"folder", 1)
+        feed = one._line.watch(one._keys.register, 1)
         try:
             assert isinstance(feed.next(ANSWER_S), Ended)
         finally:
@@ -296,7 +296,7 @@ def test_a_watch_takes_up_what_was_written_before_it_began(whole: Cluster) -> No
     with clients(whole) as client:
         one = client()
         one.set(born(), None)
-        feed = one._line.watch(one._keys.register, b"folder", one._read().revision)
+        feed = one._line.watch(one._keys.register, one._read().revision)
         try:
             change = feed.next(ANSWER_S)
             assert isinstance(change, Change) and one._keys.decoded(change.kv, 1, 1).state == born()
@@ -401,7 +401,7 @@ def test_a_watch_with_an_old_token_ends_and_says_so(tmp_path: Path) -> None:
         one = client()
         one.get()
         one._members.token = "nobody.1"
-        feed = one._line.watch(one._keys.register, b"folder", 1)
+        feed = one._line.watch(one._keys.register, 1)
         try:
             ended = feed.next(ANSWER_S)
             assert isinstance(ended, Ended) and "invalid auth token" in ended.reason
