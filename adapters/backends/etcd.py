@@ -42,7 +42,7 @@ KEEPS_PER_SPAN = 24
 """How often in that span a node keeps them alive."""
 FAULTS_PER_PAGE = 8
 PAUSE_S = 0.1
-"""After a watch that ended as soon as it began."""
+"""After a watch that ended as soon as it began, and before what is only a copy is shown again."""
 
 
 @define
@@ -148,6 +148,9 @@ class EtcdBackend:
                 if self._closing.is_set():
                     break
                 raise
+            if seen and not seen.shown.here:
+                self._closing.wait(PAUSE_S)  # a copy is never what the token names, and soon restored
+                return seen.shown
             if seen and (seen.token != token or now >= until):
                 return seen.shown
         self._drop_feed()

@@ -37,6 +37,9 @@ class Losses:
         self.kept = None
         if register is None or register.world_id is None or register.closed or not calm:
             return
+        processes = tuple(processes)
+        if any(each.held.state is not None and each.held.state.job != register.job for each in processes):
+            return  # somebody of another job may know more
         members = {process.node: process for process in processes if process.node in register.members}
         if len(members) == len(register.members) and all(self._runs(each, register, now) for each in members.values()):
             self.kept = register.world_id

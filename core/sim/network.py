@@ -172,7 +172,7 @@ class Network:
         now = self.future.now
         if self.store.down_until > now or process.cut_out_until > now or process.cut_in_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._misses, process)
-        elif self.store.token != process.watch:
+        elif self.store.token != process.watch or not self.store.here:  # a copy is never what the token names
             self.future.at(now + self.delay(process), self._changed, process, (self.store.shown, sent_at))
         else:
             self.watching[process.name] = process

@@ -353,6 +353,15 @@ def answered(ask: Callable[[], object]) -> object:
         return None
 
 
+def test_a_copy_of_just_what_is_waited_on_wakes_whoever_waits(tmp_path: Path) -> None:
+    one = born()
+    with single(tmp_path) as etcd, clients(etcd, "run") as client:
+        client().set(one, None)
+        etcd.snapshot(tmp_path / "snapshot")
+        etcd.restored(tmp_path / "snapshot")
+        assert client().wait_for_change(one.token, math.inf) == Shown(one, here=False)
+
+
 def test_a_restored_cluster_is_seen_as_what_it_is_by_who_waited_in_the_old_one(tmp_path: Path) -> None:
     one, run_id = born(), "run"
     two = grown(one, "b")
