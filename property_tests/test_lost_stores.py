@@ -29,28 +29,31 @@ def lossy(nodes: int, size: str, losses: int, *kinds: Cost, faults: int = 0, new
 
 # The numbers of states are pinned: a rule that changes what can happen changes them, and then somebody should know why.
 SMALL = [
-    (lossy(1, "1", 2, Cost.EMPTY, Cost.OLDER), 207),
-    (lossy(1, "1", 1, Cost.EMPTY, Cost.OLDER, Cost.SLEEP, faults=1), 169),
+    (lossy(1, "1", 2, Cost.EMPTY, Cost.OLDER), 187),
+    (lossy(1, "1", 1, Cost.EMPTY, Cost.OLDER, Cost.SLEEP, faults=1), 163),
     (lossy(2, "2", 1, Cost.EMPTY), 1_641),
-    (lossy(2, "2", 1, Cost.EMPTY, Cost.OLDER, newcomers=1), 3_997),
+    (lossy(2, "2", 1, Cost.EMPTY, Cost.OLDER, newcomers=1), 3_791),
 ]
 LARGE = [
-    (lossy(1, "1", 2, Cost.EMPTY, Cost.OLDER, Cost.SLEEP, Cost.LATE_WRITE, faults=2), 16_409),
+    (lossy(1, "1", 2, Cost.EMPTY, Cost.OLDER, Cost.SLEEP, Cost.LATE_WRITE, faults=2), 14_436),
     (lossy(2, "1", 2, Cost.EMPTY, newcomers=1), 10_666),
     (lossy(2, "1:2", 1, Cost.EMPTY), 14_959),
     (lossy(2, "1:2", 1, Cost.EMPTY, newcomers=1), 15_044),
     (lossy(2, "2", 2, Cost.EMPTY), 19_104),
     (lossy(2, "2", 1, Cost.EMPTY, Cost.SLEEP, faults=1), 15_112),
-    (lossy(2, "2", 1, Cost.OLDER, Cost.SLEEP, faults=1), 21_911),
-    (lossy(2, "2", 1, Cost.EMPTY, Cost.LATE_WRITE, faults=1), 23_831),
-    (lossy(2, "2", 1, Cost.OLDER, Cost.LATE_WRITE, faults=1), 42_496),
+    (lossy(2, "2", 1, Cost.OLDER, Cost.SLEEP, faults=1), 21_087),
+    (lossy(2, "2", 1, Cost.EMPTY, Cost.LATE_WRITE, faults=1), 23_467),
+    (lossy(2, "2", 1, Cost.OLDER, Cost.LATE_WRITE, faults=1), 38_060),
     (lossy(2, "2", 1, Cost.EMPTY, Cost.FAIL, faults=1), 31_003),
     (lossy(2, "2", 1, Cost.EMPTY, Cost.LOSE_REPLY, Cost.DRAIN, faults=1), 16_451),
     (lossy(2, "2", 1, Cost.EMPTY, Cost.FENCE, Cost.CANCEL, faults=1), 14_186),
-    (lossy(2, "2", 2, Cost.EMPTY, Cost.OLDER), 101_716),
+    (lossy(2, "2", 2, Cost.EMPTY, Cost.OLDER), 89_184),
+    (lossy(2, "1:2", 1, Cost.OLDER, newcomers=1), 37_315),
+    (lossy(2, "1:2", 1, Cost.EMPTY, Cost.OLDER), 42_055),
+    (lossy(2, "1:2", 1, Cost.OLDER, Cost.LATE_WRITE, faults=1), 608_236),
+    (lossy(2, "1:2", 2, Cost.EMPTY, Cost.OLDER), 1_844_187),
 ]
-"""What `make soak` adds. A copy of a world that may have more or fewer members is not among them: who has not seen that the
-store is a copy may complete another world of the same life and round there (S2)."""
+"""What `make soak` adds: minutes."""
 
 
 @lru_cache(maxsize=len(SMALL))

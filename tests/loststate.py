@@ -37,8 +37,6 @@ class Late:
 
     who: int
     write: int
-    base: int
-    knows: bool
 
 
 @frozen

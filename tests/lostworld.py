@@ -90,13 +90,13 @@ class LostWorld:
                 started = self._at(state, index, self._born(self.names[index]))
                 yield Move(f"{self.names[index]}: starts", Cost.RESTART, 0, started)
         for late in every.late:
-            if late.base == every.shown.register and self.writes[late.write].token == self._token(every):
+            if self._takes(every, self.writes[late.write]):
                 arrived = self._with(state, evolve(every, late=tuple(each for each in every.late if each != late)))
-                landed = self._lands(arrived, late.who, self.writes[late.write], late.knows)
+                landed = self._lands(arrived, late.who, self.writes[late.write])
                 yield Move(f"{self.names[late.who]}: its late write lands", Cost.LATE_WRITE, 0, landed)
         if every.losses:
             yield from self._losses(state, every)
-        if every.faults and Cost.CANCEL in kinds and not self._closed(every):
+        if every.faults and Cost.CANCEL in kinds and every.shown.here and not self._closed(every):
             yield Move("somebody closes the job", Cost.CANCEL, 1, self._cancelled(state, every))
 
     def _moves_of(self, state: State, every: All, index: int, place: Place) -> Iterator[Move]:
@@ -120,19 +120,17 @@ class LostWorld:
             yield Move(f"{node}: wakes", Cost.SLEEP, 1, woken)
 
     def _tries(self, state: State, every: All, index: int, write: Write) -> Iterator[Move]:
-        place, kinds = self.places[state[PLACES + index]], self.small.kinds
-        text = f"{self.names[index]}: writes {type(write.edit).__name__}"
-        base = self._base(place)
-        if base != every.shown.register or write.token != self._token(every):
+        kinds, text = self.small.kinds, f"{self.names[index]}: writes {type(write.edit).__name__}"
+        if not self._takes(every, write):
             yield Move(f"{text}, refused", Cost.FREE, 0, self._looks(state, index))
             return
-        landed = self._lands(state, index, write, place.knows)
+        landed = self._lands(state, index, write)
         yield Move(text, Cost.FREE, 0, self._looks(landed, index))
         if every.faults and Cost.LOSE_REPLY in kinds:
             yield Move(f"{text}, answer lost", Cost.LOSE_REPLY, 1, self._unsure(landed, index))
         if every.faults and Cost.LATE_WRITE in kinds:
-            late = Late(index, self.writes.number(write), base, place.knows)
-            late_ones = tuple(sorted({*every.late, late}, key=lambda each: (each.who, each.write, each.knows)))
+            late = Late(index, self.writes.number(write))
+            late_ones = tuple(sorted({*every.late, late}, key=lambda each: (each.who, each.write)))
             under_way = self._with(state, evolve(every, late=late_ones))
             yield Move(f"{text}, late", Cost.LATE_WRITE, 1, self._unsure(under_way, index))
 
@@ -229,10 +227,12 @@ class LostWorld:
 
     # --- what a move makes of the store
 
-    def _base(self, place: Place) -> int:
-        """What its write is based on: the store compares the whole state."""
-        held = self.locals[place.local].held
-        return self.registers.number(held.found.state if held.found else held.state)
+    def _takes(self, every: All, write: Write) -> bool:
+        """Compare and set; a copy takes nothing of the life that it is a copy of."""
+        if write.token != self._token(every):
+            return False
+        register = self.registers[every.shown.register]
+        return every.shown.here or register is None or write.state.life != register.life
 
     def _token(self, every: All) -> object:
         register = self.registers[every.shown.register]
@@ -242,15 +242,15 @@ class LostWorld:
         register = self.registers[every.shown.register]
         return register is not None and register.closed is not None
 
-    def _lands(self, state: State, index: int, write: Write, knows: bool) -> State:
+    def _lands(self, state: State, index: int, write: Write) -> State:
         """Raises Violation."""
         every = self.alls[state[0]]
         before, who = self.registers[every.shown.register], self.names[index] if index >= 0 else SOMEBODY
-        self._judge_write(state, every, Wrote(who, before, write.edit, write.state, every.shown.here or not knows))
+        self._judge_write(state, every, Wrote(who, before, write.edit, write.state, every.shown.here))
         number = self.registers.number(canonical(write.state))
         ordinary = not isinstance(write.edit, Restore)
         ended = before is None or (before.world_id == every.kept and write.state.world_id != every.kept)
-        every = evolve(every, shown=Shown(number, knows or before is None))
+        every = evolve(every, shown=Shown(number))
         every = evolve(every, kept=None) if ordinary and ended else every
         state = self._with(state, every)
         if not ordinary:
@@ -272,16 +272,13 @@ class LostWorld:
         before = self.registers[every.shown.register] or blank(Life("somebody"), self.small.limits)
         edit = Close(Verdict(Ending.CANCELLED, before.round, SOMEBODY, Why.ASKED))
         write = Write(apply(before, edit, SOMEBODY), None, edit)
-        landed = self._lands(state, -1, write, every.shown.here)
+        landed = self._lands(state, -1, write)
         return self._paid(self._with(landed, evolve(self.alls[landed[0]], kept=None)), 1)
 
     def _lost(self, state: State, every: All, shown: Shown) -> State:
-        late = tuple(
-            sorted({evolve(each, knows=False) for each in every.late}, key=lambda each: (each.who, each.write))
-        )
         losses = every.losses - 1
         kept = (every.kept or self._well(state, every)) if self._is_ours(every, shown) else None
-        every = evolve(every, shown=shown, losses=losses, copy=every.copy if losses else 0, late=late, kept=kept)
+        every = evolve(every, shown=shown, losses=losses, copy=every.copy if losses else 0, kept=kept)
         state = self._with(state, every)
         for at, number in enumerate(state[PLACES:]):
             state = self._at(state, at, evolve(self.places[number], knows=False))
@@ -289,9 +286,9 @@ class LostWorld:
         return state
 
     def _is_ours(self, every: All, shown: Shown) -> bool:
-        """A world of another job that the store was given back is not replaced."""
+        """A world of another job that the store was given back is not replaced, nor is a verdict taken back."""
         before, after = self.registers[every.shown.register], self.registers[shown.register]
-        return before is None or after is None or before.job == after.job
+        return before is None or after is None or (before.job == after.job and not after.closed)
 
     def _well(self, state: State, every: All) -> WorldId | None:
         """The world that stands, if all its members run in it and know it, and nobody else remembers anything."""
