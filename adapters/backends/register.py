@@ -104,6 +104,9 @@ class Keys:
     def key(self, name: str) -> bytes:
         return f"{self.prefix}{name}".encode()
 
+    def wish(self, node: Node) -> bytes:
+        return self.key(f"wish/{quote(str(node), safe='')}")
+
     def heartbeat(self, node: Node) -> bytes:
         return self.key(f"heartbeat/{quote(str(node), safe='')}")
 
@@ -168,6 +171,10 @@ class Keys:
     def _not_ours(self, name: str, reason: str) -> Unreadable:
         remedy = "if somebody else writes there, give the job another --rdzv-id"
         return Unreadable(f"etcd at {self.place} holds no register under {self.prefix} ({name}: {reason}): {remedy}")
+
+
+def deleted(key: bytes) -> Any:
+    return rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key))
 
 
 def put(key: bytes, value: bytes, lease: int) -> Any:

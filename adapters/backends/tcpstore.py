@@ -4,6 +4,8 @@
     <root>/<version>        each later state, set if absent; the next version's key is what a reader waits for
     <root>/head             a hint: some late version, where a reader begins to look for the head
     heartbeat/<node>        a counter, as text
+    wish/<node>             what it would have written for it
+    wished/<kind>           how many wish so in this era
     bye/<node>              the node has learned the verdict, or has left
     faults/count, faults/<n>
 
@@ -26,7 +28,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from urllib.parse import quote
 
-from ...core.rendezvous import RendezvousState, Token, codec
+from ...core.rendezvous import RendezvousState, Token, Wish, codec
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
 from .numerals import number
@@ -73,6 +75,8 @@ class TCPStoreBackend:
         self._first: RendezvousState | None = None
         self._seen: RendezvousState | None = None
         self._counters: Mapping[Node, int] = {}
+        self._wished = ""
+        """The count of wishes that this client has added to last."""
 
     def get(self) -> Shown:
         with self._asking() as client:
@@ -124,6 +128,22 @@ class TCPStoreBackend:
         found = {node: self._counter(node, keys[node], answer) for node, answer in zip(keys, answers, strict=True)}
         self._counters = {node: counter for node, counter in found.items() if counter is not None}
         return Heartbeats(found, life)
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        counted = self._key(f"wished/{wish.like}")
+        with self._asking() as client:
+            self._put(client, self._node_key("wish", node), codec.encode_wish(wish))
+            if self._wished not in ("", counted):
+                client.delete(self._wished)  # nobody counts on
+            self._wished = counted
+            return client.add(counted, 1)
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        keys = {node: self._node_key("wish", node) for node in nodes}
+        with self._asking() as client:
+            answers = client.get(*keys.values()) if keys else ()
+        opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
+        return dict(codec.decode_wishes(opened))
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._asking() as client:
