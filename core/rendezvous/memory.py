@@ -92,8 +92,8 @@ def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
         owed=None,
         unsure_at=None,
         spare_at=None,
-        wished=None,
         found=None,
+        wished=None,
         silent_since=None,
         trouble=None,
     )
@@ -130,17 +130,16 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         owed=None if landed else held.owed,
         unsure_at=_still_unsure(held, sent_at),
         spare_at=_spare_at(held, state, now),
-        wished=_still_wished(held, state),
         found=None,
         trouble=None,
+        wished=_still_wished(held.wished),
         confirmed_at=_confirmed_at(held, state, sent_at),
     )
 
 
-def _still_wished(held: Held, state: RendezvousState) -> Wished | None:
-    """A wish stands through its era; what others wish is read again before anything is written."""
-    wished = held.wished
-    return evolve(wished, others=None) if wished is not None and wished.wish.era == state.era else None
+def _still_wished(wished: Wished | None) -> Wished | None:
+    """Its era says how long it stands; what others wish is read again before anything is written."""
+    return evolve(wished, others=None) if wished is not None else None
 
 
 def _spare_at(held: Held, state: RendezvousState | None, now: float) -> float | None:
