@@ -104,8 +104,8 @@ class EtcdBackend:
         self._looked_at = 0.0
         self._closing = threading.Event()
         self._beats: dict[Node, _Beat] = {}
-        self._wished = b""
-        """The count of wishes that this client has added to last."""
+        self._wished: list[bytes] = []
+        """The counts of wishes that this client has added to, but for those that are over."""
 
     @property
     def lease_s(self) -> float | None:
@@ -279,19 +279,19 @@ class EtcdBackend:
     # --- wishes
 
     def put_wish(self, node: Node, wish: Wish) -> int:
-        lease = self._lease()
-        counted, before = self._keys.key(f"wished/{wish.like}"), self._wished
-        steps = [put(self._keys.wish(node), codec.encode_wish(wish), lease), put(counted, b"", lease)]
-        if before not in (b"", counted):
-            steps.append(deleted(before))  # nobody counts on
-        steps.append(asked(rpc.RangeRequest(key=counted)))
-        answer = self._line.ask(transacted, rpc.TxnRequest(success=steps))
-        self._wished = counted
-        return int(answer.responses[-1].response_range.kvs[0].version)
+        lease, counted = self._lease(), self._keys.key(f"wished/{wish.like}")
+        written = put(self._keys.wish(node), codec.encode_wish(wish), lease)
+        answer = self._line.ask(transacted, rpc.TxnRequest(success=[written, put(counted, b"", lease, prev_kv=True)]))
+        if counted not in self._wished:
+            self._wished.append(counted)
+        return 1 + int(answer.responses[-1].response_put.prev_kv.version)
 
     def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
         those = {self._keys.wish(node): node for node in nodes}
-        kvs = self._line.ask(ranged, self._keys.below("wish", limit=2 * NODES_MAX)).kvs
+        asks = [asked(self._keys.below("wish", limit=2 * NODES_MAX)), *map(deleted, self._wished[:-1])]
+        self._wished = self._wished[-1:]  # on the others nobody counts on
+        answer = self._line.ask(transacted, rpc.TxnRequest(success=asks))
+        kvs = answer.responses[0].response_range.kvs
         return dict(codec.decode_wishes({those[kv.key]: kv.value for kv in kvs if kv.key in those}))
 
     # --- faults

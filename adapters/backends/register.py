@@ -177,8 +177,8 @@ def deleted(key: bytes) -> Any:
     return rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key))
 
 
-def put(key: bytes, value: bytes, lease: int) -> Any:
-    return rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=value, lease=lease))
+def put(key: bytes, value: bytes, lease: int, **how: bool) -> Any:
+    return rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=value, lease=lease, **how))
 
 
 def asked(request: Any) -> Any:
