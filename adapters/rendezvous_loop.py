@@ -18,16 +18,21 @@ from typing import Concatenate, ParamSpec, assert_never
 from attrs import frozen
 
 from ..core.rendezvous import (
+    Gather,
     Held,
     Observe,
     Operation,
     Outcome,
+    Propose,
     Raise,
     Return,
     Token,
     Wait,
+    Wish,
     Write,
+    gathered,
     heard,
+    proposed,
     saw,
     silent,
     turn,
@@ -150,6 +155,10 @@ class RendezvousLoop:
                 self._wait(token, until)
             case Observe(nodes):
                 self._observe(nodes)
+            case Propose(wish):
+                self._propose(wish)
+            case Gather(nodes):
+                self._gather(nodes)
             case Return(outcome):
                 self._tell(under_way, outcome)
             case Raise() as refusal:
@@ -188,6 +197,24 @@ class RendezvousLoop:
         else:
             self._answered()
             self._remember(heard, read.counters, sent_at, self._clock.now(), read.life)
+
+    def _propose(self, wish: Wish) -> None:
+        try:
+            count = self._backend.put_wish(self._held.node, wish)
+        except StoreError as error:
+            self._unanswered(error)
+        else:
+            self._answered()
+            self._remember(proposed, wish, count, self._clock.now())
+
+    def _gather(self, nodes: tuple[Node, ...]) -> None:
+        try:
+            wishes = self._backend.wishes(nodes)
+        except StoreError as error:
+            self._unanswered(error)
+        else:
+            self._answered()
+            self._remember(gathered, wishes, self._clock.now())
 
     def _wait(self, token: Token | None, until: float) -> None:
         sent_at = self._clock.now()

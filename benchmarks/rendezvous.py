@@ -20,7 +20,7 @@ from queue import Empty
 from statistics import median
 from uuid import uuid4
 
-from fleets import BareFleet, ElasticFleet, Fleet, Gathered, TorchFleet
+from fleets import TIMEOUT_S, BareFleet, ElasticFleet, Fleet, Gathered, TorchFleet
 from measuring import Bar, Measure, all_hold, cpu_s, facts, load, stage, stop_on_signals, table
 from stores import Store, etcd, tcpstore
 
@@ -101,6 +101,8 @@ def profiled(kind: str, agents: int, rounds: int) -> list[str]:
             before = time.process_time(), sum(map(cpu_s, store.pids))
             wholes = [fleet.again().whole for _ in range(rounds)]
             own, stores = time.process_time() - before[0], sum(map(cpu_s, store.pids)) - before[1]
+        except Empty:
+            return [f"{agents} agents, {kind}: they did not gather within {TIMEOUT_S:g} s"]
         finally:
             fleet.close()
     spent: Counter[str] = Counter()

@@ -62,9 +62,15 @@ def tcpstore() -> Iterator[Store]:
 
 
 @contextmanager
-def etcd(members: int) -> Iterator[Store]:
-    """A cluster of so many members, with their data in memory where the machine has a place for it."""
+def etcd_cluster(members: int) -> Iterator[etcds.Cluster]:
+    """Of so many members, with their data in memory where the machine has a place for it."""
     with TemporaryDirectory() as folder, etcds.cluster(Path(folder), members) as cluster:
+        yield cluster
+
+
+@contextmanager
+def etcd(members: int) -> Iterator[Store]:
+    with etcd_cluster(members) as cluster:
         addresses = [Address(each.place.host, each.place.client_port) for each in cluster.members]
 
         def client(run_id: str) -> Backend:

@@ -29,6 +29,8 @@ from elastic.adapters.heart import Heart
 from elastic.adapters.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told
 from elastic.adapters.rendezvous_loop import RendezvousLoop, ToRecord
 from elastic.core.rendezvous import (
+    Arrive,
+    Done,
     Held,
     Leave,
     Limits,
@@ -38,6 +40,8 @@ from elastic.core.rendezvous import (
     RendezvousState,
     Settings,
     Settled,
+    Token,
+    Wish,
     handlers,
 )
 from elastic.core.rendezvous.agenda import Request
@@ -405,6 +409,44 @@ class Conformance:
         client().remove_heartbeat(node("a"))
         assert client().heartbeats([node("a")]).counters == {node("a"): None}
 
+    # --- wishes
+
+    def test_nobody_wishes_at_first(self, client: Clients) -> None:
+        client().set(born(), None)
+        assert client().wishes([node("a"), node("b#7")]) == {}
+        assert client().wishes([]) == {}
+
+    def test_what_nodes_wish_is_known_to_all_and_counted(self, client: Clients) -> None:
+        one, two = client(), client()
+        one.set(state := born(), None)
+        wishes = {node(of): Wish(state.era, Arrive(profile(of))) for of in ("a", "b#2", "c")}
+        counts = [(one if index % 2 else two).put_wish(of, wish) for index, (of, wish) in enumerate(wishes.items())]
+        assert counts == [1, 2, 3]
+        assert client().wishes([*wishes, node("b")]) == wishes
+        assert client().wishes([node("c")]) == {node("c"): wishes[node("c")]}
+
+    def test_a_wish_takes_the_place_of_the_last_one_and_each_kind_is_counted_by_itself(self, client: Clients) -> None:
+        one, two = client(), client()
+        one.set(state := born(), None)
+        back, mark = Wish(state.era, Arrive(profile("a"))), Wish(state.era, Done(0))
+        later = Wish(Token(state.life, state.version + 5), Arrive(profile("a", 4711)))
+        assert [one.put_wish(node("a"), wish) for wish in (back, mark, later)] == [1, 1, 1]
+        assert two.put_wish(node("b"), later) == 2
+        assert client().wishes([node("a"), node("b")]) == {node("a"): later, node("b"): later}
+
+    def test_of_many_who_wish_at_once_one_is_told_that_it_is_the_last(self, client: Clients) -> None:
+        one = client()
+        one.set(state := born(), None)
+        names = [f"n{number}" for number in range(16)]
+        clients, counts = [client() for _ in names], SimpleQueue[int]()
+        puts = [
+            lambda c=c, of=of: counts.put(c.put_wish(node(of), Wish(state.era, Arrive(profile(of)))))
+            for c, of in zip(clients, names, strict=True)
+        ]
+        at_once(*puts)
+        assert sorted(counts.get(timeout=ANSWER_S) for _ in names) == list(range(1, 17))
+        assert len(one.wishes(map(node, names))) == 16
+
     # --- faults
 
     def test_a_job_begins_without_faults(self, client: Clients) -> None:
@@ -459,9 +501,12 @@ class Conformance:
 
     # --- all together
 
-    def test_eight_nodes_run_the_protocol_through_a_failure_to_success(self, client: Clients) -> None:
+    @pytest.mark.parametrize("helping_above", [1, 8], ids=["helping", "each by itself"])
+    def test_eight_nodes_run_the_protocol_through_a_failure_to_success(
+        self, client: Clients, helping_above: int
+    ) -> None:
         names = [f"n{number}" for number in range(8)]
-        settings = Settings(Limits(8, 8, 1))
+        settings = Settings(Limits(8, 8, 1), helping_above=helping_above)
         with ExitStack() as stack:
             peers = [stack.enter_context(Peer(client(), name, settings, f"life{name}")) for name in names]
             for peer in peers:

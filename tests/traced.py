@@ -15,16 +15,21 @@ from elastic.core.group import Group, begin, transition
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Beat, Beaten, Command, Event, Exited, Record, RecordUnstartable, Start
 from elastic.core.rendezvous import (
+    Gather,
     Held,
     Limits,
     Observe,
+    Propose,
     Raise,
     RendezvousState,
     Restore,
     Return,
     Settings,
     Wait,
+    Wish,
     Write,
+    gathered,
+    proposed,
     saw,
     turn,
     woke,
@@ -32,9 +37,10 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import heard as beats_heard
 from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
 from elastic.core.sim.trace import FORMAT, NAME, STEPS, Header, Step, Trace, encoded
-from elastic.core.world import Life
+from elastic.core.world import Life, Node
 
 PAIR = Settings(Limits(2, 2, 3))
+HELPED = Settings(Limits(2, 2, 3), helping_above=1)
 HELD_BACK = Limits(1, 2, 3)
 SOON_S = 0.05
 """A wait that is no longer is waited for."""
@@ -50,6 +56,7 @@ class Shared:
     now: float = 100.0
     watchers: list[Agent] = field(factory=list)
     """Who looks at each state."""
+    wishes: dict[Node, Wish] = field(factory=dict)
 
     def tick(self) -> float:
         self.now = round(self.now + 0.01, 2)
@@ -189,11 +196,22 @@ class Agent:
                 life = self.shared.named
                 self._took(beats_heard, counters, sent_at, now := self.shared.tick(), life)
                 self.held = beats_heard(self.held, counters, sent_at, now, life)
+            case Propose(wish):
+                self.shared.wishes[self.held.node] = wish
+                like = sum(each.like == wish.like for each in self.shared.wishes.values())
+                self._remembers(proposed, wish, like, self.shared.tick())
+            case Gather(those):
+                wishes = {each: self.shared.wishes[each] for each in those}
+                self._remembers(gathered, wishes, self.shared.tick())
             case Return(answer) | (Raise() as answer):
                 self.agenda, self.held = answered(self.agenda, self.held, answer)
                 if event := heard(under_way.handler, answer, self.shared.tick()):
                     self.hears(event)
         return True
+
+    def _remembers(self, function: Callable[..., Held], *given: object) -> None:
+        self._took(function, *given)
+        self.held = function(self.held, *given)
 
     def _saw(self) -> None:
         sent_at, now = self.shared.tick(), self.shared.tick()
@@ -232,15 +250,15 @@ class Pair:
         return self
 
 
-def started() -> Pair:
+def started(settings: Settings = PAIR) -> Pair:
     """Their workers run in round 0."""
     shared = Shared()
-    return Pair(Agent("a", shared), Agent("b", shared)).run()
+    return Pair(Agent("a", shared, settings), Agent("b", shared, settings)).run()
 
 
-def restarted() -> Pair:
+def restarted(settings: Settings = PAIR) -> Pair:
     """A worker of b failed; they run in round 1."""
-    pair = started()
+    pair = started(settings)
     pair.b.exits(9)
     pair.run()
     pair.a.exits(-15)

@@ -3,6 +3,8 @@
     elastic/<run id>/register              the state, behind a line with the stamp of its write
     elastic/<run id>/life                  the same stamp: the cluster in which it was written, a nonce, the life
     elastic/<run id>/heartbeat/<node>      a counter that stands still, under a lease that the node keeps alive
+    elastic/<run id>/wish/<node>           what it would have written for it
+    elastic/<run id>/wished/<kind>         put once by each who wishes so in this era: its version is their number
     elastic/<run id>/faults/<round>/<node>/<random>
 
 A write names the revision of the register that it follows, and its stamp: a cluster that was restored from a snapshot counts
@@ -18,13 +20,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from attrs import define, field
 
-from ...core.rendezvous import RendezvousState, Token, codec
+from ...core.rendezvous import RendezvousState, Token, Wish, codec
 from ...core.rendezvous.state import NODES_MAX
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
@@ -34,7 +36,7 @@ from .line import LeaseGone, Line
 from .members import Members, granted, ranged, renewed, revoked, transacted
 from .numerals import counter
 from .port import FAULTS_MAX, Heartbeats, OutcomeUnknown, OutOfReach, Shown
-from .register import Keys, Seen, Stamp, asked, put
+from .register import Keys, Seen, Stamp, asked, deleted, put
 
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late one hears the verdict."""
@@ -102,6 +104,8 @@ class EtcdBackend:
         self._looked_at = 0.0
         self._closing = threading.Event()
         self._beats: dict[Node, _Beat] = {}
+        self._wished: list[bytes] = []
+        """The counts of wishes that this client has added to, but for those that are over."""
 
     @property
     def lease_s(self) -> float | None:
@@ -272,12 +276,30 @@ class EtcdBackend:
         """Asks for it beside a heartbeat: what acknowledges one is a life that a majority of the members keeps."""
         return asked(rpc.RangeRequest(key=self._keys.life))
 
+    # --- wishes
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        lease, counted = self._lease(), self._keys.key(f"wished/{wish.like}")
+        written = put(self._keys.wish(node), codec.encode_wish(wish), lease)
+        answer = self._line.ask(transacted, rpc.TxnRequest(success=[written, put(counted, b"", lease, prev_kv=True)]))
+        if counted not in self._wished:
+            self._wished.append(counted)
+        return 1 + int(answer.responses[-1].response_put.prev_kv.version)
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        those = {self._keys.wish(node): node for node in nodes}
+        asks = [asked(self._keys.below("wish", limit=2 * NODES_MAX)), *map(deleted, self._wished[:-1])]
+        self._wished = self._wished[-1:]  # on the others nobody counts on
+        answer = self._line.ask(transacted, rpc.TxnRequest(success=asks))
+        kvs = answer.responses[0].response_range.kvs
+        return dict(codec.decode_wishes({those[kv.key]: kv.value for kv in kvs if kv.key in those}))
+
     # --- faults
 
     def put_fault(self, fault: Fault) -> None:
-        seen = self._shared.latest or self._read()
+        lease = self._lease()
         name = f"faults/{fault.round}/{quote(str(fault.node), safe='')}/{os.urandom(8).hex()}"
-        written = put(self._keys.key(name), codec.encode_fault(fault), seen.lease or self._grant(self._kept_s))
+        written = put(self._keys.key(name), codec.encode_fault(fault), lease)
         self._line.ask(transacted, rpc.TxnRequest(success=[written]))
 
     def faults(self) -> tuple[Fault, ...]:
@@ -309,6 +331,11 @@ class EtcdBackend:
                 continue  # a report does without what nobody can read
 
     # --- leases
+
+    def _lease(self) -> int:
+        """For what is put beside the register, or before there is one."""
+        seen = self._shared.latest or self._read()
+        return seen.lease or self._grant(self._kept_s)
 
     def _grant(self, span_s: int) -> int:
         return int(self._line.ask(granted, rpc.LeaseGrantRequest(TTL=span_s), writes=True).ID)

@@ -52,6 +52,7 @@ class Stubs:
     """What can be asked of a member."""
 
     address: Address
+    channel: Any
     kv: Any
     lease: Any
     watch: Any
@@ -114,7 +115,7 @@ class Members:
         self.failures = 0
         """Of connections: after one it may be another cluster that is reached."""
         self._first = random.randrange(len(self.addresses))
-        self._channels: dict[Address, Any] = {}
+        self._stubs: dict[Address, Stubs] = {}
         self._lines = 0
 
     def __str__(self) -> str:
@@ -129,11 +130,11 @@ class Members:
         """A client is closed; the last one closes the connections."""
         with self.lock:
             self._lines -= 1
-            left = list(self._channels.values()) if not self._lines else []
+            left = list(self._stubs.values()) if not self._lines else []
             if left:
-                self._channels.clear()
-        for channel in left:
-            channel.close()
+                self._stubs.clear()
+        for stubs in left:
+            stubs.channel.close()
 
     def in_turn(self) -> tuple[Address, ...]:
         """All members, the one that answered last before the others."""
@@ -151,12 +152,12 @@ class Members:
 
     def stubs(self, address: Address) -> Stubs:
         with self.lock:
-            channel = self._channels.get(address)
-            if channel is None:
-                channel = self._channels[address] = self._channel(address)
-        return Stubs(
-            address, rpc.KVStub(channel), rpc.LeaseStub(channel), rpc.WatchStub(channel), rpc.AuthStub(channel)
-        )
+            stubs = self._stubs.get(address)
+            if stubs is None:
+                channel = self._channel(address)
+                services = rpc.KVStub, rpc.LeaseStub, rpc.WatchStub, rpc.AuthStub
+                stubs = self._stubs[address] = Stubs(address, channel, *(service(channel) for service in services))
+        return stubs
 
     def _channel(self, address: Address) -> Any:
         if not self.access.tls:

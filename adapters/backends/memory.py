@@ -6,9 +6,10 @@ It keeps the immutable values themselves, so nothing is encoded; one condition g
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
-from ...core.rendezvous import RendezvousState, Token
+from ...core.rendezvous import RendezvousState, Token, Wish
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
 from .port import Heartbeats, Shown
@@ -23,6 +24,8 @@ class MemoryStore:
         self.changed = threading.Condition()
         self.state: RendezvousState | None = None
         self.beats: dict[Node, tuple[int, float]] = {}
+        self.wishes: dict[Node, Wish] = {}
+        self.wished: Counter[str] = Counter()
         self.faults: list[Fault] = []
 
 
@@ -70,6 +73,16 @@ class MemoryBackend:
     def remove_heartbeat(self, node: Node) -> None:
         with self._store.changed:
             self._store.beats.pop(node, None)
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        with self._store.changed:
+            self._store.wishes[node] = wish
+            self._store.wished[wish.like] += 1
+            return self._store.wished[wish.like]
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        with self._store.changed:
+            return {node: wish for node in nodes if (wish := self._store.wishes.get(node))}
 
     def put_fault(self, fault: Fault) -> None:
         with self._store.changed:

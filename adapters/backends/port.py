@@ -12,7 +12,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from ...core.rendezvous import RendezvousState, Token
+from ...core.rendezvous import RendezvousState, Token, Wish
 from ...core.world import Fault, Life, Node
 
 FAULTS_MAX = 4_096
@@ -94,6 +94,14 @@ class Backend(Protocol):
 
     def remove_heartbeat(self, node: Node) -> None:
         """`node` has learned the verdict and goes."""
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        """Put down what `node` wishes, in the place of what it wished before. Returns how many have put down a wish of this
+        kind in this era, this one included: a hint, which a try that was repeated may have made too high."""
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        """The last wishes of those of these nodes that have any; all that were counted are there. What nobody can read is
+        no wish."""
 
     def put_fault(self, fault: Fault) -> None:
         """Add a worker's failure to the job's record."""

@@ -104,6 +104,9 @@ class Keys:
     def key(self, name: str) -> bytes:
         return f"{self.prefix}{name}".encode()
 
+    def wish(self, node: Node) -> bytes:
+        return self.key(f"wish/{quote(str(node), safe='')}")
+
     def heartbeat(self, node: Node) -> bytes:
         return self.key(f"heartbeat/{quote(str(node), safe='')}")
 
@@ -170,8 +173,12 @@ class Keys:
         return Unreadable(f"etcd at {self.place} holds no register under {self.prefix} ({name}: {reason}): {remedy}")
 
 
-def put(key: bytes, value: bytes, lease: int) -> Any:
-    return rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=value, lease=lease))
+def deleted(key: bytes) -> Any:
+    return rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key))
+
+
+def put(key: bytes, value: bytes, lease: int, **how: bool) -> Any:
+    return rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=value, lease=lease, **how))
 
 
 def asked(request: Any) -> Any:

@@ -4,6 +4,8 @@
     <root>/<version>        each later state, set if absent; the next version's key is what a reader waits for
     <root>/head             a hint: some late version, where a reader begins to look for the head
     heartbeat/<node>        a counter, as text
+    wish/<node>             what it would have written for it
+    wished/<kind>           how many wish so in this era
     bye/<node>              the node has learned the verdict, or has left
     faults/count, faults/<n>
 
@@ -23,10 +25,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import takewhile
 from urllib.parse import quote
 
-from ...core.rendezvous import RendezvousState, Token, codec
+from ...core.rendezvous import RendezvousState, Token, Wish, codec
+from ...core.rendezvous.state import NODES_MAX
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
 from .numerals import number
@@ -73,6 +77,8 @@ class TCPStoreBackend:
         self._first: RendezvousState | None = None
         self._seen: RendezvousState | None = None
         self._counters: Mapping[Node, int] = {}
+        self._wished: list[str] = []
+        """The counts of wishes that this client has added to, but for those that are over."""
 
     def get(self) -> Shown:
         with self._asking() as client:
@@ -124,6 +130,23 @@ class TCPStoreBackend:
         found = {node: self._counter(node, keys[node], answer) for node, answer in zip(keys, answers, strict=True)}
         self._counters = {node: counter for node, counter in found.items() if counter is not None}
         return Heartbeats(found, life)
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        counted = self._key(f"wished/{wish.like}")
+        with self._asking() as client:
+            self._put(client, self._node_key("wish", node), codec.encode_wish(wish))
+            if counted not in self._wished:
+                self._wished.append(counted)
+            return client.add(counted, 1)
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        keys = {node: self._node_key("wish", node) for node in nodes}
+        with self._asking() as client:
+            answers = client.get(*keys.values()) if keys else ()
+            while len(self._wished) > 1:
+                client.delete(self._wished.pop(0))  # nobody counts on there
+        opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
+        return dict(codec.decode_wishes(opened))
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._asking() as client:
@@ -258,9 +281,10 @@ class TCPStoreBackend:
         while found:
             version = version + len(found)
             data = self._opened(self._version_key(version), found[-1])
-            if data == EMPTIED:
+            jumps = data == EMPTIED
+            if jumps:
                 version, data = self._jump(client, version)
-            found = _present(client.get(*self._ahead(version)))
+            found = _present(client.get(*self._ahead(version))) if jumps or len(found) == STRIDE else []
         if not data:
             return known
         state = self._decoded(data, key := self._version_key(version))
@@ -305,13 +329,18 @@ class TCPStoreBackend:
     def _instance_key(self, name: str) -> str:
         """A key of this instance of the store, which its root names."""
         assert self._first
-        return self._key(f"{quote(self._first.life.nonce, safe='')}/{name}")
+        return self._key(f"{_quoted(self._first.life.nonce)}/{name}")
 
     def _node_key(self, kind: str, node: Node) -> str:
-        return self._key(f"{kind}/{quote(str(node), safe='')}")
+        return self._key(f"{kind}/{_quoted(str(node))}")
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}"
+
+
+@lru_cache(maxsize=2 * NODES_MAX)
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
 
 
 def _present(values: Sequence[bytes]) -> list[bytes]:

@@ -25,6 +25,8 @@ VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, M
 )
 MAGIC = 0x3C85F7CE
 CANCELLED = b"\x01"
+PIECE = 1 << 16
+"""Bytes that are read at once: an answer is many short pieces, and each call costs more than what it brings."""
 
 
 class Unsent(OSError):
@@ -60,6 +62,8 @@ class WireClient:
     def __init__(self, address: Address, timeout_s: float, bytes_max: int) -> None:
         """Raises Unsent if nobody listens. `greet` comes first."""
         self._bytes_max = bytes_max
+        self._unread = bytearray()
+        """What has come, and nobody has asked for yet."""
         try:
             self._socket = socket.create_connection((address.host, address.port), timeout=timeout_s)
         except OSError as error:
@@ -106,8 +110,7 @@ class WireClient:
     def wait(self, keys: Sequence[str], timeout_s: float | None) -> bool:
         """Wait until all of these keys have a value. False after `timeout_s`."""
         self._send(bytes([WAIT]) + _keys(keys))
-        readable, _, _ = select.select([self._socket], [], [], timeout_s)
-        if readable:
+        if self._unread or select.select([self._socket], [], [], timeout_s)[0]:
             self._read(1)
             return True
         self._send(bytes([CANCEL]))
@@ -140,16 +143,18 @@ class WireClient:
             raise Broken(error.strerror or str(error)) from error
 
     def _read(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
+        unread = self._unread
+        while len(unread) < size:
             try:
-                piece = self._socket.recv(min(size - len(data), 1 << 20))
+                piece = self._socket.recv(max(size - len(unread), PIECE))
             except OSError as error:
                 raise Broken(error.strerror or str(error)) from error
             if not piece:
                 raise Broken("the server closed the connection")
-            data += piece
-        return bytes(data)
+            unread += piece
+        data = bytes(unread[:size])
+        del unread[:size]
+        return data
 
     def _read_bytes(self) -> bytes:
         (size,) = struct.unpack("<Q", self._read(8))

@@ -17,17 +17,19 @@ from .actions import (
     Overdue,
     Settled,
     Sync,
+    Together,
+    Wish,
 )
 from .apply import apply
 from .context import Context, Held, Operation
 from .explain import explain
 from .handlers import close, done, end, join, leave, linger, watch
 from .lives import Deed, Restore, outranks, restored, verify_restore
-from .memory import heard, introduced, joined, saw, silent, unanswered, unreadable, woke
+from .memory import gathered, heard, introduced, joined, proposed, saw, silent, unanswered, unreadable, woke
 from .operations import operation
 from .settings import Settings
 from .state import Ended, Limits, RendezvousState, Seat, Status, Token, blank
-from .turn import Ask, Observe, Raise, Return, Wait, Write, turn
+from .turn import Ask, Gather, Observe, Propose, Raise, Return, Wait, Write, turn
 from .verify import Violation, verify, verify_step
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "Evict",
     "Fail",
     "Finish",
+    "Gather",
     "Held",
     "Leave",
     "Limits",
@@ -53,6 +56,7 @@ __all__ = [
     "Outcome",
     "Over",
     "Overdue",
+    "Propose",
     "Raise",
     "RendezvousState",
     "Restore",
@@ -62,9 +66,11 @@ __all__ = [
     "Settled",
     "Status",
     "Sync",
+    "Together",
     "Token",
     "Violation",
     "Wait",
+    "Wish",
     "Write",
     "apply",
     "blank",
@@ -72,6 +78,7 @@ __all__ = [
     "done",
     "end",
     "explain",
+    "gathered",
     "heard",
     "introduced",
     "join",
@@ -80,6 +87,7 @@ __all__ = [
     "linger",
     "operation",
     "outranks",
+    "proposed",
     "restored",
     "saw",
     "silent",

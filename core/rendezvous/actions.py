@@ -6,10 +6,12 @@ the register to change, `Finish` that the operation is done, `Fail` that it cann
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import frozen
 
 from ..world import Node, Profile, Verdict, Why, World
-from .state import Ended
+from .state import Ended, Token
 
 
 @frozen
@@ -67,7 +69,28 @@ class Close:
     verdict: Verdict
 
 
-Edit = Arrive | Leave | End | Done | Evict | Complete | Overdue | Close
+@frozen
+class Wish:
+    """What a node has to write, left for somebody to write with what others have; it counts in this era only."""
+
+    era: Token
+    edit: Arrive | Done
+
+    @property
+    def like(self) -> str:
+        """What names all wishes of this kind in this era, in a store that counts them."""
+        kind = "arrive" if isinstance(self.edit, Arrive) else "done"
+        return f"{self.era.life.epoch}-{self.era.version}-{kind}"
+
+
+@frozen
+class Together:
+    """What these nodes wish, mine among them, in one write. A wish that is void or has come true is passed over."""
+
+    wishes: Mapping[Node, Wish]
+
+
+Edit = Arrive | Leave | End | Done | Evict | Complete | Overdue | Close | Together
 
 
 @frozen

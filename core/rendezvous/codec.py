@@ -7,6 +7,7 @@ names the place; nothing is executed, and no field is guessed. A state that deco
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated
 
@@ -30,12 +31,14 @@ from ..world import (
     Verdict,
     Why,
 )
-from .state import BASE_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status
+from .actions import Arrive, Done, Wish
+from .state import BASE_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status, Token
 
 FORMAT = 2
 BYTES_MAX = 8 * 2**20
 """A larger value is refused unread."""
 FAULT_BYTES_MAX = 2**20
+WISH_BYTES_MAX = 2**17
 SEATS_KEPT = 4_096
 """How many seats' values are kept, to be found again in the next version."""
 
@@ -75,17 +78,20 @@ class _Limits(_Wire):
     max_restarts: Count
 
 
-class _Seat(Struct, frozen=True, forbid_unknown_fields=True):
-    slot: Name
-    incarnation: Count
-    status: Status
-    order: Count
+class _Profile(Struct, frozen=True, forbid_unknown_fields=True):
     address: Name
     port: Annotated[int, Meta(ge=1, le=PORT_MAX)]
     local_world_size: Annotated[int, Meta(ge=1, le=LOCAL_WORLD_SIZE_MAX)]
     role: Name
     host: Name
     labels: Annotated[tuple[tuple[Name, Text], ...], Meta(max_length=LABELS_MAX)]
+
+
+class _Seat(_Profile, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    slot: Name
+    incarnation: Count
+    status: Status
+    order: Count
 
 
 class _State(_Wire):
@@ -159,19 +165,19 @@ def _to_wire(state: RendezvousState) -> _State:
 
 
 def _seat_to_wire(node: Node, seat: Seat) -> _Seat:
-    profile = seat.profile
-    return _Seat(
-        node.slot,
-        node.incarnation,
-        seat.status,
-        seat.order,
-        profile.endpoint.address,
-        profile.endpoint.port,
-        profile.local_world_size,
-        profile.role,
-        profile.host,
-        profile.labels,
-    )
+    told = _profile_to_wire(seat.profile)
+    return _Seat(*told, slot=node.slot, incarnation=node.incarnation, status=seat.status, order=seat.order)
+
+
+def _profile_to_wire(profile: Profile) -> tuple[str, int, int, str, str, tuple[tuple[str, str], ...]]:
+    endpoint = profile.endpoint
+    told = profile.local_world_size, profile.role, profile.host, profile.labels
+    return endpoint.address, endpoint.port, *told
+
+
+def _profile(wire: _Profile) -> Profile:
+    endpoint = Endpoint(wire.address, wire.port)
+    return Profile(endpoint, wire.local_world_size, wire.role, wire.host, wire.labels)
 
 
 def _from_wire(wire: _State) -> RendezvousState:
@@ -204,9 +210,7 @@ def _from_wire(wire: _State) -> RendezvousState:
 @lru_cache(maxsize=SEATS_KEPT)
 def _seated(wire: _Seat) -> tuple[Node, Seat]:
     """Of all seats one differs from those of the version before, as a rule."""
-    endpoint = Endpoint(wire.address, wire.port)
-    profile = Profile(endpoint, wire.local_world_size, wire.role, wire.host, wire.labels)
-    return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, profile)
+    return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, _profile(wire))
 
 
 def _pair(node: Node) -> tuple[str, int]:
@@ -215,6 +219,53 @@ def _pair(node: Node) -> tuple[str, int]:
 
 def _life(life: Life) -> tuple[str, int]:
     return (life.nonce, life.epoch)
+
+
+class _Wish(_Wire):
+    """`arrive` or `done`, one of them."""
+
+    format: int
+    life: tuple[Name, Epoch]
+    stale_before: Count
+    arrive: _Profile | None = None
+    done: Count | None = None
+
+
+_wish = msgspec.json.Decoder(_Wish)
+
+
+def encode_wish(wish: Wish) -> bytes:
+    era, edit = wish.era, wish.edit
+    arrive = _Profile(*_profile_to_wire(edit.profile)) if isinstance(edit, Arrive) else None
+    done = edit.round if isinstance(edit, Done) else None
+    return _encoder.encode(_Wish(FORMAT, _life(era.life), era.version, arrive, done))
+
+
+def decode_wish(data: bytes) -> Wish:
+    """Raises Refused, with the reason."""
+    if len(data) > WISH_BYTES_MAX:
+        raise Refused(f"{len(data)} bytes, more than the {WISH_BYTES_MAX} of a wish")
+    try:
+        wire = _wish.decode(data)
+        if wire.format != FORMAT:
+            raise ValueError(f"format {wire.format}, this version reads format {FORMAT}")
+        era = Token(Life(*wire.life), wire.stale_before)
+        if wire.arrive is not None and wire.done is None:
+            return Wish(era, Arrive(_profile(wire.arrive)))
+        if wire.done is not None and wire.arrive is None:
+            return Wish(era, Done(wire.done))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Refused(f"no wish: {error}") from error
+    raise Refused("no wish: it is to arrive, or to be done")
+
+
+def decode_wishes(data: Mapping[Node, bytes]) -> Iterator[tuple[Node, Wish]]:
+    """Those that can be read."""
+    for node, each in data.items():
+        try:
+            yield node, decode_wish(each)
+        except Refused:
+            continue
 
 
 class _Fault(_Wire):

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from ..world import Ending, Life, Node, Profile, Why, WorldId
-from .actions import Action
+from .actions import Action, Wish
 from .settings import Settings
 from .sightings import Sightings
 from .state import RendezvousState, Seat, Status, Token
@@ -57,6 +57,17 @@ class Found:
 
 
 @frozen
+class Wished:
+    """A wish of mine that was put down, when, and as which of its kind in its era, as far as the store can count."""
+
+    wish: Wish
+    at: float
+    count: int
+    others: Mapping[Node, Wish] | None = None
+    """What all wish, once I have read it to write for them."""
+
+
+@frozen
 class Held:
     """What a node remembers. `nonce` names the life that it would begin; the shell draws it, without `/`."""
 
@@ -81,6 +92,7 @@ class Held:
     """When I began not to know its outcome: it must be read, by a request sent later, before I decide again."""
     spare_at: float | None = None
     """When I was last seen to be a spare."""
+    wished: Wished | None = None
     found: Found | None = None
     """The store lost what I hold, or was given back something older: nothing is decided before it is restored."""
     woke_at: float | None = None
@@ -162,7 +174,17 @@ class Context:
             return math.inf
         if self.me not in self.awake:
             return self.settings.patience * 2
+        return self.patience_of_many
+
+    @property
+    def patience_of_many(self) -> float:
+        """How long any of those who are awake leaves to others what each of them could do: a later seat for longer."""
         return self.settings.patience * (1 + self.awake.index(self.me) / len(self.awake))
+
+    @property
+    def alike(self) -> tuple[Node, ...]:
+        """Those whose seats have the status of mine."""
+        return self.state.those(self.status) if self.state is not None and self.status is not None else ()
 
     def due(self, fact: Fact, after: float) -> float:
         """When it is mine to act on a fact that has lasted `after` seconds; never while the fact is not there."""

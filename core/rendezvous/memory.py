@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from ..evolving import evolve
 from ..world import Life, Node, Profile, Why, WorldId
-from .context import Fact, Found, Held, Spans, Trouble, dead
+from .actions import Wish
+from .context import Fact, Found, Held, Spans, Trouble, Wished, dead
 from .lives import outranks
 from .sightings import Sightings, observe, refreshed, signs_of_life
 from .state import RendezvousState, Token
@@ -92,6 +93,7 @@ def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
         unsure_at=None,
         spare_at=None,
         found=None,
+        wished=None,
         silent_since=None,
         trouble=None,
     )
@@ -130,8 +132,14 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         spare_at=_spare_at(held, state, now),
         found=None,
         trouble=None,
+        wished=_still_wished(held.wished),
         confirmed_at=_confirmed_at(held, state, sent_at),
     )
+
+
+def _still_wished(wished: Wished | None) -> Wished | None:
+    """Its era says how long it stands; what others wish is read again before anything is written."""
+    return evolve(wished, others=None) if wished is not None else None
 
 
 def _spare_at(held: Held, state: RendezvousState | None, now: float) -> float | None:
@@ -180,6 +188,17 @@ def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: 
     afresh_after = 2 * settings.keep_alive_interval
     seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.ttl, settings.leased)
     return _at(evolve(held, sightings=seen), now)
+
+
+def proposed(held: Held, wish: Wish, count: int, now: float) -> Held:
+    """After this wish of mine was put down, as one of so many of its kind."""
+    return _at(evolve(held, wished=Wished(wish, now, count)), now)
+
+
+def gathered(held: Held, wishes: Mapping[Node, Wish], now: float) -> Held:
+    """After a read of what these nodes wish."""
+    mine = held.wished
+    return _at(evolve(held, wished=evolve(mine, others=wishes)) if mine is not None else held, now)
 
 
 def joined(held: Held, world: WorldId) -> Held:

@@ -55,6 +55,8 @@ class Settings:
     """How long a chore of the coordinator may stay undone before the next node does it."""
     barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
     """How long a node whose workers have succeeded waits for the others' before it leaves; the launcher waits for ever."""
+    helping_above: int = field(default=8)
+    """When more nodes than this have the same to write, they wish, and one writes for all."""
     leased: bool = False
     """The store ends a silent node's heartbeat by itself: a heartbeat that is there is a sign of life."""
 
@@ -62,6 +64,11 @@ class Settings:
     def _two_beats(self, attribute: Attribute[int], value: int) -> None:
         if value < 2:
             raise ValueError(f"keep_alive_max_attempt: at least 2, or one late heartbeat is a death; not {value}")
+
+    @helping_above.validator
+    def _above_one(self, attribute: Attribute[int], value: int) -> None:
+        if value < 1:
+            raise ValueError(f"helping_above: at least 1, since nobody helps a single node; not {value}")
 
     @property
     def ttl(self) -> float:

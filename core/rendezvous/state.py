@@ -142,6 +142,11 @@ class RendezvousState:
         return Token(self.life, self.version)
 
     @cached_property
+    def era(self) -> Token:
+        """In which a wish was made: it is void in another life, and once a round has ended or somebody has bumped."""
+        return Token(self.life, self.stale_before)
+
+    @cached_property
     def census(self) -> Mapping[Status, int]:
         """How many seats there are of each status."""
         counted = dict.fromkeys(_STATUSES, 0)

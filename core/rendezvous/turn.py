@@ -12,7 +12,7 @@ import math
 from attrs import frozen
 
 from ..world import Node, Why
-from .actions import Edit, Fail, Finish, Outcome, Sync
+from .actions import Arrive, Done, Edit, Fail, Finish, Outcome, Sync, Together, Wish
 from .apply import apply
 from .context import Context, Found, Held, Operation, Trouble, context
 from .explain import explain
@@ -51,6 +51,20 @@ class Observe:
 
 
 @frozen
+class Propose:
+    """Put down what I wish, where others find it, and say how many have put down the like."""
+
+    wish: Wish
+
+
+@frozen
+class Gather:
+    """Read what these nodes wish."""
+
+    nodes: tuple[Node, ...]
+
+
+@frozen
 class Return:
     """The operation is done."""
 
@@ -65,7 +79,7 @@ class Raise:
     text: str = ""
 
 
-Ask = Write | Wait | Observe | Return | Raise
+Ask = Write | Wait | Observe | Propose | Gather | Return | Raise
 
 
 def turn(operation: Operation, held: Held, now: float) -> Ask:
@@ -89,7 +103,7 @@ def turn(operation: Operation, held: Held, now: float) -> Ask:
         case Fail() as failure:
             return Raise(failure, _explained(failure, ctx))
         case edit:
-            return _raise(held.trouble) if held.trouble else _write(ctx, edit)
+            return _raise(held.trouble) if held.trouble else _edit(ctx, edit, deadline)
 
 
 def _deadline(operation: Operation, ctx: Context) -> float:
@@ -135,6 +149,21 @@ def _watched(ctx: Context) -> tuple[Node, ...]:
 
 def _is_silent(ctx: Context, node: Node) -> bool:
     return ctx.held.sightings.silence(node) >= ctx.settings.ttl / 2
+
+
+def _edit(ctx: Context, edit: Edit, deadline: float) -> Ask:
+    """By a write of my own; or, where many have the same to write, by a wish: the last of them writes for all, and if that
+    one is gone, whoever first loses patience."""
+    state, wished, crowd = ctx.state, ctx.held.wished, ctx.alike
+    if state is None or not isinstance(edit, Arrive | Done) or len(crowd) <= ctx.settings.helping_above:
+        return _write(ctx, edit)
+    wish = Wish(state.era, edit)
+    if wished is None or wished.wish != wish:
+        return Propose(wish)
+    is_last = wished.count >= (len(state.members) if state.complete else state.target)
+    if not is_last and ctx.now < (until := wished.at + ctx.patience_of_many):
+        return _wait(ctx, min(until, deadline))
+    return Gather(crowd) if wished.others is None else _write(ctx, Together({**wished.others, ctx.me: wish}))
 
 
 def _write(ctx: Context, edit: Edit) -> Ask:

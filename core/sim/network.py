@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from attrs import define, field
 
-from ..rendezvous import Observe, RendezvousState, Token, Write
+from ..rendezvous import Gather, Observe, Propose, RendezvousState, Token, Wish, Write
 from ..world import Life, Node
 from .chance import Choose
 from .future import Future
@@ -35,9 +35,9 @@ class Errand:
     """Something else that takes a round trip, such as a failure that is put on record."""
 
 
-Question: TypeAlias = Write | Observe | Look | Errand
+Question: TypeAlias = Write | Observe | Propose | Gather | Look | Errand
 Counters: TypeAlias = tuple[Mapping[Node, int | None], Life | None]
-Answer: TypeAlias = Shown | Counters | None
+Answer: TypeAlias = Shown | Counters | int | Mapping[Node, Wish] | None
 News: TypeAlias = tuple[Shown, float]
 """What the waiter has seen, and when it had asked."""
 
@@ -88,7 +88,7 @@ class Network:
         process.requests += 1
         process.request = number = process.requests
         leg = self.delay(process)
-        if process.late_write and isinstance(question, Write):
+        if process.late_write and isinstance(question, Write | Propose):
             leg, process.late_write = leg + process.late_write, 0.0
         now = self.future.now
         lost = process.cut_out_until > now
@@ -115,11 +115,15 @@ class Network:
             answer = store.counters(question.nodes, now), store.named
         elif isinstance(question, Look):
             answer = store.shown
+        elif isinstance(question, Propose):
+            answer = store.wish(process.node, question.wish)
+        elif isinstance(question, Gather):
+            answer = store.wishes_of(question.nodes)
         leg = self.delay(process)
         if process.late_reply:
             leg, process.late_reply = leg + process.late_reply, 0.0
         lost = process.cut_in_until > now
-        if process.lose_reply and isinstance(question, Write):
+        if process.lose_reply and isinstance(question, Write | Propose):
             lost, process.lose_reply = True, False
         if lost and landed:
             self.tell.seen("a reply lost after commit")

@@ -25,7 +25,9 @@ from ..rendezvous import (
     Held,
     Raise,
     Return,
+    gathered,
     heard,
+    proposed,
     saw,
     silent,
     turn,
@@ -38,8 +40,10 @@ from ..rendezvous.codec import encode
 from .plain import plain
 from .trace import (
     Begun,
+    Gathered,
     Header,
     Heard,
+    Proposed,
     Saw,
     Silent,
     Started,
@@ -147,6 +151,10 @@ def taken(replica: Replica, step: Step) -> Replica:
             return evolve(replica, held=saw(held, state, sent_at, now, here))
         case Heard(counters, sent_at, now, life):
             return evolve(replica, held=heard(held, counters, sent_at, now, life))
+        case Proposed(wish, count, now):
+            return evolve(replica, held=proposed(held, wish, count, now))
+        case Gathered(wishes, now):
+            return evolve(replica, held=gathered(held, wishes, now))
         case Woke(now):
             return evolve(replica, held=woke(held, now))
         case Unanswered(based_on, now):

@@ -28,6 +28,7 @@ from ..rendezvous import (
     Restore,
     Settled,
     Status,
+    Together,
     Write,
     blank,
     join,
@@ -100,8 +101,12 @@ SOMETIMES = (
     "who knows the verdict lingers",
     "a sleeper wakes into another life",
     "start held back because the answer names another life",
+    "a batch of more than one",
+    "a batch completes the round",
+    "a batch closes the job",
+    "a stale wish ignored",
+    "written for those whose last is late or gone",
 )
-"""Helping is not built yet; its own four come with it."""
 
 Counts = Counter[str]
 
@@ -117,6 +122,8 @@ def wrote(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
         counts["a new job at an empty store, while survivors live"] += 1
     for what in (*_rounds(before, edit, fact.completes, after), *_seats(before, edit, fact.node, after)):
         counts[what] += 1
+    if isinstance(edit, Together):
+        counts.update(_together(before, edit, fact.completes, after))
     if isinstance(edit, Evict | Overdue):
         for node in before.seats:
             if node not in after.seats:
@@ -139,6 +146,17 @@ def _restored(fact: Wrote, edit: Restore) -> Iterator[str]:
         yield "a verdict restored"
 
 
+def _together(before: RendezvousState, edit: Together, completes: bool, after: RendezvousState) -> Iterator[str]:
+    if sum(after.seats[node] is not before.seats[node] for node in edit.wishes) > 1:
+        yield "a batch of more than one"
+        if completes:
+            yield "a batch completes the round"
+        if after.closed:
+            yield "a batch closes the job"
+    if any(wish.era != before.era for wish in edit.wishes.values()):
+        yield "a stale wish ignored"
+
+
 def changed(counts: Counts, process: Process, before: Held) -> None:
     """What the process holds has become something else."""
     held, state = before.state, process.held.state
@@ -154,9 +172,8 @@ def changed(counts: Counts, process: Process, before: Held) -> None:
 
 def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: RendezvousState) -> Iterator[str]:
     if completes:
-        yield {Complete: "complete by last call", Arrive: "complete by last arrival"}.get(
-            type(edit), "complete by a dropped seat"
-        )
+        how = {Complete: "last call", Arrive: "last arrival", Together: "last arrival"}
+        yield f"complete by {how.get(type(edit), 'a dropped seat')}"
         yield "rounds completed"
         if after.census[IN] == after.limits.max_nodes:
             yield "complete at max"
@@ -179,7 +196,8 @@ def _closed(closed: Verdict, edit: Edit) -> Iterator[str]:
     if closed.ending is Ending.FAILED and closed.why is Why.CANNOT_START:
         yield "closed FAILED, cannot start"
     elif closed.ending is Ending.FAILED:
-        yield "closed FAILED at the last return" if isinstance(edit, Arrive) else "closed FAILED by a dropped seat"
+        returns = isinstance(edit, Arrive | Together)
+        yield "closed FAILED at the last return" if returns else "closed FAILED by a dropped seat"
     else:
         yield f"closed {closed.ending.name}"
 
@@ -218,6 +236,9 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
     held, state = process.held, process.held.state
     if isinstance(edit, Restore) and process.outcome is not None:
         counts["who knows the verdict lingers"] += 1
+    wished = held.wished
+    if isinstance(edit, Together) and wished is not None and now >= wished.at + held.settings.patience:
+        counts["written for those whose last is late or gone"] += 1
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
     if chore and state is not None and _coordinator(held, now) != held.node:
         counts["patience over"] += 1
@@ -322,6 +343,8 @@ def verb(edit: Deed) -> str:
             return f"completes round {round}"
         case Overdue(round):
             return f"waits no longer in round {round}"
+        case Together(wishes):
+            return f"writes for {', '.join(map(name, wishes))}"
         case Close(verdict):
             return f"closes {verdict.ending.name}"
         case other:

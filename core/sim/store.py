@@ -5,14 +5,14 @@ It knows the true time and no node's clock. What it answers, and when it does no
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import TypeAlias
 
 from attrs import define, field, frozen
 
-from ..rendezvous import RendezvousState, Token, Write
+from ..rendezvous import RendezvousState, Token, Wish, Write
 from ..world import Life, Node
 from .story import Backend
 
@@ -51,6 +51,10 @@ class Store:
     past: deque[tuple[float, RendezvousState]] = field(factory=lambda: deque(maxlen=PAST_MAX))
     """What it held, from when on."""
     pulses: dict[Node, Pulse] = field(factory=dict)
+    wishes: dict[Node, Wish] = field(factory=dict)
+    """The last one of each node."""
+    wished: Counter[str] = field(factory=Counter)
+    """How often each kind of wish was put down."""
     down_since: float = 0.0
     down_until: float = 0.0
     refreshed_at: float = 0.0
@@ -79,6 +83,15 @@ class Store:
         self.register, self.here = write.state, True
         self.past.append((now, write.state))
         return True
+
+    def wish(self, node: Node, wish: Wish) -> int:
+        """Put down; how many have been put down of its kind."""
+        self.wishes[node] = wish
+        self.wished[wish.like] += 1
+        return self.wished[wish.like]
+
+    def wishes_of(self, nodes: tuple[Node, ...]) -> Mapping[Node, Wish]:
+        return {node: self.wishes[node] for node in nodes if node in self.wishes}
 
     def beat(self, node: Node, counter: int, now: float) -> None:
         pulse = self.pulses.get(node)
@@ -119,10 +132,14 @@ class Store:
     def empties(self) -> None:
         self.register, self.here = None, True
         self.pulses.clear()
+        self.wishes = {}
+        self.wished.clear()
 
     def is_restored(self, back: float) -> None:
-        """It is what it was at that time: a copy of another store."""
+        """It is what it was at that time: a copy of another store. But of the wishes none is lost: that is worse."""
         older = [state for at, state in self.past if at <= back]
+        wishes = self.wishes
         self.empties()
+        self.wishes = wishes
         if older:
             self.register, self.here = older[-1], False

@@ -7,6 +7,7 @@ story has one operation per line; its first line is the setting, with what diffe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from enum import Enum
 from functools import cached_property
@@ -156,6 +157,8 @@ class Setting:
     barrier: float = 0.0
     grace: float = 3.0
     fence: float = 0.0
+    helping: int = field(default=8, validator=_at_least(1))
+    """When more nodes than this have the same to write, one writes for all."""
 
     def __attrs_post_init__(self) -> None:
         if self.drift > 0.1:
@@ -182,8 +185,9 @@ class Setting:
             keep_alive_max_attempt=self.attempts,
             overdue_timeout=self.overdue,
             upscale_after=self.upscale,
+            helping_above=self.helping,
             leased=self.backend is Backend.LEASE,
-            **({"barrier_timeout": self.barrier} if self.barrier else {}),
+            barrier_timeout=self.barrier or math.inf,
         )
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from .chance import Choose, one
 from .story import Backend, Kind, Operation, Setting, parsed_operation
@@ -44,6 +44,8 @@ DRAWN: tuple[Kind, ...] = (*FAULTS, *RARE, *LOSSES)
 RARELY = 80
 """One in so many operations, in the runs that have them at all."""
 LOSSES_ONE_IN = 12
+HELPS_ONE_IN = 4
+"""So many runs have nodes that wish where two of them have the same to write; worlds of many nodes always do."""
 BURSTS = (
     "start {0}; late-write {0} 3; pass 0.3; drain {0}",
     "start {0}; late-write {0} 8; pass 2.02; crash {0}",
@@ -87,7 +89,7 @@ def setting(choose: Choose, shape: Shape) -> Setting:
     least = shape.min or 1 + choose(min(most, shape.nodes))
     attempts = one(choose, (5, 5, 3))
     fenced = attempts == 5 and choose(2) == 1
-    return Setting(
+    drawn = Setting(
         nodes=shape.nodes,
         min=least,
         max=most,
@@ -105,6 +107,7 @@ def setting(choose: Choose, shape: Shape) -> Setting:
         grace=one(choose, (1.0, 3.0)),
         fence=3.0 if fenced else 0.0,
     )
+    return drawn if drawn.seed % HELPS_ONE_IN else evolve(drawn, helping=1)
 
 
 @define

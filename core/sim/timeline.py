@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ..group import Phase
 from ..group.state import Command, Event, Record, RecordUnstartable
-from ..rendezvous import Arrive, RendezvousState, Restore, Write
+from ..rendezvous import Arrive, RendezvousState, Restore, Together, Write
 from ..world import Node, Verdict, Why, World
 from .history import History, landed
 from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
@@ -149,7 +149,7 @@ def _recovery(told: _Moments, ended: int, at: float, first: Node, event: Event, 
 
 def _arrival(moment: Moment, history: History) -> Write | None:
     write = landed(moment, history.states)
-    return write if write and isinstance(write.edit, Arrive) else None
+    return write if write and isinstance(write.edit, Arrive | Together) else None
 
 
 def _end(moment: Moment) -> Iterator[tuple[World, Event]]:

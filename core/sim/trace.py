@@ -25,7 +25,10 @@ from ..rendezvous import (
     RendezvousState,
     Settings,
     Token,
+    Wish,
+    gathered,
     heard,
+    proposed,
     saw,
     silent,
     turn,
@@ -40,7 +43,7 @@ from ..world import Life, Node, Profile
 from .plain import made, plain
 
 NAME = "elastic trace"
-FORMAT = 2
+FORMAT = 3
 LINE_MAX = 2 * BYTES_MAX
 """A longer line is refused unread."""
 CUT = b" ... cut off\n"
@@ -104,6 +107,23 @@ class Heard:
 
 
 @frozen
+class Proposed:
+    """A wish of its own was put down, as one of so many of its kind."""
+
+    wish: Wish
+    count: int
+    now: float
+
+
+@frozen
+class Gathered:
+    """What others wish, as it was read to write for them."""
+
+    wishes: Mapping[Node, Wish]
+    now: float
+
+
+@frozen
 class Woke:
     """The agent had stood still."""
 
@@ -158,7 +178,21 @@ class Started:
     at: float
 
 
-Step: TypeAlias = Submitted | Begun | Saw | Heard | Woke | Unanswered | Silent | Unreadable | Turned | Stepped | Started
+Step: TypeAlias = (
+    Submitted
+    | Begun
+    | Saw
+    | Heard
+    | Proposed
+    | Gathered
+    | Woke
+    | Unanswered
+    | Silent
+    | Unreadable
+    | Turned
+    | Stepped
+    | Started
+)
 
 
 def step_at(step: Step) -> float | None:
@@ -177,6 +211,8 @@ STEPS: Mapping[Callable[..., Any], Callable[..., Step]] = {
     begun: Begun,
     saw: Saw,
     heard: Heard,
+    proposed: Proposed,
+    gathered: Gathered,
     woke: Woke,
     unanswered: Unanswered,
     silent: Silent,

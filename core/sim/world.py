@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Never, assert_never, cast
 
 from attrs import define, field
@@ -35,8 +35,10 @@ from ..group.state import (
 )
 from ..rendezvous import (
     Evict,
+    Gather,
     Held,
     Observe,
+    Propose,
     Raise,
     RendezvousState,
     Return,
@@ -45,7 +47,9 @@ from ..rendezvous import (
     Wait,
     Write,
     close,
+    gathered,
     linger,
+    proposed,
     saw,
     silent,
     turn,
@@ -315,6 +319,8 @@ class World:
                 if len(nodes) > 1:
                     sometimes.looked_at_all(self.counts, process.held, now)
                 self._asks(process, ask, now)
+            case Propose() | Gather():
+                self._asks(process, ask, now)
             case Write(_, _, edit):
                 if isinstance(edit, Evict):
                     self._notes_slander(process, edit)
@@ -390,6 +396,12 @@ class World:
             assert isinstance(answer, tuple)
             counters, life = answer
             process.held = heard_beats(process.held, counters, sent_at, now, life)
+        elif isinstance(question, Propose):
+            assert isinstance(answer, int)
+            process.held = proposed(process.held, question.wish, answer, now)
+        elif isinstance(question, Gather):
+            assert isinstance(answer, Mapping)
+            process.held = gathered(process.held, answer, now)
         elif question is not ERRAND:
             process.read_after = process.requests
             assert isinstance(answer, Shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from queue import Empty
 from typing import TypeVar
@@ -31,6 +31,7 @@ from elastic.core.rendezvous import (
     Settings,
     Settled,
     Token,
+    Wish,
     apply,
     blank,
     handlers,
@@ -117,6 +118,12 @@ class Planned:
 
     def remove_heartbeat(self, node: Node) -> None:
         self._plan.run("unbeat", lambda: self._behind.remove_heartbeat(node))
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        return self._plan.run("wish", lambda: self._behind.put_wish(node, wish))
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        return self._plan.run("wishes", lambda: self._behind.wishes(nodes))
 
     def put_fault(self, fault: Fault) -> None:
         self._plan.run("put", lambda: self._behind.put_fault(fault))

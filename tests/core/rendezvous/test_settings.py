@@ -42,6 +42,12 @@ def test_one_late_heartbeat_is_no_death() -> None:
         Settings(keep_alive_max_attempt=1)
 
 
+def test_nobody_helps_a_single_node() -> None:
+    assert Settings(helping_above=1).helping_above == 1
+    with pytest.raises(ValueError, match="helping_above: at least 1"):
+        Settings(helping_above=0)
+
+
 def test_the_ttl_is_so_many_heartbeats() -> None:
     assert Settings(keep_alive_interval=0.5, keep_alive_max_attempt=4).ttl == 2.0
 
@@ -51,3 +57,4 @@ def test_the_defaults_are_the_protocols() -> None:
     assert (settings.join_timeout, settings.last_call_timeout, settings.upscale_after) == (600, 5, 1)
     assert (settings.leave_timeout, settings.close_timeout, settings.patience) == (5, 5, 0.6)
     assert (settings.overdue_timeout, settings.ttl, settings.keep_alive_interval) == (45, 5, 1)
+    assert settings.helping_above == 8

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from attrs import evolve
-from traced import Agent, Pair, Shared, finished, restored, started
+from traced import HELPED, Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
 
 from elastic.core.group.state import Closed, Exited, Join, MarkDone, Signal
@@ -15,7 +15,9 @@ from elastic.core.rendezvous.agenda import Errand, Request
 from elastic.core.sim.replay import Replayed, replayed
 from elastic.core.sim.trace import (
     Begun,
+    Gathered,
     Heard,
+    Proposed,
     Saw,
     Silent,
     Started,
@@ -27,6 +29,7 @@ from elastic.core.sim.trace import (
     Unanswered,
     Unreadable,
     Woke,
+    traces,
 )
 from elastic.core.world import Ending, Verdict, Why
 
@@ -56,6 +59,16 @@ def test_what_agents_did_is_what_the_core_says(agent: object) -> None:
     assert run.ended == (agent in (PAIR.a, PAIR.b))
     assert run.moments[-1].after.held == agent.held  # type: ignore[attr-defined]
     assert run.moments[-1].after.group == agent.group  # type: ignore[attr-defined]
+
+
+def test_agents_that_help_each_other_are_taken_again() -> None:
+    for agent in (pair := restarted(HELPED)).a, pair.b:
+        run = replayed(*traces(agent.lines))
+        assert run.differs is None
+        assert run.moments[-1].after.held == agent.held
+    helped = [step for step in pair.a.trace.steps if isinstance(step, Proposed)]
+    (read,) = [step for each in (pair.a, pair.b) for step in each.trace.steps if isinstance(step, Gathered)]
+    assert [step.wish for step in helped] == [read.wishes[node("a")]]
 
 
 def test_an_agent_that_took_no_step_is_at_its_beginning() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from worlds import LIFE, arrived, node, profile, register
 
-from elastic.core.rendezvous import Arrive, RendezvousState, Restore, Write, restored
+from elastic.core.rendezvous import Arrive, Done, RendezvousState, Restore, Wish, Write, restored
 from elastic.core.sim.store import PAST_MAX, Shown, Store
 from elastic.core.sim.story import Backend
 
@@ -41,6 +41,23 @@ def test_an_empty_store_is_another_one_that_knows_nothing() -> None:
     assert (store.token, store.named, store.pulses) == (None, None, {})
     assert wrote(store, ONE, None, 4.0)
     assert store.here
+
+
+def test_the_last_wish_of_each_node_is_kept_and_each_kind_counted() -> None:
+    store = written(ONE)
+    back, mark = Wish(ONE.era, Arrive(profile("a"))), Wish(ONE.era, Done(0))
+    assert [store.wish(node("a"), back), store.wish(node("b"), back), store.wish(node("a"), mark)] == [1, 2, 1]
+    assert store.wishes_of((node("a"), node("b"), node("c"))) == {node("a"): mark, node("b"): back}
+
+
+def test_an_empty_store_knows_no_wish_but_a_backup_may_know_too_many() -> None:
+    store = written(ONE)
+    store.wish(node("a"), wish := Wish(ONE.era, Arrive(profile("a"))))
+    store.is_restored(0.5)
+    assert store.wishes_of((node("a"),)) == {node("a"): wish}
+    store.empties()
+    assert store.wishes_of((node("a"),)) == {}
+    assert store.wish(node("a"), wish) == 1
 
 
 def test_a_backup_is_a_copy_of_what_was_there_then() -> None:

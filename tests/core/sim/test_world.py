@@ -148,3 +148,42 @@ def test_L4_a_round_that_nothing_ended_is_seen() -> None:
     made.rounds = 99
     with pytest.raises(Violation, match="L4: 99 rounds ended, 0 of them failed"):
         made.judge_rounds()
+
+
+# --- helping
+
+CROWD = ("start a", "start b", "start c", "start d", "pass 3")
+HELPED = "world nodes=4 min=4 max=4 helping=1"
+
+
+def test_many_who_come_back_do_so_by_one_write() -> None:
+    made, told = world(*CROWD, setting=HELPED), list[str]()
+    made.tell = lambda at, who, what: told.append(what)
+    made = then(made, "fail b", "pass 0.5")
+    assert any(what.startswith("writes for a, b, c, d → 6: round 1 complete") for what in told)
+    assert made.counts["a batch completes the round"] == 1
+    assert made.writes == 4 + 2
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_many_who_succeed_close_the_job_by_one_write() -> None:
+    made = world(*CROWD, *(f"succeed {slot}" for slot in "abcd"), "pass 2", setting=HELPED)
+    assert made.counts["a batch closes the job"] == 1
+    assert made.writes == 4 + 1
+
+
+@pytest.mark.parametrize("fault", ["lose-reply b", "late-write c 3", "late-write d 0.3"])
+def test_a_wish_that_is_late_or_made_twice_keeps_nobody_out(fault: str) -> None:
+    made = world(*CROWD, "fail a", "pass 0.001", fault, "pass 8", setting=HELPED)
+    assert (made.rounds, {process.group.phase for process in made.living()}) == (1, {Phase.RUNNING})
+
+
+def test_when_the_last_one_that_wished_is_gone_another_writes_for_all() -> None:
+    made = world(*CROWD, "fail a", "pass 0.001", "crash d", "pass 2", setting=HELPED)
+    assert made.counts["written for those whose last is late or gone"] == 1
+    assert made.counts["a batch of more than one"] == 1
+
+
+def test_what_was_wished_in_a_store_that_came_back_older_is_void() -> None:
+    made = world(*CROWD, "fail a", "pass 0.02", "older 1", "pass 20", setting=HELPED)
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
