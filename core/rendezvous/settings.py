@@ -63,7 +63,9 @@ class Settings:
         if value < 2:
             raise ValueError(f"keep_alive_max_attempt: at least 2, or one late heartbeat is a death; not {value}")
 
-    @property
-    def ttl(self) -> float:
-        """The silence after which a node is dead."""
+    ttl: float = field(init=False, eq=False, repr=False)
+    """The silence after which a node is dead."""
+
+    @ttl.default
+    def _missed_beats(self) -> float:
         return self.keep_alive_interval * self.keep_alive_max_attempt
