@@ -19,19 +19,22 @@ T = TypeVar("T", bound=AttrsInstance)
 @frozen
 class _Shape:
     read: Callable[[Any], tuple[Any, ...]]
-    """All its fields, and its class: `attrgetter` of one name would give no tuple."""
+    """All its fields, and the first once more: `attrgetter` of one name would give no tuple."""
     places: Mapping[str, int]
     soft: Callable[..., Any]
-    """A class of the same layout that is not frozen: its birth is twice as fast."""
 
 
 @cache
 def _shape(kind: type[AttrsInstance]) -> _Shape:
     names = [each.name for each in fields(kind) if each.init]
+    return _Shape(attrgetter(*names, names[0]), {name: place for place, name in enumerate(names)}, soft(kind))
+
+
+def soft(kind: type[T]) -> type[T]:
+    """A class of the same layout that is not frozen: its birth is twice as fast. What is never frozen afterwards, but seen
+    as its own kind, is kept from change by the type checker alone."""
     thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    soft = type(kind.__name__, (kind,), thawed)
-    places = {name: place for place, name in enumerate(names)}
-    return _Shape(attrgetter(*names, "__class__"), places, define(soft, eq=False, repr=False))
+    return define(type(kind.__name__, (kind,), thawed), eq=False, repr=False)
 
 
 def evolve(value: T, **changes: Any) -> T:
@@ -41,8 +44,8 @@ def evolve(value: T, **changes: Any) -> T:
     values = [*shape.read(value)]
     values.pop()
     places = shape.places
-    for name in changes:
-        values[places[name]] = changes[name]
+    for name, new in changes.items():
+        values[places[name]] = new
     born: T = shape.soft(*values)
     born.__class__ = kind
     return born

@@ -8,11 +8,15 @@ world sizes; role ranks are the same sums over the members of one role. torch's 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import accumulate
 
 from attrs import frozen
 
 from .world import Member, Node, World
+
+WORKERS_KEPT = 4_096
+"""So many nodes' places are remembered: the next world has most of them again."""
 
 
 @frozen
@@ -80,6 +84,7 @@ def _identical(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
     }
 
 
+@lru_cache(maxsize=WORKERS_KEPT)
 def _workers(size: int, first: int, role_first: int) -> tuple[WorkerRanks, ...]:
     return tuple(WorkerRanks(first + local, local, role_first + local) for local in range(size))
 

@@ -70,21 +70,36 @@ class Node(_Node):
         return f"{self.slot}#{self.incarnation}"
 
 
-@frozen
-class Life:
+class _Life(NamedTuple):
+    nonce: str
+    epoch: int
+
+
+class Life(_Life):
     """One chain of versions of a register, named by the nonce of the write that began it: out of nothing (epoch 1), or by
-    restoring what a node held when the store had lost it."""
+    restoring what a node held when the store had lost it. A tuple, as a node is: it is compared at every answer."""
 
-    nonce: str = field(validator=_name)
-    epoch: int = field(default=1, validator=_between(1, COUNT_MAX))
+    __slots__ = ()
+
+    def __new__(cls, nonce: str, epoch: int = 1) -> Life:
+        _check_name("nonce", nonce)
+        _check_between("epoch", epoch, 1, COUNT_MAX)
+        return super().__new__(cls, nonce, epoch)
 
 
-@frozen
-class WorldId:
+class _WorldId(NamedTuple):
+    life: Life
+    round: int
+
+
+class WorldId(_WorldId):
     """The identity of a world: the life in which it was completed, and its round. A restored register keeps it."""
 
-    life: Life
-    round: int = field(validator=_between(0))
+    __slots__ = ()
+
+    def __new__(cls, life: Life, round: int) -> WorldId:
+        _check_between("round", round, 0, None)
+        return super().__new__(cls, life, round)
 
 
 class Why(Enum):
@@ -150,6 +165,8 @@ class Endpoint:
 
 
 def _labels(instance: object, attribute: Attribute[Any], value: tuple[tuple[str, str], ...]) -> None:
+    if not value:
+        return
     texts = [text for pair in value for text in pair]
     if len(value) > LABELS_MAX or any(len(text) > NAME_MAX or not text.isprintable() for text in texts):
         raise ValueError(f"labels: at most {LABELS_MAX}, each key and value at most {NAME_MAX} printable characters")

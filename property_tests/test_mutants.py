@@ -262,7 +262,7 @@ def test_join_that_starts_while_others_are_expected_is_caught_by_S9() -> None:
     made.fails("a")
     (ran,) = made.judge.worlds.values()
     with pytest.raises(Broken, match="S9"):
-        made._joined("a", evolve(ran, id=evolve(ran.id, round=1)))
+        made._joined("a", evolve(ran, id=ran.id._replace(round=1)))
 
 
 def test_upscale_over_done_is_caught_by_V9() -> None:

@@ -94,7 +94,7 @@ def holding(
     """A node that has read this state at this time; `ran`: the round that its workers last ran in."""
     limits = state.limits if state else Limits(1, 2)
     fresh = Held(node(who), profile(who), settings or Settings(limits=limits), LIFE)
-    mine = None if ran is None or state is None else evolve(state.world.id, round=ran)
+    mine = None if ran is None or state is None else state.world.id._replace(round=ran)
     held = saw(fresh, state, at, at)
     return joined(held, mine) if mine else held
 

@@ -16,6 +16,7 @@ from attrs import field, frozen
 from .wire import Address
 
 VERSION_MAX = 4_096
+NO_TLS = "it does not speak TLS; write http:// or leave cacert, cert and key out"
 
 
 class Unusable(ValueError):
@@ -74,7 +75,11 @@ def diagnosed(address: Address, access: Access, timeout_s: float) -> str | None:
         with socket.create_connection((address.host, address.port), timeout_s) as raw:
             if not access.tls:
                 return _asked_plainly(raw, address, timeout_s)
-            with access.context().wrap_socket(raw, server_hostname=address.host) as made:
+            try:
+                made = access.context().wrap_socket(raw, server_hostname=address.host)
+            except ConnectionError:
+                return _reset(address, timeout_s)
+            with made:
                 return _asked_for_its_version(made)
     except ssl.SSLCertVerificationError as error:
         return (
@@ -90,13 +95,19 @@ def diagnosed(address: Address, access: Access, timeout_s: float) -> str | None:
 def _unsafe(error: ssl.SSLError, access: Access) -> str:
     reason = _reason(error)
     if "WRONG_VERSION_NUMBER" in str(error) or "UNEXPECTED_EOF" in str(error) or "http request" in reason:
-        return "it does not speak TLS; write http:// or leave cacert, cert and key out"
+        return NO_TLS
     if access.cert:
         return (
             f"it refuses our certificate ({reason}); cert= must be signed by the authority that it trusts, be good for "
             "clients, and not be expired"
         )
     return f"it asks for a client's certificate ({reason}); write cert=FILE,key=FILE"
+
+
+def _reset(address: Address, timeout_s: float) -> str | None:
+    """After a greeting in TLS that was answered by nothing but the end of the connection."""
+    with socket.create_connection((address.host, address.port), timeout_s) as plain:
+        return NO_TLS if _answer(plain) and not _speaks_tls(address, timeout_s) else None
 
 
 def _asked_plainly(connection: socket.socket, address: Address, timeout_s: float) -> str | None:

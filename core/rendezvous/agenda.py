@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from ..evolving import evolve
 from ..world import Ending, Profile, Why, World
 from .actions import Outcome, Settled
 from .context import Handler, Held, Operation
@@ -62,20 +61,20 @@ def submitted(agenda: Agenda, wish: Request | Errand) -> Agenda:
     if isinstance(wish, Request) and wish.handler is leave:
         queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is close)
         under_way = under_way if under_way and under_way.handler in (leave, close) else None
-    return evolve(agenda, queue=(*queue, wish), operation=under_way)
+    return Agenda((*queue, wish), under_way, agenda.watching)
 
 
 def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda, Held, Errand | None]:
     """When something is due: its operation under way, or an errand to do. `jitter` in [0, 1) is the shell's draw."""
     if not agenda.queue:
-        return evolve(agenda, operation=operation(watch, held.settings, now, jitter)), held, None
+        return Agenda((), operation(watch, held.settings, now, jitter), agenda.watching), held, None
     first, *rest = agenda.queue
     if isinstance(first, Errand):
-        return evolve(agenda, queue=tuple(rest)), held, first
+        return Agenda(tuple(rest), agenda.operation, agenda.watching), held, first
     if first.profile:
         held = introduced(held, first.profile)
     under_way = operation(first.handler, held.settings, now, jitter, first.why, first.ending)
-    return evolve(agenda, queue=tuple(rest), operation=under_way), held, None
+    return Agenda(tuple(rest), under_way, agenda.watching), held, None
 
 
 def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agenda, Held]:
@@ -85,7 +84,7 @@ def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agend
         held = marked(held)
     if isinstance(answer, World):
         held = joined(held, answer.id)
-    return evolve(agenda, operation=None, watching=is_done or isinstance(answer, World)), held
+    return Agenda(agenda.queue, watching=is_done or isinstance(answer, World)), held
 
 
 def pause_s(unanswered: int, longest: float) -> float:

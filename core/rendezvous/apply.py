@@ -186,6 +186,8 @@ def _succeeded(state: RendezvousState, me: Node) -> RendezvousState:
 
 
 def _promoted(state: RendezvousState) -> RendezvousState:
+    if not state.census[Status.WAITING]:
+        return state
     lucky = frozenset(state.those(Status.WAITING)[: max(state.room, 0)])
     if not lucky:
         return state

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cached_property
 from typing import TypeAlias
 
 from attrs import field, frozen
 
+from ..evolving import soft
 from ..world import Ending, Life, Node, Profile, Why, WorldId
 from .actions import Action, Wish
 from .settings import Settings
@@ -117,21 +117,12 @@ class Context:
     now: float
     state: RendezvousState | None
     seat: Seat | None
+    status: Status | None
+    """My seat's, if I have one."""
+    me: Node
+    settings: Settings
     dead: frozenset[Node]
     """The seated nodes whose silence reached the TTL."""
-
-    @property
-    def me(self) -> Node:
-        return self.held.node
-
-    @property
-    def settings(self) -> Settings:
-        return self.held.settings
-
-    @property
-    def status(self) -> Status | None:
-        seat = self.seat
-        return seat.status if seat is not None else None
 
     @property
     def spare(self) -> bool:
@@ -150,7 +141,7 @@ class Context:
         standing = state is not None and mine is not None and mine == state.world_id
         return standing and self.status in (Status.IN, Status.DONE, Status.GONE)
 
-    @cached_property
+    @property
     def awake(self) -> tuple[Node, ...]:
         """The seated nodes that are not dead, in the order of arrival: who does chores, and in which order."""
         if self.state is None:
@@ -172,7 +163,8 @@ class Context:
             return 0.0
         if self.seat is None:
             return math.inf
-        if self.me not in self.awake:
+        awake = self.awake
+        if self.me not in awake:
             return self.settings.patience * 2
         return self.patience_of_many
 
@@ -213,19 +205,24 @@ class Operation:
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:
-    state = held.state
-    seat = state.seats.get(held.node) if state is not None else None
-    return Context(operation, held, now, state, seat, dead(held, now))
+    state, me = held.state, held.node
+    seat = state.seats.get(me) if state is not None else None
+    status = seat.status if seat is not None else None
+    return _born(operation, held, now, state, seat, status, me, held.settings, dead(held, now))
+
+
+_born = soft(Context)
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:
     """Not me, not those who have left, but everybody else who was silent for a TTL when I last asked; and nobody if that
     was so long ago that I was not there to hear."""
-    state, read_at, settings = held.state, held.sightings.read_at, held.settings
+    state, sightings, settings = held.state, held.sightings, held.settings
+    read_at = sightings.read_at
     if state is None or read_at is None or now - read_at > 2 * settings.keep_alive_interval:
         return NOBODY
     silent_since = read_at - settings.ttl
-    silent = [node for node, seen in held.sightings.of.items() if seen.moved_at <= silent_since and node != held.node]
-    if not silent:
+    if sightings.oldest > silent_since:
         return NOBODY
+    silent = [node for node, seen in sightings.of.items() if seen.moved_at <= silent_since and node != held.node]
     return frozenset(node for node in silent if node in state.seats and state.seats[node].status is not Status.GONE)

@@ -70,7 +70,9 @@ class Settings:
         if value < 1:
             raise ValueError(f"helping_above: at least 1, since nobody helps a single node; not {value}")
 
-    @property
-    def ttl(self) -> float:
-        """The silence after which a node is dead."""
+    ttl: float = field(init=False, eq=False, repr=False)
+    """The silence after which a node is dead."""
+
+    @ttl.default
+    def _missed_beats(self) -> float:
         return self.keep_alive_interval * self.keep_alive_max_attempt

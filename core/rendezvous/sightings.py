@@ -36,6 +36,12 @@ class Sightings:
     of: Mapping[Node, Sighting] = field(factory=dict)
     read_at: float | None = None
     since: float = -math.inf
+    oldest: float = field(init=False, eq=False, repr=False)
+    """When the one that has been silent for longest was last seen to move."""
+
+    @oldest.default
+    def _oldest(self) -> float:
+        return min([seen.moved_at for seen in self.of.values()], default=math.inf)
 
     def silence(self, node: Node) -> float:
         """How long the node was silent when I last asked; 0 for one that I do not watch."""
@@ -81,9 +87,9 @@ def signs_of_life(before: RendezvousState | None, after: RendezvousState) -> tup
     """The nodes whose own writes stand between these two states of one life, however many lie between."""
     if before is None:
         return ()
-    later = after.round > before.round
-    changed = [(node, was, seat) for node, seat in after.seats.items() if (was := before.seats.get(node)) is not seat]
-    return tuple(node for node, was, seat in changed if _has_acted(was, seat, later))
+    later, were = after.round > before.round, before.seats
+    seats = after.seats.items()
+    return tuple([node for node, seat in seats if (was := were.get(node)) is not seat and _has_acted(was, seat, later)])
 
 
 def _has_acted(before: Seat | None, after: Seat, later: bool) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from attrs import Attribute, Factory, field, frozen
 
+from ..derived import derived
 from ..world import COUNT_MAX, Life, Member, Node, Profile, Verdict, Why, World, WorldId
 
 NODES_MAX = 4_096
@@ -92,8 +93,7 @@ class Ended:
     by: Node
 
 
-@frozen
-class Token:
+class Token(NamedTuple):
     """Names one state of one register: what a compare-and-set compares."""
 
     life: Life
@@ -108,7 +108,7 @@ def _read_only(seats: Mapping[Node, Seat]) -> Mapping[Node, Seat]:
     return seats if isinstance(seats, MappingProxyType) else MappingProxyType(seats)
 
 
-@frozen
+@frozen(slots=False)
 class RendezvousState:
     """The register. `seats` is sorted by arrival; a version counts one write; `quorum_at` is the version at which the open
     round reached the minimum; `target` is how many nodes a round waits for without a last call (0 in the first round).
@@ -136,17 +136,19 @@ class RendezvousState:
     completed_in: Life | None = None
     legal: bool = field(default=False, init=False, eq=False, repr=False)
     """`verify` has judged this very object. It cannot change: nobody who reads it has to judge it again."""
+    legal_after: RendezvousState | None = field(default=None, init=False, eq=False, repr=False)
+    """`verify_step` has judged the step from that very object to this one."""
 
-    @cached_property
+    @derived
     def token(self) -> Token:
         return Token(self.life, self.version)
 
-    @cached_property
+    @derived
     def era(self) -> Token:
         """In which a wish was made: it is void in another life, and once a round has ended or somebody has bumped."""
         return Token(self.life, self.stale_before)
 
-    @cached_property
+    @derived
     def census(self) -> Mapping[Status, int]:
         """How many seats there are of each status."""
         counted = dict.fromkeys(_STATUSES, 0)
@@ -156,48 +158,48 @@ class RendezvousState:
 
     def those(self, *statuses: Status) -> tuple[Node, ...]:
         """The nodes whose seat has one of these statuses, in the order of arrival."""
-        return tuple(node for node, seat in self.seats.items() if seat.status in statuses)
+        return tuple([node for node, seat in self.seats.items() if seat.status in statuses])
 
-    @cached_property
+    @derived
     def present(self) -> tuple[Node, ...]:
         """Those who have not left."""
-        return tuple(node for node, seat in self.seats.items() if seat.status is not Status.GONE)
+        return tuple([node for node, seat in self.seats.items() if seat.status is not Status.GONE])
 
-    @property
+    @derived
     def first(self) -> Node | None:
         return self.present[0] if self.present else None
 
-    @cached_property
+    @derived
     def participants(self) -> tuple[Node, ...]:
         return self.those(Status.IN)
 
-    @cached_property
+    @derived
     def expected(self) -> tuple[Node, ...]:
-        return self.those(Status.EXPECTED)
+        return self.those(Status.EXPECTED) if self.census[Status.EXPECTED] else ()
 
-    @cached_property
+    @derived
     def members(self) -> tuple[Node, ...]:
         """Who makes up the world of a complete round, in rank order."""
         return self.those(Status.IN, Status.DONE, Status.GONE)
 
-    @cached_property
+    @derived
     def room(self) -> int:
         """Seats of the round that nobody holds and nobody is on the way back to."""
         return self.limits.max_nodes - (len(self.seats) - self.census[Status.WAITING])
 
-    @cached_property
+    @derived
     def finishing(self) -> bool:
         """Somebody's workers have succeeded in this round: no newcomer may end it."""
         return self.census[Status.DONE] + self.census[Status.GONE] > 0
 
-    @cached_property
+    @derived
     def wait_list(self) -> tuple[Node, ...]:
         """The waiting nodes that the next round has room for."""
         if self.finishing or not self.census[Status.WAITING]:
             return ()
         return self.those(Status.WAITING)[: max(self.room, 0)]
 
-    @cached_property
+    @derived
     def redundancy_list(self) -> tuple[Node, ...]:
         """The spares: waiting nodes that find no room, or that wait behind a finishing round."""
         return self.those(Status.WAITING)[len(self.wait_list) :] if self.census[Status.WAITING] else ()
@@ -212,7 +214,7 @@ class RendezvousState:
         """Which of two states of a job knows more."""
         return (*self.base, (self.life.epoch, self.version))
 
-    @cached_property
+    @derived
     def world_id(self) -> WorldId | None:
         """The identity of the standing world."""
         return WorldId(self.completed_in, self.round) if self.completed_in else None
@@ -225,7 +227,7 @@ class RendezvousState:
     def quorate(self) -> bool:
         return self.census[Status.IN] >= self.limits.min_nodes
 
-    @cached_property
+    @derived
     def world(self) -> World:
         """The world of a complete round."""
         members = tuple(Member(node, self.seats[node].profile) for node in self.members)

@@ -131,7 +131,7 @@ def _wait(ctx: Context, until: float) -> Ask:
         return Wait(ctx.held.token, until)
     sightings = ctx.held.sightings
     read_at = sightings.read_at
-    asked_all = {*watched} <= sightings.of.keys()
+    asked_all = not [node for node in watched if node not in sightings.of]
     look_at = read_at + ctx.settings.keep_alive_interval if asked_all and read_at is not None else ctx.now
     return Observe(watched) if ctx.now >= look_at else Wait(ctx.held.token, min(until, look_at))
 
@@ -139,12 +139,13 @@ def _wait(ctx: Context, until: float) -> Ask:
 def _watched(ctx: Context) -> tuple[Node, ...]:
     """Whose heartbeats I read: the coordinator everybody's, the others the coordinator's; when that one is silent for half
     a TTL, everybody reads all until it is gone."""
-    if ctx.state is None or ctx.state.closed or ctx.seat is None:
+    state, me = ctx.state, ctx.me
+    if state is None or state.closed or ctx.seat is None:
         return ()
-    me, first = ctx.me, ctx.coordinator
+    first = ctx.coordinator
     if first is not None and first != me and not _is_silent(ctx, first) and not ctx.dead:
         return (first,)
-    return tuple(node for node in ctx.state.present if node != me)
+    return tuple([node for node in state.present if node != me])
 
 
 def _is_silent(ctx: Context, node: Node) -> bool:

@@ -7,7 +7,7 @@ became, and it may still land. A change is pushed; whoever missed the push finds
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from attrs import define, field
 
@@ -36,8 +36,16 @@ class Errand:
 
 
 Question: TypeAlias = Write | Observe | Propose | Gather | Look | Errand
-Counters: TypeAlias = tuple[Mapping[Node, int | None], Life | None]
-Answer: TypeAlias = Shown | Counters | int | Mapping[Node, Wish] | None
+
+
+class Counted(NamedTuple):
+    """What the store answers to an `Observe`: the heartbeats, and beside which life they stand."""
+
+    counters: Mapping[Node, int | None]
+    named: Life | None
+
+
+Answer: TypeAlias = Shown | Counted | int | Mapping[Node, Wish] | None
 News: TypeAlias = tuple[Shown, float]
 """What the waiter has seen, and when it had asked."""
 
@@ -112,7 +120,7 @@ class Network:
                 self._push()
             answer = store.shown
         elif isinstance(question, Observe):
-            answer = store.counters(question.nodes, now), store.named
+            answer = Counted(store.counters(question.nodes, now), store.named)
         elif isinstance(question, Look):
             answer = store.shown
         elif isinstance(question, Propose):
@@ -155,13 +163,14 @@ class Network:
 
     def waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:
         """Whether this must not happen to the process: never, because it is dead, or not now, because it stands still."""
+        if process.alive and process.stopped_since is None:
+            return False
         if not process.alive:
             return True
         if process.stopped_until > self.future.now:
             self.future.at(process.stopped_until, what, *of)
             return True
-        if process.stopped_since is not None:
-            self.tell.woke(process)
+        self.tell.woke(process)
         return False
 
     # --- the push of a change

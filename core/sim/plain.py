@@ -1,9 +1,9 @@
 """The core's values as JSON has them, and back: what a trace's lines are made of.
 
-One rule per kind of type, so that no value needs an encoding of its own: a frozen class is an object of its fields without
-those that hold nothing, a member of a union says in addition which one it `is`, an enum is its value, a node is
-`slot#incarnation`, a function of the core that may be asked for (a handler) is its name. The register keeps the encoding
-that it has in a store. What comes in is checked against the types; nothing is guessed, and no field may be unknown.
+One rule per kind of type, so that no value needs an encoding of its own: a frozen class or a named tuple is an object of
+its fields without those that hold nothing, a member of a union says in addition which one it `is`, an enum is its value, a
+node is `slot#incarnation`, a function of the core that may be asked for (a handler) is its name. The register keeps the
+encoding that it has in a store. What comes in is checked against the types; nothing is guessed, and no field may be unknown.
 """
 
 from __future__ import annotations
@@ -77,12 +77,13 @@ def _of_class(kind: Any) -> Spelling:
         return SIMPLE[kind]
     if issubclass(kind, Enum):
         return Spelling(lambda member: member.value, _one_of({member.value: member for member in kind}, word(kind)))
-    return _of_attrs(kind)
+    return _of_fields(kind)
 
 
-def _of_attrs(kind: Any) -> Spelling:
+def _of_fields(kind: Any) -> Spelling:
     hints = get_type_hints(kind)
-    fields = {field.name: _spelling(hints[field.name]) for field in attrs.fields(kind)}
+    names = kind._fields if issubclass(kind, tuple) else [field.name for field in attrs.fields(kind) if field.init]
+    fields = {name: _spelling(hints[name]) for name in names}
     needed = [name for name in fields if NoneType not in get_args(hints[name]) and hints[name] is not object]
 
     def write(value: Any) -> Any:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ..rendezvous import RendezvousState, Token, Wish, Write
 from ..world import Life, Node
@@ -33,8 +33,7 @@ class Pulse:
     """When its last beats came."""
 
 
-@frozen
-class Shown:
+class Shown(NamedTuple):
     """What a store shows: its register, and whether that was written here: not in another store of which this is a copy."""
 
     state: RendezvousState | None

@@ -65,7 +65,7 @@ from . import sometimes
 from .chance import Choose, seeded
 from .future import Future
 from .losses import KEPT_S, Losses, decides, looked, slept
-from .network import ANSWER_TIMEOUT_S, ERRAND, LOOK, Answer, Network, News, Question
+from .network import ANSWER_TIMEOUT_S, ERRAND, LOOK, Answer, Counted, Network, News, Question
 from .process import Process
 from .properties import Failed, Judge, Left, Property, Started, Stepped, Succeeded, WaitsForever, Wrote
 from .properties import Reaped as NoneLives
@@ -284,10 +284,10 @@ class World:
     def _runs(self, process: Process) -> None:
         """Until it asks something, or waits, or has nothing to do."""
         process.timer += 1
+        now = process.clock(self.future.now)
         for _ in range(self.turns_max):
             if process.request or not process.alive:
                 return
-            now = process.clock(self.future.now)
             if process.inbox:
                 if self._takes(process, now):
                     return
@@ -311,7 +311,7 @@ class World:
         self.steps += 1
         ask = turn(under_way, process.held, now)
         match ask:
-            case Wait(_, until):
+            case Wait(until=until):
                 if until > now:
                     return self._waits(process, under_way, ask)
                 self._asks(process, LOOK, now)
@@ -383,7 +383,7 @@ class World:
         if news is None:
             self._pauses(process)
             return True
-        self._sees(process, *news)
+        self._sees(process, *news, now)
         return False
 
     # --- what it hears of the network
@@ -393,9 +393,8 @@ class World:
         process.unanswered = 0
         if isinstance(question, Observe):
             sometimes.afresh(self.counts, process.held, sent_at)
-            assert isinstance(answer, tuple)
-            counters, life = answer
-            process.held = heard_beats(process.held, counters, sent_at, now, life)
+            assert isinstance(answer, Counted)
+            process.held = heard_beats(process.held, answer.counters, sent_at, now, answer.named)
         elif isinstance(question, Propose):
             assert isinstance(answer, int)
             process.held = proposed(process.held, question.wish, answer, now)
@@ -407,14 +406,14 @@ class World:
             assert isinstance(answer, Shown)
             if isinstance(question, Write) and answer.state is not question.state:
                 sometimes.refused(self.counts, question, answer.state)
-            self._sees(process, answer, sent_at)
+            self._sees(process, answer, sent_at, now)
         self._runs(process)
 
-    def _sees(self, process: Process, shown: Shown, sent_at: float) -> None:
+    def _sees(self, process: Process, shown: Shown, sent_at: float, now: float) -> None:
         process.unanswered = 0
         looked(process, shown.state, sent_at)
         before = process.held
-        process.held = saw(before, shown.state, sent_at, process.clock(self.future.now), shown.here)
+        process.held = saw(before, shown.state, sent_at, now, shown.here)
         if process.held.state is not before.state:
             self.losses.changed(process, before)
             sometimes.changed(self.counts, process, before)

@@ -168,7 +168,7 @@ def test_a_node_that_is_done_says_whose_workers_it_waits_for_and_joins_again_whe
     story.sees(done, 3.0)
     story.lasts(10.0)
     story.happens(Over(0, Why.FAILED, node("gpu-03"), story.at(10.0)))
-    story.starts_in(evolve(state.world, id=evolve(state.world.id, round=1), failures=1), 10.2)
+    story.starts_in(evolve(state.world, id=state.world.id._replace(round=1), failures=1), 10.2)
     story.reads(
         """
         elastic  round 0: 2 nodes, 2 workers, started in 0.1 s

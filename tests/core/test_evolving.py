@@ -3,7 +3,7 @@ import pytest
 from attrs.exceptions import FrozenInstanceError
 from worlds import register
 
-from elastic.core.evolving import evolve
+from elastic.core.evolving import evolve, soft
 from elastic.core.rendezvous import RendezvousState
 from elastic.core.world import Endpoint, Node
 
@@ -37,3 +37,10 @@ def test_nothing_that_was_derived_is_taken_over() -> None:
     before: RendezvousState = register()
     assert before.token.version == 0
     assert evolve(before, version=1).token.version == 1
+
+
+def test_a_soft_value_is_one_of_its_kind() -> None:
+    assert soft(Endpoint)("localhost", 1).port == 1
+    assert isinstance(soft(Endpoint)("localhost", 1), Endpoint)
+    with pytest.raises(ValueError, match="port"):
+        soft(Endpoint)("localhost", 0)

@@ -6,6 +6,8 @@ import http.server
 import json
 import re
 import socket
+import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from etcd_clients import PLAIN, access, addresses, clients, made
 from etcds import Cluster, single
 from worlds import node
 
-from elastic.adapters.backends.access import Access, Unusable
+from elastic.adapters.backends.access import Access, Unusable, diagnosed
 from elastic.adapters.backends.port import Denied, OutOfReach
 from elastic.adapters.backends.wire import Address
 
@@ -126,6 +128,63 @@ def test_who_speaks_tls_to_a_server_without_it_is_told(plain: Cluster, authority
     assert said == (
         f"etcd at {plain.endpoints}: it does not speak TLS; write http:// or leave cacert, cert and key out"
     )
+
+
+@contextmanager
+def resetting_server(answer: bytes = b"", later: ssl.SSLContext | None = None) -> Iterator[Address]:
+    """Resets who greets it in TLS, only the first if `later` shakes hands; a plain question has its answer, or is reset."""
+
+    def serve() -> None:
+        greetings = 0
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                first = connection.recv(1, socket.MSG_PEEK)
+                if not first:
+                    return
+                greetings += first == HANDSHAKE
+                if first == HANDSHAKE and later and greetings > 1:
+                    later.wrap_socket(connection, server_side=True).close()
+                elif first == HANDSHAKE or not answer:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                else:
+                    for line in connection.makefile("rb"):
+                        if line == b"\r\n":
+                            break
+                    connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield Address("127.0.0.1", server.getsockname()[1])
+        finally:
+            socket.create_connection(server.getsockname()).close()
+            thread.join()
+
+
+HANDSHAKE = b"\x16"
+"""What a TLS record begins with that greets."""
+
+
+def test_who_speaks_tls_to_a_server_without_it_that_resets_him_is_told(authority: Authority) -> None:
+    with resetting_server(b'HTTP/1.1 200 OK\r\n\r\n{"etcdserver": "3.4.23"}') as address:
+        said = diagnosed(address, access(authority, authority.client), timeout_s=30)
+    assert said == "it does not speak TLS; write http:// or leave cacert, cert and key out"
+
+
+def test_who_was_reset_once_by_a_server_with_tls_is_not_told_to_do_without(authority: Authority) -> None:
+    """Which may answer a plain question too, by a refusal."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(authority.server.certificate, authority.server.key)
+    with resetting_server(b"HTTP/1.0 400 Bad Request\r\n\r\n", later=tls) as address:
+        assert diagnosed(address, access(authority, authority.client), timeout_s=30) is None
+
+
+def test_of_a_server_that_resets_everybody_nothing_is_said(authority: Authority) -> None:
+    with resetting_server() as address:
+        assert diagnosed(address, access(authority, authority.client), timeout_s=30) is None
+        assert diagnosed(address, PLAIN, timeout_s=30) is None
 
 
 def test_files_that_are_no_certificates_are_named_before_anything_is_asked(

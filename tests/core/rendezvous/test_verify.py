@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -391,3 +392,22 @@ def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
     states = {"S5", "S8", "S4", "V1", "B1", "V2", "V3", "V4", "V5", "V6", "R2", "R3"}
     steps = {"S7", "S6", "S10", "S1", "V7", "V8", "V9", "V10", "V11", "V12", "B2", "B3", "S14"}
     assert tested == states | steps
+
+
+def test_a_step_that_was_judged_says_nothing_of_another_one_to_the_same_state() -> None:
+    before = running("a b", "1:2")
+    after = edited(before, "a", Done(0))
+    verify_step(before, after)
+    verify_step(before, after)
+    assert step_refused(evolve(before, version=before.version + 1), after) == "S7"
+
+
+def test_states_that_were_judged_do_not_keep_alive_all_that_came_before() -> None:
+    first = evolve(running("a b", "1:2"))
+    second = edited(first, "a", Done(0))
+    third = edited(second, "b", Done(0))
+    gone = weakref.ref(first)
+    del first
+    assert gone() is None
+    assert second.legal
+    assert third.legal

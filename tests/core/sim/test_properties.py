@@ -58,7 +58,7 @@ from elastic.core.sim.properties import (
     Wrote,
     fences,
 )
-from elastic.core.world import Life, Node, Why, World
+from elastic.core.world import Life, Node, Why, World, WorldId
 
 TWO = running("a b", restarts=3)
 WORLD = TWO.world
@@ -147,7 +147,7 @@ def test_S9_workers_of_a_member_still_run() -> None:
 
 
 def test_S9_strong_with_a_fence_those_of_an_evicted_node_are_dead_too() -> None:
-    alone = World(evolve(WORLD.id, round=1), WORLD.members[1:])
+    alone = World(WORLD.id._replace(round=1), WORLD.members[1:])
     judged(Started(A, WORLD), Started(B, alone))
     broken("S9 strong", Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True))
     judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, excused={A}))
@@ -156,9 +156,7 @@ def test_S9_strong_with_a_fence_those_of_an_evicted_node_are_dead_too() -> None:
 
 
 def test_S9_asks_nothing_of_another_life() -> None:
-    judged(
-        Started(A, WORLD), Started(B, evolve(BACK.world, id=evolve(BACK.world.id, life=evolve(TWO.life, nonce="new"))))
-    )
+    judged(Started(A, WORLD), Started(B, evolve(BACK.world, id=WorldId(Life("new", TWO.life.epoch), BACK.world.round))))
 
 
 def test_who_is_superseded_is_remembered() -> None:

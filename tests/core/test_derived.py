@@ -1,0 +1,32 @@
+from attrs import frozen
+
+from elastic.core.derived import derived
+
+
+@frozen(slots=False)
+class Sum:
+    of: tuple[int, ...]
+    asked: list[str]
+
+    @derived
+    def total(self) -> int:
+        """What they come to."""
+        self.asked.append("total")
+        return sum(self.of)
+
+
+def test_it_is_worked_out_once_and_only_when_it_is_asked_for() -> None:
+    value = Sum((1, 2), [])
+    assert value.asked == []
+    assert (value.total, value.total) == (3, 3)
+    assert value.asked == ["total"]
+
+
+def test_each_value_has_its_own() -> None:
+    assert [Sum((each,), []).total for each in (1, 2)] == [1, 2]
+
+
+def test_what_was_derived_is_no_part_of_the_value() -> None:
+    asked, known = Sum((1,), []), Sum((1,), ["total"])
+    assert asked.total == 1
+    assert asked == known
