@@ -43,6 +43,7 @@ def some_settings(draw: st.DrawFn) -> Setting:
         last_call=draw(st.sampled_from((0.0, 2.0))),
         barrier=draw(st.sampled_from((0.0, 2.0))),
         fence=draw(st.sampled_from((0.0, 3.0))),
+        helping=draw(st.sampled_from((8, 1))),
     )
 
 
