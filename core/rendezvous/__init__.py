@@ -15,6 +15,7 @@ from .actions import (
     Outcome,
     Over,
     Overdue,
+    Reserve,
     Settled,
     Sync,
     Together,
@@ -23,7 +24,7 @@ from .actions import (
 from .apply import apply
 from .context import Context, Held, Operation
 from .explain import explain
-from .handlers import close, done, end, join, leave, linger, watch
+from .handlers import close, done, end, join, leave, linger, reserve, watch
 from .lives import Deed, Restore, outranks, restored, verify_restore
 from .memory import gathered, heard, introduced, joined, proposed, saw, silent, unanswered, unreadable, woke
 from .operations import operation
@@ -59,6 +60,7 @@ __all__ = [
     "Propose",
     "Raise",
     "RendezvousState",
+    "Reserve",
     "Restore",
     "Return",
     "Seat",
@@ -88,6 +90,7 @@ __all__ = [
     "operation",
     "outranks",
     "proposed",
+    "reserve",
     "restored",
     "saw",
     "silent",

@@ -42,6 +42,13 @@ class Done:
 
 
 @frozen
+class Reserve:
+    """I am a reserve in this round: nobody waits for my workers."""
+
+    round: int
+
+
+@frozen
 class Evict:
     """These nodes are dead."""
 
@@ -90,7 +97,7 @@ class Together:
     wishes: Mapping[Node, Wish]
 
 
-Edit = Arrive | Leave | End | Done | Evict | Complete | Overdue | Close | Together
+Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Close | Together
 
 
 @frozen

@@ -2,7 +2,8 @@
 
 The agent's wishes stand in a queue; each is carried out until the register has answered. A node whose workers run (or that
 stands at the exit barrier) watches when nothing else is to be done, and a watch gives way to any wish. Leaving voids what
-was wished before, but for a close and for errands: the shell's own work that has to be done in its turn.
+was wished before, but for a close and for errands: the shell's own work that has to be done in its turn. A join gives way to
+a close: it may wait for long, and nobody joins a job that it ends.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from attrs import frozen
 from ..world import Ending, Profile, Why, World
 from .actions import Outcome, Settled
 from .context import Handler, Held, Operation
-from .handlers import close, done, leave, watch
-from .memory import introduced, joined, marked
+from .handlers import close, done, join, leave, reserve, watch
+from .memory import introduced, joined, marked, reserved
 from .operations import operation
 from .turn import Raise
 
@@ -61,6 +62,8 @@ def submitted(agenda: Agenda, wish: Request | Errand) -> Agenda:
     if isinstance(wish, Request) and wish.handler is leave:
         queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is close)
         under_way = under_way if under_way and under_way.handler in (leave, close) else None
+    if isinstance(wish, Request) and wish.handler is close and under_way and under_way.handler is join:
+        under_way = None
     return Agenda((*queue, wish), under_way, agenda.watching)
 
 
@@ -79,12 +82,14 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
 
 def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agenda, Held]:
     """When the operation under way has come to its end: who is in a world, or done with it, watches."""
-    is_done = agenda.operation is not None and agenda.operation.handler is done and isinstance(answer, Settled)
-    if is_done:
+    handler = agenda.operation.handler if agenda.operation and isinstance(answer, Settled) else None
+    if handler is done:
         held = marked(held)
+    if handler is reserve:
+        held = reserved(held)
     if isinstance(answer, World):
         held = joined(held, answer.id)
-    return Agenda(agenda.queue, watching=is_done or isinstance(answer, World)), held
+    return Agenda(agenda.queue, watching=handler in (done, reserve) or isinstance(answer, World)), held
 
 
 def pause_s(unanswered: int, longest: float) -> float:

@@ -11,6 +11,7 @@ import math
 
 from attrs import frozen
 
+from ..evolving import evolve
 from ..world import Node, Why
 from .actions import Arrive, Done, Edit, Fail, Finish, Outcome, Sync, Together, Wish
 from .apply import apply
@@ -117,9 +118,9 @@ def _deadline(operation: Operation, ctx: Context) -> float:
 
 def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
     """The store has not answered for as long as a join may take, or until the operation's deadline. Running workers are not
-    stopped for that: a node that watches them goes on watching."""
+    stopped for that, nor is a reserve: a node that watches goes on watching."""
     silent_since = ctx.held.silent_since
-    if silent_since is None or (operation.handler is watch and ctx.status is Status.IN):
+    if silent_since is None or (operation.handler is watch and ctx.status in (Status.IN, Status.RESERVE)):
         return False
     return ctx.now >= min(deadline, silent_since + ctx.settings.join_timeout)
 
@@ -161,7 +162,8 @@ def _edit(ctx: Context, edit: Edit, deadline: float) -> Ask:
     wish = Wish(state.era, edit)
     if wished is None or wished.wish != wish:
         return Propose(wish)
-    is_last = wished.count >= (len(state.members) if state.complete else state.target)
+    awaited = len(state.those(Status.IN, Status.DONE, Status.GONE)) if state.complete else state.target
+    is_last = wished.count >= awaited
     if not is_last and ctx.now < (until := wished.at + ctx.patience_of_many):
         return _wait(ctx, min(until, deadline))
     return Gather(crowd) if wished.others is None else _write(ctx, Together({**wished.others, ctx.me: wish}))
@@ -169,13 +171,20 @@ def _edit(ctx: Context, edit: Edit, deadline: float) -> Ask:
 
 def _write(ctx: Context, edit: Edit) -> Ask:
     before = ctx.state or blank(ctx.held.nonce, ctx.settings.limits)
-    after = apply(before, edit, ctx.me)
+    after = _signed(before, apply(before, edit, ctx.me), ctx)
     try:
         verify(after)
         verify_step(before, after)
     except Violation as violation:
         return _raise(Trouble(Why.ILLEGAL, f"not written: {edit} of {ctx.me} breaks {violation}"))
     return Write(after, ctx.held.token, edit)
+
+
+def _signed(before: RendezvousState, after: RendezvousState, ctx: Context) -> RendezvousState:
+    """With what my rank policy makes of the world, if this write completes it."""
+    policy = ctx.held.policy
+    completed = after.complete and (not before.complete or after.round > before.round)
+    return evolve(after, policy=policy(after.world)) if policy and completed else after
 
 
 def _restore(ctx: Context, found: Found) -> Ask:

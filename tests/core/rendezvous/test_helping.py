@@ -20,6 +20,7 @@ from elastic.core.rendezvous import (
     Leave,
     Propose,
     RendezvousState,
+    Reserve,
     Settings,
     Together,
     Token,
@@ -227,6 +228,12 @@ def test_marks_wait_for_all_members() -> None:
     mark = Wish(RUNS.era, Done(0))
     assert joins(proposed(held, mark, 4, 0.0), handler=done) == Gather(RUNS.participants)
     assert not isinstance(joins(proposed(held, mark, 3, 0.0), handler=done), Gather)
+
+
+def test_marks_wait_for_no_reserve() -> None:
+    with_one = edited(RUNS, "d", Reserve(0))
+    held = holding("b", with_one, HELPED, ran=0)
+    assert joins(proposed(held, Wish(with_one.era, Done(0)), 3, 0.0), handler=done) == Gather(with_one.participants)
 
 
 # --- what is remembered

@@ -9,7 +9,7 @@ import pytest
 from worlds import node, profile
 
 from elastic.core.rendezvous import Arrive, Done, Token, Wish
-from elastic.core.rendezvous.codec import WISH_BYTES_MAX, Refused, decode_wish, decode_wishes, encode_wish
+from elastic.core.rendezvous.codec import FORMAT, WISH_BYTES_MAX, Refused, decode_wish, decode_wishes, encode_wish
 from elastic.core.world import LABELS_MAX, NAME_MAX, Endpoint, Life, Profile
 
 ERA = Token(Life("life", 3), 17)
@@ -48,7 +48,7 @@ def told(**changes: Any) -> bytes:
         (told(life=["a\nb", 1]), "no wish: "),
         (told(stale_before="3"), "no wish: "),
         (told(colour="red"), "no wish: Object contains unknown field `colour`"),
-        (told(format=1), "no wish: format 1, this version reads format 2"),
+        (told(format=1), f"no wish: format 1, this version reads format {FORMAT}"),
     ],
     ids=lambda value: f"{value[:24]!r}",
 )
