@@ -89,11 +89,17 @@ class Losses:
             return
         if held.closed and not now_held.closed and now_held.job == held.job:
             raise Violation("R11", f"{process.name} gives up the verdict of job {held.job}, which it knows")
-        ours = now_held.job == held.job and now_held.provisional and not held.provisional and not now_held.closed
-        if ours and now_held.failures + self.refunds[held.job] < held.failures:
+        ours = now_held.job == held.job and not now_held.closed and not held.provisional
+        if ours and _is_made_of(now_held, held) and now_held.failures + self.refunds[held.job] < held.failures:
             raise Violation(
                 "R10", f"{process.name} takes over {now_held.failures} failures, and knew of {held.failures}"
             )
+
+
+def _is_made_of(state: RendezvousState, held: RendezvousState) -> bool:
+    """No world was completed in a life that is later than the one that is held, by those who had forgotten."""
+    epoch, _ = state.rank[0]
+    return state.provisional and epoch <= held.life.epoch
 
 
 def slept(process: Process, now: float) -> None:

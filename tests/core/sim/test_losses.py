@@ -168,10 +168,17 @@ def test_R10_a_restored_register_that_forgot_a_failure_is_seen() -> None:
     [
         evolve(FORGETFUL, job="new"),
         evolve(FORGETFUL, base=()),
+        evolve(FORGETFUL, base=((2, 9),)),
         evolve(FAILED, failures=0),
         evolve(FORGETFUL, life=FAILED.life),
     ],
-    ids=["of another job", "with a world of its own", "of my life, with a refund", "of my life"],
+    ids=[
+        "of another job",
+        "with a world of its own",
+        "made of a later life with a world of its own",
+        "of my life, with a refund",
+        "of my life",
+    ],
 )
 def test_R10_asks_of_what_was_restored_of_my_job_only(state: RendezvousState) -> None:
     taken_over(holding("a", FAILED), state)
