@@ -15,6 +15,7 @@ from pathlib import Path
 
 from attrs import define, frozen
 from certificates import Authority
+from processes import comes_true, is_stopped
 
 TIMEOUT_S = 30.0
 FLAGS = (
@@ -101,8 +102,10 @@ class Member:
 
     def pause(self) -> None:
         assert self.process
+        pid = self.process.pid
         self.process.send_signal(signal.SIGSTOP)
         self.paused = True
+        assert comes_true(lambda: is_stopped(pid))
 
     def resume(self) -> None:
         assert self.process

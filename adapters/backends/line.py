@@ -132,14 +132,17 @@ class Line:
 
     def _run(self, begin: Begin, request: Any, metadata: Sequence[tuple[str, str]], timeout_s: float) -> Any:
         self._refuse_if_closed()
-        call = self._call = begin(request, timeout=timeout_s, metadata=metadata)
         try:
+            call = self._call = begin(request, timeout=timeout_s, metadata=metadata)
             if self._closed:  # between the look and the call
                 call.cancel()
             return call.result()
         except (grpc.FutureCancelledError, StopIteration):
             self._refuse_if_closed()
             raise OutOfReach(f"etcd at {self.members} ended a call without an answer") from None
+        except ValueError:  # gRPC's word for a connection that is closed, by `close` in this very moment
+            self._refuse_if_closed()
+            raise
         finally:
             self._call = None
 

@@ -15,14 +15,17 @@ from uuid import uuid4
 import pytest
 from attrs import define
 from conformance import ANSWER_S, SOON_S, Waiting, born, fault, grown
-from etcd_clients import TIMEOUT_S, addresses, clients
+from etcd_clients import PLAIN, TIMEOUT_S, addresses, clients
 from etcds import Cluster, Member, cluster, single
 from processes import comes_true
 from worlds import node
 
 from elastic.adapters.backends.access import Access
 from elastic.adapters.backends.etcd import EtcdBackend
+from elastic.adapters.backends.etcdrpc import rpc
 from elastic.adapters.backends.feed import Change, Ended
+from elastic.adapters.backends.line import Line
+from elastic.adapters.backends.members import Begin, Call, Members, Stubs, ranged
 from elastic.adapters.backends.port import Denied, OutcomeUnknown, OutOfReach
 from elastic.adapters.backends.wire import Address
 from elastic.core.rendezvous import RendezvousState
@@ -190,6 +193,20 @@ def test_closing_ends_a_call_to_a_member_that_stands_still(tmp_path: Path) -> No
         one.close()
         _, took_s = waiting.answer(began)
         assert took_s < SOON_S
+
+
+def test_a_call_that_begins_while_its_client_is_closed_is_refused(whole: Cluster) -> None:
+    line = Line(Members(addresses(whole), PLAIN, ANSWER_S, "elastic/x/"))
+
+    def closing(stubs: Stubs) -> Begin:
+        def begin(*request: object, **how: object) -> Call:
+            line.close()
+            return ranged(stubs)(*request, **how)
+
+        return begin
+
+    with out_of_reach("this client is closed"):
+        line.ask(closing, rpc.RangeRequest(key=b"x"))
 
 
 def test_a_client_leaves_no_thread_behind(whole: Cluster) -> None:
