@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial, reduce
-from typing import Any
+from typing import Any, assert_never
 
 from attrs import frozen
 
 from ...caller import wished
 from ...evolving import evolve
-from ...inprocess import Call, Command, begin, deadlines, transition, verify, verify_step
+from ...inprocess import Call, Command, begin, deadlines, transition, verify, verify_step, words
 from ...inprocess.words import (
     Abort,
     AbortEnded,
     AtomicLeft,
+    Close,
     Deadline,
     Elapsed,
     Event,
@@ -27,7 +28,10 @@ from ...inprocess.words import (
     How,
     Inject,
     Interrupted,
+    Join,
     Kill,
+    MarkDone,
+    MarkReserve,
     Raised,
     Refused,
     Run,
@@ -40,7 +44,7 @@ from ...inprocess.words import (
     Want,
 )
 from ...rendezvous import End, Evict, Leave
-from ...rendezvous.agenda import submitted
+from ...rendezvous.agenda import Agenda, submitted
 from ...rendezvous.state import AWAY
 from ...world import Why
 from . import gate, laws
@@ -76,8 +80,12 @@ def beginning(shape: Shape) -> World:
 
 def _started(rank: Rank) -> Rank:
     call, commands = begin(rank.call)
-    requests = [request for command in commands if (request := wished(command, PROFILE))]
-    return evolve(rank, call=call, agenda=reduce(submitted, requests, rank.agenda))
+    return evolve(rank, call=call, agenda=reduce(_submitted, commands, rank.agenda))
+
+
+def _submitted(agenda: Agenda, command: Command) -> Agenda:
+    request = wished(command, PROFILE)
+    return submitted(agenda, request) if request else agenda
 
 
 # --- what may happen --------------------------------------------------------------------------------------------------
@@ -158,10 +166,12 @@ def faults(world: World) -> list[Move]:
         if world.budget.respawns and not rank.alive:
             found.append(Move("starts again", place))
         if world.budget.faults:
-            found += [
-                Move(what, place, how) for what, how in _faults(world, rank) if not world.kinds or what in world.kinds
-            ]
+            found += [Move(what, place, how) for what, how in _faults(world, rank) if _of_kind(world, what, how)]
     return found
+
+
+def _of_kind(world: World, what: str, how: How | None) -> bool:
+    return not world.kinds or what in world.kinds or (how is not None and how.value in world.kinds)
 
 
 FAULTS = (
@@ -365,10 +375,9 @@ def _noted(before: Call, event: Event, after: Call, note: Note) -> None:
 
 def _carried_out(world: World, place: int, command: Command, note: Note) -> World:
     rank = world.ranks[place]
-    request = wished(command, PROFILE)
-    if request:
-        return _set(world, place, agenda=submitted(rank.agenda, request))
     match command:
+        case Join() | words.End() | MarkDone() | MarkReserve() | words.Leave() | Close():
+            return _set(world, place, agenda=_submitted(rank.agenda, command))
         case Run(span, token):
             laws.ordered(rank, command)
             return _set(world, place, main=Main(At.ORDERED, span, token))
@@ -387,7 +396,7 @@ def _carried_out(world: World, place: int, command: Command, note: Note) -> Worl
             note(f"returned {outcome.round is not None}" if not isinstance(outcome, Raised) else outcome.reason.value)
             return _set(world, place, returned=outcome)
         case other:
-            raise Broken("wiring", f"nobody carries out {other}")
+            assert_never(other)
 
 
 def _asks(world: World, move: Move, note: Note, when: When = When.NOW) -> World:
