@@ -13,8 +13,9 @@ from attrs import define, field
 from elastic.core.rendezvous import RendezvousState
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.sim.calls import laws
-from elastic.core.sim.calls.moves import Move, beginning, faults, prompt, step, timed
+from elastic.core.sim.calls.moves import Move, faults, prompt, timed
 from elastic.core.sim.calls.ranks import Rank, Shape, World
+from elastic.core.sim.calls.steps import beginning, step
 
 
 @define

@@ -12,8 +12,9 @@ from ...policies import Policy, at_most, chain, fill_gaps, multiple_of, shift
 from ...rendezvous import Violation as OfRegister
 from ..chance import Choose, one, seeded
 from . import laws
-from .moves import FAULTS, Move, beginning, faults, prompt_of, step, timed
+from .moves import FAULTS, Move, faults, prompt_of, timed
 from .ranks import Broken, Budget, Shape, World
+from .steps import beginning, step
 
 STEPS_MAX = 2_500
 """A run that has not ended by then never will (I17)."""

@@ -16,9 +16,10 @@ from elastic.core.inprocess.words import Deadline, How, Raised, Reason, Returned
 from elastic.core.policies import at_most, multiple_of
 from elastic.core.rendezvous import End, Leave, RendezvousState, Status, apply
 from elastic.core.sim.calls import gate, laws
-from elastic.core.sim.calls.moves import Move, beginning, faults, prompt, step, timed
+from elastic.core.sim.calls.moves import Move, faults, prompt, timed
 from elastic.core.sim.calls.ranks import At, Broken, Budget, Main, Rank, Shape, World
 from elastic.core.sim.calls.register import edited
+from elastic.core.sim.calls.steps import beginning, step
 from elastic.core.sim.calls.walk import STEPS_MAX, walked
 from elastic.core.world import Why
 
