@@ -15,10 +15,12 @@ from worlds import node, profile
 
 from elastic.core.rendezvous import (
     Ask,
+    Gather,
     Held,
     Observe,
     Operation,
     Outcome,
+    Propose,
     Raise,
     RendezvousState,
     Restore,
@@ -181,6 +183,8 @@ class SmallWorld:
             case Return(outcome):
                 self.tell(Told(who, about, ask))
                 self._finished(actor, operation, outcome)
+            case Propose() | Gather():
+                raise AssertionError("so few do not wish")
             case Raise():
                 self.tell(Told(who, about, ask))
                 actor.operation, actor.answer = None, ask

@@ -23,10 +23,12 @@ from elastic.core.group.state import (
 )
 from elastic.core.rendezvous import (
     Ask,
+    Gather,
     Held,
     Observe,
     Operation,
     Outcome,
+    Propose,
     Raise,
     Return,
     Settled,
@@ -101,6 +103,8 @@ class Walk:
                 case Observe(nodes):
                     life = self.held.state.life if self.held.state else None
                     self.held = heard_beats(self.held, dict.fromkeys(nodes, 1), 0.0, 0.0, life)
+                case Propose() | Gather():
+                    raise AssertionError("so few do not wish")
                 case Wait() | Write():
                     self._has_an_end(self.agenda.operation, ask)
                     return self._local(ask)
