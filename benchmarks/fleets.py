@@ -34,8 +34,6 @@ MONITOR_INTERVAL_S = 0.1
 RESTARTS = 1_000
 TIMEOUT_S = 60.0
 """What has not gathered by then does not."""
-FIRST_TIMEOUT_S = 240.0
-"""The same for the first time, when each writes by itself."""
 
 
 @frozen
@@ -68,10 +66,9 @@ class Stamps:
 
     def gathered(self, round: int, since: float, known: str = "known") -> Gathered:
         """Once all have said that they hold the world of this round. Raises queue.Empty."""
-        timeout_s = TIMEOUT_S if round else FIRST_TIMEOUT_S
         last, left = {"known": since, "whole": since}, {known: self.agents, "whole": self.agents}
         while any(left.values()):
-            what, of, at = self.said.get(timeout=timeout_s)
+            what, of, at = self.said.get(timeout=TIMEOUT_S)
             if of == round and left.get(what):
                 left[what] -= 1
                 last[what] = at
