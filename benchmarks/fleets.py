@@ -65,7 +65,7 @@ class Stamps:
         self.said.put((what, round, time.monotonic()))
 
     def gathered(self, round: int, since: float, known: str = "known") -> Gathered:
-        """Once all have said that they hold the world of this round."""
+        """Once all have said that they hold the world of this round. Raises queue.Empty."""
         last, left = {"known": since, "whole": since}, {known: self.agents, "whole": self.agents}
         while any(left.values()):
             what, of, at = self.said.get(timeout=TIMEOUT_S)

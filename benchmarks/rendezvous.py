@@ -102,7 +102,7 @@ def profiled(kind: str, agents: int, rounds: int) -> list[str]:
             wholes = [fleet.again().whole for _ in range(rounds)]
             own, stores = time.process_time() - before[0], sum(map(cpu_s, store.pids)) - before[1]
         except Empty:
-            return [f"{agents} agents, {kind}: they did not gather within {TIMEOUT_S:g} s"]
+            return [f"{agents} agents, {kind}: for {TIMEOUT_S:g} s nothing was heard of any of them"]
         finally:
             fleet.close()
     spent: Counter[str] = Counter()

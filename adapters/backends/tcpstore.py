@@ -16,8 +16,8 @@ restored over another is the next version, whatever its life.
 
 What is read is bounded, schema-checked, and must be what its key says. The TCPStore has no password: whoever reaches the
 port can end the job, but not execute anything, nor have anything believed that breaks an invariant. With a token every
-value but the count of faults, to which the store itself adds, is sealed (`seal.py`), and one that no agent of the job wrote
-is not believed at all.
+value but counts of faults and wishes, to which the store itself adds, is sealed (`seal.py`), and one that no agent of the
+job wrote is not believed at all.
 """
 
 from __future__ import annotations

@@ -21,9 +21,10 @@ from elastic.adapters.backends.seal import MAGIC, UNSEALED, Forged, Seal, TokenS
 from elastic.adapters.backends.tcpstore import TCPStoreBackend
 from elastic.adapters.backends.wire import Address, WireClient
 from elastic.adapters.secret import Secret
-from elastic.core.rendezvous import RendezvousState, codec
+from elastic.core.rendezvous import Done, RendezvousState, Wish, codec
 
 TOKEN, OTHERS = Secret(b"the token of this job"), Secret(b"the token of another job")
+MARK = Wish(born().era, Done(0))
 OURS, THEIRS = TokenSeal(TOKEN), TokenSeal(OTHERS)
 
 
@@ -118,17 +119,18 @@ def test_nothing_shows_the_token() -> None:
 # --- what is in the store
 
 
-def test_every_value_is_sealed_but_the_count_of_faults(job: Job) -> None:
+def test_every_value_is_sealed_but_counts(job: Job) -> None:
     writer = job.client()
     assert isinstance(writer, TCPStoreBackend)
     long_history(writer)
     writer.heartbeat(node("a"), 1)
     writer.remove_heartbeat(node("b"))
     writer.put_fault(fault("a"))
+    writer.put_wish(node("a"), MARK)
     versions = [f"life/{version}" for version in range(2, 61)]
-    for name in ("root", *versions, "life/head", "heartbeat/a%231", "bye/b%231", "faults/1"):
+    for name in ("root", *versions, "life/head", "heartbeat/a%231", "bye/b%231", "faults/1", "wish/a%231"):
         assert job.stands(name).startswith(MAGIC), name
-    assert job.stands("faults/count") == b"1"
+    assert job.stands("faults/count") == job.stands(f"wished/{MARK.like}") == b"1"
     assert not any(TOKEN.value in job.stands(name) for name in ("root", "life/head", "heartbeat/a%231"))
 
 
@@ -287,7 +289,16 @@ def test_to_who_has_not_seen_a_node_a_forged_heartbeat_is_one_that_stands_still(
         assert job.client().heartbeats([node("a")]).counters == {node("a"): 0}
 
 
-# --- faults and goodbyes
+# --- wishes, faults and goodbyes
+
+
+def test_a_forged_wish_is_none(job: Job) -> None:
+    for name in "abcd":
+        job.client().put_wish(node(name), MARK)
+    job.plant("wish/a%231", codec.encode_wish(MARK))
+    job.plant("wish/b%231", THEIRS.sealed(job.key("wish/b%231"), codec.encode_wish(MARK)))
+    job.plant("wish/c%231", job.stands("wish/d%231"))
+    assert job.client().wishes(map(node, "abcd")) == {node("d"): MARK}
 
 
 def test_a_forged_fault_is_skipped(job: Job) -> None:

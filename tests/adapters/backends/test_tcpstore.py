@@ -30,7 +30,7 @@ from elastic.adapters.backends.serving import StoreHost
 from elastic.adapters.backends.tcpstore import TCPStoreBackend
 from elastic.adapters.backends.wire import Address, Oversized, Unsent, WireClient
 from elastic.adapters.secret import Secret
-from elastic.core.rendezvous import Limits, Over, Settings, codec, handlers
+from elastic.core.rendezvous import Done, Limits, Over, Settings, Token, Wish, codec, handlers
 from elastic.core.world import Why, World
 
 
@@ -226,6 +226,25 @@ def test_a_heartbeat_that_is_no_counter_is_no_sign_of_life_and_none_of_death(add
         assert client().heartbeats([node("a"), node("b")]).counters == {node("a"): 0, node("b"): 3}
         client().heartbeat(node("a"), 4)
         assert client().heartbeats([node("a")]).counters == {node("a"): 4}
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
+def test_a_wish_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
+    run_id, wish = uuid4().hex, Wish(born().era, Done(0))
+    with clients(address, run_id) as client, talking(address) as other:
+        assert [client().put_wish(node(name), wish) for name in "ab"] == [1, 2]
+        plant(other, f"elastic/{run_id}/wish/a%231", garbage)
+        assert client().wishes([node("a"), node("b")]) == {node("b"): wish}
+
+
+def test_who_reads_wishes_takes_the_counts_of_earlier_ones_away(address: Address) -> None:
+    run_id, eras = uuid4().hex, [Token(born().life, version) for version in (3, 5, 9)]
+    with clients(address, run_id) as client, talking(address) as other:
+        one = client()
+        kept = [Wish(era, Done(0)) for era in eras]
+        assert [one.put_wish(node("a"), wish) for wish in kept] == [1, 1, 1]
+        one.wishes([node("a")])
+        assert other.get(*(f"elastic/{run_id}/wished/{wish.like}" for wish in kept)) == (b"", b"", b"1")
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
