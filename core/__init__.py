@@ -1,8 +1,8 @@
 """The protocol, pure: what the author of a simulator or of a model-based test imports.
 
 `rendezvous` decides who is in the next round, `ranks` turns a world into ranks, `group` says what a node's workers do,
-`inprocess` what a rank's function call does that is restarted inside its process, and `world` holds what they share. Values in,
-values out: nothing here reads a clock, a store, a process or chance.
+`inprocess` what a rank's function call does that is restarted inside its process, and `world` holds what they share. Values
+in, values out: nothing here reads a clock, a store, a process or chance.
 """
 
 from . import group, inprocess, ranks, rendezvous, world
