@@ -14,19 +14,21 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from ..core import inprocess
 from ..core.inprocess import watchdog
+from ..core.policies import Policy, chain, shift
 from ..core.rendezvous import Held, Limits, Settings
 from ..core.world import COUNT_MAX, Endpoint, Fault, Life, Node, Profile
 from .backends.port import Backend
 from .backends.serving import address_towards
 from .backends.wire import Address
 from .clock import SystemClock
+from .heart import Heart
 from .inprocess.driver import NS, Driver, LimitsChanged, Message, ToMain
 from .inprocess.gate import Gate
 from .inprocess.handlers import installed
@@ -48,7 +50,7 @@ from .inprocess.sections import Atomic, Limited
 from .inprocess.serving import serve
 from .inprocess.state import State
 from .inprocess.stores import Store, store_of_the_launcher
-from .inprocess.task import Callback, Callbacks, Placing, Policy, Task
+from .inprocess.task import Callback, Callbacks, Task
 from .rendezvous_loop import RendezvousLoop
 
 Given = ParamSpec("Given")
@@ -74,7 +76,7 @@ class Wrapper:
         abort: Callback | None = None,
         finalize: Callback | None = None,
         health_check: Callback | None = None,
-        rank_assignment: Policy | None = None,
+        rank_assignment: Policy | Sequence[Policy] | None = None,
         monitor_thread_interval: Duration = 1.0,
         monitor_process_interval: Duration = 1.0,
         heartbeat_interval: Duration = 1.0,
@@ -142,7 +144,7 @@ class Wrapper:
                 )
             }
         )
-        self.rank_assignment: Policy = something_to_call("rank_assignment", rank_assignment) or everybody
+        self.rank_assignment = _policy(rank_assignment)
         self.least = (
             at_least_one("min_world_size", min_world_size),
             at_least_one("min_active_world_size", min_active_world_size),
@@ -266,9 +268,12 @@ class CallWrapper:
             me,
             clock,
         )
+        heart = Heart(backend, me, wrapper.settings.heartbeat_interval, clock, lambda sent_at, life: None)
+        heart.start()
         driver.start()
         finished = serve(self._gate, self._orders)
         driver.join()
+        heart.stop()
         _token = driver.token
         store.close()
         if finished.error is None:
@@ -323,9 +328,14 @@ _token = 0
 """Of the last span of the last call."""
 
 
-def everybody(world: Any) -> Placing:
-    """All ranks are active, in the order that they were started in."""
-    return Placing(tuple(sorted(world.members, key=lambda member: int(member.node.slot))))
+def _policy(given: object) -> Policy:
+    """One policy, or several, one after the other."""
+    if given is None:
+        return shift()
+    several = [given] if isinstance(given, Policy) else given
+    if not isinstance(several, list | tuple) or not all(isinstance(each, Policy) for each in several):
+        raise TypeError(f"rank_assignment: policies of elastic.inprocess, not {given!r}")
+    return chain(*several)
 
 
 def _profile() -> Profile:

@@ -11,14 +11,12 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 
+from ...core import policies
 from ...core.inprocess.words import Span
 from ...core.world import Member, Node, Profile, World
 from .state import Mode, State
 
 Callback: TypeAlias = Callable[[State], object]
-Standing: TypeAlias = tuple[int, bool]
-"""A member's rank among all, or among the active ones, and whether it is active."""
-Policy: TypeAlias = Callable[[World], "Placing"]
 
 
 @frozen
@@ -33,14 +31,6 @@ class Callbacks:
     terminate: Callback | None = None
 
 
-@frozen
-class Placing:
-    """The members of a world that are active, and the reserves, each in the order of their ranks."""
-
-    active: tuple[Member, ...]
-    reserves: tuple[Member, ...] = ()
-
-
 class Task:
     """One call's."""
 
@@ -48,7 +38,7 @@ class Task:
         self,
         function: Callable[[], Any],
         callbacks: Callbacks,
-        policy: Policy,
+        policy: policies.Policy,
         least: tuple[int, int],
         profile: Profile,
         initial: tuple[int, int],
@@ -74,20 +64,20 @@ class Task:
 
     def stands(self, world: World, me: Node) -> State:
         """In this world from now on; the environment of the workers says so too."""
-        placing = self._policy(world)
-        ranked = [member.node for member in (*placing.active, *placing.reserves)]
-        active = [member.node for member in placing.active]
+        placing = policies.place(self._policy, world)
+        mine = placing.places[me]
         self.state = evolve(
             self.state,
-            rank=ranked.index(me),
-            world_size=len(ranked),
-            active_rank=active.index(me) if me in active else None,
-            active_world_size=len(active),
+            rank=mine.rank,
+            world_size=placing.world_size,
+            active_rank=mine.rank if mine.active else None,
+            active_world_size=placing.active_world_size,
             iteration=world.round,
-            mode=Mode.ACTIVE if me in active else Mode.INACTIVE,
+            mode=Mode.ACTIVE if mine.active else Mode.INACTIVE,
             fault=None,
         )
-        self._tell_environment(placing)
+        first = next((node for node, place in placing.places.items() if place == policies.Place(0, active=True)), None)
+        self._tell_environment(next((each for each in world.members if each.node == first), None))
         return self.state
 
     def faulted(self, error: BaseException) -> None:
@@ -117,11 +107,11 @@ class Task:
     def abort(self) -> None:
         _told(self._callbacks.abort, self.state)
 
-    def _tell_environment(self, placing: Placing) -> None:
+    def _tell_environment(self, first: Member | None) -> None:
         """What `init_process_group` reads: the ranks, and a port of this iteration's own on rank 0's host."""
         state = self.state
-        if placing.active:
-            master = placing.active[0].profile.endpoint
+        if first:
+            master = first.profile.endpoint
             os.environ.update(MASTER_ADDR=master.address, MASTER_PORT=str(master.port))
         os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"
         if state.active_rank is not None:
