@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from attrs import evolve
 
 from ..adapters.agent import Agent, Result
+from ..adapters.backends.relay_host import Relay
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
 from ..adapters.news import CannotTrace, NoTrace, Trace
@@ -90,15 +92,26 @@ def launch(**given: Any) -> int:
     status = StatusLines(sys.stderr, settings, given["status"])
     meeting = where.open(settings.run_id, clock, settings.rendezvous)
     status.serves_store = meeting.serves
+    relay = _relay(meeting)
     try:
+        settings = evolve(settings, relay=relay.path if relay else "")
         result, directory = _run(settings, meeting, clock, status, _trace(given["trace"]))
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, given["report"], directory)
         status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
     finally:
+        if relay:
+            relay.close()
         meeting.close(settings.rendezvous.ttl)
     return code
+
+
+def _relay(meeting: Meeting) -> Relay | None:
+    try:
+        return Relay(meeting.beside)
+    except OSError:
+        return None  # whichever worker needs it says so
 
 
 def _trace(path: str | None) -> Trace:

@@ -22,8 +22,8 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 IMPORTS = frozenset(
-    "__future__ attrs bisect collections collections.abc enum functools heapq itertools json math msgspec msgspec.json "
-    "operator types typing".split()
+    "__future__ attrs bisect collections collections.abc enum functools hashlib heapq itertools json math msgspec "
+    "msgspec.json operator types typing".split()
 )
 DOORS = frozenset("open print input exec eval compile __import__ breakpoint globals __builtins__ __loader__".split())
 NOT_THE_SAME_TWICE = frozenset({"id", "hash"})

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
-from elastic.core.group import diagram
+import pytest
+
+from elastic.core import group, inprocess
 
 ARCHITECTURE = Path(__file__).parent.parent / "ARCHITECTURE.md"
 
 
-def test_the_diagram_of_the_worker_group_is_the_one_that_its_table_draws() -> None:
-    assert f"```mermaid\n{diagram()}\n```" in ARCHITECTURE.read_text(), f"paste this:\n{diagram()}"
+@pytest.mark.parametrize("machine", [group, inprocess], ids=["worker group", "call"])
+def test_the_diagram_of_a_machine_is_the_one_that_its_table_draws(machine: ModuleType) -> None:
+    assert f"```mermaid\n{machine.diagram()}\n```" in ARCHITECTURE.read_text(), f"paste this:\n{machine.diagram()}"

@@ -1,9 +1,10 @@
-"""What a worker finds in its environment: torchrun's names and values, and our two.
+"""What a worker finds in its environment: torchrun's names and values, and ours.
 
 Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
-ELASTIC_ROUND is the fencing token for whoever writes checkpoints. The token of the job's store is the agents' alone: the
-command takes it out of the environment before anything is started (cli/tokens.py).
+ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY and ELASTIC_WORLD say where the workers of
+this world may keep a register of their own (adapters/backends/relay_host.py). The token of the job's store is the agents'
+alone: the command takes it out of the environment before anything is started (cli/tokens.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from string import Template
 
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
+from ..backends.relay_host import VARIABLE as RELAY
 from ..settings import LaunchSettings, Program
 
+WORLD = "ELASTIC_WORLD"
+"""The identity of the workers' world, the same on all nodes and never again."""
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""
 
@@ -49,6 +53,8 @@ def environment(
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_ROUND": str(world.round),
         "ELASTIC_NODE_ID": slot,
+        RELAY: settings.relay,
+        WORLD: f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}",
     }
 
 

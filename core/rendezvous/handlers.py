@@ -164,6 +164,8 @@ def _last_call_at(ctx: Context) -> float:
     state = ctx.state
     if state is None or ctx.status is not Status.IN or state.expected or state.over_budget:
         return math.inf
+    if ctx.settings.first_call_timeout is not None and not state.ended:
+        return ctx.due(Fact.QUORUM, ctx.settings.first_call_timeout)
     return ctx.due(Fact.QUORUM, ctx.settings.last_call_timeout)
 
 

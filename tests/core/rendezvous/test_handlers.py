@@ -21,6 +21,7 @@ from elastic.core.rendezvous import (
     Finish,
     Held,
     Leave,
+    Limits,
     Over,
     Overdue,
     RendezvousState,
@@ -283,6 +284,16 @@ def test_join_9_another_node_completes_when_the_coordinator_has_not_for_its_pati
     held = holding("b", arrived(register("1:3"), "a b"), at=100)
     assert action(join, held, now=105, deadline=999) == Sync(105.9)
     assert action(join, held, now=105.9, deadline=999) == Complete(0)
+
+
+def test_join_9_a_job_s_first_world_may_have_a_last_call_of_its_own() -> None:
+    settings = Settings(Limits(1, 3, 9), last_call_timeout=0, first_call_timeout=60)
+    first = holding("a", arrived(register("1:3", 9), "a"), at=100, settings=settings)
+    assert action(join, first, now=101, deadline=999) == Sync(160)
+    assert action(join, first, now=160, deadline=999) == Complete(0)
+    later = edited(edited(edited(running("a b c", "1:3", restarts=9), "a", FAILED), "b", Leave()), "c", Leave())
+    again = holding("a", arrived(edited(later, "a", Leave()), "a"), at=100, settings=settings)
+    assert action(join, again, now=100, deadline=999) == Complete(1)
 
 
 def test_join_10_waits_for_the_nearest_of_deadline_last_call_and_overdue() -> None:

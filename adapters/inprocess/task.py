@@ -1,0 +1,122 @@
+"""What is to be run: the user's function and callbacks, and where this rank stands while they do.
+
+T asks for the code of a span and for the standing in a new world; the main thread runs the code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from attrs import evolve, frozen
+
+from ...core import policies
+from ...core.inprocess.words import Span
+from ...core.world import Member, Node, Profile, World
+from .state import Mode, State
+
+Callback: TypeAlias = Callable[[State], object]
+
+
+@frozen
+class Callbacks:
+    """The user's, each told the state; what they return is not looked at."""
+
+    initialize: Callback | None = None
+    abort: Callback | None = None
+    finalize: Callback | None = None
+    health_check: Callback | None = None
+    completion: Callback | None = None
+    terminate: Callback | None = None
+
+
+class Task:
+    """One call's."""
+
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        callbacks: Callbacks,
+        policy: policies.Policy,
+        least: tuple[int, int],
+        profile: Profile,
+        initial: tuple[int, int],
+        probe_s: float,
+    ) -> None:
+        """`least`: with fewer ranks, or fewer active ones, nobody starts; `initial`: rank and world size at the call."""
+        self._function = function
+        self._callbacks = callbacks
+        self._policy = policy
+        self._least = least
+        self.profile = profile
+        self.probe_s = probe_s
+        rank, world_size = initial
+        self.state = State(rank, world_size, rank, world_size, rank, world_size)
+
+    @property
+    def address(self) -> str:
+        return self.profile.endpoint.address
+
+    @property
+    def enough(self) -> bool:
+        return self.state.world_size >= self._least[0] and self.state.active_world_size >= self._least[1]
+
+    def stands(self, world: World, me: Node) -> State:
+        """In this world from now on; the environment of the workers says so too."""
+        placing = policies.place(self._policy, world)
+        mine = placing.places[me]
+        self.state = evolve(
+            self.state,
+            rank=mine.rank,
+            world_size=placing.world_size,
+            active_rank=mine.rank if mine.active else None,
+            active_world_size=placing.active_world_size,
+            iteration=world.round,
+            mode=Mode.ACTIVE if mine.active else Mode.INACTIVE,
+            fault=None,
+        )
+        first = next((node for node, place in placing.places.items() if place == policies.Place(0, active=True)), None)
+        self._tell_environment(next((each for each in world.members if each.node == first), None))
+        return self.state
+
+    def faulted(self, error: BaseException) -> None:
+        self.state = evolve(self.state, fault=error)
+
+    def joins(self) -> None:
+        """What went wrong is dealt with."""
+        self.state = evolve(self.state, fault=None)
+
+    def code(self, span: Span) -> Callable[[], object]:
+        """What the main thread runs as this span."""
+        calls, state = self._callbacks, self.state
+        match span:
+            case Span.INITIALIZE:
+                return lambda: (_told(calls.initialize, state), _told(calls.health_check, state))
+            case Span.FUNCTION:
+                return self._function
+            case Span.FINALIZE:
+                return lambda: _told(calls.finalize, state)
+            case Span.CHECK:
+                return lambda: _told(calls.health_check, state)
+            case Span.COMPLETE:
+                return lambda: _told(calls.completion, state)
+            case Span.TERMINATE:
+                return lambda: _told(calls.terminate, evolve(state, mode=Mode.TERMINATED))
+
+    def abort(self) -> None:
+        _told(self._callbacks.abort, self.state)
+
+    def _tell_environment(self, first: Member | None) -> None:
+        """What `init_process_group` reads: the ranks, and a port of this iteration's own on rank 0's host."""
+        state = self.state
+        if first:
+            master = first.profile.endpoint
+            os.environ.update(MASTER_ADDR=master.address, MASTER_PORT=str(master.port))
+        os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"
+        if state.active_rank is not None:
+            os.environ.update(RANK=str(state.active_rank), WORLD_SIZE=str(state.active_world_size))
+
+
+def _told(callback: Callback | None, state: State) -> object:
+    return callback(state) if callback else None

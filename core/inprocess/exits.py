@@ -1,0 +1,34 @@
+"""What a call that ends without a value says to whoever started the process: exit codes, and whether to start it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .words import Reason
+
+INTERNAL = 70
+"""A fault of the wrapper itself."""
+
+EXIT_CODES: Mapping[Reason, int | None] = {
+    Reason.EXITED: None,
+    Reason.INTERRUPTED: 130,
+    Reason.GAVE_UP: 71,
+    Reason.DRAINED: 143,
+    Reason.UNFIT: 74,
+    Reason.UNHEALTHY: 74,
+    Reason.ABORT_HUNG: 75,
+    Reason.TOO_MANY_FAULTS: 71,
+    Reason.OTHER_POLICY: 71,
+    Reason.OUTCOME_UNKNOWN: 72,
+    Reason.STORE_LOST: 72,
+    Reason.TIMED_OUT: 73,
+    Reason.SUPERSEDED: 77,
+    Reason.REFUSED: 73,
+    Reason.JOB_FAILED: 71,
+    Reason.JOB_LIMIT: 71,
+    Reason.JOB_CANCELLED: 76,
+}
+"""The exit code of the process if nobody catches what the call raises; None: the user's own exception decides."""
+
+FINAL = frozenset({0, 71, 76, 130, 143})
+"""Codes after which the same rank is not started again: the job is over, or this rank was told to go."""

@@ -1,0 +1,147 @@
+"""One rank's call of the wrapped function: its phases and what it remembers from one event to the next.
+
+The call knows nothing of stores, threads and signals, and no point in time. Which timers run follows from it (`deadlines`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from attrs import frozen
+
+from ..world import Ending, Verdict
+from .settings import Settings
+from .words import Deadline, Outcome, Reason, Span, Timer
+
+FIRST_PAUSE_S = 0.001
+LAST_PAUSE_S = 1.0
+"""From one signal to the next, to a main thread that was asked to end and has not."""
+PAUSE_DOUBLINGS = 10
+
+
+class Phase(Enum):
+    """Where the call stands. User code runs in those that say so; in the others the main thread waits."""
+
+    JOINING = "joining"
+    """On the way into a world."""
+    STARTING = "starting"
+    """User code: initialize."""
+    RUNNING = "running"
+    """User code: the function."""
+    RESERVE = "reserve"
+    """In a world, ready, not active."""
+    SHORT = "short"
+    """In a world with which nobody can start."""
+    RETURNED = "returned"
+    """The function returned; the others' have not yet."""
+    PENDING = "pending"
+    """User code is to end, but is in an atomic section, or the gate has not answered."""
+    UNWINDING = "unwinding"
+    """User code is made to end, while abort runs."""
+    FINALIZING = "finalizing"
+    """User code: finalize."""
+    CHECKING = "checking"
+    """User code: the health check after a fault."""
+    COMPLETING = "completing"
+    """User code: completion. The result counts."""
+    LEAVING = "leaving"
+    """User code: terminate. The register is told."""
+    ENDED = "ended"
+
+
+class Aborting(Enum):
+    """How far this round's abort is."""
+
+    NOT_BEGUN = "not begun"
+    RUNNING = "running"
+    ENDED = "ended"
+    STUCK = "stuck"
+    """It did not end in time: this process never runs another round."""
+
+
+JOB_ENDED: Mapping[Ending, Reason] = {
+    Ending.FAILED: Reason.JOB_FAILED,
+    Ending.LIMIT: Reason.JOB_LIMIT,
+    Ending.CANCELLED: Reason.JOB_CANCELLED,
+}
+
+
+@frozen
+class Call:
+    """One rank's call. `token` must be above that of every earlier call of the process."""
+
+    settings: Settings = Settings()
+    token: int = 0
+    """Of the present span, or of the last one."""
+    phase: Phase = Phase.JOINING
+    span: Span | None = None
+    """What the main thread runs; None: it waits."""
+    round: int | None = None
+    """Of the last world."""
+    active: bool = False
+    over: bool = False
+    """That round is over for this rank."""
+    began: bool = False
+    """User code of that round has begun: abort and finalize are due."""
+    abort: Aborting = Aborting.NOT_BEGUN
+    result: int | None = None
+    """The round whose value this rank holds."""
+    asked: bool = False
+    """The present span was asked to end; or, while the main thread waits, an end or a close was sent."""
+    tries: int = 0
+    """Signals sent again to the present span."""
+    faults: int = 0
+    """What this rank has reported in all."""
+    store_lost: bool = False
+    verdict: Verdict | None = None
+    leaving: Reason | None = None
+    """Why this rank leaves; the first reason stands."""
+    left: bool = False
+    """The register knows that it leaves, or had its time."""
+    terminated: bool = False
+    outcome: Outcome | None = None
+
+
+def deadlines(call: Call) -> tuple[Deadline, ...]:
+    """The timers that run in this state."""
+    settings, round = call.settings, call.round or 0
+    match call.phase:
+        case Phase.STARTING | Phase.RUNNING:
+            return (
+                Deadline(Timer.SOFT, call.token, settings.soft_timeout),
+                Deadline(Timer.HARD, call.token, settings.hard_timeout),
+            )
+        case Phase.RESERVE:
+            return (Deadline(Timer.STORE, round, settings.store_timeout),) if call.store_lost else ()
+        case Phase.SHORT | Phase.RETURNED if call.asked:
+            return (Deadline(Timer.CONFIRM, round, settings.confirm_timeout),)
+        case Phase.SHORT:
+            return (Deadline(Timer.SHORT, round, settings.barrier_timeout),)
+        case Phase.RETURNED:
+            return (Deadline(Timer.COMPLETION, round, settings.completion_timeout),)
+        case Phase.PENDING:
+            return (_unwind(call),)
+        case Phase.UNWINDING:
+            abort = Deadline(Timer.ABORT, round, settings.abort_timeout)
+            return (*_of_span(call), abort) if call.abort is Aborting.RUNNING else _of_span(call)
+        case Phase.LEAVING if not call.left:
+            return (*_of_span(call), Deadline(Timer.LEAVE, call.token, settings.leave_timeout))
+        case Phase.FINALIZING | Phase.CHECKING | Phase.COMPLETING | Phase.LEAVING:
+            return _of_span(call)
+        case _:
+            return ()
+
+
+def _of_span(call: Call) -> tuple[Deadline, ...]:
+    """Whatever is to end by itself at first, and then is made to."""
+    if call.span is None:
+        return ()
+    if not call.asked:
+        return (Deadline(Timer.LIMIT, call.token, call.settings.callback_timeout),)
+    pause = min(FIRST_PAUSE_S * 2.0 ** min(call.tries, PAUSE_DOUBLINGS), LAST_PAUSE_S)
+    return Deadline(Timer.AGAIN, call.token, pause, call.tries), _unwind(call)
+
+
+def _unwind(call: Call) -> Deadline:
+    return Deadline(Timer.UNWIND, call.token, call.settings.unwind_timeout)

@@ -1,0 +1,90 @@
+"""Which moves a call may make, as data: (phase, event) -> the phases it may be in afterwards.
+
+What is not listed changes nothing but notes. `transition` says when each move is made; a test holds it to this table, and
+the diagram in ARCHITECTURE.md is what `diagram` draws from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .state import Phase
+from .words import (
+    AbortEnded,
+    Closed,
+    Elapsed,
+    Event,
+    GateRead,
+    Interrupted,
+    Left,
+    Over,
+    Ready,
+    Refused,
+    SpanEnded,
+    Terminated,
+)
+
+P = Phase
+
+MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
+    (P.JOINING, Ready): (P.STARTING, P.SHORT, P.LEAVING),
+    (P.JOINING, Closed): (P.LEAVING, P.ENDED),
+    (P.JOINING, Refused): (P.LEAVING,),
+    (P.JOINING, Interrupted): (P.LEAVING,),
+    (P.JOINING, Terminated): (P.LEAVING,),
+    (P.STARTING, SpanEnded): (P.RUNNING, P.RESERVE, P.UNWINDING),
+    (P.STARTING, Over): (P.PENDING,),
+    (P.STARTING, Closed): (P.PENDING,),
+    (P.STARTING, Elapsed): (P.PENDING,),
+    (P.STARTING, Refused): (P.PENDING,),
+    (P.STARTING, Interrupted): (P.PENDING,),
+    (P.STARTING, Terminated): (P.PENDING,),
+    (P.RUNNING, SpanEnded): (P.RETURNED, P.UNWINDING),
+    (P.RUNNING, Over): (P.PENDING,),
+    (P.RUNNING, Closed): (P.PENDING,),
+    (P.RUNNING, Elapsed): (P.PENDING,),
+    (P.RUNNING, Refused): (P.PENDING,),
+    (P.RUNNING, Interrupted): (P.PENDING,),
+    (P.RUNNING, Terminated): (P.PENDING,),
+    (P.RESERVE, Over): (P.UNWINDING,),
+    (P.RESERVE, Closed): (P.UNWINDING,),
+    (P.RESERVE, Elapsed): (P.UNWINDING,),
+    (P.RESERVE, Refused): (P.UNWINDING,),
+    (P.RESERVE, Interrupted): (P.UNWINDING,),
+    (P.RESERVE, Terminated): (P.UNWINDING,),
+    (P.SHORT, Over): (P.JOINING,),
+    (P.SHORT, Closed): (P.LEAVING, P.ENDED),
+    (P.SHORT, Elapsed): (P.LEAVING,),
+    (P.SHORT, Refused): (P.LEAVING,),
+    (P.SHORT, Interrupted): (P.LEAVING,),
+    (P.SHORT, Terminated): (P.LEAVING,),
+    (P.RETURNED, Over): (P.UNWINDING,),
+    (P.RETURNED, Closed): (P.COMPLETING, P.UNWINDING),
+    (P.RETURNED, Elapsed): (P.UNWINDING,),
+    (P.RETURNED, Refused): (P.UNWINDING,),
+    (P.RETURNED, Interrupted): (P.UNWINDING,),
+    (P.RETURNED, Terminated): (P.UNWINDING,),
+    (P.PENDING, SpanEnded): (P.UNWINDING,),
+    (P.PENDING, GateRead): (P.UNWINDING,),
+    (P.UNWINDING, SpanEnded): (P.FINALIZING, P.LEAVING, P.ENDED),
+    (P.UNWINDING, AbortEnded): (P.FINALIZING, P.LEAVING, P.ENDED),
+    (P.UNWINDING, Elapsed): (P.LEAVING, P.ENDED),
+    (P.FINALIZING, SpanEnded): (P.CHECKING, P.LEAVING, P.ENDED),
+    (P.CHECKING, SpanEnded): (P.JOINING, P.LEAVING, P.ENDED),
+    (P.COMPLETING, SpanEnded): (P.ENDED,),
+    (P.LEAVING, SpanEnded): (P.ENDED,),
+    (P.LEAVING, Left): (P.ENDED,),
+    (P.LEAVING, Closed): (P.ENDED,),
+    (P.LEAVING, Elapsed): (P.ENDED,),
+    (P.LEAVING, Refused): (P.ENDED,),
+}
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    arrows = dict[tuple[Phase, Phase], list[str]]()
+    for (phase, event), targets in MOVES.items():
+        for target in targets:
+            arrows.setdefault((phase, target), []).append(event.__name__)
+    lines = [f"    {start.name} --> {end.name}: {', '.join(events)}" for (start, end), events in arrows.items()]
+    return "\n".join(["stateDiagram-v2", f"    [*] --> {P.JOINING.name}", *lines, f"    {P.ENDED.name} --> [*]"])

@@ -1,0 +1,56 @@
+"""The deadlines of a call on a driver's clock: when each began, which have passed, until when to sleep.
+
+A deadline runs from the moment at which its value first stands in `deadlines(call)`, and is dropped when it stands there no
+longer. The soft and the hard one run from the last mark of progress, if that is later, and by the limits that hold there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from ..evolving import evolve
+from .state import Call, deadlines
+from .watchdog import Marks
+from .words import Deadline, Elapsed, Timer
+
+
+@frozen
+class Timers:
+    """When each deadline began; inf: it has passed, and its event was given out."""
+
+    began_at: Mapping[Deadline, float]
+
+
+IDLE = Timers({})
+
+
+def running(timers: Timers, call: Call, now: float) -> Timers:
+    """After a step of the call."""
+    return Timers({deadline: timers.began_at.get(deadline, now) for deadline in deadlines(call)})
+
+
+def until(timers: Timers, marks: Marks | None = None) -> float:
+    """When the next one passes; inf: none runs."""
+    return min((_at(timers, each, marks) for each in timers.began_at), default=math.inf)
+
+
+def passed(timers: Timers, now: float, marks: Marks | None = None) -> tuple[Timers, tuple[Elapsed, ...]]:
+    """What the call is to hear now, the earliest first, each once."""
+    passed_at = {each: _at(timers, each, marks) for each in timers.began_at}
+    late = sorted((each for each in passed_at if passed_at[each] <= now), key=lambda each: passed_at[each])
+    rung = evolve(timers, began_at={**timers.began_at, **dict.fromkeys(late, math.inf)})
+    return rung, tuple(Elapsed(each) for each in late)
+
+
+def _at(timers: Timers, deadline: Deadline, marks: Marks | None) -> float:
+    began_at = timers.began_at[deadline]
+    match deadline.timer:
+        case Timer.SOFT if marks:
+            return max(began_at, marks.at) + marks.limits.soft_s
+        case Timer.HARD if marks:
+            return max(began_at, marks.at) + marks.limits.hard_s
+        case _:
+            return began_at + deadline.after_s

@@ -1,0 +1,437 @@
+"""What the call does next: `transition(call, event) -> (call, commands)`.
+
+Pure and total: every event is legal in every phase, and one that means nothing there changes nothing. The order of commands
+is part of the rule: the round is ended before abort starts, or the peers' broken connections overtake the cause; a reserve
+says that it is one before it initializes; the wish stands at the gate before abort, and abort has begun before the signal.
+User code starts only when the main thread waits and no abort runs. A result is dropped by a fact of the register, never by
+a timer, and counts only by a verdict on its very round in which this rank's seat was done.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ..evolving import evolve
+from ..world import Ending, Why
+from .settings import OnInterrupt
+from .state import JOB_ENDED, Aborting, Call, Phase, deadlines
+from .words import (
+    Abort,
+    AbortEnded,
+    AtomicLeft,
+    Cause,
+    Close,
+    Closed,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Finish,
+    GateRead,
+    How,
+    Inject,
+    Interrupted,
+    Join,
+    Kill,
+    Leave,
+    Left,
+    MarkDone,
+    MarkReserve,
+    Outcome,
+    Over,
+    Raised,
+    Ready,
+    Reason,
+    Refused,
+    Returned,
+    Run,
+    Span,
+    SpanEnded,
+    StoreBack,
+    StoreLost,
+    Terminated,
+    Timer,
+    Want,
+)
+
+Step = tuple[Call, tuple[Command, ...]]
+
+
+def begin(call: Call) -> Step:
+    """The first step of a call."""
+    return call, (Join(),)
+
+
+def transition(call: Call, event: Event) -> Step:
+    """The call after this event, and what is to be done, in order."""
+    if _is_stale(call, event):
+        return call, ()
+    call = _noted(call, event)
+    match call.phase:
+        case Phase.JOINING:
+            return _sent_away(call, event) or _joining(call, event)
+        case Phase.STARTING:
+            return _sent_away(call, event) or _starting(call, event)
+        case Phase.RUNNING:
+            return _sent_away(call, event) or _running(call, event)
+        case Phase.RESERVE:
+            return _sent_away(call, event) or _reserve(call, event)
+        case Phase.SHORT:
+            return _sent_away(call, event) or _short(call, event)
+        case Phase.RETURNED:
+            return _sent_away(call, event) or _returned(call, event)
+        case Phase.PENDING:
+            return _sent_away(call, event) or _pending(call, event)
+        case Phase.UNWINDING:
+            return _sent_away(call, event) or _unwinding(call, event)
+        case Phase.FINALIZING | Phase.CHECKING:
+            return _sent_away(call, event) or _recovering(call, event)
+        case Phase.COMPLETING:
+            return _completing(call, event)
+        case Phase.LEAVING:
+            return _leaving(call, event)
+        case Phase.ENDED:
+            return call, ()
+        case other:
+            assert_never(other)
+
+
+def _sent_away(call: Call, event: Event) -> Step | None:
+    """What makes this rank leave wherever it stands, as long as its result does not count and it is not on its way."""
+    match event:
+        case Interrupted():
+            return _leave(call, Reason.INTERRUPTED, _interrupted(call))
+        case Terminated():
+            return _leave(call, Reason.DRAINED, Leave())
+        case Refused(why):
+            return _stop(_goes(call, _REFUSALS.get(why, Reason.REFUSED), left=True))
+        case _:
+            return None
+
+
+_REFUSALS = {Why.TIMEOUT: Reason.TIMED_OUT, Why.SUPERSEDED: Reason.SUPERSEDED, Why.UNCONFIRMED: Reason.STORE_LOST}
+
+
+def _is_stale(call: Call, event: Event) -> bool:
+    match event:
+        case Over(round):
+            return round != call.round
+        case SpanEnded(token) | GateRead(token) | AtomicLeft(token):
+            return token != call.token or call.span is None
+        case Elapsed(deadline):
+            return deadline not in deadlines(call)
+        case _:
+            return False
+
+
+def _noted(call: Call, event: Event) -> Call:
+    """What is true from now on in every phase but the last."""
+    if call.phase is Phase.ENDED:
+        return call
+    match event:
+        case SpanEnded():
+            return evolve(call, span=None)
+        case AbortEnded() if call.abort is Aborting.RUNNING:
+            return evolve(call, abort=Aborting.ENDED)
+        case Over():
+            return evolve(call, over=True)
+        case Closed(verdict) if call.verdict is None:
+            return evolve(call, verdict=verdict, left=call.leaving is not None)
+        case Left() if call.leaving:
+            return evolve(call, left=True)
+        case StoreLost() | StoreBack():
+            return evolve(call, store_lost=isinstance(event, StoreLost))
+        case _:
+            return call
+
+
+def _joining(call: Call, event: Event) -> Step:
+    match event:
+        case Ready():
+            return _entered(call, event)
+        case Closed():
+            return _stop(call)
+        case _:
+            return call, ()
+
+
+def _entered(call: Call, ready: Ready) -> Step:
+    round, limit = ready.round, call.settings.max_iterations
+    call = evolve(call, round=round, active=ready.active, over=False, began=False, abort=Aborting.NOT_BEGUN)
+    if not ready.agreed:
+        return _leave(call, Reason.OTHER_POLICY, Close(Ending.LIMIT))
+    if limit is not None and round >= limit:
+        return evolve(call, phase=Phase.SHORT, asked=True), (Close(Ending.LIMIT),)
+    if not ready.enough:
+        return evolve(call, phase=Phase.SHORT, asked=False), ()
+    first = () if ready.active else (MarkReserve(round),)
+    return _first(*first, then=_run(evolve(call, began=True), Phase.STARTING, Span.INITIALIZE))
+
+
+def _starting(call: Call, event: Event) -> Step:
+    match event:
+        case SpanEnded(how=How.RETURNED) if call.active:
+            return _run(call, Phase.RUNNING, Span.FUNCTION)
+        case SpanEnded(how=How.RETURNED):
+            return evolve(call, phase=Phase.RESERVE), ()
+        case SpanEnded(how=How.FAILED):
+            return _fault(call, Cause.INITIALIZE)
+        case _:
+            return _in_span(call, event)
+
+
+def _running(call: Call, event: Event) -> Step:
+    match event:
+        case SpanEnded(how=How.RETURNED):
+            held = evolve(call, phase=Phase.RETURNED, result=call.round, asked=False)
+            return held, (MarkDone(_round(call)),)
+        case SpanEnded(how=How.FAILED):
+            return _fault(call, Cause.EXCEPTION)
+        case _:
+            return _in_span(call, event)
+
+
+def _in_span(call: Call, event: Event) -> Step:
+    """What initialize and the function have in common."""
+    match event:
+        case SpanEnded(how=how):
+            return _gone(call, how) or _stop(call)
+        case Over() | Closed():
+            return _stop(call)
+        case Elapsed(deadline) if deadline.timer is Timer.SOFT:
+            return _fault(call, Cause.SOFT_TIMEOUT)
+        case Elapsed():
+            return call, (Kill(),)
+        case _:
+            return call, ()
+
+
+def _reserve(call: Call, event: Event) -> Step:
+    match event:
+        case Over() | Closed():
+            return _stop(call)
+        case Elapsed():
+            return _leave(call, Reason.STORE_LOST, Leave())
+        case _:
+            return call, ()
+
+
+def _short(call: Call, event: Event) -> Step:
+    match event:
+        case Over() | Closed():
+            return _stop(call)
+        case Elapsed(deadline) if deadline.timer is Timer.SHORT:
+            return evolve(call, asked=True), (Close(Ending.LIMIT),)
+        case Elapsed():
+            return _leave(call, Reason.OUTCOME_UNKNOWN, Leave())
+        case _:
+            return call, ()
+
+
+def _returned(call: Call, event: Event) -> Step:
+    match event:
+        case Closed(verdict, counted) if counted and (verdict.ending, verdict.round) == (Ending.SUCCEEDED, call.result):
+            return _run(call, Phase.COMPLETING, Span.COMPLETE)
+        case Over() | Closed():
+            return _stop(evolve(call, result=None))
+        case Elapsed(deadline) if deadline.timer is Timer.COMPLETION:
+            return evolve(call, asked=True), (End(_round(call), Cause.COMPLETION_TIMEOUT),)
+        case Elapsed():
+            return _leave(call, Reason.OUTCOME_UNKNOWN, Leave())
+        case _:
+            return call, ()
+
+
+def _pending(call: Call, event: Event) -> Step:
+    match event:
+        case SpanEnded(how=how):
+            return _gone(call, how) or _unwound(call)
+        case GateRead(token, depth) if depth == 0:
+            aborting = evolve(call, phase=Phase.UNWINDING, abort=Aborting.RUNNING)
+            return aborting, (Abort(), Inject(token))
+        case AtomicLeft(token):
+            return call, (Want(token),)
+        case Elapsed():
+            return call, (Kill(),)
+        case _:
+            return call, ()
+
+
+def _unwinding(call: Call, event: Event) -> Step:
+    match event:
+        case SpanEnded(how=how):
+            return _gone(call, how) or _after(call)
+        case AbortEnded():
+            return _after(call)
+        case Elapsed(deadline) if deadline.timer is Timer.ABORT:
+            return _after(evolve(call, abort=Aborting.STUCK))
+        case Elapsed(deadline):
+            return _overrun(call, deadline.timer)
+        case _:
+            return call, ()
+
+
+def _recovering(call: Call, event: Event) -> Step:
+    """finalize, then the health check."""
+    match event:
+        case SpanEnded(how=How.RETURNED):
+            rejoins = not call.leaving and not call.verdict
+            if rejoins and call.phase is Phase.FINALIZING:
+                return _run(call, Phase.CHECKING, Span.CHECK)
+            return _after(evolve(call, began=False))
+        case SpanEnded(how=how):
+            return _gone(call, how) or _leave(call, Reason.UNHEALTHY, Leave())
+        case Elapsed(deadline):
+            return _overrun(call, deadline.timer)
+        case _:
+            return call, ()
+
+
+def _completing(call: Call, event: Event) -> Step:
+    match event:
+        case SpanEnded(how=how):
+            reason = _GOES_BY.get(how)
+            return _finish(call, Raised(reason) if reason else Returned(call.result))
+        case Elapsed(deadline):
+            return _overrun(call, deadline.timer)
+        case _:
+            return call, ()
+
+
+def _leaving(call: Call, event: Event) -> Step:
+    match event:
+        case SpanEnded():
+            return _gone_if(evolve(call, terminated=True))
+        case Refused():
+            return _gone_if(evolve(call, left=True))
+        case Elapsed(deadline) if deadline.timer is Timer.LEAVE:
+            return _gone_if(evolve(call, left=True))
+        case Elapsed(deadline):
+            return _overrun(call, deadline.timer)
+        case _:
+            return _gone_if(call)
+
+
+# --- the routines that the phases share -------------------------------------------------------------------------------
+
+
+def _first(*commands: Command, then: Step) -> Step:
+    call, more = then
+    return call, (*commands, *more)
+
+
+def _run(call: Call, phase: Phase, span: Span) -> Step:
+    started = evolve(call, phase=phase, span=span, token=call.token + 1, asked=False, tries=0)
+    return started, (Run(span, started.token),)
+
+
+def _round(call: Call) -> int:
+    return call.round or 0
+
+
+def _fault(call: Call, cause: Cause) -> Step:
+    """Of this rank: it ends the round for all; a reserve leaves, and nobody else is disturbed."""
+    call = evolve(call, faults=call.faults + 1)
+    if not call.active:
+        return _leave(call, Reason.UNFIT, Leave())
+    if call.settings.max_faults is not None and call.faults > call.settings.max_faults:
+        return _leave(call, Reason.TOO_MANY_FAULTS, Close(Ending.LIMIT))
+    return _first(End(_round(call), cause), then=_stop(call))
+
+
+_GOES_BY = {How.EXITED: Reason.EXITED, How.INTERRUPTED: Reason.INTERRUPTED, How.GAVE_UP: Reason.GAVE_UP}
+
+
+def _gone(call: Call, how: How) -> Step | None:
+    """The span ended in a way by which this rank leaves."""
+    match how:
+        case How.EXITED:
+            return _leave(call, _GOES_BY[how], Leave())
+        case How.INTERRUPTED:
+            return _leave(call, _GOES_BY[how], _interrupted(call))
+        case How.GAVE_UP:
+            return _leave(call, _GOES_BY[how], Close(Ending.LIMIT))
+        case _:
+            return None
+
+
+def _interrupted(call: Call) -> Command:
+    return Close(Ending.CANCELLED) if call.settings.on_interrupt is OnInterrupt.CLOSE else Leave()
+
+
+def _leave(call: Call, reason: Reason, command: Command) -> Step:
+    """For good. The register is told at once, unless it has its verdict or knows already."""
+    told = call.verdict is not None or (call.leaving is not None and isinstance(command, Leave))
+    commands = () if told else (command,)
+    return _first(*commands, then=_stop(_goes(call, reason, left=call.left if told else False)))
+
+
+def _goes(call: Call, reason: Reason, left: bool) -> Call:
+    """The first reason stands. What nobody can confirm is kept, for whoever called."""
+    reason = call.leaving or reason
+    result = call.result if reason is Reason.OUTCOME_UNKNOWN else None
+    return evolve(call, leaving=reason, result=result, left=left or call.verdict is not None)
+
+
+def _stop(call: Call) -> Step:
+    """Nothing of this round counts any longer."""
+    call = evolve(call, over=True)
+    if call.span is None:
+        return _unwound(call)
+    if call.phase not in (Phase.STARTING, Phase.RUNNING):
+        return call, ()
+    return evolve(call, phase=Phase.PENDING, asked=True), (Want(call.token),)
+
+
+def _unwound(call: Call) -> Step:
+    """No user code runs any longer."""
+    call = evolve(call, phase=Phase.UNWINDING)
+    if call.abort is not Aborting.NOT_BEGUN:
+        return _after(call)
+    if not call.began:
+        return _after(evolve(call, abort=Aborting.ENDED))
+    return evolve(call, abort=Aborting.RUNNING), (Abort(),)
+
+
+def _after(call: Call) -> Step:
+    """User code and abort are both over: what comes next."""
+    if call.span is not None or call.abort is Aborting.RUNNING:
+        return call, ()
+    if call.leaving:
+        return _run(call, Phase.LEAVING, Span.TERMINATE)
+    if call.verdict:
+        return _told(call, call.verdict.ending)
+    if call.abort is Aborting.STUCK:
+        return _leave(call, Reason.ABORT_HUNG, Leave())
+    if call.began:
+        return _run(call, Phase.FINALIZING, Span.FINALIZE)
+    return evolve(call, phase=Phase.JOINING, asked=False), (Join(),)
+
+
+def _told(call: Call, ending: Ending) -> Step:
+    """The job's end, for a rank that holds no result that counts."""
+    if ending is Ending.SUCCEEDED:
+        return _finish(call, Returned(None))
+    return _run(_goes(call, JOB_ENDED[ending], left=True), Phase.LEAVING, Span.TERMINATE)
+
+
+def _overrun(call: Call, timer: Timer) -> Step:
+    """A span that was to end and has not: ask, ask again, and kill at last."""
+    match timer:
+        case Timer.LIMIT:
+            return evolve(call, asked=True), (Want(call.token), Inject(call.token))
+        case Timer.AGAIN:
+            return evolve(call, tries=call.tries + 1), (Inject(call.token),)
+        case _:
+            return call, (Kill(),)
+
+
+def _gone_if(call: Call) -> Step:
+    """Out, once terminate is over and the register knows or had its time."""
+    if not (call.terminated and call.left and call.leaving):
+        return call, ()
+    return _finish(call, Raised(call.leaving, call.result))
+
+
+def _finish(call: Call, outcome: Outcome) -> Step:
+    return evolve(call, phase=Phase.ENDED, outcome=outcome), (Finish(outcome),)

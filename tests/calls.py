@@ -1,0 +1,133 @@
+"""Every call there can be: what any event makes of one rank's call, followed until nothing new comes.
+
+Tokens, rounds and tries are counted from the present ones, or there would be no end of them, and what decides nothing any
+longer is left out: two calls are one if they can only do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+
+from attrs import evolve, frozen
+from worlds import node
+
+from elastic.core.inprocess import Call, Command, Event, OnInterrupt, Phase, Settings, begin, deadlines, transition
+from elastic.core.inprocess.words import (
+    AbortEnded,
+    AtomicLeft,
+    Closed,
+    Elapsed,
+    GateRead,
+    How,
+    Interrupted,
+    Left,
+    Over,
+    Ready,
+    Reason,
+    Refused,
+    Returned,
+    SpanEnded,
+    StoreBack,
+    StoreLost,
+    Terminated,
+)
+from elastic.core.world import Ending, Verdict, Why
+
+VARIANTS = (
+    Settings(),
+    Settings(max_iterations=1, max_faults=0, on_interrupt=OnInterrupt.LEAVE),
+)
+TRIES_MAX = 1
+
+
+def verdict(ending: Ending = Ending.CANCELLED, round: int = 0) -> Verdict:
+    return Verdict(ending, round, node("b"), Why.ASKED)
+
+
+def ready(round: int = 0, *, active: bool = True, enough: bool = True, agreed: bool = True) -> Ready:
+    return Ready(round, active, enough, agreed)
+
+
+def ended(call: Call, how: How = How.RETURNED) -> SpanEnded:
+    return SpanEnded(call.token, how)
+
+
+def elapsed(call: Call, timer: object) -> Elapsed:
+    """The event of this call's deadline of that name."""
+    (found,) = [each for each in deadlines(call) if each.timer is timer]
+    return Elapsed(found)
+
+
+def led(*events: Event | How, settings: Settings | None = None) -> Call:
+    """The call after these events; a How ends the present span."""
+    return told(*events, settings=settings)[0]
+
+
+def told(*events: Event | How, settings: Settings | None = None) -> tuple[Call, tuple[Command, ...]]:
+    """The same, and what the last event commanded."""
+    call, commands = begin(Call(settings or Settings()))
+    for event in events:
+        call, commands = transition(call, ended(call, event) if isinstance(event, How) else event)
+    return call, commands
+
+
+def events(call: Call) -> Iterator[Event]:
+    """Each event that may come next, and stale ones."""
+    round = -1 if call.round is None else call.round
+    for active, enough, agreed in product((True, False), repeat=3):
+        yield Ready(round + 1, active, enough, agreed)
+    for of in {round, round + 1}:
+        yield Over(of)
+        yield from (Closed(verdict(ending, max(of, 0)), counted) for ending in Ending for counted in (True, False))
+    for token in (call.token, call.token - 1):
+        yield from (SpanEnded(token, how) for how in How)
+        yield from (GateRead(token, 0), GateRead(token, 1), AtomicLeft(token))
+    yield from (Refused(Why.TIMEOUT), Refused(Why.LIMITS), Left(), AbortEnded(), StoreLost(), StoreBack())
+    yield from (Interrupted(), Terminated())
+    yield from (Elapsed(deadline) for deadline in deadlines(call))
+
+
+@frozen
+class Move:
+    before: Call
+    event: Event
+    after: Call
+    commands: tuple[Command, ...]
+    known: Call
+    """What it leads to, counted anew."""
+
+
+def _counted_anew(call: Call) -> Call:
+    """The same call in its first round, its token 1, without what decides nothing any longer."""
+    result, leaving, lost = call.result, call.leaving, call.store_lost
+    return evolve(
+        call,
+        token=1,
+        round=None if call.round is None else 0,
+        faults=0,
+        tries=min(call.tries, TRIES_MAX),
+        verdict=evolve(call.verdict, round=0) if call.verdict else None,
+        result=None if result is None else 0,
+        leaving=leaving if leaving in (None, Reason.OUTCOME_UNKNOWN) else Reason.DRAINED,
+        store_lost=lost and call.phase is Phase.RESERVE,
+        outcome=None if call.outcome is None else Returned(None),
+    )
+
+
+@cache
+def moves() -> tuple[Move, ...]:
+    """Every step of every call."""
+    todo = [_counted_anew(begin(Call(settings))[0]) for settings in VARIANTS]
+    seen, found = set(todo), list[Move]()
+    while todo:
+        call = todo.pop()
+        for event in events(call):
+            after, commands = transition(call, event)
+            known = _counted_anew(after)
+            found.append(Move(call, event, after, commands, known))
+            if known not in seen:
+                seen.add(known)
+                todo.append(known)
+    return tuple(found)

@@ -1,0 +1,76 @@
+"""The table of moves is what the code does: nothing else, and all of it. No call and no step breaks a rule."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from calls import Move, moves
+
+from elastic.core.inprocess import MOVES, Call, Phase, diagram, verify, verify_step
+from elastic.core.inprocess.words import Command, Event
+
+
+def _key(move: Move) -> tuple[Phase, type[Event]]:
+    return move.before.phase, type(move.event)
+
+
+def test_every_event_leaves_the_phase_or_makes_a_listed_move() -> None:
+    unlisted = [move for move in moves() if move.after.phase not in (move.before.phase, *MOVES.get(_key(move), ()))]
+    assert unlisted == []
+
+
+def test_every_listed_move_is_made() -> None:
+    made = {(*_key(move), move.after.phase) for move in moves()}
+    listed = {(phase, kind, target) for (phase, kind), targets in MOVES.items() for target in targets}
+    assert listed - made == set()
+
+
+def test_every_phase_event_and_command_is_met() -> None:
+    assert {move.before.phase for move in moves()} == set(Phase)
+    assert {type(move.event) for move in moves()} == set(Event.__args__)
+    assert {type(command) for move in moves() for command in move.commands} == set(Command.__args__)
+
+
+def test_no_call_and_no_step_breaks_a_rule() -> None:
+    for move in moves():
+        verify(move.after)
+        verify_step(move.before, move.event, move.after, move.commands)
+
+
+def test_there_are_so_many_calls() -> None:
+    """A change of this number is a change of the rules: it is looked at before it is pinned anew."""
+    assert (len({move.before for move in moves()}), len(moves())) == (1766, 94250)
+
+
+def test_no_event_moves_a_call_that_has_ended() -> None:
+    assert not [pair for pair in MOVES if pair[0] is Phase.ENDED]
+    assert not [
+        move for move in moves() if move.before.phase is Phase.ENDED and (move.commands or move.after != move.before)
+    ]
+
+
+def test_from_every_call_the_end_can_be_reached() -> None:
+    leads = defaultdict[Call, set[Call]](set)
+    for move in moves():
+        leads[move.known].add(move.before)
+    todo = [call for call in {move.before for move in moves()} if call.phase is Phase.ENDED]
+    reaches = set(todo)
+    while todo:
+        more = leads[todo.pop()] - reaches
+        reaches |= more
+        todo += more
+    assert {move.before for move in moves()} - reaches == set()
+
+
+def test_the_diagram_shows_every_move() -> None:
+    text = diagram()
+    assert text.startswith("stateDiagram-v2\n    [*] --> JOINING\n")
+    assert text.endswith("\n    ENDED --> [*]")
+    drawn = {
+        (start, end, event)
+        for start, end, events in re.findall(r"^ {4}(\w+) --> (\w+): (.+)$", text, re.MULTILINE)
+        for event in events.split(", ")
+    }
+    listed = {(phase.name, to.name, event.__name__) for (phase, event), targets in MOVES.items() for to in targets}
+    assert drawn == listed

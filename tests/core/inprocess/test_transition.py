@@ -1,0 +1,338 @@
+"""The rules of one rank's call that are easiest to get wrong, each by its story (I: the laws of the simulator)."""
+
+from __future__ import annotations
+
+import pytest
+from calls import elapsed, ended, led, ready, told, verdict
+
+from elastic.core.inprocess import Call, Event, OnInterrupt, Phase, Settings, transition
+from elastic.core.inprocess.state import Aborting
+from elastic.core.inprocess.words import (
+    Abort,
+    AbortEnded,
+    AtomicLeft,
+    Cause,
+    Close,
+    Closed,
+    End,
+    Finish,
+    GateRead,
+    How,
+    Inject,
+    Interrupted,
+    Join,
+    Kill,
+    Leave,
+    Left,
+    MarkDone,
+    MarkReserve,
+    Over,
+    Raised,
+    Reason,
+    Refused,
+    Returned,
+    Run,
+    Span,
+    StoreBack,
+    StoreLost,
+    Terminated,
+    Timer,
+    Want,
+)
+from elastic.core.world import Ending, Why
+
+OK, EXC = How.RETURNED, How.FAILED
+RUNNING = (ready(), OK)
+RETURNED = (*RUNNING, OK)
+SUCCEEDED = Closed(verdict(Ending.SUCCEEDED), counted=True)
+
+
+def test_a_round_is_initialize_the_function_done_and_completion() -> None:
+    assert told() == (Call(), (Join(),))
+    assert told(ready())[1] == (Run(Span.INITIALIZE, 1),)
+    assert told(*RUNNING)[1] == (Run(Span.FUNCTION, 2),)
+    assert told(*RETURNED)[1] == (MarkDone(0),)
+    assert told(*RETURNED, SUCCEEDED)[1] == (Run(Span.COMPLETE, 3),)
+    assert told(*RETURNED, SUCCEEDED, OK)[1] == (Finish(Returned(0)),)
+
+
+def test_a_fault_ends_the_round_before_abort_starts() -> None:
+    assert told(*RUNNING, EXC)[1] == (End(0, Cause.EXCEPTION), Abort())
+    assert told(ready(), EXC)[1] == (End(0, Cause.INITIALIZE), Abort())
+
+
+def test_after_a_fault_finalize_and_the_health_check_run_then_the_rank_joins() -> None:
+    fault = (*RUNNING, EXC, AbortEnded())
+    assert told(*fault)[1] == (Run(Span.FINALIZE, 3),)
+    assert told(*fault, OK)[1] == (Run(Span.CHECK, 4),)
+    assert told(*fault, OK, OK)[1] == (Join(),)
+    assert told(*fault, OK, OK, ready(1))[1] == (Run(Span.INITIALIZE, 5),)
+
+
+def test_a_function_whose_round_is_over_is_asked_at_the_gate_before_anything_is_sent() -> None:
+    assert told(*RUNNING, Over(0))[1] == (Want(2),)
+    assert told(*RUNNING, Over(0), GateRead(2, 0))[1] == (Abort(), Inject(2))
+
+
+def test_in_an_atomic_section_neither_abort_nor_signal_starts() -> None:
+    inside = (*RUNNING, Over(0), GateRead(2, 1))
+    assert told(*inside) == (led(*RUNNING, Over(0)), ())
+    assert told(*inside, AtomicLeft(2))[1] == (Want(2),)
+    assert told(*inside, AtomicLeft(2), GateRead(2, 2))[1] == ()
+    assert told(*inside, AtomicLeft(2), GateRead(2, 0))[1] == (Abort(), Inject(2))
+
+
+def test_a_result_that_comes_back_while_a_wish_stands_is_dropped() -> None:
+    late = led(*RUNNING, Over(0), OK)
+    assert (late.phase, late.result, late.abort) == (Phase.UNWINDING, None, Aborting.RUNNING)
+
+
+def test_abort_and_the_unwinding_must_both_have_ended() -> None:
+    both = (*RUNNING, Over(0), GateRead(2, 0))
+    assert told(*both, AbortEnded())[1] == ()
+    assert told(*both, AbortEnded(), How.INJECTED)[1] == (Run(Span.FINALIZE, 3),)
+    assert told(*both, How.INJECTED)[1] == ()
+    assert told(*both, How.INJECTED, AbortEnded())[1] == (Run(Span.FINALIZE, 3),)
+
+
+def test_a_function_that_swallows_the_injection_is_met_again_and_killed_whatever_progress_it_makes() -> None:
+    call = led(*RUNNING, Over(0), GateRead(2, 0))
+    unwind = elapsed(call, Timer.UNWIND)
+    for tries in range(1, 14):
+        again = elapsed(call, Timer.AGAIN)
+        assert again.deadline.after_s == min(0.001 * 2 ** (tries - 1), 1.0)
+        call, commands = transition(call, again)
+        assert commands == (Inject(2),)
+    assert elapsed(call, Timer.UNWIND) == unwind
+    assert transition(call, unwind) == (call, (Kill(),))
+
+
+def test_a_hung_abort_means_that_this_process_never_runs_another_round() -> None:
+    call = led(*RUNNING, EXC)
+    stuck, commands = transition(call, elapsed(call, Timer.ABORT))
+    assert commands == (Leave(), Run(Span.TERMINATE, 3))
+    assert transition(stuck, AbortEnded())[1] == ()
+    assert told(*RUNNING, EXC, elapsed(call, Timer.ABORT), Left(), OK)[1] == (Finish(Raised(Reason.ABORT_HUNG)),)
+
+
+def test_a_soft_limit_ends_the_round_and_a_hard_one_the_process() -> None:
+    call = led(*RUNNING)
+    assert transition(call, elapsed(call, Timer.SOFT))[1] == (End(0, Cause.SOFT_TIMEOUT), Want(2))
+    assert transition(call, elapsed(call, Timer.HARD)) == (call, (Kill(),))
+
+
+def test_a_reserve_says_that_it_is_one_before_it_initializes() -> None:
+    assert told(ready(active=False))[1] == (MarkReserve(0), Run(Span.INITIALIZE, 1))
+    assert led(ready(active=False), OK).phase is Phase.RESERVE
+
+
+def test_a_reserve_that_is_called_in_recovers_like_everybody() -> None:
+    waits = (ready(active=False), OK)
+    assert told(*waits, Over(0))[1] == (Abort(),)
+    assert told(*waits, Over(0), AbortEnded(), OK, OK)[1] == (Join(),)
+
+
+@pytest.mark.parametrize("how", [EXC, "soft"])
+def test_an_unfit_reserve_goes_and_ends_nobody_s_round(how: How | str) -> None:
+    call = led(ready(active=False))
+    event = elapsed(call, Timer.SOFT) if isinstance(how, str) else ended(call, how)
+    left, commands = transition(call, event)
+    assert left.leaving is Reason.UNFIT
+    assert commands[0] == Leave()
+
+
+def test_a_reserve_s_success_is_to_return_nothing() -> None:
+    assert told(ready(active=False), OK, Closed(verdict(Ending.SUCCEEDED)), AbortEnded())[1] == (
+        Finish(Returned(None)),
+    )
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        Closed(verdict(Ending.SUCCEEDED), counted=False),
+        Closed(verdict(Ending.SUCCEEDED, round=1), counted=True),
+        Closed(verdict(Ending.CANCELLED), counted=True),
+    ],
+)
+def test_a_result_counts_only_by_a_success_of_its_round_in_which_the_seat_was_done(closed: Closed) -> None:
+    call, commands = told(*RETURNED, closed)
+    assert (call.result, commands) == (None, (Abort(),))
+
+
+def test_a_result_is_dropped_when_the_round_is_over_and_not_when_a_timer_rings() -> None:
+    waits = led(*RETURNED)
+    late, commands = transition(waits, elapsed(waits, Timer.COMPLETION))
+    assert commands == (End(0, Cause.COMPLETION_TIMEOUT),)
+    assert late.result == 0
+    assert transition(late, SUCCEEDED)[1] == (Run(Span.COMPLETE, 3),)
+    assert transition(late, Over(0))[0].result is None
+
+
+def test_who_cannot_hear_the_verdict_says_so_and_hands_the_value_over() -> None:
+    waits = led(*RETURNED)
+    asked, _ = transition(waits, elapsed(waits, Timer.COMPLETION))
+    unknown, commands = transition(asked, elapsed(asked, Timer.CONFIRM))
+    assert commands == (Leave(), Abort())
+    call = unknown
+    for event in (AbortEnded(), Left()):
+        call, _ = transition(call, event)
+    assert transition(call, ended(call))[1] == (Finish(Raised(Reason.OUTCOME_UNKNOWN, 0)),)
+
+
+def test_a_world_that_is_too_small_waits_then_gives_the_job_up() -> None:
+    short = led(ready(enough=False))
+    assert (short.phase, short.began) == (Phase.SHORT, False)
+    assert transition(short, Over(0))[1] == (Join(),)
+    asked, commands = transition(short, elapsed(short, Timer.SHORT))
+    assert commands == (Close(Ending.LIMIT),)
+    assert transition(asked, elapsed(asked, Timer.CONFIRM))[0].leaving is Reason.OUTCOME_UNKNOWN
+    assert transition(asked, Closed(verdict(Ending.LIMIT)))[0].leaving is Reason.JOB_LIMIT
+
+
+def test_a_round_beyond_the_last_one_allowed_gives_the_job_up() -> None:
+    assert told(ready(3), settings=Settings(max_iterations=3))[1] == (Close(Ending.LIMIT),)
+    assert told(ready(2), settings=Settings(max_iterations=3))[1] == (Run(Span.INITIALIZE, 1),)
+
+
+def test_a_rank_with_too_many_faults_gives_the_job_up() -> None:
+    once = Settings(max_faults=1)
+    again = (*RUNNING, EXC, AbortEnded(), OK, OK, ready(1), OK, EXC)
+    assert told(*RUNNING, EXC, settings=once)[1] == (End(0, Cause.EXCEPTION), Abort())
+    assert told(*again, settings=once)[1] == (Close(Ending.LIMIT), Abort())
+
+
+def test_ranks_of_different_policies_give_the_job_up() -> None:
+    call, commands = told(ready(agreed=False))
+    assert (call.leaving, commands[0]) == (Reason.OTHER_POLICY, Close(Ending.LIMIT))
+
+
+@pytest.mark.parametrize(
+    ("how", "reason", "command"),
+    [
+        (How.EXITED, Reason.EXITED, Leave()),
+        (How.INTERRUPTED, Reason.INTERRUPTED, Close(Ending.CANCELLED)),
+        (How.GAVE_UP, Reason.GAVE_UP, Close(Ending.LIMIT)),
+    ],
+)
+def test_how_user_code_ends_the_part_of_this_rank(how: How, reason: Reason, command: object) -> None:
+    for before in ((ready(),), RUNNING, (*RUNNING, Over(0))):
+        call, commands = told(*before, how)
+        assert (call.leaving, commands) == (reason, (command, Abort()))
+    assert told(*RETURNED, SUCCEEDED, how)[1] == (Finish(Raised(reason)),)
+
+
+def test_ctrl_c_on_one_rank_may_also_mean_this_rank_alone() -> None:
+    alone = Settings(on_interrupt=OnInterrupt.LEAVE)
+    assert told(*RUNNING, How.INTERRUPTED, settings=alone)[1][0] == Leave()
+    assert told(Interrupted())[1][0] == Close(Ending.CANCELLED)
+
+
+def test_a_drained_rank_leaves_and_its_function_is_ended() -> None:
+    assert told(*RUNNING, Terminated())[1] == (Leave(), Want(2))
+    assert told(*RUNNING, Terminated(), GateRead(2, 0))[1] == (Abort(), Inject(2))
+    left = (*RUNNING, Terminated(), GateRead(2, 0), How.INJECTED, AbortEnded())
+    assert told(*left)[1] == (Run(Span.TERMINATE, 3),)
+    assert told(*left, OK)[1] == ()
+    assert told(*left, OK, Left())[1] == (Finish(Raised(Reason.DRAINED)),)
+    assert told(*left, Left(), OK)[1] == (Finish(Raised(Reason.DRAINED)),)
+
+
+def test_the_first_reason_to_leave_stands_and_a_cancel_is_still_sent() -> None:
+    call, commands = told(*RUNNING, Terminated(), How.INTERRUPTED)
+    assert (call.leaving, commands) == (Reason.DRAINED, (Close(Ending.CANCELLED), Abort()))
+
+
+def test_who_leaves_twice_says_it_once() -> None:
+    assert told(*RUNNING, Terminated(), Terminated())[1] == ()
+    assert told(*RUNNING, Terminated(), How.EXITED)[1] == (Abort(),)
+
+
+def test_a_leave_that_is_not_confirmed_ends_by_its_timer() -> None:
+    call = led(Terminated(), OK)
+    assert transition(call, elapsed(call, Timer.LEAVE))[1] == (Finish(Raised(Reason.DRAINED)),)
+    assert transition(call, Refused(Why.UNCONFIRMED))[1] == (Finish(Raised(Reason.DRAINED)),)
+
+
+def test_a_verdict_while_leaving_is_a_confirmation() -> None:
+    assert told(Terminated(), Closed(verdict()), OK)[1] == (Finish(Raised(Reason.DRAINED)),)
+    assert told(Terminated(), OK, Closed(verdict()))[1] == (Finish(Raised(Reason.DRAINED)),)
+
+
+def test_the_end_of_a_job_that_failed_is_told_by_name() -> None:
+    assert told(Closed(verdict(Ending.FAILED)))[1] == (Run(Span.TERMINATE, 1),)
+    assert told(Closed(verdict(Ending.FAILED)), OK)[1] == (Finish(Raised(Reason.JOB_FAILED)),)
+
+
+def test_a_rank_that_cannot_join_says_why() -> None:
+    for why, reason in [
+        (Why.TIMEOUT, Reason.TIMED_OUT),
+        (Why.SUPERSEDED, Reason.SUPERSEDED),
+        (Why.LIMITS, Reason.REFUSED),
+        (Why.UNCONFIRMED, Reason.STORE_LOST),
+    ]:
+        assert told(Refused(why))[1] == (Run(Span.TERMINATE, 1),)
+        assert told(Refused(why), OK)[1] == (Finish(Raised(reason)),)
+
+
+def test_a_rank_that_is_not_well_after_a_fault_leaves() -> None:
+    fault = (*RUNNING, EXC, AbortEnded())
+    for before in (fault, (*fault, OK)):
+        for how in (EXC, How.INJECTED):
+            call, commands = told(*before, how)
+            assert (call.leaving, commands[0]) == (Reason.UNHEALTHY, Leave())
+
+
+def test_what_comes_while_a_callback_runs_waits_for_its_end() -> None:
+    fault = (*RUNNING, EXC, AbortEnded())
+    assert told(*fault, Terminated())[1] == (Leave(),)
+    assert told(*fault, Terminated(), OK)[1] == (Run(Span.TERMINATE, 4),)
+    assert told(*fault, OK, Closed(verdict(Ending.SUCCEEDED)))[1] == ()
+    assert told(*fault, OK, Closed(verdict(Ending.SUCCEEDED)), OK)[1] == (Finish(Returned(None)),)
+
+
+def test_a_callback_that_hangs_is_made_to_end() -> None:
+    call = led(*RUNNING, EXC, AbortEnded())
+    call, commands = transition(call, elapsed(call, Timer.LIMIT))
+    assert commands == (Want(3), Inject(3))
+    call, commands = transition(call, elapsed(call, Timer.AGAIN))
+    assert commands == (Inject(3),)
+    assert transition(call, elapsed(call, Timer.UNWIND))[1] == (Kill(),)
+
+
+def test_completion_may_fail_or_hang_and_the_result_is_returned() -> None:
+    call = led(*RETURNED, SUCCEEDED)
+    assert transition(call, ended(call, EXC))[1] == (Finish(Returned(0)),)
+    call, commands = transition(call, elapsed(call, Timer.LIMIT))
+    assert commands == (Want(3), Inject(3))
+    assert transition(call, ended(call, How.INJECTED))[1] == (Finish(Returned(0)),)
+    assert transition(call, Terminated()) == (call, ())
+
+
+def test_a_reserve_waits_for_a_lost_store_only_so_long() -> None:
+    lost = led(ready(active=False), OK, StoreLost())
+    assert transition(lost, elapsed(lost, Timer.STORE))[0].leaving is Reason.STORE_LOST
+    assert led(ready(active=False), OK, StoreLost(), StoreBack()).store_lost is False
+
+
+def test_an_injection_by_the_monitor_is_no_fault_of_this_rank() -> None:
+    call, commands = told(*RUNNING, How.INJECTED)
+    assert (call.faults, commands) == (0, (Abort(),))
+
+
+def test_what_is_of_an_old_token_or_round_says_nothing() -> None:
+    call = led(*RUNNING)
+    stale: list[Event] = [
+        Over(1),
+        ended(led(ready())),
+        GateRead(1, 0),
+        AtomicLeft(1),
+        elapsed(led(ready()), Timer.SOFT),
+    ]
+    for event in stale:
+        assert transition(call, event) == (call, ())
+
+
+def test_the_first_verdict_stands() -> None:
+    call = led(*RUNNING, Closed(verdict(Ending.CANCELLED)), Closed(verdict(Ending.SUCCEEDED)))
+    assert call.verdict == verdict(Ending.CANCELLED)

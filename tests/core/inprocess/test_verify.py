@@ -1,0 +1,93 @@
+"""What no call may be, and what no step may do: each is noticed, by its number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+from calls import led, ready, verdict
+
+from elastic.core.inprocess import Call, Command, Phase, Violation, verify, verify_step
+from elastic.core.inprocess.state import Aborting
+from elastic.core.inprocess.words import (
+    Abort,
+    AbortEnded,
+    Cause,
+    Closed,
+    End,
+    Finish,
+    How,
+    Inject,
+    Join,
+    Left,
+    Over,
+    Reason,
+    Returned,
+    Run,
+    Span,
+    Terminated,
+    Want,
+)
+from elastic.core.world import Ending
+
+OK = How.RETURNED
+RUNNING = led(ready(), OK)
+RETURNED = led(ready(), OK, OK)
+UNWINDING = led(ready(), OK, How.FAILED)
+LEAVING = led(Terminated())
+JOINING = led()
+
+
+@pytest.mark.parametrize(
+    ("number", "call", "changes"),
+    [
+        ("C1", RUNNING, {"span": None}),
+        ("C1", JOINING, {"span": Span.FUNCTION}),
+        ("I3", RUNNING, {"abort": Aborting.RUNNING}),
+        ("C2", UNWINDING, {"result": 0}),
+        ("C2", RETURNED, {"result": 1}),
+        ("C2", RETURNED, {"active": False}),
+        ("C3", JOINING, {"outcome": Returned(None)}),
+        ("C3", JOINING, {"phase": Phase.ENDED}),
+        ("C4", LEAVING, {"leaving": None}),
+        ("C4", JOINING, {"left": True}),
+        ("C5", UNWINDING, {"abort": Aborting.ENDED}),
+    ],
+)
+def test_a_call_that_cannot_be_is_refused(number: str, call: Call, changes: dict[str, Any]) -> None:
+    verify(call)
+    with pytest.raises(Violation, match=f"^{number}: "):
+        verify(evolve(call, **changes))
+
+
+@pytest.mark.parametrize(
+    ("number", "before", "changes", "commands"),
+    [
+        ("C6", RUNNING, {}, (Run(Span.FUNCTION, 3),)),
+        ("C6", JOINING, {"token": 2, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 2),)),
+        ("C6", JOINING, {"token": 1}, (Run(Span.FUNCTION, 1), Finish(Returned(None)))),
+        ("I2", RUNNING, {"span": Span.FINALIZE}, ()),
+        ("C7", UNWINDING, {}, (Abort(),)),
+        ("C8", RUNNING, {}, (Abort(), End(0, Cause.EXCEPTION))),
+        ("C8", RUNNING, {}, (Inject(2), Want(2))),
+        ("C9", LEAVING, {"leaving": Reason.EXITED}, ()),
+        ("I13", LEAVING, {}, (Join(),)),
+        ("C2", RETURNED, {"result": 4}, ()),
+    ],
+)
+def test_a_step_that_cannot_be_is_refused(
+    number: str, before: Call, changes: dict[str, Any], commands: tuple[Command, ...]
+) -> None:
+    with pytest.raises(Violation, match=f"^{number}: "):
+        verify_step(before, Left(), evolve(before, **changes), commands)
+
+
+def test_what_is_unknown_may_be_held_while_leaving() -> None:
+    verify(evolve(LEAVING, leaving=Reason.OUTCOME_UNKNOWN, round=0, active=True, result=0))
+
+
+def test_what_is_legal_is_not_refused() -> None:
+    verify_step(RUNNING, Over(0), led(ready(), OK, Over(0)), (Want(2),))
+    verify_step(UNWINDING, AbortEnded(), led(ready(), OK, How.FAILED, AbortEnded()), (Run(Span.FINALIZE, 3),))
+    verify_step(RETURNED, Closed(verdict(Ending.SUCCEEDED)), evolve(RETURNED, result=None), ())
