@@ -11,6 +11,7 @@ from .own import own
 class Atomic:
     """A section that no restart begins in: what must happen as a whole or not at all. They nest."""
 
+    @own
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
@@ -27,6 +28,7 @@ class Atomic:
 class Limited:
     """A stretch of user code under limits of its own, in nanoseconds; 0 is none. They nest. Both ends are safe points."""
 
+    @own
     def __init__(self, gate: Gate, soft: int, hard: int) -> None:
         self._gate = gate
         self._limits = soft, hard
