@@ -52,6 +52,7 @@ from .inprocess.state import State
 from .inprocess.stores import Store, store_of_the_launcher
 from .inprocess.task import Callback, Callbacks, Task
 from .rendezvous_loop import RendezvousLoop
+from .workers.environment import SCOPE
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -285,7 +286,7 @@ class CallWrapper:
         """Of the register in which the ranks meet: it counts faults, and it is the call that judges them."""
         own, upscale = self._wrapper.settings, self._wrapper.upscale
         if upscale is None:
-            upscale = os.environ.get("ELASTIC_RESTART_SCOPE") == "rank"
+            upscale = os.environ.get(SCOPE) == "rank"
         return Settings(
             limits=Limits(1, world_size, COUNT_MAX - 1),
             join_timeout=own.barrier_timeout,

@@ -185,12 +185,21 @@ def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: 
             keep_alive_interval=meeting.keep_alive_interval,
             start_timeout=meeting.join_timeout,
             fence=FENCE * meeting.ttl if given["on_store_loss"] == "stop" else None,
+            alone=_alone(given),
         )
     except ValueError as reason:
         raise Mistake(
             f"--on-store-loss=stop: {reason}; heartbeats of 1 s and more attempts leave time to stop the workers, like "
             "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
         ) from None
+
+
+def _alone(given: Mapping[str, Any]) -> group.Alone | None:
+    if given["restart_scope"] == "group":
+        return None
+    from ..core.inprocess.exits import FINAL, JOB_OVER  # which no other launch needs
+
+    return group.Alone(given["max_restarts"], FINAL, JOB_OVER)
 
 
 def _program(given: Mapping[str, Any], environment: Mapping[str, str]) -> Program:

@@ -261,7 +261,15 @@ class Driver:
             if kept.span in WATCHED:
                 self._task.faulted(ended.error)
             span = kept.span.value if kept.span else ""
-            log.error("rank %s, iteration %s: %s", self._me.slot, self._call.round, span, exc_info=ended.error)
+            told = ended.error if ended.how is How.EXCEPTION else None
+            log.error(
+                "rank %s, iteration %s: %s ended by %r",
+                self._me.slot,
+                self._call.round,
+                span,
+                ended.error,
+                exc_info=told,
+            )
 
     def _told(self, handler: Handler, answer: Outcome | Raise) -> core.Event | None:
         match answer:

@@ -1,4 +1,4 @@
-"""Which parameters of a function want a value by their annotation: `Kind`, `Kind | None` or `Optional[Kind]`, also as text."""
+"""Which parameters want a value by their annotation: `Kind`, `Kind | None` or `Optional[Kind]`, also as text."""
 
 from __future__ import annotations
 

@@ -18,6 +18,10 @@ from ...core.world import World
 from ..backends.relay_host import VARIABLE as RELAY
 from ..settings import LaunchSettings, Program
 
+ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+"""Where a worker says why it failed, in torch's format."""
+SCOPE = "ELASTIC_RESTART_SCOPE"
+"""Whether a worker that fails is started again with all others (group) or by itself (rank)."""
 WORLD = "ELASTIC_WORLD"
 """The identity of the workers' world, the same on all nodes and never again."""
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
@@ -48,11 +52,12 @@ def environment(
         "TORCHELASTIC_RESTART_COUNT": str(world.failures),
         "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
-        "TORCHELASTIC_ERROR_FILE": str(error_file or ""),
+        ERROR_FILE: str(error_file or ""),
         "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_ROUND": str(world.round),
         "ELASTIC_NODE_ID": slot,
+        SCOPE: "group" if settings.group.alone is None else "rank",
         RELAY: settings.relay,
         WORLD: f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}",
     }

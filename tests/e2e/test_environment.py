@@ -65,6 +65,7 @@ def test_a_worker_finds_torchrun_s_variables_and_ours_and_no_others(launch: Laun
             "OMP_NUM_THREADS": "1",
             "ELASTIC_ROUND": "0",
             "ELASTIC_NODE_ID": "n0",
+            "ELASTIC_RESTART_SCOPE": "group",
         }
 
 
