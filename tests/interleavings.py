@@ -96,6 +96,7 @@ class _Game:
         page = Page.new()
         self.gate = make(page, self._posted)
         page.close()
+        page.bell = -1
         page.words = cast(Any, self._words)
         cast(Any, self.gate)._lock = _Lock(self)
         self._m = threading.get_ident()

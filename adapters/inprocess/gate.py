@@ -35,6 +35,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias
 
+from .alarm import Alarm
 from .events import Drained, Ended, How, Injected, LeftAtomic, Order, Signalled
 from .own import OWN, own
 from .page import ACTIVE, ARMED, DEPTH, HARD, ROUND, SOFT, SPAN, STAMP, WANT, WANT_P, Page, Seen
@@ -56,9 +57,10 @@ USERS: Final = _users.__code__
 class Gate:
     """One process's gate. M is the thread that makes it; `post` is called from M, also in a signal's handler."""
 
-    def __init__(self, page: Page, post: Post) -> None:
+    def __init__(self, page: Page, post: Post, alarm: Alarm | None = None) -> None:
         self._page = page
         self._post = post
+        self._alarm = alarm
         self._lock = threading.Lock()
         self._main = threading.get_ident()
         self._task = threading.get_native_id()
@@ -72,6 +74,7 @@ class Gate:
     def run(self, order: Order) -> None:
         """Carry out a span of user code, and post how it ended."""
         ended = self._armed(order)
+        self._rearm(0)
         self._post(ended)
         if due := self._due:
             self._due = 0
@@ -84,8 +87,10 @@ class Gate:
         words[ROUND], words[SPAN], words[ACTIVE] = order.round, order.span, order.active
         words[SOFT], words[HARD] = order.soft, order.hard
         words[STAMP] = time.monotonic_ns()
+        self._rearm(order.hard)
         try:
             words[ARMED] = order.token
+            self._page.ring()
             value = _users(order.code)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is handed on
             words[ARMED] = 0
@@ -120,6 +125,13 @@ class Gate:
         words = self._page.words
         words[STAMP] = time.monotonic_ns()
         words[SOFT], words[HARD] = soft, hard
+        self._rearm(hard)
+        self._page.ring()
+
+    @own
+    def _rearm(self, hard: int) -> None:
+        if self._alarm is not None:
+            self._alarm.set(hard)
 
     @own
     def enter(self) -> None:

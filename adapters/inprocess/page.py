@@ -17,6 +17,8 @@ from typing import Final
 
 from attrs import frozen
 
+from .own import own
+
 WORDS: Final = 32
 BYTES: Final = 8 * WORDS
 
@@ -82,10 +84,11 @@ class Bye(IntEnum):
 
 
 class Page:
-    """The mapping. `words` is the page as whole numbers; `descriptor` is inherited by a program that is to map it too."""
+    """The mapping. `words` is the page as whole numbers; a program that inherits the two descriptors maps the same page."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, bell: int) -> None:
         self.descriptor = descriptor
+        self.bell = bell
         self._mapping = mmap.mmap(descriptor, BYTES)
         self.words = memoryview(self._mapping).cast("Q")
 
@@ -94,16 +97,32 @@ class Page:
         """A page of zeros."""
         descriptor = os.memfd_create("elastic-inprocess")
         os.ftruncate(descriptor, BYTES)
-        return cls(descriptor)
+        return cls(descriptor, os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+
+    @own
+    def ring(self) -> None:
+        """Have the monitor look. In a forked child there is none."""
+        if self.bell != -1:
+            os.eventfd_write(self.bell, 1)
+
+    def heard(self) -> None:
+        """The monitor: silence the bell, before it looks."""
+        try:
+            os.eventfd_read(self.bell)
+        except BlockingIOError:
+            pass  # nobody had rung
 
     def part(self) -> None:
         """Go on with a copy of its own: what a forked child writes is not its parent's."""
         self.words = memoryview(bytearray(self.words.tobytes())).cast("Q")
+        self.bell = -1
 
     def close(self) -> None:
+        """Descriptors that a forked child has kept are its own."""
         self.words.release()
         self._mapping.close()
         os.close(self.descriptor)
+        os.close(self.bell)
 
 
 @frozen

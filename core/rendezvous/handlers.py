@@ -110,6 +110,14 @@ def leave(ctx: Context, deadline: float) -> Action:
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Leave()
 
 
+def bury(ctx: Context, deadline: float) -> Action:
+    """My process is dead, and who stands beside it speaks: no silence has to be waited for."""
+    state = ctx.state
+    if state is None or state.closed or ctx.seat is None or ctx.status is Status.GONE:
+        return Finish(Settled())
+    return Evict(frozenset((ctx.me,)))
+
+
 def close(ctx: Context, deadline: float) -> Action:
     """The job ends, for everybody."""
     state = ctx.state

@@ -373,7 +373,7 @@ def test_a_forked_child_writes_no_word_of_its_parent_s_page_and_has_python_s_han
 
 def test_a_page_is_seen_by_whoever_maps_its_descriptor() -> None:
     page = Page.new()
-    other = Page(os.dup(page.descriptor))
+    other = Page(os.dup(page.descriptor), os.dup(page.bell))
     page.words[ARMED] = 2**64 - 1
     assert other.words[ARMED] == 2**64 - 1
     other.close()
