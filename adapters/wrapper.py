@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from ..core import inprocess
 from ..core.inprocess import watchdog
@@ -54,7 +54,6 @@ from .inprocess.task import Callback, Callbacks, Task
 from .rendezvous_loop import RendezvousLoop
 from .workers.environment import SCOPE
 
-Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 NEVER_S = 1e9
@@ -154,14 +153,15 @@ class Wrapper:
         self.enabled = yes_or_no("enabled", enabled)
         self.upscale = None if upscale is None else yes_or_no("upscale", upscale)
 
-    def __call__(self, function: Callable[Given, Result]) -> Callable[Given, Result | None]:
-        """The function, wrapped. A rank that is a reserve or comes too late returns None."""
+    def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:
+        """The function, wrapped; a parameter annotated with CallWrapper need not be given. A rank that is a reserve or comes
+        too late returns None."""
         if not self.enabled:
             return function
         names = wanting(function, CallWrapper)
 
         @functools.wraps(function)
-        def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result | None:
+        def wrapped(*args: Any, **kwargs: Any) -> Result | None:
             call = CallWrapper(self)
             positional, named = with_value(function, names, args, kwargs, call)
             return call.run(functools.partial(function, *positional, **named))
