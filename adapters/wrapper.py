@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ..core import inprocess
+from ..core.caller import Terms, signature
 from ..core.inprocess import watchdog
 from ..core.policies import Policy, chain, shift
 from ..core.rendezvous import Held, Limits, Settings
@@ -144,8 +145,8 @@ class Wrapper:
                 )
             }
         )
-        self.rank_assignment = _policy(rank_assignment)
-        self.least = (
+        self.terms = Terms(
+            _policy(rank_assignment),
             at_least_one("min_world_size", min_world_size),
             at_least_one("min_active_world_size", min_active_world_size),
         )
@@ -250,13 +251,18 @@ class CallWrapper:
         self._task = Task(
             function,
             wrapper.callbacks,
-            wrapper.rank_assignment,
-            wrapper.least,
+            wrapper.terms,
             profile,
             (rank, world_size),
             wrapper.settings.progress_watchdog_interval,
         )
-        held = Held(me, profile, self._rendezvous(world_size), Life(os.urandom(8).hex()))
+        held = Held(
+            me,
+            profile,
+            self._rendezvous(world_size),
+            Life(os.urandom(8).hex()),
+            policy=functools.partial(signature, wrapper.terms),
+        )
         driver = Driver(
             self._task,
             inprocess.Call(wrapper.settings, token=_token),
