@@ -17,9 +17,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from ..core import inprocess
+from ..core.caller import Terms, signature
 from ..core.inprocess import watchdog
 from ..core.policies import Policy, chain, shift
 from ..core.rendezvous import Held, Limits, Settings
@@ -54,7 +55,6 @@ from .inprocess.task import Callback, Callbacks, Task
 from .rendezvous_loop import RendezvousLoop
 from .workers.environment import SCOPE
 
-Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 NEVER_S = 1e9
@@ -145,8 +145,8 @@ class Wrapper:
                 )
             }
         )
-        self.rank_assignment = _policy(rank_assignment)
-        self.least = (
+        self.terms = Terms(
+            _policy(rank_assignment),
             at_least_one("min_world_size", min_world_size),
             at_least_one("min_active_world_size", min_active_world_size),
         )
@@ -154,14 +154,15 @@ class Wrapper:
         self.enabled = yes_or_no("enabled", enabled)
         self.upscale = None if upscale is None else yes_or_no("upscale", upscale)
 
-    def __call__(self, function: Callable[Given, Result]) -> Callable[Given, Result | None]:
-        """The function, wrapped. A rank that is a reserve or comes too late returns None."""
+    def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:
+        """The function, wrapped; a parameter annotated with CallWrapper need not be given. A rank that is a reserve or comes
+        too late returns None."""
         if not self.enabled:
             return function
         names = wanting(function, CallWrapper)
 
         @functools.wraps(function)
-        def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result | None:
+        def wrapped(*args: Any, **kwargs: Any) -> Result | None:
             call = CallWrapper(self)
             positional, named = with_value(function, names, args, kwargs, call)
             return call.run(functools.partial(function, *positional, **named))
@@ -250,13 +251,18 @@ class CallWrapper:
         self._task = Task(
             function,
             wrapper.callbacks,
-            wrapper.rank_assignment,
-            wrapper.least,
+            wrapper.terms,
             profile,
             (rank, world_size),
             wrapper.settings.progress_watchdog_interval,
         )
-        held = Held(me, profile, self._rendezvous(world_size), Life(os.urandom(8).hex()))
+        held = Held(
+            me,
+            profile,
+            self._rendezvous(world_size),
+            Life(os.urandom(8).hex()),
+            policy=functools.partial(signature, wrapper.terms),
+        )
         driver = Driver(
             self._task,
             inprocess.Call(wrapper.settings, token=_token),

@@ -188,6 +188,8 @@ class World:
     id: WorldId
     members: tuple[Member, ...]
     failures: int = field(default=0, validator=_between(0))
+    policy: str = ""
+    """The digest of what the rank policy of its completer made of it; empty: none was given."""
 
     @property
     def round(self) -> int:

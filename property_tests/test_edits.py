@@ -23,10 +23,12 @@ from elastic.core.rendezvous import (
     Leave,
     Overdue,
     RendezvousState,
+    Reserve,
     Status,
     apply,
 )
 from elastic.core.rendezvous.codec import decode, encode
+from elastic.core.rendezvous.state import AWAY
 from elastic.core.world import Node, Why
 
 NODES = [node(f"{slot}#{incarnation}") for slot in "abcdef" for incarnation in (1, 2)]
@@ -44,12 +46,12 @@ WANTED = [
     "refund",
     "the bump",
     *(f"end by {why.value}" for why in (Why.FAILED, Why.LOST, Why.LEFT, Why.UPSCALE, Why.FENCED)),
-    *(f"superseded {status.name}" for status in Status if status is not Status.GONE),
+    *(f"superseded {status.name}" for status in Status if status not in AWAY),
 ]
 SIZES = ["1:1", "1:2", "2:2", "1:4", "2:4", "3:5", "4:4"]
 
 
-KINDS = [*[Arrive] * 5, *[Done] * 3, *[End] * 2, Complete, Overdue, Evict, Leave]
+KINDS = [*[Arrive] * 5, *[Done] * 3, *[End] * 2, Reserve, Complete, Overdue, Evict, Leave]
 RARE = [*KINDS * 5, Close]
 
 
@@ -72,7 +74,7 @@ def _moves(state: RendezvousState, kind: type[Edit]) -> Iterator[tuple[Edit, Nod
     seated = set(state.seats)
     for me in NODES:
         if me in seated or kind in (Arrive, Leave):
-            yield from ((edit, me) for edit in edits(state, me) if type(edit) is kind)
+            yield from ((edit, me) for edit in edits(state, me, reserves=True) if type(edit) is kind)
 
 
 @given(histories())
@@ -84,7 +86,7 @@ def test_every_state_comes_back_from_its_bytes(states: list[RendezvousState]) ->
 @given(histories())
 def test_every_edit_by_any_node_leads_to_a_legal_state_by_a_legal_step(states: list[RendezvousState]) -> None:
     for me in NODES:
-        for edit in edits(states[-1], me):
+        for edit in edits(states[-1], me, reserves=True):
             judged(states[-1], edit, me)
 
 

@@ -51,7 +51,7 @@ from elastic.core.rendezvous.context import Context, Handler, dead
 from elastic.core.rendezvous.sightings import Sightings, observe
 from elastic.core.world import Ending, Node, Verdict, Why
 
-EXPECTED, IN, WAITING, DONE, GONE = Status
+EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 
 
 Change = Callable[[RendezvousState], RendezvousState]

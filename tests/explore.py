@@ -24,6 +24,7 @@ from elastic.core.rendezvous import (
     Leave,
     Overdue,
     RendezvousState,
+    Reserve,
     Violation,
     apply,
     verify,
@@ -42,7 +43,7 @@ class Explored:
     seen: Counter[str] = field(factory=Counter)
 
 
-def edits(state: RendezvousState, me: Node, closes: bool = True) -> Iterator[Edit]:
+def edits(state: RendezvousState, me: Node, closes: bool = True, reserves: bool = False) -> Iterator[Edit]:
     """All that a node may want of this state, sensible or not: old rounds too, since a word may come late."""
     yield Arrive(profile(me.slot))
     yield Leave()
@@ -52,6 +53,8 @@ def edits(state: RendezvousState, me: Node, closes: bool = True) -> Iterator[Edi
         if not state.finishing:  # what handlers see to
             yield End(round, Why.UPSCALE)
         yield Done(round)
+        if reserves:
+            yield Reserve(round)
         yield Complete(round)
         yield Overdue(round)
     others = [node for node in state.seats if node != me]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from elastic.core.rendezvous import Arrive, Complete, Deed, Done, Evict, Leave, Overdue, RendezvousState, Status
 from elastic.core.world import Node, Why
 
-EXPECTED, IN, WAITING, DONE, GONE = Status
+EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 
 
 def sometimes(before: RendezvousState, edit: Deed, me: Node, after: RendezvousState) -> Iterator[str]:

@@ -19,15 +19,15 @@ from typing import TypeAlias, assert_never
 
 from attrs import define, evolve, frozen
 
+from ...core.caller import heard, wished
 from ...core.inprocess import Call, begin, transition
 from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
 from ...core.inprocess.timers import IDLE, Timers, passed, running, until
 from ...core.inprocess.watchdog import Limits, Marks
-from ...core.rendezvous import Fail, Outcome, Over, Raise, RendezvousState, Settled, Status, handlers
-from ...core.rendezvous.agenda import Request
+from ...core.rendezvous import Outcome, Raise, RendezvousState
 from ...core.rendezvous.context import Handler
-from ...core.world import Node, Profile, Verdict, Why, World
+from ...core.world import Node, Profile, Why, World
 from ..clock import Clock
 from ..endpoint import Reservation
 from ..news import Notice, Seen, StoreBack, StoreSilent, Told
@@ -37,7 +37,6 @@ from .gate import Gate
 from .outcomes import RestartAbort, raised
 from .page import ARMED, BEAT, BYE, HARD, LEAVING, SOFT, STAMP, UNWIND_AT, Bye, Page, Span
 from .progress import Progress
-from .state import Mode
 from .task import Task
 
 log = logging.getLogger("elastic.inprocess")
@@ -274,49 +273,23 @@ class Driver:
     def _told(self, handler: Handler, answer: Outcome | Raise) -> core.Event | None:
         match answer:
             case World() as world:
-                return self._ready(world)
-            case Over(round):
-                return core.Over(round)
-            case Verdict() as verdict:
-                return core.Closed(verdict, self._counted(verdict))
-            case Settled():
-                return core.Left() if handler is handlers.leave else None
-            case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
-                return core.Closed(verdict, self._counted(verdict))
-            case Raise(failure, text):
+                stands = self._task.stands(world, self._me)
+                log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, stands.rank, stands.world_size)
+            case Raise(failure, text) if failure.why is not Why.CLOSED:
                 log.error("rank %s: %s %s", self._me.slot, failure.why.value, text)
-                return core.Refused(failure.why)
-            case other:
-                assert_never(other)
-
-    def _counted(self, verdict: Verdict) -> bool:
-        """My seat is done in the very round that was closed."""
-        state = self._state
-        seat = state.seats.get(self._me) if state and state.round == verdict.round else None
-        return seat is not None and seat.status in (Status.DONE, Status.GONE)
-
-    def _ready(self, world: World) -> core.Ready:
-        standing = self._task.stands(world, self._me)
-        log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, standing.rank, standing.world_size)
-        return core.Ready(world.round, standing.mode is Mode.ACTIVE, self._task.enough)
+            case _:
+                pass
+        return heard(handler, answer, self._task.terms, self._state, self._me)
 
     # --- commands out
 
     def _carry_out(self, command: core.Command) -> None:
         match command:
             case core.Join():
-                self._join()
-            case core.End():
-                log.warning("rank %s ends iteration %s: %s", self._me.slot, command.round, command.cause.value)
-                self._loop.submit(Request(handlers.end, Why.FAILED))
-            case core.MarkDone():
-                self._loop.submit(Request(handlers.done))
-            case core.MarkReserve():
-                self._loop.submit(Request(handlers.done))
-            case core.Leave():
-                self._loop.submit(Request(handlers.leave))
-            case core.Close(ending):
-                self._loop.submit(Request(handlers.close, Why.ASKED, ending))
+                self._join(command)
+            case core.End() | core.MarkDone() | core.MarkReserve() | core.Leave() | core.Close():
+                log.info("rank %s: %s", self._me.slot, command)
+                self._wish(command, self._task.profile)
             case core.Run(span, token):
                 self._order(span, token)
             case core.Want(token):
@@ -332,13 +305,16 @@ class Driver:
             case other:
                 assert_never(other)
 
-    def _join(self) -> None:
+    def _wish(self, command: core.Command, profile: Profile) -> None:
+        if request := wished(command, profile):
+            self._loop.submit(request)
+
+    def _join(self, command: core.Join) -> None:
         """With a port that no iteration has used; meanwhile the main thread lets go of the last one."""
         if self._reserved:
             self._reserved.release()
         self._reserved = Reservation(self._task.address)
-        profile: Profile = evolve(self._task.profile, endpoint=self._reserved.endpoint)
-        self._loop.submit(Request(handlers.join, profile=profile))
+        self._wish(command, evolve(self._task.profile, endpoint=self._reserved.endpoint))
         errors, self._kept = self._kept.errors, _Iteration()
         self._task.joins()
         self._orders.put(Release(errors))

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from attrs import evolve, frozen
 
 from ...core import policies
+from ...core.caller import Terms
 from ...core.inprocess.words import Span
 from ...core.world import Member, Node, Profile, World
 from .state import Mode, State
@@ -38,17 +39,15 @@ class Task:
         self,
         function: Callable[[], Any],
         callbacks: Callbacks,
-        policy: policies.Policy,
-        least: tuple[int, int],
+        terms: Terms,
         profile: Profile,
         initial: tuple[int, int],
         probe_s: float,
     ) -> None:
-        """`least`: with fewer ranks, or fewer active ones, nobody starts; `initial`: rank and world size at the call."""
+        """`initial`: rank and world size at the call; `probe_s`: how often it is seen that the main thread gets on."""
         self._function = function
         self._callbacks = callbacks
-        self._policy = policy
-        self._least = least
+        self.terms = terms
         self.profile = profile
         self.probe_s = probe_s
         rank, world_size = initial
@@ -58,13 +57,9 @@ class Task:
     def address(self) -> str:
         return self.profile.endpoint.address
 
-    @property
-    def enough(self) -> bool:
-        return self.state.world_size >= self._least[0] and self.state.active_world_size >= self._least[1]
-
     def stands(self, world: World, me: Node) -> State:
         """In this world from now on; the environment of the workers says so too."""
-        placing = policies.place(self._policy, world)
+        placing = policies.place(self.terms.policy, world)
         mine = placing.places[me]
         self.state = evolve(
             self.state,

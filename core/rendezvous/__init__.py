@@ -15,13 +15,14 @@ from .actions import (
     Outcome,
     Over,
     Overdue,
+    Reserve,
     Settled,
     Sync,
 )
 from .apply import apply
 from .context import Context, Held, Operation
 from .explain import explain
-from .handlers import close, done, end, join, leave, linger, watch
+from .handlers import close, done, end, join, leave, linger, reserve, watch
 from .lives import Deed, Restore, outranks, restored, verify_restore
 from .memory import heard, introduced, joined, saw, silent, unanswered, unreadable, woke
 from .operations import operation
@@ -55,6 +56,7 @@ __all__ = [
     "Overdue",
     "Raise",
     "RendezvousState",
+    "Reserve",
     "Restore",
     "Return",
     "Seat",
@@ -80,6 +82,7 @@ __all__ = [
     "linger",
     "operation",
     "outranks",
+    "reserve",
     "restored",
     "saw",
     "silent",

@@ -40,6 +40,13 @@ class Done:
 
 
 @frozen
+class Reserve:
+    """I am a reserve in this round: nobody waits for my workers."""
+
+    round: int
+
+
+@frozen
 class Evict:
     """These nodes are dead."""
 
@@ -67,7 +74,7 @@ class Close:
     verdict: Verdict
 
 
-Edit = Arrive | Leave | End | Done | Evict | Complete | Overdue | Close
+Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Close
 
 
 @frozen

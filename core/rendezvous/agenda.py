@@ -13,8 +13,8 @@ from ..evolving import evolve
 from ..world import Ending, Profile, Why, World
 from .actions import Outcome, Settled
 from .context import Handler, Held, Operation
-from .handlers import close, done, leave, watch
-from .memory import introduced, joined, marked
+from .handlers import close, done, leave, reserve, watch
+from .memory import introduced, joined, marked, reserved
 from .operations import operation
 from .turn import Raise
 
@@ -80,12 +80,14 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
 
 def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agenda, Held]:
     """When the operation under way has come to its end: who is in a world, or done with it, watches."""
-    is_done = agenda.operation is not None and agenda.operation.handler is done and isinstance(answer, Settled)
-    if is_done:
+    handler = agenda.operation.handler if agenda.operation and isinstance(answer, Settled) else None
+    if handler is done:
         held = marked(held)
+    if handler is reserve:
+        held = reserved(held)
     if isinstance(answer, World):
         held = joined(held, answer.id)
-    return evolve(agenda, operation=None, watching=is_done or isinstance(answer, World)), held
+    return evolve(agenda, operation=None, watching=handler in (done, reserve) or isinstance(answer, World)), held
 
 
 def pause_s(unanswered: int, longest: float) -> float:

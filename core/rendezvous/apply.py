@@ -12,8 +12,8 @@ from typing import assert_never
 
 from ..evolving import evolve
 from ..world import Ending, Node, Verdict, Why
-from .actions import Arrive, Close, Complete, Done, Edit, End, Evict, Leave, Overdue
-from .state import Ended, RendezvousState, Seat, Status
+from .actions import Arrive, Close, Complete, Done, Edit, End, Evict, Leave, Overdue, Reserve
+from .state import AWAY, MEMBERS, Ended, RendezvousState, Seat, Status
 
 Seats = Mapping[Node, Seat]
 
@@ -33,11 +33,12 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
         case Leave():
             return _leave(state, me)
         case End(round, why):
-            ends = state.complete and round == state.round and _status(state, me) in _MEMBER
+            ends = state.complete and round == state.round and _status(state, me) in MEMBERS
             return _open_next(state, why, me, without=frozenset()) if ends else state
         case Done(round):
-            finished = state.complete and round == state.round and _status(state, me) is Status.IN
-            return evolve(state, seats=_with(state.seats, me, Status.DONE)) if finished else state
+            return _marked(state, round, me, Status.DONE)
+        case Reserve(round):
+            return _marked(state, round, me, Status.RESERVE)
         case Evict(dead):
             return _evict(state, dead, me, refund=True)
         case Complete(round):
@@ -50,9 +51,6 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
             return evolve(state, closed=verdict)
         case other:
             assert_never(other)
-
-
-_MEMBER = (Status.IN, Status.DONE, Status.GONE)
 
 
 def _status(state: RendezvousState, node: Node) -> Status | None:
@@ -78,14 +76,24 @@ def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
     return evolve(state, seats=seated, next_order=state.next_order + 1)
 
 
+_LEFT: Mapping[Status, Status] = {Status.DONE: Status.GONE, Status.RESERVE: Status.ABSENT}
+"""What becomes of a member whose leaving does not end the round."""
+
+
+def _marked(state: RendezvousState, round: int, me: Node, status: Status) -> RendezvousState:
+    """Nobody waits for my workers any longer."""
+    runs = state.complete and round == state.round and _status(state, me) is Status.IN
+    return evolve(state, seats=_with(state.seats, me, status)) if runs else state
+
+
 def _leave(state: RendezvousState, me: Node) -> RendezvousState:
     status = _status(state, me)
-    if status is Status.GONE:
+    if status in AWAY:
         return state
     if status is None:
         return evolve(state, stale_before=state.version + 1)
-    if status is Status.DONE:
-        return evolve(state, seats=_with(state.seats, me, Status.GONE))
+    if status in _LEFT:
+        return evolve(state, seats=_with(state.seats, me, _LEFT[status]))
     if status is Status.IN and state.complete:
         return _open_next(state, Why.LEFT, me, without=frozenset((me,)))
     return _drop(state, frozenset((me,)))
@@ -94,7 +102,7 @@ def _leave(state: RendezvousState, me: Node) -> RendezvousState:
 def _evict(state: RendezvousState, dead: frozenset[Node], me: Node, refund: bool) -> RendezvousState:
     """Without the dead. Refund: a member that dies unseen makes its peers' workers fail; its loss was the cause, unless it
     had ended the round itself."""
-    present = frozenset(node for node in state.seats if node in dead and _status(state, node) is not Status.GONE)
+    present = frozenset(node for node in state.seats if node in dead and _status(state, node) not in AWAY)
     if not present:
         return state
     if not state.complete:
@@ -102,9 +110,9 @@ def _evict(state: RendezvousState, dead: frozenset[Node], me: Node, refund: bool
     if any(_status(state, node) is Status.IN for node in present):
         return _open_next(state, Why.LOST, me, without=present)
     finished = {
-        node: seat.become(Status.GONE) if node in present else seat
+        node: seat.become(_LEFT[seat.status]) if node in present else seat
         for node, seat in state.seats.items()
-        if node not in present or seat.status is Status.DONE
+        if node not in present or seat.status in _LEFT
     }
     return evolve(state, seats=finished)
 
@@ -130,7 +138,7 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
     """The next round, with everybody expected back who still can come."""
     seats = {}
     for node, seat in state.seats.items():
-        if node in without or seat.status is Status.GONE:
+        if node in without or seat.status in AWAY:
             continue
         seats[node] = seat if seat.status is Status.WAITING else seat.become(Status.EXPECTED)
     return evolve(
@@ -138,6 +146,7 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
         round=state.round + 1,
         complete=False,
         completed_in=None,
+        policy="",
         seats=seats,
         target=sum(seat.status is Status.EXPECTED for seat in seats.values()),
         quorum_at=None,
@@ -169,7 +178,7 @@ def _completed(state: RendezvousState) -> RendezvousState:
 
 
 def _succeeded(state: RendezvousState, me: Node) -> RendezvousState:
-    if state.census[Status.IN]:
+    if state.census[Status.IN] or not state.finishing:
         return state
     return evolve(state, closed=Verdict(Ending.SUCCEEDED, state.round, me, Why.DONE))
 

@@ -32,7 +32,7 @@ from ..world import (
 )
 from .state import BASE_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status
 
-FORMAT = 2
+FORMAT = 3
 BYTES_MAX = 8 * 2**20
 """A larger value is refused unread."""
 FAULT_BYTES_MAX = 2**20
@@ -98,6 +98,7 @@ class _State(_Wire):
     round: Count
     complete: bool
     completed_in: tuple[Name, Epoch] | None
+    policy: Text
     closed: _Verdict | None
     seats: Annotated[tuple[_Seat, ...], Meta(max_length=NODES_MAX)]
     next_order: Count
@@ -147,6 +148,7 @@ def _to_wire(state: RendezvousState) -> _State:
         round=state.round,
         complete=state.complete,
         completed_in=_life(state.completed_in) if state.completed_in else None,
+        policy=state.policy,
         closed=_Verdict(closed.ending, closed.round, _pair(closed.by), closed.why) if closed else None,
         seats=tuple(_seat_to_wire(node, seat) for node, seat in state.seats.items()),
         next_order=state.next_order,
@@ -190,6 +192,7 @@ def _from_wire(wire: _State) -> RendezvousState:
         round=wire.round,
         complete=wire.complete,
         completed_in=Life(*wire.completed_in) if wire.completed_in else None,
+        policy=wire.policy,
         closed=Verdict(closed.ending, closed.round, Node(*closed.by), closed.why) if closed else None,
         seats=seats,
         next_order=wire.next_order,

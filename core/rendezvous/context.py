@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from ..world import Ending, Life, Node, Profile, Why, WorldId
+from ..world import Ending, Life, Node, Profile, Why, World, WorldId
 from .actions import Action
 from .settings import Settings
 from .sightings import Sightings
-from .state import RendezvousState, Seat, Status, Token
+from .state import AWAY, MEMBERS, RendezvousState, Seat, Status, Token
 
 
 class Fact(Enum):
@@ -75,6 +75,10 @@ class Held:
     """All worlds that they ran in."""
     done_in: WorldId | None = None
     """The world in which they have all succeeded, as the register has known once."""
+    reserve_in: WorldId | None = None
+    """The world in which this node is a reserve, as the register has known once."""
+    policy: Callable[[World], str] | None = field(default=None, eq=False, repr=False)
+    """The digest of what this node's rank policy makes of a world."""
     owed: Token | None = None
     """The state that a write of mine with an unknown outcome was based on (of version 0: on nothing)."""
     unsure_at: float | None = None
@@ -136,7 +140,7 @@ class Context:
         """The world that my workers ran in stands, and I am a member of it."""
         state, mine = self.state, self.held.mine
         standing = state is not None and mine is not None and mine == state.world_id
-        return standing and self.status in (Status.IN, Status.DONE, Status.GONE)
+        return standing and self.status in MEMBERS
 
     @cached_property
     def awake(self) -> tuple[Node, ...]:
@@ -206,4 +210,4 @@ def dead(held: Held, now: float) -> frozenset[Node]:
     silent = [node for node, seen in held.sightings.of.items() if seen.moved_at <= silent_since and node != held.node]
     if not silent:
         return NOBODY
-    return frozenset(node for node in silent if node in state.seats and state.seats[node].status is not Status.GONE)
+    return frozenset(node for node in silent if node in state.seats and state.seats[node].status not in AWAY)

@@ -54,7 +54,8 @@ def named(state: RendezvousState, nodes: Sequence[Node]) -> str:
 
 
 def _complete(state: RendezvousState) -> str:
-    running, size = state.census[Status.IN], len(state.members)
+    running = state.census[Status.IN]
+    size = len(state.members) - len(state.those(Status.RESERVE, Status.ABSENT))
     if not state.finishing:
         return f"{_nodes(size)} running"
     return f"{size - running} of {_nodes(size)} done · waiting for {named(state, state.participants)}"

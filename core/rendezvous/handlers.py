@@ -23,11 +23,12 @@ from .actions import (
     Leave,
     Over,
     Overdue,
+    Reserve,
     Settled,
     Sync,
 )
 from .context import Context, Fact
-from .state import RendezvousState, Status
+from .state import AWAY, RendezvousState, Status
 
 END_JITTER = 0.0002
 """Seconds per other member within which the members spread their word that a round failed."""
@@ -44,7 +45,7 @@ def join(ctx: Context, deadline: float) -> Action:
         return refusal
     if state.complete and ctx.status is Status.IN and state.world_id not in ctx.held.ran:
         return Finish(state.world)
-    if state.complete and ctx.status in (Status.IN, Status.DONE):
+    if state.complete and ctx.status in (Status.IN, Status.DONE, Status.RESERVE):
         return End(state.round, Why.FENCED)
     if ctx.now >= deadline and not ctx.spare:
         return _too_late(ctx)
@@ -68,6 +69,8 @@ def watch(ctx: Context, deadline: float) -> Action:
         return _over(ctx)
     if ctx.status is Status.IN and ctx.held.done_in == state.world_id:
         return Done(state.round)
+    if ctx.status is Status.IN and ctx.held.reserve_in == state.world_id:
+        return Reserve(state.round)
     if chore := _evict(ctx):
         return chore
     barrier = deadline if ctx.status is Status.DONE else math.inf
@@ -99,6 +102,16 @@ def done(ctx: Context, deadline: float) -> Action:
     if ctx.status in (Status.DONE, Status.GONE):
         return Finish(Settled())
     return Done(state.round)
+
+
+def reserve(ctx: Context, deadline: float) -> Action:
+    """I am not active in this world: say so, and nobody waits for my workers."""
+    state = ctx.state
+    if state is not None and state.closed:
+        return Finish(state.closed)
+    if state is None or not ctx.in_my_world:
+        return _over(ctx)
+    return Reserve(state.round) if ctx.status is Status.IN else Finish(Settled())
 
 
 def leave(ctx: Context, deadline: float) -> Action:
@@ -155,7 +168,7 @@ def _too_late(ctx: Context) -> Action:
 
 
 def _can_leave(ctx: Context) -> bool:
-    return ctx.status is not Status.GONE and (ctx.owed or ctx.seat is not None)
+    return ctx.status not in AWAY and (ctx.owed or ctx.seat is not None)
 
 
 def _evict(ctx: Context) -> Edit | None:

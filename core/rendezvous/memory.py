@@ -192,6 +192,11 @@ def marked(held: Held) -> Held:
     return evolve(held, done_in=held.mine)
 
 
+def reserved(held: Held) -> Held:
+    """After the register has shown that this node is a reserve."""
+    return evolve(held, reserve_in=held.mine)
+
+
 def introduced(held: Held, profile: Profile) -> Held:
     """Before a join: what I say of myself this time (each round has an endpoint of its own)."""
     return evolve(held, profile=profile)

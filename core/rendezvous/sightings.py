@@ -87,11 +87,11 @@ def signs_of_life(before: RendezvousState | None, after: RendezvousState) -> tup
 
 
 def _has_acted(before: Seat | None, after: Seat, later: bool) -> bool:
-    """Only an arrival seats a node or makes it IN again, but for a promotion; only its own word makes it DONE."""
+    """Only an arrival seats a node or makes it IN again, but for a promotion; only its own word makes it DONE or RESERVE."""
     if before is None:
         return True
-    if after.status is Status.DONE:
-        return later or before.status is not Status.DONE
+    if after.status in (Status.DONE, Status.RESERVE):
+        return later or before.status is not after.status
     if after.status is Status.IN:
         return before.status is Status.EXPECTED or (later and before.status is not Status.WAITING)
     return False

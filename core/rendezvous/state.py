@@ -39,11 +39,19 @@ class Status(Enum):
     """Its workers succeeded in this round."""
     GONE = "gone"
     """Left after it was done."""
+    RESERVE = "reserve"
+    """Member of the world, at hand but not active: nobody waits for its workers."""
+    ABSENT = "absent"
+    """Left while it was a reserve."""
 
     __hash__ = object.__hash__  # members are single objects; Enum's own hash is a call in Python, on the hottest path
 
 
 _STATUSES = tuple(Status)
+MEMBERS = (Status.IN, Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
+"""What the seats of a complete round's world stand for."""
+AWAY = (Status.GONE, Status.ABSENT)
+"""Members that have left, and change nothing by it."""
 
 
 @frozen
@@ -134,6 +142,8 @@ class RendezvousState:
     job: str = Factory(lambda self: self.life.nonce, takes_self=True)
     base: Rank = NOTHING
     completed_in: Life | None = None
+    policy: str = ""
+    """What the rank policy made of the standing world, as its completer saw it; empty: nobody said."""
     legal: bool = field(default=False, init=False, eq=False, repr=False)
     """`verify` has judged this very object. It cannot change: nobody who reads it has to judge it again."""
 
@@ -156,7 +166,7 @@ class RendezvousState:
     @cached_property
     def present(self) -> tuple[Node, ...]:
         """Those who have not left."""
-        return tuple(node for node, seat in self.seats.items() if seat.status is not Status.GONE)
+        return tuple(node for node, seat in self.seats.items() if seat.status not in AWAY)
 
     @property
     def first(self) -> Node | None:
@@ -173,7 +183,7 @@ class RendezvousState:
     @cached_property
     def members(self) -> tuple[Node, ...]:
         """Who makes up the world of a complete round, in rank order."""
-        return self.those(Status.IN, Status.DONE, Status.GONE)
+        return self.those(*MEMBERS)
 
     @cached_property
     def room(self) -> int:
@@ -224,7 +234,7 @@ class RendezvousState:
     def world(self) -> World:
         """The world of a complete round."""
         members = tuple(Member(node, self.seats[node].profile) for node in self.members)
-        return World(WorldId(self.completed_in or self.life, self.round), members, self.failures)
+        return World(WorldId(self.completed_in or self.life, self.round), members, self.failures, self.policy)
 
 
 def blank(life: Life, limits: Limits) -> RendezvousState:

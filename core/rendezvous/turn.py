@@ -11,6 +11,7 @@ import math
 
 from attrs import frozen
 
+from ..evolving import evolve
 from ..world import Node, Why
 from .actions import Edit, Fail, Finish, Outcome, Sync
 from .apply import apply
@@ -103,9 +104,9 @@ def _deadline(operation: Operation, ctx: Context) -> float:
 
 def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
     """The store has not answered for as long as a join may take, or until the operation's deadline. Running workers are not
-    stopped for that: a node that watches them goes on watching."""
+    stopped for that, nor is a reserve: a node that watches goes on watching."""
     silent_since = ctx.held.silent_since
-    if silent_since is None or (operation.handler is watch and ctx.status is Status.IN):
+    if silent_since is None or (operation.handler is watch and ctx.status in (Status.IN, Status.RESERVE)):
         return False
     return ctx.now >= min(deadline, silent_since + ctx.settings.join_timeout)
 
@@ -139,13 +140,20 @@ def _is_silent(ctx: Context, node: Node) -> bool:
 
 def _write(ctx: Context, edit: Edit) -> Ask:
     before = ctx.state or blank(ctx.held.nonce, ctx.settings.limits)
-    after = apply(before, edit, ctx.me)
+    after = _signed(before, apply(before, edit, ctx.me), ctx)
     try:
         verify(after)
         verify_step(before, after)
     except Violation as violation:
         return _raise(Trouble(Why.ILLEGAL, f"not written: {edit} of {ctx.me} breaks {violation}"))
     return Write(after, ctx.held.token, edit)
+
+
+def _signed(before: RendezvousState, after: RendezvousState, ctx: Context) -> RendezvousState:
+    """With what my rank policy makes of the world, if this write completes it."""
+    policy = ctx.held.policy
+    completed = after.complete and (not before.complete or after.round > before.round)
+    return evolve(after, policy=policy(after.world)) if policy and completed else after
 
 
 def _restore(ctx: Context, found: Found) -> Ask:

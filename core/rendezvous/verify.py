@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..evolving import evolve
 from ..world import Ending, Node, Why
-from .state import BASE_MAX, Ended, RendezvousState, Status
+from .state import AWAY, BASE_MAX, Ended, RendezvousState, Status
 
 
 class Violation(Exception):
@@ -24,6 +24,9 @@ class Violation(Exception):
 
 Finding = tuple[str, str]
 """The number of a broken invariant, and what is wrong."""
+
+
+MARKED = (Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
 
 
 def verify(state: RendezvousState) -> None:
@@ -52,7 +55,7 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
         yield "S5", f"orders are not unique and sorted: {orders}"
     if orders and orders[-1] >= state.next_order:
         yield "S5", f"order {orders[-1]} is not below the next one, {state.next_order}"
-    slots = [node.slot for node, seat in state.seats.items() if seat.status is not Status.GONE]
+    slots = [node.slot for node, seat in state.seats.items() if seat.status not in AWAY]
     if len(set(slots)) < len(slots):
         yield "S8", f"two incarnations of one slot are seated: {[str(node) for node in state.seats]}"
     if len(state.base) > BASE_MAX:
@@ -68,6 +71,10 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
     succeeded = closed is not None and closed.ending is Ending.SUCCEEDED
     if succeeded and (not state.complete or state.census[Status.IN]):
         yield "S14", f"closed as succeeded while workers of {_names(state.participants)} still run"
+    if succeeded and not state.finishing:
+        yield "S14", "closed as succeeded though nobody has done anything"
+    if state.policy and not state.complete:
+        yield "V13", "a policy of a world that does not stand"
     failed = closed is not None and closed.ending is Ending.FAILED and closed.why is not Why.CANNOT_START
     if failed and (not state.over_budget or state.census[Status.EXPECTED]):
         budget = f"{state.failures} failures, {state.limits.max_restarts} restarts allowed"
@@ -86,8 +93,8 @@ def _of_complete(state: RendezvousState) -> Iterator[Finding]:
 
 def _of_open(state: RendezvousState) -> Iterator[Finding]:
     seated = state.census
-    if state.finishing:
-        yield "V2", f"done in a round that has not begun: {_names(state.those(Status.DONE, Status.GONE))}"
+    if marked := state.those(*MARKED):
+        yield "V2", f"done or reserve in a round that has not begun: {_names(marked)}"
     if seated[Status.IN] + seated[Status.EXPECTED] > state.limits.max_nodes:
         yield "V3", f"{len(state.seats) - seated[Status.WAITING]} seats for at most {state.limits.max_nodes} nodes"
     if state.closed:
@@ -122,6 +129,8 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
 
 def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
     """Within one round."""
+    if before.complete and before.policy != after.policy:
+        yield "V13", f"the policy of round {before.round} changed from {before.policy!r} to {after.policy!r}"
     if before.complete and (before.world_id != after.world_id or _world(before) != _world(after)):
         yield (
             "S1",

@@ -25,6 +25,7 @@ from ..rendezvous import (
     Overdue,
     Raise,
     RendezvousState,
+    Reserve,
     Restore,
     Settled,
     Status,
@@ -40,7 +41,7 @@ from .process import Process
 from .properties import Wrote, fences
 from .story import name
 
-EXPECTED, IN, WAITING, DONE, GONE = Status
+EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 
 SOMETIMES = (
     "complete by last arrival",
@@ -316,6 +317,8 @@ def verb(edit: Deed) -> str:
             return f"ends round {round} ({why.value})"
         case Done(round):
             return f"is done in round {round}"
+        case Reserve(round):
+            return f"is a reserve in round {round}"
         case Evict(gone):
             return f"evicts {', '.join(name(node) for node in sorted(gone))}"
         case Complete(round):

@@ -32,7 +32,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous.state import BASE_MAX, NOTHING, Rank
 from elastic.core.world import Ending, Life, Node, Verdict, Why
 
-EXPECTED, IN, WAITING, DONE, GONE = Status
+EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 VERDICT = Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)
 OTHER_VERDICT = Verdict(Ending.LIMIT, 0, node("b"), Why.ASKED)
 

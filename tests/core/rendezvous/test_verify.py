@@ -28,7 +28,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.world import Ending, Life, Node, Verdict, Why
 
-EXPECTED, IN, WAITING, DONE, GONE = Status
+EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 
 
 def refused(state: RendezvousState) -> str:

@@ -1,0 +1,88 @@
+"""One rank put together: what the rendezvous tells is what its call hears, and the other way round.
+
+The two machines do not know each other, nor do they know the rank policy. Whoever runs them (the wrapper, the simulator)
+passes their words on by this table, as `agent` does for a node whose workers are processes.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from attrs import frozen
+
+from .inprocess import words
+from .policies import Policy, chain, digest, place
+from .rendezvous import Fail, Outcome, Over, Raise, RendezvousState, Settled, Status, handlers
+from .rendezvous.agenda import Request
+from .rendezvous.context import Handler
+from .world import Node, Profile, Verdict, Why, World
+
+
+@frozen
+class Terms:
+    """What makes a world good enough to start in, and who is active there."""
+
+    policy: Policy = chain()
+    min_world_size: int = 1
+    min_active_world_size: int = 1
+
+
+def signature(terms: Terms, world: World) -> str:
+    """What the completer of a world says of it (`Held.policy`)."""
+    return digest(terms.policy, place(terms.policy, world))
+
+
+def entered(terms: Terms, world: World, me: Node) -> words.Ready:
+    """A world as one of its members hears of it."""
+    placing = place(terms.policy, world)
+    active = placing.active_world_size
+    enough = placing.world_size >= terms.min_world_size and active >= max(terms.min_active_world_size, 1)
+    agreed = world.policy in ("", digest(terms.policy, placing))
+    return words.Ready(world.round, placing.places[me].active, enough, agreed)
+
+
+def heard(
+    handler: Handler, answer: Outcome | Raise, terms: Terms, state: RendezvousState | None, me: Node
+) -> words.Event | None:
+    """What came of an operation, as the call hears it; None for what it already knows. `state`: the register as held."""
+    match answer:
+        case World() as world:
+            return entered(terms, world, me)
+        case Over(round):
+            return words.Over(round)
+        case Verdict() as verdict:
+            return words.Closed(verdict, _counted(state, verdict, me))
+        case Settled():
+            return words.Left() if handler is handlers.leave else None
+        case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
+            return words.Closed(verdict, _counted(state, verdict, me))
+        case Raise(failure):
+            return words.Refused(failure.why)
+        case other:
+            assert_never(other)
+
+
+def _counted(state: RendezvousState | None, verdict: Verdict, me: Node) -> bool:
+    """This rank's function had returned in the round in which the job ended."""
+    seat = state.seats.get(me) if state and state.closed == verdict and state.round == verdict.round else None
+    return seat is not None and seat.status in (Status.DONE, Status.GONE)
+
+
+def wished(command: words.Command, profile: Profile) -> Request | None:
+    """What a command of the call asks of the rendezvous; None for one that is for somebody else. `profile` is what the rank
+    says of itself when it joins."""
+    match command:
+        case words.Join():
+            return Request(handlers.join, profile=profile)
+        case words.End():
+            return Request(handlers.end, Why.FAILED)
+        case words.MarkDone():
+            return Request(handlers.done)
+        case words.MarkReserve():
+            return Request(handlers.reserve)
+        case words.Leave():
+            return Request(handlers.leave)
+        case words.Close(ending):
+            return Request(handlers.close, Why.ASKED, ending)
+        case _:
+            return None

@@ -1,0 +1,89 @@
+"""The table between a rank's call and the rendezvous."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from worlds import edited, node, profile, running
+
+from elastic.core.caller import Terms, entered, heard, signature, wished
+from elastic.core.inprocess import words
+from elastic.core.policies import at_most, shift
+from elastic.core.rendezvous import (
+    Close,
+    Done,
+    Evict,
+    Fail,
+    Leave,
+    Over,
+    Raise,
+    RendezvousState,
+    Reserve,
+    Settled,
+    handlers,
+)
+from elastic.core.rendezvous.agenda import Request
+from elastic.core.world import Ending, Verdict, Why
+
+A, B = node("a"), node("b")
+TERMS = Terms(at_most(1), min_world_size=2)
+WORLD = running("a b", "1:3").world
+
+
+def told(answer: object, state: RendezvousState | None = None, handler: object = handlers.watch) -> words.Event | None:
+    return heard(handler, answer, TERMS, state, A)  # type: ignore[arg-type]
+
+
+def test_a_world_is_active_or_reserve_and_big_enough_or_not() -> None:
+    assert told(WORLD) == words.Ready(0, active=True, enough=True)
+    assert entered(TERMS, WORLD, B) == words.Ready(0, active=False, enough=True)
+    assert not entered(Terms(min_world_size=3), WORLD, A).enough
+    assert not entered(Terms(at_most(1), min_active_world_size=2), WORLD, A).enough
+
+
+def test_ranks_that_follow_another_policy_are_not_agreed() -> None:
+    signed = evolve(WORLD, policy=signature(TERMS, WORLD))
+    assert entered(TERMS, signed, A).agreed
+    assert not entered(Terms(shift()), signed, A).agreed
+
+
+def test_what_the_register_answers_is_what_the_call_hears() -> None:
+    assert told(Over(3, None)) == words.Over(3)
+    assert told(Settled(), handler=handlers.leave) == words.Left()
+    assert told(Settled(), handler=handlers.done) is None
+    assert told(Raise(Fail(Why.TIMEOUT), "")) == words.Refused(Why.TIMEOUT)
+
+
+def test_a_verdict_counts_for_whom_the_register_knows_to_be_done() -> None:
+    done = edited(running("a b c", "1:3"), "a", Done(0))
+    gone = edited(done, "a", Leave())
+    for state, counted in [(done, True), (gone, True)]:
+        closed = edited(edited(state, "b", Done(0)), "c", Reserve(0))
+        assert closed.closed is not None
+        assert told(closed.closed, closed) == words.Closed(closed.closed, counted)
+        assert told(Raise(Fail(Why.CLOSED, closed.closed), ""), closed) == words.Closed(closed.closed, counted)
+        assert heard(handlers.watch, closed.closed, TERMS, closed, node("c")) == words.Closed(closed.closed, False)
+        assert heard(handlers.watch, closed.closed, TERMS, closed, node("d")) == words.Closed(closed.closed, False)
+
+
+def test_a_verdict_on_an_earlier_round_counts_for_nobody() -> None:
+    cancelled = Verdict(Ending.CANCELLED, 0, B, Why.ASKED)
+    later = edited(edited(running("a b", "1:3"), "b", Evict(frozenset({A}))), "b", Close(cancelled))
+    assert told(cancelled, later) == words.Closed(cancelled, False)
+    assert told(cancelled, None) == words.Closed(cancelled, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "request_"),
+    [
+        (words.Join(), Request(handlers.join, profile=profile("a"))),
+        (words.End(0, words.Cause.EXCEPTION), Request(handlers.end, Why.FAILED)),
+        (words.MarkDone(0), Request(handlers.done)),
+        (words.MarkReserve(0), Request(handlers.reserve)),
+        (words.Leave(), Request(handlers.leave)),
+        (words.Close(Ending.LIMIT), Request(handlers.close, Why.ASKED, Ending.LIMIT)),
+        (words.Abort(), None),
+    ],
+)
+def test_what_the_call_wants_is_what_the_register_is_asked(command: words.Command, request_: Request | None) -> None:
+    assert wished(command, profile("a")) == request_
