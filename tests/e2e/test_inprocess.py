@@ -57,7 +57,30 @@ def test_an_exception_on_one_rank_takes_all_back_into_the_function_in_the_same_p
     assert "boom" in ended.err
 
 
-@pytest.mark.parametrize("fault", ["sleep", "c", "livelock"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_killed_is_missed_at_once_and_the_others_go_on(launch: Launcher, rank: int) -> None:
+    running = job(launch, f"0:{rank}:kill")
+    begun(running)
+    other = 1 - rank
+    assert told(running, 3) == [f"{other} finalize 0 NoneType", *entered(1, other, of=1), *returned(1, other)]
+    assert running.ends().code == 0
+
+
+def test_a_rank_that_is_killed_is_started_again_alone_and_joins_the_next_iteration(launch: Launcher) -> None:
+    running = job(launch, "0:1:kill", "1:0:sleep", restarts=1)
+    first = running.hears(2)
+    running.open_gate(FIRST_GATE)
+    assert told(running, 2) == ["0 finalize 0 NoneType", *entered(1, 0, of=1)]
+    running.open_gate(FIRST_GATE + 1)
+    later = running.hears(3)
+    assert [f"{each.rank} {each.words}" for each in later] == ["0 finalize 1 NoneType", *entered(2, 0, 1)]
+    assert later[1].pid == first[0].pid
+    assert later[2].pid not in {each.pid for each in first}
+    assert told(running, 2) == returned(2, 0, 1)
+    assert running.ends().code == 0
+
+
+@pytest.mark.parametrize("fault", ["sleep", "c", "gil", "livelock"])
 def test_a_rank_that_hangs_is_called_back_and_keeps_its_process(launch: Launcher, fault: str) -> None:
     running = job(launch, f"0:1:{fault}", *SOFT)
     first = running.hears(2)
