@@ -71,9 +71,9 @@ def wrapper() -> Callable[..., Any]:
         from elastic.inprocess import Wrapper
 
         return Wrapper(**options())
-    import nvidia_resiliency_ext.inprocess as peer  # type: ignore[import-not-found,unused-ignore]
+    import nvidia_resiliency_ext.inprocess as peer
 
-    return peer.Wrapper(**options())  # type: ignore[no-any-return,unused-ignore]
+    return peer.Wrapper(**options())  # type: ignore[no-any-return]
 
 
 _iteration = -1
