@@ -48,7 +48,7 @@ def test_every_package_folder_has_an_init() -> None:
 
 
 def test_the_root_holds_only_the_package_s_files_and_the_one_that_users_import() -> None:
-    """`import elastic.inprocess as inprocess` is how programs change over from nvidia-resiliency-ext: it has to be a module."""
+    """`import elastic.inprocess as inprocess`, as programs change over from nvidia-resiliency-ext, needs a module."""
     assert {file.name for file in ROOT.glob("*.py")} <= {"__init__.py", "__main__.py", "inprocess.py"}
 
 
