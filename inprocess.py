@@ -6,14 +6,34 @@ from .adapters.inprocess.outcomes import OutcomeUnknown, RestartAbort, Stopped, 
 from .adapters.inprocess.state import Mode, State
 from .adapters.inprocess.stores import RelayStore, TCPStore
 from .adapters.wrapper import CallWrapper, Wrapper
+from .core.policies import (
+    Layer,
+    Policy,
+    at_most,
+    by,
+    by_host,
+    by_label,
+    by_role,
+    chain,
+    count_at_least,
+    count_is,
+    count_multiple_of,
+    fill_gaps,
+    filter_groups,
+    multiple_of,
+    shift,
+    tree,
+)
 
 FrozenState = State
 
 __all__ = [
     "CallWrapper",
     "FrozenState",
+    "Layer",
     "Mode",
     "OutcomeUnknown",
+    "Policy",
     "RelayStore",
     "RestartAbort",
     "State",
@@ -21,4 +41,18 @@ __all__ = [
     "TCPStore",
     "Unhealthy",
     "Wrapper",
+    "at_most",
+    "by",
+    "by_host",
+    "by_label",
+    "by_role",
+    "chain",
+    "count_at_least",
+    "count_is",
+    "count_multiple_of",
+    "fill_gaps",
+    "filter_groups",
+    "multiple_of",
+    "shift",
+    "tree",
 ]

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from .inprocess import words
 from .policies import Policy, chain, digest, place
-from .rendezvous import Fail, Outcome, Over, Raise, RendezvousState, Settled, Status, handlers
+from .rendezvous import Fail, Held, Outcome, Over, Raise, Settled, Status, handlers
 from .rendezvous.agenda import Request
 from .rendezvous.context import Handler
 from .world import Node, Profile, Verdict, Why, World
@@ -41,31 +41,38 @@ def entered(terms: Terms, world: World, me: Node) -> words.Ready:
     return words.Ready(world.round, placing.places[me].active, enough, agreed)
 
 
-def heard(
-    handler: Handler, answer: Outcome | Raise, terms: Terms, state: RendezvousState | None, me: Node
-) -> words.Event | None:
-    """What came of an operation, as the call hears it; None for what it already knows. `state`: the register as held."""
+def heard(handler: Handler, answer: Outcome | Raise, terms: Terms, held: Held) -> words.Event | None:
+    """What came of an operation, as the call hears it; None for what it already knows. `held`: after the answer.
+
+    A node that has ended its round watches it no longer: that the word was taken is all it hears of the round's end.
+    """
     match answer:
         case World() as world:
-            return entered(terms, world, me)
+            return entered(terms, world, held.node)
         case Over(round):
             return words.Over(round)
         case Verdict() as verdict:
-            return words.Closed(verdict, _counted(state, verdict, me))
+            return _closed(verdict, held)
+        case Settled() if handler is handlers.leave:
+            return words.Left()
+        case Settled() if handler is handlers.end and held.mine:
+            closed = held.state.closed if held.state else None
+            return _closed(closed, held) if closed else words.Over(held.mine.round)
         case Settled():
-            return words.Left() if handler is handlers.leave else None
+            return None
         case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
-            return words.Closed(verdict, _counted(state, verdict, me))
+            return _closed(verdict, held)
         case Raise(failure):
             return words.Refused(failure.why)
         case other:
             assert_never(other)
 
 
-def _counted(state: RendezvousState | None, verdict: Verdict, me: Node) -> bool:
-    """This rank's function had returned in the round in which the job ended."""
-    seat = state.seats.get(me) if state and state.closed == verdict and state.round == verdict.round else None
-    return seat is not None and seat.status in (Status.DONE, Status.GONE)
+def _closed(verdict: Verdict, held: Held) -> words.Closed:
+    """`counted`: this rank's function had returned in the round in which the job ended."""
+    state = held.state
+    seat = state.seats.get(held.node) if state and state.closed == verdict and state.round == verdict.round else None
+    return words.Closed(verdict, seat is not None and seat.status in (Status.DONE, Status.GONE))
 
 
 def wished(command: words.Command, profile: Profile) -> Request | None:

@@ -25,12 +25,11 @@ from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
 from ...core.inprocess.timers import IDLE, Timers, passed, running, until
 from ...core.inprocess.watchdog import Limits, Marks
-from ...core.rendezvous import Outcome, Raise, RendezvousState
-from ...core.rendezvous.context import Handler
+from ...core.rendezvous import Raise
 from ...core.world import Node, Profile, Why, World
 from ..clock import Clock
 from ..endpoint import Reservation
-from ..news import Notice, Seen, StoreBack, StoreSilent, Told
+from ..news import Notice, StoreBack, StoreSilent, Told
 from ..rendezvous_loop import RendezvousLoop
 from .events import Ended, How, LeftAtomic, Order, Signalled
 from .gate import Gate
@@ -115,7 +114,9 @@ class Driver:
         loop: Callable[[Callable[[Notice], None]], RendezvousLoop],
         me: Node,
         clock: Clock,
+        farewell: Callable[[], None],
     ) -> None:
+        """`farewell` is called last, when the main thread has gone on: nobody waits for it."""
         self._task = task
         self._call = call
         self._gate = gate
@@ -126,11 +127,11 @@ class Driver:
         self._loop = loop(inbox.put)
         self._me = me
         self._clock = clock
+        self._farewell = farewell
         self._timers: Timers = IDLE
         self._soon: deque[core.Event] = deque()
         self._kept = _Iteration()
         self._last_error: BaseException | None = None
-        self._state: RendezvousState | None = None
         self._reserved: Reservation | None = None
         self._probe_at: float | None = None
         self._thread = threading.Thread(target=self._guarded, name="elastic-inprocess", daemon=True)
@@ -143,9 +144,6 @@ class Driver:
     def start(self) -> None:
         self._loop.start()
         self._thread.start()
-
-    def join(self) -> None:
-        self._thread.join()
 
     def _guarded(self) -> None:
         """Nobody trains unsupervised: a bug in T is the end of the process, and the monitor speaks for it."""
@@ -175,9 +173,7 @@ class Driver:
 
     def _end(self, outcome: core.Outcome) -> None:
         self._page.words[BYE] = Bye.SETTLED if self._call.left or self._call.verdict else Bye.UNSETTLED
-        self._loop.stop()
-        if self._reserved:
-            self._reserved.release()
+        self._page.ring()
         value = self._kept.value
         match outcome:
             case core.Returned(round):
@@ -185,6 +181,11 @@ class Driver:
             case core.Raised() as failed:
                 error = raised(failed, self._task.state.initial_rank, value, self._last_error)
                 self._orders.put(Finished(None, error))
+        self._kept = _Iteration()
+        self._loop.stop()
+        if self._reserved:
+            self._reserved.release()
+        self._farewell()
 
     # --- events in
 
@@ -229,11 +230,8 @@ class Driver:
                 return core.Interrupted() if signum == signal.SIGINT else core.Terminated()
             case AbortEnded():
                 return core.AbortEnded()
-            case Told(handler, answer):
-                return self._told(handler, answer)
-            case Seen(state):
-                self._state = state
-                return None
+            case Told():
+                return self._told(message)
             case StoreSilent():
                 log.warning("rank %s: %s", self._me.slot, message.text)
                 return core.StoreLost()
@@ -270,8 +268,8 @@ class Driver:
                 exc_info=told,
             )
 
-    def _told(self, handler: Handler, answer: Outcome | Raise) -> core.Event | None:
-        match answer:
+    def _told(self, told: Told) -> core.Event | None:
+        match told.answer:
             case World() as world:
                 stands = self._task.stands(world, self._me)
                 log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, stands.rank, stands.world_size)
@@ -279,7 +277,7 @@ class Driver:
                 log.error("rank %s: %s %s", self._me.slot, failure.why.value, text)
             case _:
                 pass
-        return heard(handler, answer, self._task.terms, self._state, self._me)
+        return heard(told.handler, told.answer, self._task.terms, told.held)
 
     # --- commands out
 
@@ -300,6 +298,7 @@ class Driver:
                 threading.Thread(target=self._abort, name="elastic-abort", daemon=True).start()
             case core.Kill():
                 self._page.words[UNWIND_AT] = int(self._clock.now() * NS)
+                self._page.ring()
             case core.Finish():
                 pass  # `_run` sees the outcome
             case other:
@@ -331,7 +330,7 @@ class Driver:
                 self._task.code(span),
                 self._call.active,
                 int(settings.soft_timeout * NS) if watched else 0,
-                int(settings.hard_timeout * NS) if watched else 0,
+                int((settings.hard_timeout if watched else settings.callback_timeout + settings.unwind_timeout) * NS),
             )
         )
 
@@ -344,11 +343,14 @@ class Driver:
 
     def _tell_monitor(self, now: float) -> None:
         words = self._page.words
-        words[LEAVING] = self._call.leaving is not None
         unwinds = [
             began_at + each.after_s
             for each, began_at in self._timers.began_at.items()
             if each.timer is core.Timer.UNWIND and began_at != float("inf")
         ]
-        words[UNWIND_AT] = int(min(unwinds, default=0.0) * NS)
+        told = int(self._call.leaving is not None), int(min(unwinds, default=0.0) * NS)
+        changed = (words[LEAVING], words[UNWIND_AT]) != told
+        words[LEAVING], words[UNWIND_AT] = told
         words[BEAT] = int(now * NS)
+        if changed:
+            self._page.ring()

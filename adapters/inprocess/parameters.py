@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from ...core.policies import Policy, chain, shift
+from .stores import Store
 
 Duration: TypeAlias = timedelta | float | int
 
@@ -51,3 +56,22 @@ def absolute_path(path: object) -> str | None:
     if not Path(path).is_absolute():
         raise ValueError(f"monitor_process_logfile: an absolute path, not {path!r}")
     return path
+
+
+def policy(given: object) -> Policy:
+    """One policy, or several, one after the other."""
+    if given is None:
+        return shift()
+    several = [given] if isinstance(given, Policy) else given
+    if not isinstance(several, list | tuple) or not all(isinstance(each, Policy) for each in several):
+        raise TypeError(f"rank_assignment: policies of elastic.inprocess, not {given!r}")
+    return chain(*several)
+
+
+def store_to_make(factory: Any, given: object) -> Callable[[], Store] | None:
+    """None: the launcher's."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"store_kwargs: named arguments, not {given!r}")
+    if factory is None:
+        return None
+    return functools.partial(something_to_call("store_factory", factory), **(given or {}))

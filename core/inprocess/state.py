@@ -97,6 +97,8 @@ class Call:
     verdict: Verdict | None = None
     leaving: Reason | None = None
     """Why this rank leaves; the first reason stands."""
+    closing: bool = False
+    """It closes the job as it leaves: only the verdict says that the register knows."""
     left: bool = False
     """The register knows that it leaves, or had its time."""
     terminated: bool = False

@@ -137,7 +137,7 @@ def _noted(call: Call, event: Event) -> Call:
             return evolve(call, over=True)
         case Closed(verdict) if call.verdict is None:
             return evolve(call, verdict=verdict, left=call.leaving is not None)
-        case Left() if call.leaving:
+        case Left() if call.leaving and not call.closing:
             return evolve(call, left=True)
         case StoreLost() | StoreBack():
             return evolve(call, store_lost=isinstance(event, StoreLost))
@@ -363,6 +363,7 @@ def _leave(call: Call, reason: Reason, command: Command) -> Step:
     """For good. The register is told at once, unless it has its verdict or knows already."""
     told = call.verdict is not None or (call.leaving is not None and isinstance(command, Leave))
     commands = () if told else (command,)
+    call = evolve(call, closing=call.closing or isinstance(command, Close))
     return _first(*commands, then=_stop(_goes(call, reason, left=call.left if told else False)))
 
 

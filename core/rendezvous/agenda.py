@@ -2,7 +2,8 @@
 
 The agent's wishes stand in a queue; each is carried out until the register has answered. A node whose workers run (or that
 stands at the exit barrier) watches when nothing else is to be done, and a watch gives way to any wish. Leaving voids what
-was wished before, but for a close and for errands: the shell's own work that has to be done in its turn.
+was wished before, but for a close and for errands: the shell's own work that has to be done in its turn. A join gives way to
+a close: it may wait for long, and nobody joins a job that it ends.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..evolving import evolve
 from ..world import Ending, Profile, Why, World
 from .actions import Outcome, Settled
 from .context import Handler, Held, Operation
-from .handlers import close, done, leave, reserve, watch
+from .handlers import close, done, join, leave, reserve, watch
 from .memory import introduced, joined, marked, reserved
 from .operations import operation
 from .turn import Raise
@@ -62,6 +63,8 @@ def submitted(agenda: Agenda, wish: Request | Errand) -> Agenda:
     if isinstance(wish, Request) and wish.handler is leave:
         queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is close)
         under_way = under_way if under_way and under_way.handler in (leave, close) else None
+    if isinstance(wish, Request) and wish.handler is close and under_way and under_way.handler is join:
+        under_way = None
     return evolve(agenda, queue=(*queue, wish), operation=under_way)
 
 

@@ -13,8 +13,8 @@ from elastic.inprocess import CallWrapper, Wrapper
 
 
 def test_spans_are_timedeltas_or_seconds() -> None:
-    made = Wrapper(soft_timeout=timedelta(minutes=1), hard_timeout=90, heartbeat_timeout=2.5)
-    assert (made.settings.soft_timeout, made.settings.hard_timeout, made.settings.heartbeat_timeout) == (60, 90, 2.5)
+    made = Wrapper(soft_timeout=timedelta(minutes=1), hard_timeout=90, heartbeat_timeout=2.5).plan.settings
+    assert (made.soft_timeout, made.hard_timeout, made.heartbeat_timeout) == (60, 90, 2.5)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_what_cannot_work_is_refused_with_both_values(given: dict[str, Any], tex
 
 
 def test_policies_may_be_given_one_after_the_other() -> None:
-    assert Wrapper(rank_assignment=[shift(), at_most(3)]).terms.policy.name == "shift + at most 3"
-    assert Wrapper().terms.policy.name == "shift"
+    assert Wrapper(rank_assignment=[shift(), at_most(3)]).plan.terms.policy.name == "shift + at most 3"
+    assert Wrapper().plan.terms.policy.name == "shift"
 
 
 def test_a_wrapper_that_is_not_enabled_leaves_the_function_alone() -> None:

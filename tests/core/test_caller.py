@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from worlds import edited, node, profile, running
+from worlds import edited, holding, node, profile, running
 
 from elastic.core.caller import Terms, entered, heard, signature, wished
 from elastic.core.inprocess import words
@@ -12,9 +12,11 @@ from elastic.core.policies import at_most, shift
 from elastic.core.rendezvous import (
     Close,
     Done,
+    End,
     Evict,
     Fail,
     Leave,
+    Outcome,
     Over,
     Raise,
     RendezvousState,
@@ -23,6 +25,7 @@ from elastic.core.rendezvous import (
     handlers,
 )
 from elastic.core.rendezvous.agenda import Request
+from elastic.core.rendezvous.context import Handler
 from elastic.core.world import Ending, Verdict, Why
 
 A, B = node("a"), node("b")
@@ -30,8 +33,10 @@ TERMS = Terms(at_most(1), min_world_size=2)
 WORLD = running("a b", "1:3").world
 
 
-def told(answer: object, state: RendezvousState | None = None, handler: object = handlers.watch) -> words.Event | None:
-    return heard(handler, answer, TERMS, state, A)  # type: ignore[arg-type]
+def told(
+    answer: Outcome | Raise, state: RendezvousState | None = None, handler: Handler = handlers.watch, who: str = "a"
+) -> words.Event | None:
+    return heard(handler, answer, TERMS, holding(who, state, ran=0))
 
 
 def test_a_world_is_active_or_reserve_and_big_enough_or_not() -> None:
@@ -54,6 +59,14 @@ def test_what_the_register_answers_is_what_the_call_hears() -> None:
     assert told(Raise(Fail(Why.TIMEOUT), "")) == words.Refused(Why.TIMEOUT)
 
 
+def test_who_has_ended_its_round_hears_that_it_is_over_or_how_the_job_ended() -> None:
+    ended = edited(running("a b", "1:3"), "a", End(0, Why.FAILED))
+    assert told(Settled(), ended, handlers.end) == words.Over(0)
+    succeeded = edited(edited(running("a b", "1:3"), "a", Done(0)), "b", Done(0))
+    assert succeeded.closed is not None
+    assert told(Settled(), succeeded, handlers.end) == words.Closed(succeeded.closed, counted=True)
+
+
 def test_a_verdict_counts_for_whom_the_register_knows_to_be_done() -> None:
     done = edited(running("a b c", "1:3"), "a", Done(0))
     gone = edited(done, "a", Leave())
@@ -62,8 +75,8 @@ def test_a_verdict_counts_for_whom_the_register_knows_to_be_done() -> None:
         assert closed.closed is not None
         assert told(closed.closed, closed) == words.Closed(closed.closed, counted)
         assert told(Raise(Fail(Why.CLOSED, closed.closed), ""), closed) == words.Closed(closed.closed, counted)
-        assert heard(handlers.watch, closed.closed, TERMS, closed, node("c")) == words.Closed(closed.closed, False)
-        assert heard(handlers.watch, closed.closed, TERMS, closed, node("d")) == words.Closed(closed.closed, False)
+        assert told(closed.closed, closed, who="c") == words.Closed(closed.closed, False)
+        assert told(closed.closed, closed, who="d") == words.Closed(closed.closed, False)
 
 
 def test_a_verdict_on_an_earlier_round_counts_for_nobody() -> None:

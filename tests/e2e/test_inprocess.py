@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -57,7 +58,30 @@ def test_an_exception_on_one_rank_takes_all_back_into_the_function_in_the_same_p
     assert "boom" in ended.err
 
 
-@pytest.mark.parametrize("fault", ["sleep", "c", "livelock"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_killed_is_missed_at_once_and_the_others_go_on(launch: Launcher, rank: int) -> None:
+    running = job(launch, f"0:{rank}:kill")
+    begun(running)
+    other = 1 - rank
+    assert told(running, 3) == [f"{other} finalize 0 NoneType", *entered(1, other, of=1), *returned(1, other)]
+    assert running.ends().code == 0
+
+
+def test_a_rank_that_is_killed_is_started_again_alone_and_joins_the_next_iteration(launch: Launcher) -> None:
+    running = job(launch, "0:1:kill", "1:0:sleep", restarts=1)
+    first = running.hears(2)
+    running.open_gate(FIRST_GATE)
+    assert told(running, 2) == ["0 finalize 0 NoneType", *entered(1, 0, of=1)]
+    running.open_gate(FIRST_GATE + 1)
+    later = running.hears(3)
+    assert [f"{each.rank} {each.words}" for each in later] == ["0 finalize 1 NoneType", *entered(2, 0, 1)]
+    assert later[1].pid == first[0].pid
+    assert later[2].pid not in {each.pid for each in first}
+    assert told(running, 2) == returned(2, 0, 1)
+    assert running.ends().code == 0
+
+
+@pytest.mark.parametrize("fault", ["sleep", "c", "gil", "livelock"])
 def test_a_rank_that_hangs_is_called_back_and_keeps_its_process(launch: Launcher, fault: str) -> None:
     running = job(launch, f"0:1:{fault}", *SOFT)
     first = running.hears(2)
@@ -161,3 +185,49 @@ def test_the_launcher_s_sigterm_drains_every_rank(launch: Launcher) -> None:
     assert [words.partition(" ")[2] for words in told(running, 2)] == ["raised Drained 143"] * 2
     assert running.ends().code == 128 + signal.SIGTERM
     assert all(dies(pid) for pid in pids)
+
+
+def test_a_monitor_that_is_killed_is_started_again_and_sees_the_next_hang(launch: Launcher) -> None:
+    running = job(launch, "0:1:monitor", "soft_timeout=2.0", "hard_timeout=20.0")
+    begun(running)
+    comes_to(running, "1 has another monitor")
+    comes_to(running, *returned(1, 0, 1))
+    assert running.ends().code == 0
+
+
+def test_a_process_that_stands_still_is_killed_at_its_limit_and_the_others_go_on(launch: Launcher) -> None:
+    running = job(launch, "0:1:stop", "soft_timeout=0.4", "hard_timeout=1.5", "termination_grace_time=0.2")
+    stopped = running.hears(2)[1].pid
+    running.open_gate(FIRST_GATE)
+    comes_to(running, *entered(1, 0, of=1), *returned(1, 0))
+    assert dies(stopped)
+    assert running.ends().code == 0
+
+
+def test_the_loss_of_a_reserve_disturbs_nobody(launch: Launcher) -> None:
+    running = job(launch, "0:0:return", "active=1")
+    heard = running.hears(2)
+    assert [f"{each.rank} {each.words}" for each in heard] == ["0 in 0 of 1 as 0", "1 reserve 0 as 1"]
+    os.kill(heard[1].pid, signal.SIGKILL)
+    assert dies(heard[1].pid)
+    running.says("rank 1 (local 1")
+    running.open_gate(FIRST_GATE)
+    assert told(running, 1) == returned(0, 0)
+    assert running.ends().code == 0
+
+
+def test_a_reserve_takes_the_place_of_a_rank_that_is_lost(launch: Launcher) -> None:
+    running = job(launch, "0:0:kill", "active=1")
+    assert told(running, 2) == ["0 in 0 of 1 as 0", "1 reserve 0 as 1"]
+    running.open_gate(FIRST_GATE)
+    assert told(running, 3) == ["1 finalize 0 NoneType", "1 in 1 of 1 as 0", *returned(1, 1)]
+    assert running.ends().code == 0
+
+
+def test_a_rank_whose_faults_have_no_end_ends_the_job(launch: Launcher) -> None:
+    running = job(launch, *(f"{iteration}:1:exception" for iteration in range(5)), "max_rank_faults=1")
+    begun(running)
+    begun(running, 1, more=2)
+    text = "raised Stopped rank 1: too many faults of this rank (last error here: ValueError: boom)"
+    comes_to(running, "0 raised Stopped rank 0: the job spent its restarts", f"1 {text}")
+    assert running.ends().code == 1

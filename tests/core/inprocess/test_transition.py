@@ -243,6 +243,15 @@ def test_the_first_reason_to_leave_stands_and_a_cancel_is_still_sent() -> None:
     assert (call.leaving, commands) == (Reason.DRAINED, (Close(Ending.CANCELLED), Abort()))
 
 
+def test_who_closes_the_job_waits_for_the_verdict() -> None:
+    cancels = (Terminated(), Interrupted(), OK, Left())
+    assert told(*RUNNING, Terminated(), How.INTERRUPTED, Left(), AbortEnded(), OK)[1] == ()
+    assert told(*RUNNING, Terminated(), How.INTERRUPTED, Left(), AbortEnded(), OK, Closed(verdict()))[1] == (
+        Finish(Raised(Reason.DRAINED)),
+    )
+    assert told(*cancels)[1] == (Finish(Raised(Reason.DRAINED)),)
+
+
 def test_who_leaves_twice_says_it_once() -> None:
     assert told(*RUNNING, Terminated(), Terminated())[1] == ()
     assert told(*RUNNING, Terminated(), How.EXITED)[1] == (Abort(),)

@@ -114,3 +114,10 @@ def test_after_any_other_answer_nothing_is_watched(handler: Handler, answer: Set
 def test_pauses_grow_up_to_a_heartbeats_interval() -> None:
     assert [pause_s(unanswered, 1.0) for unanswered in range(1, 8)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
     assert pause_s(10_000, 1.0) == 1.0
+
+
+def test_a_join_gives_way_to_a_close_and_nothing_else_does() -> None:
+    assert under_way(about(join, Request(close))) is None
+    assert handlers(about(join, Request(close))) == [close]
+    assert under_way(about(end, Request(close))) is end
+    assert under_way(about(join, Request(done))) is join

@@ -12,11 +12,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import stage
 
-from elastic.inprocess import CallWrapper, RestartAbort, State, Wrapper
+from elastic.inprocess import CallWrapper, Mode, RestartAbort, State, Wrapper, at_most, shift
 
 LONG_S = 1_000
 FIRST_GATE = 10
@@ -59,6 +60,23 @@ def busy(call: CallWrapper) -> None:
         pass
 
 
+def monitors() -> list[int]:
+    """The monitor processes that this process has started and that live."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    children = [int(pid) for task in tasks for pid in task.read_text().split()]
+    return [pid for pid in children if b"helpers.monitor" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def lose_the_monitor(call: CallWrapper) -> None:
+    """And hang in a way that only another one can see."""
+    (first,) = monitors()
+    os.kill(first, signal.SIGKILL)
+    while first in (now := monitors()) or not now:
+        time.sleep(0.01)
+    stage.tell("has another monitor")
+    ctypes.PyDLL(None).sleep(LONG_S)
+
+
 def give_up(call: CallWrapper) -> None:
     raise RestartAbort("enough")
 
@@ -86,10 +104,13 @@ WAYS: dict[str, Callable[[CallWrapper], object]] = {
     "atomic": atomic,
     "busy": busy,
     "abort": give_up,
+    "monitor": lose_the_monitor,
 }
 
 
 def initialize(state: State) -> None:
+    if state.mode is Mode.INACTIVE:
+        stage.tell("reserve", state.iteration, "as", state.rank)
     if (state.iteration, MINE, "initialize") in FAULTS:
         raise OSError("not yet")
 
@@ -103,7 +124,8 @@ def finalize(state: State) -> None:
 def main() -> None:
     given = {**INTERVALS, **OPTIONS}
     options: dict[str, Any] = {name: float(text) if "." in text else int(text) for name, text in given.items()}
-    wrapper = Wrapper(initialize=initialize, finalize=finalize, **options)
+    active = at_most(options.pop("active", 1_000))
+    wrapper = Wrapper(initialize=initialize, finalize=finalize, rank_assignment=[shift(), active], **options)
 
     @wrapper
     def train(call: CallWrapper) -> str:

@@ -1,0 +1,8 @@
+"""Ranks that call a function, restarted inside their processes: the threads of each, the gate between them, its monitor
+process and the register, step by step, under faults.
+
+Whatever decides is the core's own: `inprocess.transition`, `rendezvous.turn`, `agenda` and `caller`. Modelled are the main
+thread with the places where a signal may meet it, the gate's words, the abort thread, the monitor process (`ranks`, `gate`,
+`moves`), and time: it moves only when all else rests. A store's answers are taken at once; that they come late is a thread
+that is not scheduled. `laws` judges each step and the end; `walk` goes at random.
+"""

@@ -1,0 +1,136 @@
+"""What must hold in a world of calls: I1 to I17, but for I14 (the first world has no limit of its own) and for what the
+register's own invariants say already at every write (I11 and I12 are its B2). Each raises Broken with its number.
+"""
+
+from __future__ import annotations
+
+from ...caller import Terms
+from ...inprocess.words import Raised, Returned, Run, Span
+from ...policies import place
+from ...rendezvous import RendezvousState, Status
+from ...rendezvous.state import AWAY
+from ...world import Ending, Node, Why
+from .ranks import At, Broken, Rank, World
+
+ROUND_OF_USER = (Span.INITIALIZE, Span.FUNCTION)
+
+
+def ordered(rank: Rank, run: Run) -> None:
+    """M is told to run user code."""
+    if rank.main.at is not At.WAITS:
+        raise Broken("I2", f"{rank.node} is ordered to {run.span.value} while its main thread is: {rank.main.at.value}")
+    if rank.aborts and run.span in ROUND_OF_USER:
+        raise Broken("I3", f"{rank.node} begins {run.span.value} while abort runs")
+
+
+def called(world: World, rank: Rank, round: int) -> None:
+    """The function is called."""
+    if rank.called_in >= round:
+        raise Broken("I1", f"{rank.node} is called in round {round} after round {rank.called_in}")
+    register = world.register
+    here = register.members if register and register.round == round else ()
+    for other in world.ranks:
+        late = other.main.at is At.USER and other.main.span in ROUND_OF_USER and other.page.armed_round < round
+        if other.alive and other.node in here and late:
+            raise Broken(
+                "I4", f"{rank.node} is called in round {round}, {other.node} is in round {other.page.armed_round}"
+            )
+
+
+def raised(world: World, rank: Rank) -> None:
+    """The handler raises in M."""
+    if rank.main.at is not At.USER or rank.page.depth:
+        raise Broken("I5", f"{rank.node} is hit while {rank.main.at.value}, {rank.page.depth} sections deep")
+    limited = rank.limited == rank.page.armed
+    if not (
+        limited or rank.call.leaving or rank.call.verdict or is_over(world.register, rank.node, rank.page.armed_round)
+    ):
+        raise Broken("I5", f"{rank.node} is hit though round {rank.page.armed_round} stands")
+
+
+def is_over(register: RendezvousState | None, node: Node, round: int) -> bool:
+    """For this member."""
+    if register is None or register.closed:
+        return register is not None
+    return register.round != round or not register.complete or node not in register.seats
+
+
+def aborted(rank: Rank) -> None:
+    """abort starts."""
+    if rank.page.depth and rank.main.at is At.USER:
+        raise Broken("I6", f"abort of {rank.node} starts while it is in an atomic section")
+
+
+def sheltered(rank: Rank) -> None:
+    """M has entered an atomic section."""
+    if rank.aborts:
+        raise Broken("I6", f"{rank.node} enters an atomic section while abort runs")
+
+
+def finished(world: World, rank: Rank, outcome: Returned | Raised) -> None:
+    """The call is over."""
+    if not isinstance(outcome, Returned):
+        return
+    closed = world.register.closed if world.register else None
+    if world.register is None or closed is None or closed.ending is not Ending.SUCCEEDED:
+        raise Broken("I7", f"{rank.node} returns, but the job has not succeeded")
+    seat = world.register.seats.get(rank.node)
+    counts = seat is not None and seat.status in (Status.DONE, Status.GONE)
+    if outcome.round is not None and not (counts and outcome.round == closed.round):
+        raise Broken("I7", f"{rank.node} returns what it had in round {outcome.round}")
+
+
+def wrote(world: World, before: RendezvousState | None, after: RendezvousState) -> None:
+    """The register has changed."""
+    seated = world.unseated & after.seats.keys()
+    if seated:
+        raise Broken("I13", f"{', '.join(map(str, sorted(seated)))} left and is seated again")
+    if after.closed and after.closed.ending is Ending.SUCCEEDED and not (before and before.closed):
+        _succeeded(world, after)
+    if before and after.round > before.round and after.ended and after.ended.why is not Why.UPSCALE:
+        _ended(world, before, after, after.ended.by)
+
+
+def _succeeded(world: World, after: RendezvousState) -> None:
+    active = _active(world.terms, after)
+    if not active:
+        raise Broken("I8", "closed as succeeded though nobody was active")
+    for rank in world.ranks:
+        held = rank.call.result == after.round or rank.returned == Returned(after.round)
+        if rank.alive and rank.node in active and not (held or rank.call.leaving):
+            raise Broken("I8", f"closed as succeeded, but {rank.node} holds no result of round {after.round}")
+
+
+def _ended(world: World, before: RendezvousState, after: RendezvousState, by: Node) -> None:
+    active = _active(world.terms, before)
+    cause = {by, *(node for node in before.seats if node not in after.seats)}
+    unmarked = {node for node, seat in before.seats.items() if seat.status is Status.IN}
+    if not cause & (active | unmarked):
+        raise Broken("I10", f"round {before.round} is ended by {by} without anybody who was active")
+
+
+def _active(terms: Terms, register: RendezvousState) -> frozenset[Node]:
+    places = place(terms.policy, register.world).places
+    return frozenset(node for node, each in places.items() if each.active)
+
+
+def ended(world: World) -> None:
+    """Nothing moves any longer."""
+    lost = [rank for rank in world.ranks if rank.runs]
+    if lost:
+        facts = ", ".join(f"{rank.node} is {rank.call.phase.value}, {rank.main.at.value}" for rank in lost)
+        raise Broken("I16", f"nothing moves, but {facts}")
+    register = world.register
+    closed = register.closed if register else None
+    for rank in world.ranks:
+        if rank.alive and isinstance(rank.returned, Raised) and register and not closed and rank.monitor:
+            seat = register.seats.get(rank.node)
+            if seat and seat.status not in AWAY:
+                raise Broken("I13", f"{rank.node} is gone, but its seat is not")
+        value = rank.returned == Returned(closed.round) if closed else False
+        seat = register.seats.get(rank.node) if register else None
+        done = seat is not None and seat.status in (Status.DONE, Status.GONE)
+        if rank.alive and closed and closed.ending is Ending.SUCCEEDED and done and rank.returned == Returned(None):
+            raise Broken("I9", f"{rank.node} was done, but returned {'its' if value else 'no'} value")
+    if world.clean and not (closed and closed.ending is Ending.SUCCEEDED and world.rings == 0):
+        raise Broken("I15", f"nothing went wrong, but {closed or 'no verdict'} after {world.rings} timers")

@@ -1,0 +1,102 @@
+"""The rendezvous of one rank in a world of calls: the core's own `agenda` and `turn`, over a register that answers at once.
+
+Of time there is now, late and too late: late is when every span of the rendezvous has passed since what stands was first
+seen, and whoever is not alive has been silent for a TTL; too late is when a join's own deadline has passed as well.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+from attrs import frozen
+
+from ...caller import heard
+from ...evolving import evolve
+from ...inprocess.words import Event
+from ...rendezvous import Edit, Held, Raise, RendezvousState, Return, Write, apply, join, saw, turn, verify, verify_step
+from ...rendezvous.agenda import Agenda, answered, begun
+from ...rendezvous.context import Fact
+from ...rendezvous.sightings import Sighting, Sightings
+from ...world import Node
+from .laws import wrote
+from .ranks import JITTER, Rank, World
+
+LONG_AGO = -1e6
+
+
+@frozen
+class Question:
+    """What a rank asks of the register next."""
+
+    agenda: Agenda
+    held: Held
+    ask: Write | Return | Raise
+
+
+class When(Enum):
+    NOW = "now"
+    LATE = "late"
+    TOO_LATE = "too late"
+
+
+def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
+    """None: nothing but to be told of a change."""
+    agenda, held = rank.agenda, rank.held
+    if agenda.due:
+        agenda, held, _ = begun(agenda, held, 0.0, JITTER)
+    if agenda.operation is None:
+        return None
+    if when is When.TOO_LATE and agenda.operation.handler is join:
+        agenda = evolve(agenda, operation=evolve(agenda.operation, deadline=LONG_AGO))
+    ask = turn(agenda.operation, _seen(world, held, rank.node, when is not When.NOW), 0.0) if agenda.operation else None
+    return Question(agenda, held, ask) if isinstance(ask, Write | Return | Raise) else None
+
+
+def _seen(world: World, held: Held, me: Node, late: bool) -> Held:
+    register = world.register
+    held = saw(held, register, 0.0, LONG_AGO if late else 0.0)
+    if register is None:
+        return held
+    silent = frozenset(rank.node for rank in world.ranks if not (rank.alive or rank.monitor)) if late else frozenset()
+    known = {rank.node for rank in world.ranks}
+    dead = (
+        {node for node in register.present if node != me and (node in silent or node not in known)} if late else set()
+    )
+    sightings = {node: Sighting(0, -math.inf if node in dead else 0.0) for node in register.present if node != me}
+    spans = {**held.spans, Fact.DEAD: (True, LONG_AGO)} if dead else held.spans
+    return evolve(held, sightings=Sightings(sightings, 0.0), spans=spans)
+
+
+def answer(world: World, rank: Rank, question: Question) -> tuple[World, Rank, Event | None]:
+    """After the register has answered; and what the call hears of it."""
+    agenda, held, ask = question.agenda, question.held, question.ask
+    if isinstance(ask, Write):
+        return written(world, ask.state), evolve(rank, agenda=agenda, held=held), None
+    outcome = ask.outcome if isinstance(ask, Return) else ask
+    handler = agenda.operation.handler if agenda.operation else None
+    agenda, held = answered(agenda, held, outcome)
+    seen = evolve(held, state=world.register)
+    event = heard(handler, outcome, world.terms, seen) if handler else None
+    return world, evolve(rank, agenda=agenda, held=held), event
+
+
+def edited(world: World, edit: Edit, by: Node) -> World:
+    """A monitor process writes by itself."""
+    before = world.register
+    if before is None:
+        return world
+    after = apply(before, edit, by)
+    if after is before:
+        return world
+    verify(after)
+    verify_step(before, after)
+    return written(world, after)
+
+
+def written(world: World, after: RendezvousState) -> World:
+    before = world.register
+    wrote(world, before, after)
+    left = frozenset(before.seats.keys() - after.seats.keys()) if before else frozenset[Node]()
+    gone = frozenset(rank.node for rank in world.ranks if rank.call.leaving and rank.node in left)
+    return evolve(world, register=after, unseated=world.unseated | gone)

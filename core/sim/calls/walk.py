@@ -1,0 +1,91 @@
+"""One run of a world of calls, drawn by chance: it goes on until nothing moves, and is judged at every step."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from attrs import frozen
+
+from ...caller import Terms
+from ...inprocess import Violation as OfCall
+from ...policies import Policy, at_most, chain, fill_gaps, multiple_of, shift
+from ...rendezvous import Violation as OfRegister
+from ..chance import Choose, one, seeded
+from . import laws
+from .moves import FAULTS, Move, beginning, faults, prompt_of, step, timed
+from .ranks import Broken, Budget, Shape, World
+
+STEPS_MAX = 2_500
+"""A run that has not ended by then never will (I17)."""
+ODDS = 12
+"""Of so many steps one is a fault, while there are some left."""
+SOON = 40
+"""Of so many runs' steps one is a timed move although others can move: limits pass on busy machines too."""
+
+
+@frozen
+class Walk:
+    """What one run showed. `broken`: the law, and what is wrong."""
+
+    steps: int
+    seen: Counter[str]
+    broken: tuple[str, str] | None = None
+    moves: tuple[Move, ...] = ()
+
+
+def drawn(choose: Choose) -> Shape:
+    """What a run begins with."""
+    ranks = 2 + choose(3)
+    terms = one(choose, _terms(ranks))
+    budget = Budget(choose(6), choose(4), choose(3))
+    kinds = frozenset(one(choose, FAULTS) for _ in range(3)) if choose(2) else frozenset[str]()
+    return Shape(ranks, 1 + choose(ranks), choose(3), terms, budget, kinds)
+
+
+def _terms(ranks: int) -> tuple[Terms, ...]:
+    """What a world of all ranks can be begun by."""
+    reserves: Policy = chain(fill_gaps(), at_most(max(ranks - 1, 1)))
+    return Terms(), Terms(shift(), 2, 2), Terms(reserves), Terms(multiple_of(2)), Terms(chain(), ranks, ranks)
+
+
+def walked(seed: int, shape: Shape | None = None, early: bool = True) -> Walk:
+    """The run of this seed. `early`: timed moves may come before all else rests."""
+    choose = seeded(seed)
+    world = beginning(shape or drawn(choose))
+    seen, moves = Counter[str](), list[Move]()
+    try:
+        while len(moves) < STEPS_MAX:
+            move = _next(choose, world, early)
+            if move is None:
+                laws.ended(world)
+                return Walk(len(moves), seen)
+            moves.append(move)
+            world = step(world, move, lambda word: seen.update((word,)))
+    except (Broken, OfCall, OfRegister) as broken:
+        return Walk(len(moves), seen, (broken.number, str(broken)), tuple(moves))
+    return Walk(len(moves), seen, ("I17", f"I17: {STEPS_MAX} steps and no end"), tuple(moves))
+
+
+def _next(choose: Choose, world: World, early: bool) -> Move | None:
+    extra = faults(world) if not choose(ODDS) else []
+    if extra:
+        what = one(choose, list(dict.fromkeys(move.what for move in extra)))
+        return one(choose, [move for move in extra if move.what == what])
+    soon = early and not world.clean and not choose(SOON)
+    late = timed(world) if soon else []
+    return (one(choose, late) if late else None) or _of_a_thread(choose, world) or _of_time(choose, world)
+
+
+def _of_a_thread(choose: Choose, world: World) -> Move | None:
+    count = len(world.ranks)
+    first = choose(count)
+    for place in range(count):
+        moves = prompt_of(world, (first + place) % count)
+        if moves:
+            return one(choose, moves)
+    return None
+
+
+def _of_time(choose: Choose, world: World) -> Move | None:
+    moves = timed(world)
+    return one(choose, moves) if moves else None
