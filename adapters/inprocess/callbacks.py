@@ -11,8 +11,8 @@ from .state import State
 
 
 class Compose:
-    """Several callbacks as one. As functions compose: the last is called first, and what it returns, if anything, is what the
-    one before it is told."""
+    """Several callbacks as one, as functions compose: the last is called first, and what it returns, if anything, is what
+    the one before it is told."""
 
     def __init__(self, *callbacks: Callable[[Any], Any]) -> None:
         for each in callbacks:
