@@ -92,6 +92,17 @@ def swallow_twice() -> None:
     compute()
 
 
+def loop_first_in_a_try() -> None:
+    """CPython 3.11 and 3.12 pass over both handlers."""
+    try:
+        while True:
+            pass
+    except Injected:
+        compute()
+    finally:
+        time.sleep(0)
+
+
 HANGS: dict[str, Callable[[], object]] = {
     "computing": compute,
     "sleeping": lambda: time.sleep(FOR_EVER_S),
@@ -105,6 +116,7 @@ HANGS: dict[str, Callable[[], object]] = {
     "queue.get": lambda: queue.Queue[None]().get(),
     "Popen.wait": wait_for_a_program,
     "swallowing": swallow_twice,
+    "in a try that begins with a loop": loop_first_in_a_try,
 }
 
 
