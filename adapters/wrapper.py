@@ -23,6 +23,7 @@ from ..core.caller import Terms
 from ..core.inprocess import watchdog
 from ..core.policies import Policy
 from ..core.world import Fault
+from .inprocess.aborts import AbortTorchDistributed
 from .inprocess.assembly import Assembly, Parts, Plan
 from .inprocess.driver import NS, LimitsChanged, Message
 from .inprocess.gate import Gate
@@ -48,6 +49,9 @@ from .inprocess.task import Callback, Callbacks
 
 Result = TypeVar("Result")
 
+ABORT = AbortTorchDistributed()
+"""Does nothing where torch.distributed is not imported."""
+
 
 class Wrapper:
     """Wraps functions. All spans are timedeltas or seconds. The intervals are accepted, though nothing polls."""
@@ -58,7 +62,7 @@ class Wrapper:
         store_factory: Callable[..., Store] | None = None,
         store_kwargs: Mapping[str, Any] | None = None,
         initialize: Callback | None = None,
-        abort: Callback | None = None,
+        abort: Callback | None = ABORT,
         finalize: Callback | None = None,
         health_check: Callback | None = None,
         rank_assignment: Policy | Sequence[Policy] | None = None,

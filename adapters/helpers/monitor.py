@@ -80,9 +80,10 @@ class Program:
         self._process = charge["process"]
         self._log = os.open(charge["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if charge["log"] else -1
         self._clock = SystemClock()
+        self._relay: str | None = charge["place"].get("relay")
         self._backend = backend_at(charge["place"], self._clock)
         self._heart = Heart(self._backend, self._node, charge["heartbeat_interval_s"], self._clock, lambda *_: None)
-        self._following = Following(self._backend, self._saw)
+        self._following = Following(self._backend, self._saw, self._page.ring)
         self._loops: list[RendezvousLoop] = []
         self._state: RendezvousState | None = None
         self._monitor = Monitor()
@@ -141,8 +142,12 @@ class Program:
             unwind_at=seen.unwind_at / NS or math.inf,
             dead=self._dead,
             over=state is not None and (state.closed is not None or state.round > seen.round),
-            settled=self._settled,
+            settled=self._settled or self._nobody_there(),
         )
+
+    def _nobody_there(self) -> bool:
+        """The launcher has ended and taken its relay along: there is no register any more that anybody could be told of."""
+        return self._relay is not None and not os.path.exists(self._relay)
 
     # --- what it does
 

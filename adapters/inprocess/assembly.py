@@ -24,7 +24,7 @@ from ..clock import SystemClock
 from ..rendezvous_loop import RendezvousLoop
 from ..workers.environment import SCOPE
 from .alarm import Alarm
-from .driver import Driver, Finished, Message, ToMain
+from .driver import Driver, Finished, Message, ToMain, log
 from .gate import Gate
 from .page import Page
 from .progress import Progress
@@ -56,6 +56,13 @@ class Plan:
     """None: if the launcher starts lost ranks again."""
 
 
+def _alarm() -> Alarm | None:
+    try:
+        return Alarm()
+    except OSError:
+        return None  # the kernel has none: it is for a monitor that dies in the moment of a hang
+
+
 @frozen(eq=False)
 class Parts:
     """What the main thread and T share in one call. Made by the main thread."""
@@ -63,7 +70,7 @@ class Parts:
     page: Page = field(factory=Page.new)
     inbox: SimpleQueue[Message] = field(factory=SimpleQueue)
     orders: SimpleQueue[ToMain] = field(factory=SimpleQueue)
-    alarm: Alarm = field(factory=Alarm)
+    alarm: Alarm | None = field(factory=_alarm)
     gate: Gate = field(init=False)
     progress: Progress = field(init=False)
 
@@ -124,6 +131,8 @@ class Assembly:
             self._clock,
             self._let_go,
         )
+        if impediment := self._parts.gate.impediment():
+            log.warning("rank %s can be called back at safe points alone: %s", self._me.slot, impediment)
         self._supervisor.start()
         driver.start()
         finished = serve(self._parts.gate, self._parts.orders)
@@ -133,7 +142,8 @@ class Assembly:
     def _let_go(self) -> None:
         """The register knows how the call ended, or the monitor tells it."""
         self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
-        self._parts.alarm.close()
+        if self._parts.alarm:
+            self._parts.alarm.close()
         self.backend.close()
         self._store.close()
         self._parts.page.close()

@@ -17,9 +17,13 @@ LONGEST_PAUSE_S = 1.0
 class Following:
     """`seen(state)` is called, from this thread, for each version that it sees, the first included."""
 
-    def __init__(self, backend: Backend, seen: Callable[[RendezvousState], None]) -> None:
+    def __init__(
+        self, backend: Backend, seen: Callable[[RendezvousState], None], silent: Callable[[], None] = lambda: None
+    ) -> None:
+        """`silent()` is called for each question that had no answer."""
         self._backend = backend.clone()
         self._seen = seen
+        self._silent = silent
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="elastic-following", daemon=True)
 
@@ -40,6 +44,7 @@ class Following:
                 shown = self._backend.wait_for_change(state.token if state else None, math.inf)
             except StoreError:
                 unanswered += 1
+                self._silent()
                 self._stopped.wait(pause_s(unanswered, LONGEST_PAUSE_S))
                 continue
             unanswered = 0

@@ -126,7 +126,7 @@ def leave(ctx: Context, deadline: float) -> Action:
 def bury(ctx: Context, deadline: float) -> Action:
     """My process is dead, and who stands beside it speaks: no silence has to be waited for."""
     state = ctx.state
-    if state is None or state.closed or ctx.seat is None or ctx.status is Status.GONE:
+    if state is None or state.closed or ctx.seat is None or ctx.status in AWAY:
         return Finish(Settled())
     return Evict(frozenset((ctx.me,)))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import elastic
 from elastic.adapters.inprocess.stores import NoStore
 from elastic.core.policies import at_most, shift
 from elastic.inprocess import CallWrapper, Wrapper
@@ -80,3 +81,23 @@ def test_a_wrapped_function_keeps_its_name_and_says_where_ranks_could_meet(monke
     assert (train.__name__, train.__doc__) == ("train", "Train.")
     with pytest.raises(NoStore, match="elastic launch"):
         train()
+
+
+def test_programs_that_change_their_import_find_the_names_that_they_use() -> None:
+    """The documented example of nvidia-resiliency-ext, in our words."""
+    import elastic.inprocess as inprocess
+
+    made = inprocess.Wrapper(
+        initialize=inprocess.initialize.RetryController(max_iterations=4, min_world_size=2),
+        abort=inprocess.abort.AbortTorchDistributed(),
+        health_check=inprocess.Compose(
+            inprocess.health_check.CudaHealthCheck(timedelta(seconds=10)), inprocess.health_check.FaultCounter(3)
+        ),
+        rank_assignment=inprocess.Compose(
+            inprocess.rank_assignment.MaxActiveWorldSize(8), inprocess.rank_assignment.ShiftRanks()
+        ),
+        soft_timeout=timedelta(seconds=50),
+        hard_timeout=timedelta(seconds=60),
+    )
+    assert made.plan.terms.policy.name == "shift + at most 8"
+    assert elastic.inprocess is inprocess

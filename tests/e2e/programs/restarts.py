@@ -7,6 +7,7 @@ the function and how the call ended.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import sys
@@ -17,6 +18,9 @@ from typing import Any
 
 import stage
 
+from elastic.adapters.backends.relay import RelayBackend
+from elastic.adapters.clock import SystemClock
+from elastic.core.rendezvous import Status
 from elastic.inprocess import CallWrapper, Mode, RestartAbort, State, Wrapper, at_most, shift
 
 LONG_S = 1_000
@@ -108,8 +112,18 @@ WAYS: dict[str, Callable[[CallWrapper], object]] = {
 }
 
 
+def wait_to_be_a_reserve() -> None:
+    """Until the register says so: a rank that is lost before is one like others."""
+    backend = RelayBackend(os.environ["ELASTIC_RELAY"], f"{os.environ['ELASTIC_WORLD']}/0", SystemClock())
+    state = backend.get().state
+    while state is None or str(MINE) not in {node.slot for node in state.those(Status.RESERVE)}:
+        state = backend.wait_for_change(state.token if state else None, math.inf).state
+    backend.close()
+
+
 def initialize(state: State) -> None:
     if state.mode is Mode.INACTIVE:
+        wait_to_be_a_reserve()
         stage.tell("reserve", state.iteration, "as", state.rank)
     if (state.iteration, MINE, "initialize") in FAULTS:
         raise OSError("not yet")
