@@ -26,7 +26,7 @@ from measuring import BIN, HERE, Bar, Measure, all_hold, facts, load, ratio_of, 
 
 PROGRAM = str(HERE / "programs" / "inprocess_faults.py")
 SOFT_S: Final = 1.0
-JOB_TIMEOUT_S = 90
+JOB_TIMEOUT_S = 240
 EXCEPTIONS = 10
 WRAPPERS = ("elastic", "peer", "peer fast")
 RATIOS = (("peer", "elastic"), ("peer fast", "elastic"))
