@@ -1,7 +1,7 @@
 """An error, a hang, a loss that is no number and a SIGKILL, each survived inside the processes: `make demo-inprocess`.
 
-Trains twice with `resilient.py`, once undisturbed. The exit code is 0 if the final weights of both runs are the same, bit for
-bit, every fault happened, and only the rank that was killed has another process than at the start.
+Trains twice with `resilient.py`, once undisturbed. The exit code is 0 if the final weights of both runs are the same, bit
+for bit, every fault happened, and only the rank that was killed has another process than at the start.
 """
 
 from __future__ import annotations
