@@ -1,10 +1,10 @@
 """Every interleaving of the gate's two threads, and a signal at every bytecode: the real gate, on real threads, one step at
 a time.
 
-M runs a program under the gate. Before M's `at`-th access to the shared page T comes in: it calls `want`, wholly or, with
-`torn`, up to between its two accesses, where it stays until M needs the lock or ends. The signal's handler is called before
-the `signal_at`-th bytecode of M, with the frame that would execute it: CPython itself looks for signals at some of those
-bytecodes only.
+M runs a program under the gate. Before M's `at`-th access to the shared page somebody comes in: T calls `want`, wholly or,
+torn, up to between its two accesses, where it stays until M needs the lock or ends; or P, the monitor process, writes its
+wish. The handler of a signal is called before the `signal_at`-th bytecode of M, with the frame that would execute it:
+CPython itself looks for signals at some of those bytecodes only.
 """
 
 from __future__ import annotations
@@ -13,19 +13,28 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from enum import Enum
 from types import FrameType, TracebackType
 from typing import Any, cast
 
 from attrs import Factory, define
 
-from elastic.adapters.inprocess.events import Ended, Injected, LeftAtomic, Order, Signalled
-from elastic.adapters.inprocess.gate import USERS, Gate
+from elastic.adapters.inprocess.events import Ended, How, Injected, LeftAtomic, Order, Signalled
+from elastic.adapters.inprocess.gate import SIGNUM, USERS, Gate
 from elastic.adapters.inprocess.page import ARMED, DEPTH, WANT, WANT_P, WORDS, Page, Span
 
 TIMEOUT_S = 30.0
 TOKEN = 7
 Program = Callable[[Gate, list[str]], object]
 Make = Callable[[Page, Callable[[Ended | LeftAtomic | Signalled], None]], Gate]
+
+
+class Wish(Enum):
+    """Who wants the span to end."""
+
+    T = "T"
+    TORN = "T, in two pieces"
+    P = "P"
 
 
 class Wrong(AssertionError):
@@ -41,6 +50,7 @@ class Played:
     bytecodes: int = 0
     wanted_at: int | None = None
     """The bytecode of M before which T came in."""
+    how: How | None = None
 
 
 class _Words:
@@ -61,6 +71,9 @@ class _Words:
 
     def peek(self, word: int) -> int:
         return self._words[word]
+
+    def poke(self, word: int, value: int) -> None:
+        self._words[word] = value
 
 
 class _Lock:
@@ -89,9 +102,11 @@ def _is_looked_at(file: str) -> bool:
 class _Game:
     """One run."""
 
-    def __init__(self, make: Make, at: int | None, torn: bool, signal_at: int | None) -> None:
+    def __init__(
+        self, make: Make, at: int | None, wish: Wish, signal_at: int | None, signum: signal.Signals = SIGNUM
+    ) -> None:
         self.played = Played()
-        self._at, self._torn, self._signal_at = at, torn, signal_at
+        self._at, self._wish, self._signal_at, self._signum = at, wish, signal_at, signum
         self._words = _Words(self._accessed)
         page = Page.new()
         self.gate = make(page, self._posted)
@@ -133,36 +148,43 @@ class _Game:
         return self._trace
 
     def _signal(self, frame: FrameType) -> None:
-        armed, depth, want = (self._words.peek(word) for word in (ARMED, DEPTH, WANT))
+        if self._signum is not SIGNUM:
+            self.gate.signalled(self._signum, frame)
+            return
+        armed, depth, *wants = (self._words.peek(word) for word in (ARMED, DEPTH, WANT, WANT_P))
         try:
-            self.gate.injected(signal.SIGURG, frame)
+            self.gate.injected(self._signum, frame)
         except Injected:
             users = frame.f_code is USERS or frame.f_code.co_name.startswith("program_")
-            if users and not depth and armed == want == TOKEN:
+            if users and not depth and armed == TOKEN and TOKEN in wants:
                 self.played.log.append("raised")
                 raise
-            self._wrong.append(f"raised in {frame.f_code.co_qualname}, depth {depth}, armed {armed}, want {want}")
+            self._wrong.append(f"raised in {frame.f_code.co_qualname}, depth {depth}, armed {armed}, wanted {wants}")
 
     def _accessed(self, word: int, written: bool) -> None:
         if threading.get_ident() != self._m:
-            if self._torn and word == DEPTH:
+            if self._wish is Wish.TORN and word == DEPTH:
                 self._pause_t()
             return
-        if self.played.accesses == self._at and self._t is None:
-            self._begin_t()
+        if self.played.accesses == self._at and self.played.wanted_at is None:
+            self.played.wanted_at = self.played.bytecodes
+            if self._wish is Wish.P:
+                self._words.poke(WANT_P, TOKEN)
+            else:
+                self._begin_t()
         self.played.accesses += 1
 
     def _posted(self, event: Ended | LeftAtomic | Signalled) -> None:
         self.played.log.append(type(event).__name__)
         if isinstance(event, Ended):
             self._ended.append(event)
+            self.played.how = event.how
             if self._words.peek(ARMED):
                 self._wrong.append("told that the span has ended while the gate is armed")
 
     # --- T
 
     def _begin_t(self) -> None:
-        self.played.wanted_at = self.played.bytecodes
         self._t = threading.Thread(target=self._want)
         self._t.start()
         self._give_turn()
@@ -209,7 +231,7 @@ class _Game:
             raise Wrong(self._wrong[0])
         if len(self._ended) != 1 or self._ended[0].token != TOKEN or self._words.peek(ARMED):
             raise Wrong(f"ended {len(self._ended)} times: {log}")
-        if log.count("in") != log.count("out"):
+        if log.count("in") != log.count("out") and self._signum is not signal.SIGINT:
             raise Wrong(f"half a section: {log}")
         if "abort" in log and "in" in log[log.index("abort") :]:
             raise Wrong(f"a section after the abort began: {log}")
@@ -220,9 +242,15 @@ class _Game:
 
 
 def play(
-    make: Make, program: Program, at: int | None = None, torn: bool = False, signal_at: int | None = None
+    make: Make, program: Program, at: int | None = None, wish: Wish = Wish.T, signal_at: int | None = None
 ) -> Played:
-    return _Game(make, at, torn, signal_at).play(program)
+    return _Game(make, at, wish, signal_at).play(program)
+
+
+def interrupted(make: Make, program: Program, signum: signal.Signals, stride: int = 1) -> Iterator[Played]:
+    """All runs with one such signal and no wish."""
+    for signal_at in range(1, play(make, program).bytecodes + 1, stride):
+        yield _Game(make, None, Wish.T, signal_at, signum).play(program)
 
 
 def explore(make: Make, program: Program, stride: int = 1) -> Iterator[Played]:
@@ -231,8 +259,8 @@ def explore(make: Make, program: Program, stride: int = 1) -> Iterator[Played]:
     for signal_at in range(1, plain.bytecodes + 1, stride):
         yield play(make, program, signal_at=signal_at)
     for at in range(plain.accesses):
-        for torn in (False, True):
-            yield (run := play(make, program, at, torn))
+        for wish in Wish:
+            yield (run := play(make, program, at, wish))
             first = run.wanted_at or 0
             for signal_at in range(first + at % stride, run.bytecodes + 1, stride):
-                yield play(make, program, at, torn, signal_at)
+                yield play(make, program, at, wish, signal_at)

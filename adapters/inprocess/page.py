@@ -89,8 +89,7 @@ class Page:
     def __init__(self, descriptor: int, bell: int) -> None:
         self.descriptor = descriptor
         self.bell = bell
-        self._mapping = mmap.mmap(descriptor, BYTES)
-        self.words = memoryview(self._mapping).cast("Q")
+        self.words = memoryview(mmap.mmap(descriptor, BYTES)).cast("Q")
 
     @classmethod
     def new(cls) -> Page:
@@ -118,11 +117,11 @@ class Page:
         self.bell = -1
 
     def close(self) -> None:
-        """Descriptors that a forked child has kept are its own."""
-        self.words.release()
-        self._mapping.close()
+        """A signal may still come: whoever looks finds a page of its own. The mapping goes with the last who looks at it."""
+        bell, self.bell = self.bell, -1
+        self.words = memoryview(bytearray(BYTES)).cast("Q")
         os.close(self.descriptor)
-        os.close(self.bell)
+        os.close(bell)
 
 
 @frozen

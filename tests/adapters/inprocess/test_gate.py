@@ -18,7 +18,7 @@ from spans import Stage, stage
 
 from elastic.adapters.inprocess.events import Drained, How, Injected, LeftAtomic, Signalled
 from elastic.adapters.inprocess.gate import SIGNUM
-from elastic.adapters.inprocess.page import ARMED, DEPTH, Page
+from elastic.adapters.inprocess.page import ARMED, DEPTH, WANT_P, Page
 from elastic.adapters.inprocess.sections import Atomic, Limited
 
 FOR_EVER_S = 3600
@@ -92,6 +92,17 @@ def swallow_twice() -> None:
     compute()
 
 
+def loop_first_in_a_try() -> None:
+    """CPython 3.11 and 3.12 pass over both handlers."""
+    try:
+        while True:
+            pass
+    except Injected:
+        compute()
+    finally:
+        time.sleep(0)
+
+
 HANGS: dict[str, Callable[[], object]] = {
     "computing": compute,
     "sleeping": lambda: time.sleep(FOR_EVER_S),
@@ -105,6 +116,7 @@ HANGS: dict[str, Callable[[], object]] = {
     "queue.get": lambda: queue.Queue[None]().get(),
     "Popen.wait": wait_for_a_program,
     "swallowing": swallow_twice,
+    "in a try that begins with a loop": loop_first_in_a_try,
 }
 
 
@@ -193,6 +205,28 @@ def test_an_atomic_section_is_carried_out_whole_and_then_left(on: Stage) -> None
     assert isinstance(on.events.get(), LeftAtomic)
     assert on.end().how is How.INJECTED
     assert steps == ["begun", "finished"]
+
+
+def test_a_wish_of_the_monitor_s_waits_for_the_end_of_an_atomic_section_too(on: Stage) -> None:
+    steps: list[str] = []
+
+    def save() -> None:
+        with Atomic(on.gate):
+            on.page.words[WANT_P] = on.page.words[ARMED]
+            on.gate.inject()
+            steps.append("finished")
+        steps.append("never")
+
+    assert on.run(save).how is How.INJECTED
+    assert steps == ["finished"]
+
+
+def test_a_page_that_is_closed_hurts_no_signal_that_comes_later(on: Stage) -> None:
+    on.page.close()
+    on.gate.inject()
+    signal.raise_signal(signal.SIGINT)
+    assert on.events.get(timeout=5) == Signalled(signal.SIGINT)
+    on.page = Page.new()
 
 
 def test_an_atomic_section_is_not_begun_once_the_span_must_end(on: Stage) -> None:

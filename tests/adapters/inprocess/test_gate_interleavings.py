@@ -4,18 +4,19 @@ which this must find."""
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
 
 import pytest
 from attrs import evolve
-from interleavings import Program, Wrong, explore
+from interleavings import Program, Wrong, explore, interrupted
 
 from elastic.adapters.inprocess.events import Ended, How, Injected, Order
-from elastic.adapters.inprocess.gate import Gate
+from elastic.adapters.inprocess.gate import Gate, Post
 from elastic.adapters.inprocess.own import own
-from elastic.adapters.inprocess.page import DEPTH, WANT, WANT_P
+from elastic.adapters.inprocess.page import DEPTH, WANT, WANT_P, Page
 from elastic.adapters.inprocess.sections import Atomic
 
 STRIDE = int(os.environ.get("ELASTIC_GATE_STRIDE", "29"))
@@ -79,6 +80,26 @@ def test_no_interleaving_makes_the_gate_wrong(program: Program) -> None:
         seen.update(set(played.log))
     assert seen["raised"] and seen["abort"], "nothing happened"
     assert bool(seen["pending"]) == bool(seen["in"]), "no section was ever waited for"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_no_interrupt_is_lost_or_breaks_the_wrapper(program: Program, signum: signal.Signals) -> None:
+    raised = {signal.SIGINT: How.INTERRUPT, signal.SIGTERM: How.BASE}[signum]
+    seen: Counter[bool] = Counter()
+    for played in interrupted(Python, program, signum):
+        told = "Signalled" in played.log
+        assert told != (played.how is raised), played
+        seen[told] += 1
+    assert seen[True] and seen[False]
+
+
+class Python(Gate):
+    """In a process in which Python handles SIGINT, and nobody SIGTERM."""
+
+    def __init__(self, page: Page, post: Post) -> None:
+        super().__init__(page, post)
+        self.theirs = {signal.SIGINT: signal.default_int_handler}
 
 
 class NoDepth(Gate):
