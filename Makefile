@@ -155,6 +155,10 @@ mutants: setup  ## bugs put into the core on purpose: each must be found by chan
 demo: setup  ## train on two nodes, kill a worker, then a node, bring it back: about a minute
 	@$(BIN)/python examples/digits/demo.py
 
+.PHONY: demo-inprocess
+demo-inprocess: setup  ## train with an error, a hang, a NaN and a SIGKILL that cost no restart: about a minute
+	@$(BIN)/python examples/digits/inprocess_demo.py
+
 .PHONY: bench
 bench: setup etcd  ## the benchmarks beside torchrun: about 40 minutes; single ones as benchmarks/README.md says
 	$(BIN)/python benchmarks/core_edit.py

@@ -11,9 +11,11 @@ from collections.abc import Hashable
 from attrs import define, field
 
 from elastic.core.rendezvous import RendezvousState
+from elastic.core.rendezvous.agenda import Request
 from elastic.core.sim.calls import laws
-from elastic.core.sim.calls.moves import Move, beginning, faults, prompt, step, timed
+from elastic.core.sim.calls.moves import Move, faults, prompt, timed
 from elastic.core.sim.calls.ranks import Rank, Shape, World
+from elastic.core.sim.calls.steps import beginning, step
 
 
 @define
@@ -81,7 +83,7 @@ def _of_register(register: RendezvousState | None) -> Hashable:
 def _of_rank(rank: Rank) -> Hashable:
     agenda, held = rank.agenda, rank.held
     about = agenda.operation and (agenda.operation.handler.__name__, agenda.operation.deadline, agenda.operation.ending)
-    queue = tuple((wish.handler.__name__, wish.ending) for wish in agenda.queue if hasattr(wish, "handler"))
+    queue = tuple((wish.handler.__name__, wish.ending) for wish in agenda.queue if isinstance(wish, Request))
     memory = held.mine, held.ran, held.done_in, held.reserve_in
     threads = rank.main, rank.page, rank.signalled, rank.aborts, rank.abort_hangs, rank.starved, rank.cut_off
     processes = rank.alive, rank.monitor, rank.called_in, rank.limited, rank.passed, rank.returned

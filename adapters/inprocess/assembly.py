@@ -116,7 +116,8 @@ class Assembly:
         self._supervisor = Supervisor(parts.page, charge, parts.alarm)
 
     def carry_through(self) -> Finished:
-        """Until the call is over, by the thread that called. Nobody waits for what is let go of then."""
+        """Until the call is over, by the thread that called. Nobody waits for what is let go of then, but who serves the
+        store."""
         global _token
         driver = Driver(
             self.task,
@@ -137,6 +138,8 @@ class Assembly:
         driver.start()
         finished = serve(self._parts.gate, self._parts.orders)
         _token = driver.token
+        if self._store.serves:
+            driver.join()
         return finished
 
     def _let_go(self) -> None:
@@ -144,8 +147,8 @@ class Assembly:
         self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
         if self._parts.alarm:
             self._parts.alarm.close()
+        self._store.close(self.backend, FAREWELL_S)
         self.backend.close()
-        self._store.close()
         self._parts.page.close()
 
 

@@ -30,7 +30,7 @@ from ...core.world import Node, Profile, Why, World
 from ..clock import Clock
 from ..endpoint import Reservation
 from ..news import Notice, StoreBack, StoreSilent, Told
-from ..rendezvous_loop import RendezvousLoop
+from ..rendezvous_loop import RendezvousLoop, ToRecord
 from .events import Ended, How, LeftAtomic, Order, Signalled
 from .gate import Gate
 from .outcomes import RestartAbort, raised
@@ -144,6 +144,10 @@ class Driver:
     def start(self) -> None:
         self._loop.start()
         self._thread.start()
+
+    def join(self) -> None:
+        """Until all is let go of."""
+        self._thread.join()
 
     def _guarded(self) -> None:
         """Nobody trains unsupervised: a bug in T is the end of the process, and the monitor speaks for it."""
@@ -305,8 +309,12 @@ class Driver:
                 assert_never(other)
 
     def _wish(self, command: core.Command, profile: Profile) -> None:
+        """A fault is put on record when the others know that the round is over."""
         if request := wished(command, profile):
             self._loop.submit(request)
+        if isinstance(command, core.End):
+            fault = self._task.fault(self._me, command, self._clock)
+            self._loop.submit(ToRecord(lambda: fault))
 
     def _join(self, command: core.Join) -> None:
         """With a port that no iteration has used; meanwhile the main thread lets go of the last one."""

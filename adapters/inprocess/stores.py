@@ -10,8 +10,10 @@ import os
 from collections.abc import Mapping
 from typing import Protocol
 
-from ..backends.port import Backend
+from ...core.rendezvous.state import AWAY
+from ..backends.port import Backend, StoreError
 from ..backends.relay_host import VARIABLE as RELAY
+from ..backends.tcpstore import TCPStoreBackend
 from ..clock import Clock
 from ..workers.environment import WORLD
 
@@ -29,8 +31,12 @@ class Store(Protocol):
     def place(self, space: str) -> Mapping[str, object]:
         """The same, for the monitor process."""
 
-    def close(self) -> None:
-        """This process needs it no longer."""
+    @property
+    def serves(self) -> bool:
+        """It lives as long as this process: others may still need it when this rank is done."""
+
+    def close(self, backend: Backend, timeout_s: float) -> None:
+        """This rank is done with this register. Who serves it waits so long for the others to be."""
 
 
 class RelayStore:
@@ -48,7 +54,9 @@ class RelayStore:
     def place(self, space: str) -> Mapping[str, object]:
         return {"relay": self._path, "space": f"{self._world}/{space}"}
 
-    def close(self) -> None:
+    serves = False
+
+    def close(self, backend: Backend, timeout_s: float) -> None:
         pass
 
 
@@ -67,16 +75,25 @@ class TCPStore:
         self._host, self._address = serve(address, False if agents else None)
 
     def backend(self, space: str, clock: Clock) -> Backend:
-        from ..backends.tcpstore import TCPStoreBackend
-
         return TCPStoreBackend(self._address, self._run(space), clock)
 
     def place(self, space: str) -> Mapping[str, object]:
         return {"host": self._address.host, "port": self._address.port, "space": self._run(space)}
 
-    def close(self) -> None:
-        if self._host:
-            self._host.close()
+    @property
+    def serves(self) -> bool:
+        return self._host is not None
+
+    def close(self, backend: Backend, timeout_s: float) -> None:
+        if self._host is None:
+            return
+        try:
+            state = backend.get().state
+            if state and state.closed and isinstance(backend, TCPStoreBackend):
+                backend.wait_until_gone([node for node in state.seats if node not in state.those(*AWAY)], timeout_s)
+        except StoreError:
+            pass  # then nobody hears anything from it any more
+        self._host.close()
 
     def _run(self, space: str) -> str:
         run_id, count = (os.environ.get(name, "0") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"))

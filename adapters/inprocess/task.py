@@ -6,6 +6,8 @@ T asks for the code of a span and for the standing in a new world; the main thre
 from __future__ import annotations
 
 import os
+import time
+import traceback
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -13,8 +15,9 @@ from attrs import evolve, frozen
 
 from ...core import policies
 from ...core.caller import Terms
-from ...core.inprocess.words import Span
-from ...core.world import Member, Node, Profile, World
+from ...core.inprocess.words import End, Span
+from ...core.world import Fault, Member, Node, Profile, World
+from ..clock import Clock
 from .state import Mode, State
 
 Callback: TypeAlias = Callable[[State], object]
@@ -50,6 +53,7 @@ class Task:
         self.terms = terms
         self.profile = profile
         self.probe_s = probe_s
+        self._since = 0.0
         rank, world_size = initial
         self.state = State(rank, world_size, rank, world_size, rank, world_size)
 
@@ -60,7 +64,7 @@ class Task:
     def stands(self, world: World, me: Node) -> State:
         """In this world from now on; the environment of the workers says so too."""
         placing = policies.place(self.terms.policy, world)
-        mine = placing.places[me]
+        mine, self._since = placing.places[me], time.monotonic()
         self.state = evolve(
             self.state,
             rank=mine.rank,
@@ -81,6 +85,25 @@ class Task:
     def joins(self) -> None:
         """What went wrong is dealt with."""
         self.state = evolve(self.state, fault=None)
+
+    def fault(self, me: Node, end: End, clock: Clock) -> Fault:
+        """Why this rank ends the round, as the job remembers it."""
+        error, host = self.state.fault, os.uname().nodename
+        frames = traceback.extract_tb(error.__traceback__) if error else []
+        return Fault(
+            node=me,
+            round=end.round,
+            rank=self.state.rank,
+            local_rank=int(os.environ.get("LOCAL_RANK", "0")),
+            pid=os.getpid(),
+            exit_code=0,
+            after_s=clock.now() - self._since,
+            world_size=self.state.world_size,
+            host=host,
+            when=clock.wall_text(),
+            message=f"{type(error).__name__}: {error}" if error else end.cause.value,
+            where=f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else "",
+        )
 
     def code(self, span: Span) -> Callable[[], object]:
         """What the main thread runs as this span."""

@@ -63,8 +63,9 @@ def submitted(agenda: Agenda, wish: Request | Errand) -> Agenda:
     if isinstance(wish, Request) and wish.handler is leave:
         queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is close)
         under_way = under_way if under_way and under_way.handler in (leave, close) else None
-    if isinstance(wish, Request) and wish.handler is close and under_way and under_way.handler is join:
-        under_way = None
+    if isinstance(wish, Request) and wish.handler is close:
+        queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is not join)
+        under_way = None if under_way and under_way.handler is join else under_way
     return evolve(agenda, queue=(*queue, wish), operation=under_way)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import sys
 
 import pytest
 from launches import PROGRAMS, Launch, Launcher
@@ -231,3 +233,22 @@ def test_a_rank_whose_faults_have_no_end_ends_the_job(launch: Launcher) -> None:
     text = "raised Stopped rank 1: too many faults of this rank (last error here: ValueError: boom)"
     comes_to(running, "0 raised Stopped rank 0: the job spent its restarts", f"1 {text}")
     assert running.ends().code == 1
+
+
+def test_what_went_wrong_on_any_rank_is_on_record(launch: Launcher) -> None:
+    running = job(launch, "0:1:exception", "faults")
+    begun(running)
+    comes_to(running, "0 fault 0 1 ValueError: boom", "1 fault 0 1 ValueError: boom", *returned(1, 0, 1))
+    assert running.ends().code == 0
+
+
+def test_without_a_launcher_the_first_rank_serves_the_store_until_all_have_heard(launch: Launcher) -> None:
+    """Plain processes that know of each other by the environment alone."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    rank = f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=2 RANK=$R {sys.executable} {PROGRAM} 0:1:exception"
+    script = f"unset ELASTIC_RELAY; for R in 0 1; do export R; {rank} & done; wait"
+    running = launch("--no-python", "sh", "-c", script)
+    begun(running)
+    comes_to(running, *entered(1, 0, 1), *returned(1, 0, 1))
+    assert running.ends().code == 0

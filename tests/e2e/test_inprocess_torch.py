@@ -1,4 +1,4 @@
-"""Restart inside the process with torch.distributed: who waits in a collective comes back, and the next group is a new one."""
+"""Restart inside the process with torch.distributed: who waits in a collective comes back, and meets in a new group."""
 
 from __future__ import annotations
 

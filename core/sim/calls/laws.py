@@ -116,21 +116,26 @@ def _active(terms: Terms, register: RendezvousState) -> frozenset[Node]:
 
 def ended(world: World) -> None:
     """Nothing moves any longer."""
-    lost = [rank for rank in world.ranks if rank.runs]
-    if lost:
-        facts = ", ".join(f"{rank.node} is {rank.call.phase.value}, {rank.main.at.value}" for rank in lost)
+    waiting = [rank for rank in world.ranks if rank.runs]
+    if waiting:
+        facts = ", ".join(f"{rank.node} is {rank.call.phase.value}, {rank.main.at.value}" for rank in waiting)
         raise Broken("I16", f"nothing moves, but {facts}")
-    register = world.register
-    closed = register.closed if register else None
     for rank in world.ranks:
-        if rank.alive and isinstance(rank.returned, Raised) and register and not closed and rank.monitor:
-            seat = register.seats.get(rank.node)
-            if seat and seat.status not in AWAY:
-                raise Broken("I13", f"{rank.node} is gone, but its seat is not")
-        value = rank.returned == Returned(closed.round) if closed else False
-        seat = register.seats.get(rank.node) if register else None
-        done = seat is not None and seat.status in (Status.DONE, Status.GONE)
-        if rank.alive and closed and closed.ending is Ending.SUCCEEDED and done and rank.returned == Returned(None):
-            raise Broken("I9", f"{rank.node} was done, but returned {'its' if value else 'no'} value")
+        _gone(world, rank)
+    closed = world.register.closed if world.register else None
     if world.clean and not (closed and closed.ending is Ending.SUCCEEDED and world.rings == 0):
         raise Broken("I15", f"nothing went wrong, but {closed or 'no verdict'} after {world.rings} timers")
+
+
+def _gone(world: World, rank: Rank) -> None:
+    register = world.register
+    seat = register.seats.get(rank.node) if register else None
+    if register is None or seat is None:
+        return
+    spoken_for = rank.monitor and (not rank.alive or isinstance(rank.returned, Raised))
+    if spoken_for and not register.closed and seat.status not in AWAY:
+        raise Broken("I13", f"{rank.node} is gone, but its seat is not")
+    succeeded = register.closed is not None and register.closed.ending is Ending.SUCCEEDED
+    done = seat.status in (Status.DONE, Status.GONE)
+    if rank.alive and succeeded and done and rank.returned == Returned(None):
+        raise Broken("I9", f"{rank.node} was done, but returned no value")

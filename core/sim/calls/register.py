@@ -84,10 +84,8 @@ def answer(world: World, rank: Rank, question: Question) -> tuple[World, Rank, E
 def edited(world: World, edit: Edit, by: Node) -> World:
     """A monitor process writes by itself."""
     before = world.register
-    if before is None:
-        return world
-    after = apply(before, edit, by)
-    if after is before:
+    after = apply(before, edit, by) if before else None
+    if before is None or after is None or after is before:
         return world
     verify(after)
     verify_step(before, after)

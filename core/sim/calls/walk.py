@@ -12,8 +12,9 @@ from ...policies import Policy, at_most, chain, fill_gaps, multiple_of, shift
 from ...rendezvous import Violation as OfRegister
 from ..chance import Choose, one, seeded
 from . import laws
-from .moves import FAULTS, Move, beginning, faults, prompt_of, step, timed
+from .moves import FAULTS, Move, faults, prompt_of, timed
 from .ranks import Broken, Budget, Shape, World
+from .steps import beginning, step
 
 STEPS_MAX = 2_500
 """A run that has not ended by then never will (I17)."""
@@ -48,13 +49,13 @@ def _terms(ranks: int) -> tuple[Terms, ...]:
     return Terms(), Terms(shift(), 2, 2), Terms(reserves), Terms(multiple_of(2)), Terms(chain(), ranks, ranks)
 
 
-def walked(seed: int, shape: Shape | None = None, early: bool = True) -> Walk:
+def walked(seed: int, shape: Shape | None = None, early: bool = True, steps_max: int = STEPS_MAX) -> Walk:
     """The run of this seed. `early`: timed moves may come before all else rests."""
     choose = seeded(seed)
     world = beginning(shape or drawn(choose))
     seen, moves = Counter[str](), list[Move]()
     try:
-        while len(moves) < STEPS_MAX:
+        while len(moves) < steps_max:
             move = _next(choose, world, early)
             if move is None:
                 laws.ended(world)
@@ -63,7 +64,7 @@ def walked(seed: int, shape: Shape | None = None, early: bool = True) -> Walk:
             world = step(world, move, lambda word: seen.update((word,)))
     except (Broken, OfCall, OfRegister) as broken:
         return Walk(len(moves), seen, (broken.number, str(broken)), tuple(moves))
-    return Walk(len(moves), seen, ("I17", f"I17: {STEPS_MAX} steps and no end"), tuple(moves))
+    return Walk(len(moves), seen, ("I17", f"I17: {steps_max} steps and no end"), tuple(moves))
 
 
 def _next(choose: Choose, world: World, early: bool) -> Move | None:

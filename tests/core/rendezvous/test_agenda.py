@@ -119,5 +119,6 @@ def test_pauses_grow_up_to_a_heartbeats_interval() -> None:
 def test_a_join_gives_way_to_a_close_and_nothing_else_does() -> None:
     assert under_way(about(join, Request(close))) is None
     assert handlers(about(join, Request(close))) == [close]
+    assert handlers(about(end, Errand("record"), Request(join), Request(close))) == [Errand("record"), close]
     assert under_way(about(end, Request(close))) is end
     assert under_way(about(join, Request(done))) is join

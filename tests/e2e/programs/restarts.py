@@ -144,6 +144,8 @@ def main() -> None:
     @wrapper
     def train(call: CallWrapper) -> str:
         here = call.iteration
+        for record in call.faults if "faults" in sys.argv else ():
+            stage.tell("fault", record.round, record.rank, record.message)
         stage.tell("in", here, "of", os.environ["WORLD_SIZE"], "as", os.environ["RANK"])
         mine = [fault for iteration, rank, fault in FAULTS if (iteration, rank) == (here, MINE) and fault in WAYS]
         for fault in mine:

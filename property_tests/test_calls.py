@@ -1,0 +1,135 @@
+"""Restarts inside the process: runs by chance, small worlds gone through whole, and bugs that must be found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import callmutants
+import pytest
+from callmutants import Known
+from callworlds import explored
+from profiles import SOAK
+
+from elastic.core.caller import Terms
+from elastic.core.policies import at_most
+from elastic.core.sim.calls.ranks import Budget, Shape
+from elastic.core.sim.calls.walk import walked
+
+RUNS = 120_000 if SOAK else 400
+"""About 87 steps each."""
+
+
+def small(*kinds: str, faults: int = 1, restarts: int = 1, **changes: Any) -> Shape:
+    """Two ranks, and one fault of these kinds if nothing else is said."""
+    spent = {name: changes.pop(name) for name in ("sections", "respawns") if name in changes}
+    return Shape(2, max_restarts=restarts, budget=Budget(faults, **spent), kinds=frozenset(kinds), **changes)
+
+
+# The numbers are pinned: a rule that changes what can happen changes them, and then somebody should know why.
+SMALL: Mapping[str, tuple[Shape, int, int, int]] = {
+    "no fault": (small(faults=0), 957, 1_732, 8),
+    "stuck in C": (small("is stuck"), 5_733, 12_132, 40),
+    "a lost host": (small("is lost"), 5_151, 7_598, 174),
+    "a lost host, and a section": (small("is lost", sections=1), 14_393, 22_378, 388),
+    "a death": (small("dies"), 12_671, 20_622, 314),
+    "a monitor that dies": (small("P dies"), 3_828, 10_500, 32),
+    "a thread that starves": (small("starves"), 16_967, 35_036, 130),
+    "a store out of reach": (small("is cut off"), 14_031, 26_830, 246),
+}
+LARGER: Mapping[str, tuple[Shape, int, int, int]] = {
+    "a hang": (small("hangs"), 24_837, 56_268, 88),
+    "a death and a new incarnation": (small("dies", respawns=1), 30_983, 69_224, 184),
+    "a death, one of them a reserve": (small("dies", terms=Terms(at_most(1))), 33_715, 66_978, 1_008),
+    "a hang that swallows": (small("hangs", "swallows", faults=2, restarts=0), 89_189, 236_484, 192),
+    "a failure over the budget": (small("failed", restarts=0), 89_205, 268_836, 72),
+    "a failure": (small("failed"), 112_597, 318_644, 232),
+}
+
+
+@pytest.mark.parametrize(("shape", "worlds", "steps", "ends"), SMALL.values(), ids=SMALL.keys())
+def test_every_run_of_a_small_world_keeps_the_laws_and_can_end(
+    shape: Shape, worlds: int, steps: int, ends: int
+) -> None:
+    told = explored(shape)
+    assert (told.worlds, told.steps, told.ends) == (worlds, steps, ends)
+
+
+@pytest.mark.skipif(not SOAK, reason="minutes: HYPOTHESIS_PROFILE=soak")
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(("shape", "worlds", "steps", "ends"), LARGER.values(), ids=LARGER.keys())
+def test_every_run_of_a_larger_world_keeps_the_laws_and_can_end(
+    shape: Shape, worlds: int, steps: int, ends: int
+) -> None:
+    told = explored(shape)
+    assert (told.worlds, told.steps, told.ends) == (worlds, steps, ends)
+
+
+@pytest.mark.timeout(0 if SOAK else 120)
+def test_runs_by_chance_keep_the_laws_and_show_what_they_should() -> None:
+    seen = Counter[str]()
+    for seed in range(RUNS):
+        run = walked(seed)
+        assert run.broken is None, f"walked({seed}): {run.broken}"
+        seen += run.seen
+    assert SOMETIMES - seen.keys() == frozenset()
+
+
+SOMETIMES = frozenset(
+    {
+        *("injected", "injected by P", "P injects", "P leaves for T", "P speaks for a dead rank"),
+        *("declined in: waits", "declined in: ordered, not armed", "declined in: user code over, not disarmed"),
+        *("declined in: disarmed, not told", "declined in: user code", "gate busy", "atomic refused"),
+        *("raised at the end of atomic", "fault: swallows", "killed at a limit", "starts again"),
+        *("the function is called again", "result dropped when returned", "reserve → unwinding"),
+        *(
+            "short → joining",
+            "short → leaving",
+            "completing → ended",
+            "timer: soft",
+            "timer: completion",
+            "timer: short",
+        ),
+        *(
+            "timer: again",
+            "timer: abort",
+            "timer: limit",
+            "timer: leave",
+            "timer: store",
+            "timer: unwind",
+            "timer: confirm",
+        ),
+        *(f"end by {why}" for why in ("failed", "lost", "left", "upscale")),
+        *(f"closed {ending}" for ending in ("SUCCEEDED", "FAILED", "LIMIT", "CANCELLED")),
+        *("returned True", "returned False", "leaves: abort did not end", "leaves: a reserve failed to initialize"),
+        *("leaves: finalize or the health check failed", "leaves: the outcome is unknown", "leaves: told to stop"),
+        *("leaves: no round was complete in time", "leaves: the store is out of reach", "leaves: user code gave up"),
+    }
+)
+
+
+KNOWN = callmutants.known()
+
+
+@pytest.fixture(scope="module")
+def finders() -> Mapping[str, Mapping[str, Any]]:
+    """What finds each mutant now."""
+    command = [sys.executable, callmutants.__file__, "check"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout.splitlines()
+    return {answer["mutant"]: answer for answer in map(json.loads, lines)}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("each", KNOWN, ids=[each.mutant.name for each in KNOWN])
+def test_a_mutant_is_found_by_the_run_of_its_seed(each: Known, finders: Mapping[str, Mapping[str, Any]]) -> None:
+    finder = finders[each.mutant.name]
+    assert "drifted" not in finder, finder["drifted"]
+    assert finder.get("number") == each.number, finder
+
+
+def test_the_core_itself_breaks_nothing_in_the_same_runs() -> None:
+    assert {each.seed: run for each in KNOWN if (run := walked(each.seed).broken)} == {}

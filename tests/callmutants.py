@@ -1,0 +1,90 @@
+"""Mutants of restarts inside the process (property_tests/call_mutants.toml): which run of the simulator of calls finds each.
+
+callmutants.py check            the run of the recorded seed, for each
+callmutants.py search [NAME]…   the first seeds that find them; the shortest run is told
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from attrs import frozen
+from mutation import ROOT, Answer, Edit, Mutant, in_a_fork, mutate, sources
+
+TABLE = ROOT / "property_tests" / "call_mutants.toml"
+RUNS = 6_000
+FINDS = 3
+TIMEOUT_S = 300
+
+
+@frozen
+class Known:
+    """A mutant, with the law that it breaks and the seed of a run in which it does."""
+
+    mutant: Mutant
+    number: str
+    seed: int
+
+
+def known() -> tuple[Known, ...]:
+    return tuple(map(_known, tomllib.loads(TABLE.read_text())["mutant"]))
+
+
+def _known(row: dict[str, object]) -> Known:
+    rows = [row, row["also"]] if "also" in row else [row]
+    edits = tuple(
+        Edit(str(each["file"]), str(each["old"]), str(each["new"])) for each in rows if isinstance(each, dict)
+    )
+    return Known(Mutant(str(row["name"]), edits, ""), str(row.get("number", "")), int(str(row.get("seed", 0))))
+
+
+def found(mutant: Mutant, seeds: Iterable[int], finds: int) -> Answer:
+    """The shortest of the first runs that break a law, in a process in which the core is the mutant."""
+
+    def look() -> Answer:
+        mutate(sources(mutant))
+        walk = importlib.import_module("elastic.core.sim.calls.walk")
+        broken = [(run.steps, seed, *run.broken) for seed, run in _runs(walk.walked, seeds, finds)]
+        steps, seed, number, fact = min(broken, default=(0, 0, "", "survives"))
+        return {"mutant": mutant.name, "number": number, "seed": seed, "steps": steps, "fact": fact}
+
+    return in_a_fork(look, TIMEOUT_S)
+
+
+def _runs(walked: Callable[[int], Any], seeds: Iterable[int], finds: int) -> Iterator[tuple[int, Any]]:
+    for seed in seeds:
+        run = walked(seed)
+        if run.broken:
+            yield seed, run
+            finds -= 1
+            if not finds:
+                return
+
+
+def check() -> Iterator[Answer]:
+    for each in known():
+        yield found(each.mutant, [each.seed], 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("check", "search"))
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    asked = parser.parse_args()
+    if asked.what == "check":
+        answers = check()
+    else:
+        those = [each for each in known() if not asked.names or each.mutant.name in asked.names]
+        answers = (found(each.mutant, range(asked.runs), FINDS) for each in those)
+    for answer in answers:
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,367 @@
+"""A world of calls: the traps that chance finds seldom, step by step, and laws that notice when they are broken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import evolve
+from callworlds import explored
+
+from elastic.core.caller import Terms
+from elastic.core.inprocess import Call, Phase
+from elastic.core.inprocess.words import Deadline, How, Raised, Reason, Returned, Run, Span, Timer
+from elastic.core.policies import at_most, multiple_of
+from elastic.core.rendezvous import End, Leave, RendezvousState, Status, apply
+from elastic.core.sim.calls import gate, laws
+from elastic.core.sim.calls.moves import Move, faults, prompt, timed
+from elastic.core.sim.calls.ranks import At, Broken, Budget, Main, Rank, Shape, World
+from elastic.core.sim.calls.register import edited
+from elastic.core.sim.calls.steps import beginning, step
+from elastic.core.sim.calls.walk import STEPS_MAX, walked
+from elastic.core.world import Why
+
+RICH = Shape(2, budget=Budget(faults=9, sections=9, respawns=2))
+SEEN: Counter[str] = Counter()
+
+
+def _note(word: str) -> None:
+    SEEN[word] += 1
+
+
+class Stage:
+    """A world that is led by hand."""
+
+    def __init__(self, shape: Shape = RICH) -> None:
+        self.world = beginning(shape)
+
+    def does(self, *whats: str, rank: int = 0, how: How | Deadline | None = None) -> Stage:
+        """These moves of one rank, which must be possible now."""
+        for what in whats:
+            move = Move(what, rank, how if what in ("user code ends", "time passes") else None)
+            assert move in [*prompt(self.world), *faults(self.world), *timed(self.world)], f"{move} cannot happen now"
+            self.world = step(self.world, move, _note)
+        return self
+
+    def rests(self, *without: str) -> Stage:
+        """Until no thread can move; moves of these names are left out."""
+        while moves := [move for move in prompt(self.world) if move.what not in without]:
+            self.world = step(self.world, moves[0], _note)
+        return self
+
+    def runs(self) -> Stage:
+        """Until both ranks are in the function."""
+        while not all(rank.main.span is Span.FUNCTION and rank.main.at is At.USER for rank in self.world.ranks):
+            moves = [move for move in prompt(self.world) if not self._in_function(move)]
+            self.world = step(self.world, moves[0], _note)
+        return self
+
+    def _in_function(self, move: Move) -> bool:
+        return self.rank(move.rank).main.span is Span.FUNCTION and move.what == "M ends"
+
+    def rings(self, timer: Timer, rank: int = 0) -> Stage:
+        (move,) = [
+            move
+            for move in timed(self.world)
+            if move.rank == rank and isinstance(move.how, Deadline) and move.how.timer is timer
+        ]
+        self.world = step(self.world, move, _note)
+        return self
+
+    def rank(self, place: int = 0) -> Rank:
+        return self.world.ranks[place]
+
+    @property
+    def register(self) -> RendezvousState:
+        assert self.world.register is not None
+        return self.world.register
+
+    def ends(self) -> Stage:
+        """Whatever takes time, until nothing moves; judged as an end."""
+        for _ in range(STEPS_MAX):
+            moves = prompt(self.world) or timed(self.world)
+            if not moves:
+                laws.ended(self.world)
+                return self
+            self.world = step(self.world, moves[0], _note)
+        raise AssertionError("no end")
+
+
+def test_nothing_goes_wrong() -> None:
+    stage = Stage().rests()
+    assert [rank.returned for rank in stage.world.ranks] == [Returned(0), Returned(0)]
+    assert stage.ends().world.clean
+
+
+# --- the five traps
+
+
+def test_the_monitor_process_injects_while_t_is_starved_and_m_is_in_an_atomic_section() -> None:
+    stage = Stage().runs().does("M enters a section", "starves")
+    stage.does("user code ends", rank=1, how=How.FAILED)
+    stage.rests("M leaves the section", "M is signalled", "M ends")
+    assert stage.rank().page.want_p == stage.rank().page.armed
+    stage.does("M is signalled")
+    assert (stage.rank().main.at, stage.rank().page.depth) == (At.USER, 1)
+    stage.does("M leaves the section")
+    assert (stage.rank().main.at, stage.rank().main.how) == (At.OVER, How.INJECTED)
+    stage.ends()
+
+
+def test_of_two_atomic_sections_in_a_row_the_second_is_refused_or_asked_about_anew() -> None:
+    stage = Stage().runs().does("M enters a section")
+    stage.does("user code ends", rank=1, how=How.FAILED).rests("M leaves the section", "M ends")
+    assert stage.rank().call.phase is Phase.PENDING
+    stage.does("M leaves the section")
+    assert stage.rank().main.how is How.INJECTED
+    stale = Stage().runs().does("M enters a section")
+    stale.does("user code ends", "M disarms", "M tells", "T hears", "T asks", rank=1, how=How.FAILED)
+    stale.does("T asks", "M leaves the section", "M enters a section", "T hears")
+    assert (stale.rank().call.phase, stale.rank().page.depth) == (Phase.PENDING, 1)
+    stale.does("T hears")
+    assert (stale.rank().call.phase, stale.rank().aborts) == (Phase.PENDING, False)
+    stale.ends()
+
+
+def test_who_is_evicted_and_then_fails_ends_no_round_of_others() -> None:
+    stage = Stage().runs().does("is suspected", rank=0)
+    while stage.rank(1).called_in < 1:
+        stage.does(next(move.what for move in prompt(stage.world) if move.rank == 1), rank=1)
+    stage.does("user code ends", "M disarms", "M tells", "T hears", "T asks", how=How.FAILED)
+    assert (stage.register.round, stage.register.complete, stage.register.failures) == (1, True, 0)
+    stage.ends()
+
+
+def test_a_function_that_swallows_and_makes_progress_is_killed_at_last() -> None:
+    stage = Stage(evolve(RICH, budget=Budget(9, 0, 0))).runs().does("hangs")
+    stage.rests("M ends").rings(Timer.SOFT).rests("M ends", "M is signalled").does("swallows").does("hangs")
+    for _ in range(2):
+        stage.rings(Timer.AGAIN)
+        stage.does("swallows").does("hangs")
+    stage.rings(Timer.UNWIND)
+    assert not stage.rank().alive
+    stage.ends()
+
+
+def test_the_end_of_user_code_is_told_after_the_gate_is_disarmed() -> None:
+    stage = Stage().runs().does("M ends")
+    assert stage.rank().page.armed
+    stage.does("M disarms")
+    assert (stage.rank().page.armed, stage.rank().main.at) == (0, At.DISARMED)
+    with pytest.raises(AssertionError, match="cannot happen now"):
+        stage.does("M disarms")
+
+
+# --- what else seldom comes
+
+
+def test_p_speaks_ends_and_leaves_for_who_cannot() -> None:
+    hung = Stage().runs().does("hangs", "starves")
+    hung.rests("M ends").does("P ends").rests("M ends")
+    assert hung.register.ended is not None
+    assert hung.register.ended.by == hung.rank().node
+    assert hung.ends().rank().alive
+    reserve = Stage(Shape(2, terms=Terms(at_most(1)), budget=Budget(9))).rests("M ends")
+    stuck = next(place for place in (0, 1) if not reserve.rank(place).call.active)
+    reserve.does("hangs", "starves", rank=stuck).rests("M ends").does("P ends", rank=stuck)
+    assert reserve.register.seats[reserve.rank(stuck).node].status is Status.ABSENT
+    dead = Stage().runs().does("dies").does("P speaks")
+    assert dead.rank().node not in dead.register.seats
+
+
+def test_p_signals_again_and_kills_at_last() -> None:
+    stage = Stage().runs().does("hangs", "starves").rests("M ends").does("P ends").rests("M ends", "M is signalled")
+    stage.does("swallows").does("hangs")
+    stage.rests("M ends").does("P signals again").does("M is signalled")
+    assert stage.rank().main.how is How.INJECTED
+    other = Stage().runs().does("is stuck", "starves").rests("M ends").does("P ends").rests("M ends").does("P kills")
+    assert not other.rank().alive
+
+
+def test_a_leaving_rank_that_starves_is_spoken_for() -> None:
+    stage = Stage().runs().does("is told to stop").does("T hears", "starves").does("P leaves")
+    assert stage.rank().node not in stage.register.seats
+    stage.ends()
+
+
+def test_a_store_that_is_out_of_reach_is_given_up() -> None:
+    stage = Stage().does("is cut off").rests().does("gives the store up").ends()
+    assert stage.rank().returned == Raised(Reason.STORE_LOST)
+
+
+def test_a_rank_that_waits_alone_is_too_late() -> None:
+    stage = Stage(Shape(2, 2, budget=Budget(1))).does("is lost", rank=1).rests().does("T is too late")
+    assert stage.ends().rank().returned == Raised(Reason.TIMED_OUT)
+
+
+def test_a_dead_rank_starts_again_as_another_incarnation() -> None:
+    stage = Stage().runs().does("dies").rests("M ends").does("starts again")
+    assert stage.rank().node.incarnation == 2
+    stage.ends()
+
+
+def test_a_callback_that_is_over_when_its_signal_comes_is_not_hit() -> None:
+    stage = Stage().runs().does("user code ends", how=How.FAILED).rests("M ends")
+    assert stage.rank().main.span is Span.FINALIZE
+    stage.rests()
+    assert stage.ends().rank().returned is not None
+
+
+# --- walks, and small worlds
+
+
+def test_many_walks_break_no_law_and_show_what_they_should() -> None:
+    seen = Counter[str]()
+    for seed in range(250):
+        walk = walked(seed)
+        assert walk.broken is None, f"walked({seed}): {walk.broken}"
+        seen += walk.seen
+    missing = SOMETIMES - seen.keys()
+    assert not missing
+
+
+SOMETIMES = frozenset(
+    {
+        *("injected", "declined in: waits", "declined in: ordered, not armed", "declined in: disarmed, not told"),
+        *("declined in: user code over, not disarmed", "gate busy", "atomic refused", "raised at the end of atomic"),
+        *(
+            "the function is called again",
+            "result dropped when returned",
+            "P speaks for a dead rank",
+            "killed at a limit",
+        ),
+        *("end by failed", "end by lost", "end by left", "closed SUCCEEDED", "closed FAILED", "closed LIMIT"),
+        *("closed CANCELLED", "returned True", "returned False", "running → returned", "reserve → unwinding"),
+    }
+)
+
+
+def test_the_smallest_world_of_two_ranks_is_gone_through_whole() -> None:
+    told = explored(Shape(2))
+    assert (told.worlds, told.steps, told.ends) == (957, 1732, 8)
+
+
+def test_a_run_is_the_same_again() -> None:
+    assert walked(7) == walked(7)
+    assert str(Move("time passes", 1, Deadline(Timer.SOFT, 1, 2.0))) == "1 time passes (soft)"
+    assert str(Move("user code ends", 0, How.FAILED)) == "0 user code ends (failed)"
+
+
+# --- laws that are broken
+
+
+RUNNING = Stage().runs()
+ROUND_OVER = Stage().runs().does("user code ends", rank=1, how=How.FAILED).rests("M ends", "M is signalled")
+
+
+def changed(stage: Stage, place: int = 0, **changes: Any) -> World:
+    """A world that no step makes."""
+    ranks = [evolve(rank, **changes) if at == place else rank for at, rank in enumerate(stage.world.ranks)]
+    return evolve(stage.world, ranks=tuple(ranks))
+
+
+def broken(number: str, law: Callable[[], None]) -> None:
+    with pytest.raises(Broken, match=f"^{number}: ") as caught:
+        law()
+    assert caught.value.number == number
+
+
+def test_i1_the_function_is_called_once_in_a_round() -> None:
+    broken("I1", lambda: laws.called(RUNNING.world, RUNNING.rank(), 0))
+    laws.called(changed(RUNNING, 0, called_in=-1), evolve(RUNNING.rank(), called_in=-1), 0)
+
+
+def test_i2_i3_an_order_is_given_to_who_waits_and_when_abort_has_ended() -> None:
+    run = Run(Span.FUNCTION, 9)
+    broken("I2", lambda: laws.ordered(RUNNING.rank(), run))
+    broken("I3", lambda: laws.ordered(evolve(RUNNING.rank(), main=Main(), aborts=True), run))
+    laws.ordered(evolve(RUNNING.rank(), main=Main(), aborts=True), Run(Span.TERMINATE, 9))
+
+
+def test_i4_nobody_is_called_while_a_member_is_in_an_older_round() -> None:
+    late = changed(RUNNING, 1, page=gate.Page(armed=2, armed_round=-1))
+    broken("I4", lambda: laws.called(late, evolve(RUNNING.rank(), called_in=-1), 0))
+
+
+def test_i5_only_user_code_whose_round_is_over_is_hit() -> None:
+    broken("I5", lambda: laws.raised(RUNNING.world, RUNNING.rank()))
+    broken("I5", lambda: laws.raised(RUNNING.world, evolve(RUNNING.rank(), main=Main(At.ORDERED))))
+    deep = evolve(ROUND_OVER.rank(), page=evolve(ROUND_OVER.rank().page, depth=1))
+    broken("I5", lambda: laws.raised(ROUND_OVER.world, deep))
+    laws.raised(ROUND_OVER.world, ROUND_OVER.rank())
+
+
+def test_i6_abort_and_atomic_sections_exclude_each_other() -> None:
+    inside = evolve(RUNNING.rank(), page=evolve(RUNNING.rank().page, depth=1))
+    broken("I6", lambda: laws.aborted(inside))
+    broken("I6", lambda: laws.sheltered(evolve(RUNNING.rank(), aborts=True)))
+
+
+def test_i7_a_call_returns_what_counts() -> None:
+    broken("I7", lambda: laws.finished(RUNNING.world, RUNNING.rank(), Returned(0)))
+    done = Stage().rests()
+    broken("I7", lambda: laws.finished(done.world, done.rank(), Returned(3)))
+    laws.finished(done.world, done.rank(), Returned(0))
+    laws.finished(RUNNING.world, RUNNING.rank(), Raised(Reason.EXITED))
+
+
+def test_i8_a_success_is_that_of_all_who_were_active() -> None:
+    done = Stage().rests()
+    forgot = changed(done, 1, returned=None, call=Call())
+    broken("I8", lambda: laws.wrote(forgot, RUNNING.register, done.register))
+    nobody = evolve(done.world, terms=Terms(multiple_of(3)))
+    broken("I8", lambda: laws.wrote(nobody, RUNNING.register, done.register))
+    laws.wrote(done.world, RUNNING.register, done.register)
+
+
+def test_i9_who_was_done_returns_its_value() -> None:
+    done = Stage().rests()
+    broken("I9", lambda: laws.ended(changed(done, 1, returned=Returned(None))))
+
+
+def test_i10_reserves_end_nobody_s_round() -> None:
+    stage = Stage(Shape(2, terms=Terms(at_most(1)), budget=Budget(9))).rests("M ends")
+    before = stage.register
+    reserve = next(rank for rank in stage.world.ranks if not rank.call.active)
+    after = apply(before, End(0, Why.FAILED), reserve.node)
+    broken("I10", lambda: laws.wrote(stage.world, before, after))
+
+
+def test_i13_who_left_is_gone_for_good() -> None:
+    seated = evolve(RUNNING.world, unseated=frozenset({RUNNING.rank().node}))
+    broken("I13", lambda: laws.wrote(seated, RUNNING.register, RUNNING.register))
+    stays = changed(RUNNING, 0, returned=Raised(Reason.EXITED), monitor=True)
+    other = evolve(stays.ranks[1], returned=Raised(Reason.EXITED), alive=False)
+    broken("I13", lambda: laws.ended(evolve(stays, ranks=(stays.ranks[0], other))))
+
+
+def test_i15_if_nothing_goes_wrong_the_job_succeeds_without_a_timer() -> None:
+    broken("I15", lambda: laws.ended(evolve(Stage().rests().world, rings=1)))
+
+
+def test_i16_nobody_waits_for_ever() -> None:
+    broken("I16", lambda: laws.ended(RUNNING.world))
+
+
+def test_a_walk_tells_what_broke() -> None:
+    never_enough = Shape(2, terms=Terms(at_most(1), min_active_world_size=2))
+    tale = walked(0, never_enough)
+    assert (tale.broken or ("", ""))[0] == "I15"
+    assert len(tale.moves) == tale.steps
+
+
+def test_a_walk_that_does_not_end_breaks_i17() -> None:
+    assert (walked(0, steps_max=3).broken or ("", ""))[0] == "I17"
+
+
+def test_what_nobody_carries_out_is_a_fault_of_the_simulator() -> None:
+    for move in (Move("user code ends", 0), Move("time passes", 0)):
+        with pytest.raises(Broken, match="wiring"):
+            step(RUNNING.world, move, _note)
+
+
+def test_who_has_nothing_to_ask_changes_nothing() -> None:
+    assert step(RUNNING.world, Move("T asks", 0), _note) is RUNNING.world
+    assert edited(beginning(RICH), Leave(), RUNNING.rank().node).register is None
