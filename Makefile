@@ -99,12 +99,14 @@ unit: setup etcd  ## every test but those that start launchers (tests/e2e) and t
 properties: setup  ## the property tests, as `test` runs them: the same examples every time
 	$(BIN)/pytest property_tests
 
-# The core needs nothing compiled for one Python, so the other Pythons run it from the same links, without torch.
+# The core needs nothing compiled for one Python, so the other Pythons run it from the same links, without torch; and what
+# raises into user code, since each Python looks for signals at other places.
+GATE_TESTS := tests/adapters/inprocess/test_gate*.py tests/adapters/inprocess/test_injections.py
 OTHER_PYTHONS := 3.12 3.13
 PYENV_ROOT ?= $(HOME)/.pyenv
 
 .PHONY: pythons
-pythons: setup  ## core and property tests on Python 3.12 and 3.13, where pyenv has them
+pythons: setup  ## core, property tests and the gate on Python 3.12 and 3.13, where pyenv has them
 	@for version in $(OTHER_PYTHONS); do \
 	  python=$$(ls -d $(PYENV_ROOT)/versions/$$version.*/bin/python 2>/dev/null | tail -1); \
 	  python=$${python:-$$(command -v /usr/bin/python$$version)}; \
@@ -114,7 +116,7 @@ pythons: setup  ## core and property tests on Python 3.12 and 3.13, where pyenv 
 	    .venvs/$$version/bin/pip install -qq --disable-pip-version-check -c constraints.txt \
 	      attrs msgspec hypothesis pytest pytest-timeout; } || exit 1; \
 	  PYTHONPATH=$$(echo build/__editable__.*) .venvs/$$version/bin/pytest -q -p no:cacheprovider \
-	    $(wildcard tests/core property_tests) || exit 1; \
+	    $(wildcard tests/core property_tests $(GATE_TESTS)) || exit 1; \
 	done
 
 .PHONY: nightly
@@ -123,15 +125,22 @@ nightly: setup  ## the property tests with fresh examples, ten times as many
 
 SOAK_STEPS ?= 12500000
 SOAK_FAULTS ?= 1000
+SOAK_INJECTIONS ?= 150000
+SOAK_RESTARTS ?= 10000
 SOAK_SIZES := 2 3 4 5 8 16 32 64
 
 .PHONY: soak
-soak: setup etcd network  ## 1,000 real faults, 10^8 simulated steps, many fresh properties, all mutants: hours; logs/ keeps it
+soak: setup etcd network  ## 1,000 real faults, 10^5 injections, 10^8 simulated steps, fresh properties, all mutants: hours; logs/ keeps it
 	@mkdir -p logs
 	ELASTIC_CHAOS_STEPS=$(SOAK_FAULTS) $(BIN)/pytest --timeout=0 tests/e2e/test_random_faults.py 2>&1 \
 	  | tee logs/chaos-$$(date -u +%Y%m%dT%H%M%SZ).log
 	for nodes in $(SOAK_SIZES); do $(BIN)/elastic simulate --nodes=$$nodes --steps=$(SOAK_STEPS) || exit 1; done 2>&1 \
 	  | tee logs/simulate-$$(date -u +%Y%m%dT%H%M%SZ).log
+	ELASTIC_INJECTIONS=$(SOAK_INJECTIONS) ELASTIC_GATE_STRIDE=1 $(BIN)/pytest --timeout=0 \
+	  $(GATE_TESTS) 2>&1 \
+	  | tee logs/gate-$$(date -u +%Y%m%dT%H%M%SZ).log
+	ELASTIC_RESTARTS=$(SOAK_RESTARTS) $(BIN)/pytest --timeout=0 -s tests/e2e/test_many_restarts.py 2>&1 \
+	  | tee logs/restarts-$$(date -u +%Y%m%dT%H%M%SZ).log
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 property_tests 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
 	$(MAKE) mutants
 
@@ -145,6 +154,10 @@ mutants: setup  ## bugs put into the core on purpose: each must be found by chan
 .PHONY: demo
 demo: setup  ## train on two nodes, kill a worker, then a node, bring it back: about a minute
 	@$(BIN)/python examples/digits/demo.py
+
+.PHONY: demo-inprocess
+demo-inprocess: setup  ## train with an error, a hang, a NaN and a SIGKILL that cost no restart: about a minute
+	@$(BIN)/python examples/digits/inprocess_demo.py
 
 .PHONY: bench
 bench: setup etcd  ## the benchmarks beside torchrun: about 40 minutes; single ones as benchmarks/README.md says

@@ -38,6 +38,7 @@ from ..core.group.state import (
     Signal,
     Signalled,
     Start,
+    StartAgain,
     Unstartable,
 )
 from ..core.ranks import Ranks, WorkerRanks, assign
@@ -47,7 +48,7 @@ from ..core.world import Fault, Life, Node, Profile, World
 from .backends.port import Backend, StoreError
 from .clock import Clock
 from .endpoint import Reservation
-from .faults import Attempt, read_fault, unstartable_fault
+from .faults import UNSTARTABLE, Attempt, again, read_fault, unstartable_fault
 from .heart import Heart
 from .news import (
     Heartbeat,
@@ -129,6 +130,7 @@ class Agent:
         self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now)
         self._round, self._ranks = 0, Ranks(0, 0, 0, settings.role, 0, ())
         self._recording = 0
+        self._restarts = 0
         self._lingers = False
         self._own_faults: list[Fault] = []
         self._state: RendezvousState | None = None
@@ -267,6 +269,8 @@ class Agent:
                 self._heart.beat()
             case Start(world):
                 self._start(world)
+            case StartAgain(local_rank):
+                self._start_again(local_rank)
             case Signal(signum):
                 self._workers.signal(signum)
             case Record(local_rank):
@@ -309,6 +313,19 @@ class Agent:
             now = self._clock.now()
             self._inbox.put(Unstartable(str(error), now))
             self._inbox.put(Reaped(now))
+
+    def _start_again(self, local_rank: int) -> None:
+        """One that cannot be started has failed once more."""
+        self._restarts += 1
+        attempt = again(self._attempts[local_rank], self._restarts)
+        self._attempts = {**self._attempts, local_rank: attempt}
+        self._exits.pop(local_rank)
+        try:
+            self._workers.start([attempt.spec])
+        except (CannotStart, OSError):
+            now = self._clock.now()
+            self._exits[local_rank] = Exit(local_rank, 0, UNSTARTABLE, now, now)
+            self._inbox.put(Exited(local_rank, UNSTARTABLE, now, now))
 
     def _attempt(self, world: World, worker: WorkerRanks) -> Attempt:
         settings, logs = self._settings, self._settings.logs

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..core.ranks import Ranks
 from ..core.world import Fault, Node
+from .workers.environment import ERROR_FILE
 from .workers.errors import exit_sentence, last_exception, read_error_file
 from .workers.logs import NOWHERE, tail
 from .workers.port import Exit, WorkerSpec
@@ -30,6 +31,15 @@ class Attempt:
     ranks: Ranks
     spec: WorkerSpec
     error_file: Path | None
+
+
+def again(attempt: Attempt, number: int) -> Attempt:
+    """The same once more, in the same round. What it says of its end is not what it said before."""
+    if attempt.error_file is None:
+        return attempt
+    error_file = attempt.error_file.with_name(f"error.{number}.json")
+    told = {**attempt.spec.environment, ERROR_FILE: str(error_file)}
+    return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))
 
 
 def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float], None]) -> Fault:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ..core.rendezvous import Settings, Status
@@ -41,8 +42,16 @@ class Meeting(Protocol):
     def serves(self) -> bool:
         """The store lives as long as this node takes part."""
 
+    def beside(self, name: str) -> Backend:
+        """A client of another register in the same store: one that belongs to the job's workers."""
+
     def close(self, timeout_s: float) -> None:
         """This node has left; if it serves the store, it waits so long for the others to leave."""
+
+
+def beside(run_id: str, name: str) -> str:
+    """The run of a register that belongs to a run's workers."""
+    return f"{run_id}/workers/{name}"
 
 
 class EmbeddedMeeting:
@@ -52,7 +61,11 @@ class EmbeddedMeeting:
     serves = False
 
     def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.backend = MemoryBackend(MemoryStore(), clock)
+
+    def beside(self, name: str) -> Backend:
+        return MemoryBackend(MemoryStore(), self._clock)
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()
@@ -75,7 +88,12 @@ class TCPStoreMeeting:
         from .backends.tcpstore import TCPStoreBackend  # with the codec behind it, which the embedded meeting needs not
 
         self._host, self.address = serve(address, is_host)
-        self.backend = TCPStoreBackend(self.address, run_id, clock, fallback_s, seal=seal(token))
+        self._of_run = partial(TCPStoreBackend, self.address, clock=clock, fallback_s=fallback_s, seal=seal(token))
+        self._run_id = run_id
+        self.backend = self._of_run(run_id)
+
+    def beside(self, name: str) -> Backend:
+        return self._of_run(beside(self._run_id, name))
 
     @property
     def place(self) -> str:
@@ -120,7 +138,10 @@ class EtcdMeeting:
 
         members = Members(addresses, access, min(ANSWER_S, settings.ttl / ANSWERS_PER_TTL), prefix_of(run_id))
         self.place = str(members)
-        self.backend = EtcdBackend(members, run_id, clock, math.ceil(settings.ttl), settings.keep_alive_interval)
+        lease_s, fallback_s = math.ceil(settings.ttl), settings.keep_alive_interval
+        self._of_run = partial(EtcdBackend, members, clock=clock, lease_s=lease_s, fallback_s=fallback_s)
+        self._run_id = run_id
+        self.backend = self._of_run(run_id)
         try:
             self.backend.probe()
         except Denied:
@@ -128,6 +149,9 @@ class EtcdMeeting:
             raise
         except OutOfReach:
             pass  # what waits for it says so
+
+    def beside(self, name: str) -> Backend:
+        return self._of_run(beside(self._run_id, name))
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()

@@ -22,6 +22,8 @@ class Told:
 
     handler: Handler
     answer: Outcome | Raise
+    held: Held
+    """What this node remembers, the answer included."""
 
 
 @frozen

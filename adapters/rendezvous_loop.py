@@ -168,7 +168,7 @@ class RendezvousLoop:
 
     def _tell(self, op: Operation, answer: Outcome | Raise) -> None:
         self._agenda, self._held = answered(self._agenda, self._held, answer)
-        self._post(Told(op.handler, answer))
+        self._post(Told(op.handler, answer, self._held))
 
     def _record(self, fault: Fault) -> None:
         try:

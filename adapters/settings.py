@@ -79,6 +79,8 @@ class LaunchSettings:
     """How other nodes reach this one."""
     store: str = "in memory"
     """Where the nodes meet, for people."""
+    relay: str = ""
+    """Where the workers reach it: the path of a unix socket."""
     rendezvous: rendezvous.Settings = rendezvous.Settings()
     group: group.Settings = group.Settings()
     logs: Logs = Logs()

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from attrs import evolve
 
 from ..adapters.agent import Agent, Result
+from ..adapters.backends.relay_host import Relay
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
 from ..adapters.news import CannotTrace, NoTrace, Trace
@@ -90,15 +92,26 @@ def launch(**given: Any) -> int:
     status = StatusLines(sys.stderr, settings, given["status"])
     meeting = where.open(settings.run_id, clock, settings.rendezvous)
     status.serves_store = meeting.serves
+    relay = _relay(meeting)
     try:
+        settings = evolve(settings, relay=relay.path if relay else "")
         result, directory = _run(settings, meeting, clock, status, _trace(given["trace"]))
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, given["report"], directory)
         status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
     finally:
+        if relay:
+            relay.close()
         meeting.close(settings.rendezvous.ttl)
     return code
+
+
+def _relay(meeting: Meeting) -> Relay | None:
+    try:
+        return Relay(meeting.beside)
+    except OSError:
+        return None  # whichever worker needs it says so
 
 
 def _trace(path: str | None) -> Trace:
@@ -172,12 +185,21 @@ def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: 
             keep_alive_interval=meeting.keep_alive_interval,
             start_timeout=meeting.join_timeout,
             fence=FENCE * meeting.ttl if given["on_store_loss"] == "stop" else None,
+            alone=_alone(given),
         )
     except ValueError as reason:
         raise Mistake(
             f"--on-store-loss=stop: {reason}; heartbeats of 1 s and more attempts leave time to stop the workers, like "
             "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
         ) from None
+
+
+def _alone(given: Mapping[str, Any]) -> group.Alone | None:
+    if given["restart_scope"] == "group":
+        return None
+    from ..core.inprocess.exits import FINAL, JOB_OVER  # which no other launch needs
+
+    return group.Alone(given["max_restarts"], FINAL, JOB_OVER)
 
 
 def _program(given: Mapping[str, Any], environment: Mapping[str, str]) -> Program:

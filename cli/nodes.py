@@ -25,6 +25,8 @@ AFTER_THE_GRACE_S = 15.0
 """How much longer than its workers' grace a node may take to come back."""
 THEIRS = ("timeout", "read_timeout", "heartbeat_timeout", "is_host", "store_type")
 """Keys of torch's --rdzv-conf that are no spans of ours."""
+NO_KEYS = ("limits", "leased", "first_call_timeout")
+"""Of the rendezvous' settings: what is said by other options, or by the store, or by no launcher."""
 OURS = ("token_file",)
 """Keys that torch does not know, and that are no spans."""
 
@@ -105,7 +107,7 @@ def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
     """The limits and spans. What torch knows and we have no use for is taken silently; what nobody knows is named."""
     min_nodes, max_nodes = given["nnodes"]
     conf = given["rdzv_conf"]
-    ours = {field.name: field for field in fields(rendezvous.Settings) if field.name not in ("limits", "leased")}
+    ours = {field.name: field for field in fields(rendezvous.Settings) if field.name not in NO_KEYS}
     if conf.get("store_type", "").lower() == "file":
         raise Mistake("--rdzv-conf: store_type=file: a file is no store for a job; leave it out")
     known = etcd.KEYS if etcd.is_meant(given) else ()

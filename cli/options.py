@@ -161,6 +161,16 @@ def _options() -> tuple[Decorator, ...]:
             help="Restarts of the whole job after failures of workers; more fail the job.",
         ),
         option(
+            "--restart-scope",
+            FAILURES,
+            own=True,
+            default="group",
+            metavar="group|rank",
+            type=Value("group|rank", values.restart_scope),
+            help="What is started again when a worker fails: all of the job, or that worker alone, at most --max-restarts "
+            "times in a round of this node. For programs that restart inside their processes (elastic.inprocess).",
+        ),
+        option(
             "--grace",
             FAILURES,
             own=True,

@@ -148,6 +148,12 @@ def on_store_loss(text: str) -> str:
     return text
 
 
+def restart_scope(text: str) -> str:
+    if text not in ("group", "rank"):
+        raise ValueError("write group or rank")
+    return text
+
+
 def new_file(text: str) -> str:
     """A file that can be made or replaced."""
     folder = os.path.dirname(os.path.abspath(text))

@@ -43,7 +43,7 @@ class GroupTeller:
 
     def __call__(self, command: str) -> list[str]:
         if found := re.fullmatch(r"(grace|fence|shutdown_timeout) (\S+)", command):
-            self.group = evolve(self.group, settings=evolve(self.group.settings, **{found[1]: float(found[2])}))
+            self.group = evolve(self.group, settings=evolve(self.group.settings, **{found[1]: float(found[2])}))  # type: ignore[arg-type]
             return []
         if command == "begin":
             return [self._line(begin(self.group, 0.0)[1])]

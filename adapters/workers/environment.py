@@ -1,9 +1,10 @@
-"""What a worker finds in its environment: torchrun's names and values, and our two.
+"""What a worker finds in its environment: torchrun's names and values, and ours.
 
 Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
-ELASTIC_ROUND is the fencing token for whoever writes checkpoints. The token of the job's store is the agents' alone: the
-command takes it out of the environment before anything is started (cli/tokens.py).
+ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY and ELASTIC_WORLD say where the workers of
+this world may keep a register of their own (adapters/backends/relay_host.py). The token of the job's store is the agents'
+alone: the command takes it out of the environment before anything is started (cli/tokens.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,15 @@ from string import Template
 
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
+from ..backends.relay_host import VARIABLE as RELAY
 from ..settings import LaunchSettings, Program
 
+ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+"""Where a worker says why it failed, in torch's format."""
+SCOPE = "ELASTIC_RESTART_SCOPE"
+"""Whether a worker that fails is started again with all others (group) or by itself (rank)."""
+WORLD = "ELASTIC_WORLD"
+"""The identity of the workers' world, the same on all nodes and never again."""
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""
 
@@ -44,11 +52,14 @@ def environment(
         "TORCHELASTIC_RESTART_COUNT": str(world.failures),
         "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
-        "TORCHELASTIC_ERROR_FILE": str(error_file or ""),
+        ERROR_FILE: str(error_file or ""),
         "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_ROUND": str(world.round),
         "ELASTIC_NODE_ID": slot,
+        SCOPE: "group" if settings.group.alone is None else "rank",
+        RELAY: settings.relay,
+        WORLD: f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}",
     }
 
 

@@ -56,7 +56,8 @@ class Workers(Protocol):
     """The workers of one node, at most one generation of them at a time."""
 
     def start(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
-        """Start one generation, return its process ids in the order of `specs`.
+        """Start a generation, or some of its workers once more that were collected; return their process ids in the order
+        of `specs`.
 
         Raises CannotStart before any worker runs if a program cannot be executed. Must be called from the thread that
         lives as long as the agent: the kernel ties the workers' death to it.

@@ -66,8 +66,9 @@ class SubprocessWorkers:
         self._pump = LogPump()
 
     def start(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
-        if self._closed or self._running:
-            state = "closed" if self._closed else f"not collected yet: {sorted(self._running)}"
+        taken = {spec.local_rank for spec in specs} & self._running.keys()
+        if self._closed or taken:
+            state = "closed" if self._closed else f"not collected yet: {sorted(taken)}"
             raise RuntimeError(f"start: {state}")
         setpriv = find_setpriv()
         for program, path in dict.fromkeys((spec.command[0], spec.environment.get("PATH")) for spec in specs):
@@ -75,7 +76,7 @@ class SubprocessWorkers:
         try:
             return self._start(setpriv, specs)
         except BaseException as error:
-            for local_rank in list(self._running):
+            for local_rank in [spec.local_rank for spec in specs if spec.local_rank in self._running]:
                 worker = self._running.pop(local_rank)
                 self._reap(worker)
                 self._release(worker)
@@ -119,11 +120,12 @@ class SubprocessWorkers:
         for spec in specs:
             self._running[spec.local_rank] = self._spawn(setpriv, spec)
         self._guard.hold([worker.process.pid for worker in self._running.values()])
-        for worker in self._running.values():
+        started = {spec.local_rank: self._running[spec.local_rank] for spec in specs}
+        for worker in started.values():
             worker.pidfd = os.pidfd_open(worker.process.pid)
-        for local_rank, worker in self._running.items():  # once all run: a generation that fails tells of no exit
+        for local_rank, worker in started.items():  # once all run: a generation that fails tells of no exit
             self._watcher.watch(worker.pidfd, partial(self._died, local_rank, worker))
-        return [self._running[spec.local_rank].process.pid for spec in specs]
+        return [worker.process.pid for worker in started.values()]
 
     def _spawn(self, setpriv: str, spec: WorkerSpec) -> _Worker:
         with ExitStack() as ends:  # the child's ends: closed here once it has them

@@ -34,6 +34,16 @@ def restarted(world: World, max_restarts: int, stopped: int, stopped_s: float, b
     return f"{budget}{steps}, round {world.round} started · {stopped_s + back_s:.1f} s in all"
 
 
+def failed_alone(local_rank: int, again: bool, after: Group) -> str:
+    """A worker whose end ends no round; who failed and how is told when it is on record."""
+    if again and after.settings.alone:
+        return (
+            f"local rank {local_rank} is started again alone · {after.restarted} of {after.settings.alone.restarts_max}"
+        )
+    left = count(len(after.running), "worker")
+    return f"local rank {local_rank} is not started again · {left} of this node left"
+
+
 def formed_anew(world: World, before: World | None, state: RendezvousState | None, took_s: float) -> str:
     """After a membership change: who came for whom."""
     old = [member.node for member in before.members] if before else []

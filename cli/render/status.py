@@ -14,7 +14,7 @@ from typing import TextIO
 from ...adapters.news import News, Recorded, Restored, Seen, Started, Step, StoreBack, StoreSilent, TraceLost
 from ...adapters.settings import LaunchSettings
 from ...core.group import Group, Phase
-from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled
+from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled, StartAgain
 from ...core.rendezvous import RendezvousState
 from ...core.world import World
 from . import sentences
@@ -132,6 +132,9 @@ class StatusLines:
             ):
                 self._breaks(step)
                 self._say(sentences.round_ended(round, why, by, self._world, self._state))
+            case Exited(local_rank) if before.phase is Phase.RUNNING and Record in map(type, step.commands):
+                again = any(isinstance(command, StartAgain) for command in step.commands)
+                self._say(sentences.failed_alone(local_rank, again, after))
             case Exited() if any(isinstance(command, Record) for command in step.commands):
                 self._stopped -= 1  # it had failed too, before it could be stopped
             case Reaped() if before.phase is Phase.STOPPING:

@@ -181,6 +181,13 @@ class Start:
 
 
 @frozen
+class StartAgain:
+    """Start this worker once more, in the world in which the others of this node still run."""
+
+    local_rank: int
+
+
+@frozen
 class Signal:
     """Send a signal to every worker that lives."""
 
@@ -203,7 +210,9 @@ class RecordUnstartable:
     text: str
 
 
-Command: TypeAlias = Join | End | MarkDone | Leave | Close | Beat | Start | Signal | Record | RecordUnstartable
+Command: TypeAlias = (
+    Join | End | MarkDone | Leave | Close | Beat | Start | StartAgain | Signal | Record | RecordUnstartable
+)
 
 
 # --- the state --------------------------------------------------------------------------------------------------------
@@ -212,6 +221,23 @@ Command: TypeAlias = Join | End | MarkDone | Leave | Close | Beat | Start | Sign
 def _span(instance: object, attribute: Attribute[float], value: float) -> None:
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{attribute.name}: a span of 0 or more seconds, not {value}")
+
+
+@frozen
+class Alone:
+    """A worker that fails is started again by itself, and the round goes on: what it runs looks after its peers' loss."""
+
+    restarts_max: int = field(default=0)
+    """So often in a round, all workers of this node counted; after that a worker that fails is missing."""
+    final: frozenset[int] = frozenset()
+    """Exit codes after which a worker is not started again."""
+    job_over: frozenset[int] = frozenset()
+    """Exit codes by which a worker says that its peers have given up too: the round has failed."""
+
+    @restarts_max.validator
+    def _not_negative(self, attribute: Attribute[int], value: int) -> None:
+        if value < 0:
+            raise ValueError(f"restarts_max: 0 or more, not {value}")
 
 
 @frozen
@@ -232,6 +258,8 @@ class Settings:
     """How long the start of the workers waits for a fresh heartbeat."""
     fence: float | None = field(default=None)
     """The workers are killed when the last acknowledged heartbeat was sent so long ago; None: never."""
+    alone: Alone | None = None
+    """None: when a worker fails, all of its world are started again."""
 
     @fence.validator
     def _before_the_others_start(self, attribute: Attribute[float | None], value: float | None) -> None:
@@ -273,6 +301,10 @@ class Group:
     """When the last acknowledged heartbeat was sent; before the first, when the agent began."""
     heard_again_at: float | None = None
     """When a silence of this node that was longer than the fence was over, if it has not joined again since."""
+    restarted: int = 0
+    """How often workers of this world were started again by themselves."""
+    succeeded: bool = False
+    """A worker of this world has."""
     stopped_at: float | None = None
     """When we sent the workers of this world their first signal."""
     kill_at: float | None = None

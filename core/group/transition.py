@@ -14,6 +14,7 @@ from ..world import Ending, Why, World
 from .state import (
     SIGKILL,
     SIGTERM,
+    Alone,
     Beat,
     Beaten,
     Close,
@@ -38,6 +39,7 @@ from .state import (
     Signal,
     Signalled,
     Start,
+    StartAgain,
     Unstartable,
 )
 
@@ -142,13 +144,17 @@ def _is_stale(group: Group, age: float) -> bool:
 def _start(group: Group, world: World) -> Step:
     sizes = {member.node: member.profile.local_world_size for member in world.members}
     running = frozenset(range(sizes[group.node]))
-    return evolve(group, phase=Phase.RUNNING, running=running, stopped_at=None), (Start(world),)
+    started = evolve(group, phase=Phase.RUNNING, running=running, restarted=0, succeeded=False, stopped_at=None)
+    return started, (Start(world),)
 
 
 def _running(group: Group, event: Event) -> Step:
     match event:
         case Exited(code=0):
-            return (group, ()) if group.running else (evolve(group, phase=Phase.BARRIER), (MarkDone(),))
+            succeeded = evolve(group, succeeded=True)
+            return (succeeded, ()) if group.running else (evolve(succeeded, phase=Phase.BARRIER), (MarkDone(),))
+        case Exited(code=code) if (alone := group.settings.alone) and code not in alone.job_over:
+            return _failed_alone(group, alone, event)
         case Exited(local_rank, code, died_at, at):
             return _stop(group, at, Record(local_rank, code, died_at), End(Why.FAILED))
         case Unstartable(text, at):
@@ -164,6 +170,19 @@ def _running(group: Group, event: Event) -> Step:
             return _leave(group, event)
         case _:
             return group, ()
+
+
+def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
+    """Started again, or missing from now on; when all are gone it is what the others came to that counts."""
+    recorded = Record(event.local_rank, event.code, event.died_at)
+    if event.code not in alone.final and group.restarted < alone.restarts_max:
+        again = evolve(group, running=group.running | {event.local_rank}, restarted=group.restarted + 1)
+        return again, (recorded, StartAgain(event.local_rank))
+    if group.running:
+        return group, (recorded,)
+    if group.succeeded:
+        return evolve(group, phase=Phase.BARRIER), (recorded, MarkDone())
+    return _stop(group, event.at, recorded, End(Why.FAILED))
 
 
 def _stopping(group: Group, event: Event) -> Step:

@@ -30,5 +30,7 @@ EXIT_CODES: Mapping[Reason, int | None] = {
 }
 """The exit code of the process if nobody catches what the call raises; None: the user's own exception decides."""
 
+JOB_OVER = frozenset({71})
+"""Codes by which every rank says that restarts inside the processes are spent: what is left is to start them all again."""
 FINAL = frozenset({0, 71, 76, 130, 143})
 """Codes after which the same rank is not started again: the job is over, or this rank was told to go."""

@@ -123,6 +123,14 @@ def leave(ctx: Context, deadline: float) -> Action:
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Leave()
 
 
+def bury(ctx: Context, deadline: float) -> Action:
+    """My process is dead, and who stands beside it speaks: no silence has to be waited for."""
+    state = ctx.state
+    if state is None or state.closed or ctx.seat is None or ctx.status in AWAY:
+        return Finish(Settled())
+    return Evict(frozenset((ctx.me,)))
+
+
 def close(ctx: Context, deadline: float) -> Action:
     """The job ends, for everybody."""
     state = ctx.state
@@ -177,6 +185,8 @@ def _last_call_at(ctx: Context) -> float:
     state = ctx.state
     if state is None or ctx.status is not Status.IN or state.expected or state.over_budget:
         return math.inf
+    if ctx.settings.first_call_timeout is not None and not state.ended:
+        return ctx.due(Fact.QUORUM, ctx.settings.first_call_timeout)
     return ctx.due(Fact.QUORUM, ctx.settings.last_call_timeout)
 
 

@@ -42,6 +42,8 @@ class Settings:
     """Longest wait for a complete round; a spare waits for ever."""
     last_call_timeout: float = field(default=5.0, validator=_span_or_zero)
     """How long a round that has its minimum waits for more, below the maximum."""
+    first_call_timeout: float | None = field(default=None)
+    """The same for a job's first world, where somebody knows how many should come (the maximum); None: no longer."""
     close_timeout: float = _positive(5.0)
     keep_alive_interval: float = _positive(1.0)
     keep_alive_max_attempt: int = field(default=5)
@@ -59,6 +61,11 @@ class Settings:
     """When more nodes than this have the same to write, they wish, and one writes for all."""
     leased: bool = False
     """The store ends a silent node's heartbeat by itself: a heartbeat that is there is a sign of life."""
+
+    @first_call_timeout.validator
+    def _span_if_any(self, attribute: Attribute[float | None], value: float | None) -> None:
+        if value is not None:
+            _span_or_zero(self, attribute, value)  # type: ignore[arg-type]
 
     @keep_alive_max_attempt.validator
     def _two_beats(self, attribute: Attribute[int], value: int) -> None:

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from ..group.state import Gone, MarkDone, Record, RecordUnstartable
+from ..group.state import End, Gone, MarkDone, Record, RecordUnstartable
 from ..rendezvous import Deed, RendezvousState, Restore, Status, Token, Violation, Write, verify, verify_step
 from ..world import Life, Node, WorldId
 from .properties import Fact, Failed, Judge, Left, Reaped, Succeeded, Wrote
@@ -248,7 +248,8 @@ def _of_moment(moment: Moment) -> Iterator[Fact]:
             yield WorkersStarted(node, world)
         case Stepped(event, commands, at) if event:
             yield GroupStepped(before, event, after, commands, at)
-            if world and any(isinstance(command, Record | RecordUnstartable) for command in commands):
+            alone = before.settings.alone is not None and End not in map(type, commands)
+            if world and not alone and any(isinstance(command, Record | RecordUnstartable) for command in commands):
                 yield Failed(node, world.id)
             if world and any(isinstance(command, MarkDone) for command in commands):
                 yield Succeeded(node, world.id)

@@ -378,7 +378,8 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
         yield "G3", "in the wrong order"
     if Signal in kinds and not before.running:
         yield "G3", "signals workers that are dead"
-    if Record in kinds and End not in kinds and before.phase is not Phase.STOPPING:
+    ends_none = Record in kinds and End not in kinds and before.phase is not Phase.STOPPING
+    if ends_none and before.settings.alone is None:
         yield "G4", "a failure that ends no round"
     if MarkDone in kinds and after.running:
         yield "G4", f"done while workers {sorted(after.running)} live"

@@ -80,6 +80,7 @@ MISTAKES = [
     ("--grace=soon x", "--grace=soon: write a number of seconds, 0 or more"),
     ("--grace=nan x", "--grace=nan: write a number of seconds, 0 or more"),
     ("--shutdown-timeout=-1 x", "--shutdown-timeout=-1: write a number of seconds, 0 or more"),
+    ("--restart-scope=node x", "--restart-scope=node: write group or rank"),
     ("--on-store-loss=ask x", "--on-store-loss=ask: write continue or stop"),
     (
         "--on-store-loss=stop --rdzv-conf=keep_alive_interval=0.5 x",

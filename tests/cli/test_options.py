@@ -20,7 +20,7 @@ from elastic.core.rendezvous import Limits
 Parse = Callable[..., LaunchSettings]
 TORCHRUN = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone max-restarts monitor-interval
 role module no-python log-dir redirects tee local-ranks-filter local-addr signals-to-handle shutdown-timeout""".split()
-OURS = "node-id last-call grace on-store-loss status report trace".split()
+OURS = "node-id last-call grace on-store-loss status report trace restart-scope".split()
 
 
 def options() -> dict[str, Option]:
@@ -110,6 +110,9 @@ def test_what_is_said_of_output(settings: Parse) -> None:
 def test_what_is_said_of_ends(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7")
     assert settings("x").group.shutdown_timeout == 7.0
+    assert settings("x").group.alone is None
+    alone = settings("--restart-scope=rank", "--max-restarts=3", "x").group.alone
+    assert alone and alone.restarts_max == 3 and alone.job_over == {71} and {0, 71, 76} <= alone.final
     made = settings("--shutdown-timeout=0", "--grace=1.5", "--signals-to-handle=SIGUSR1, SIGTERM,SIGUSR1", "x")
     assert (made.group.grace, made.group.shutdown_timeout) == (1.5, 0.0)
     assert made.signals == (signal.SIGUSR1, signal.SIGTERM)

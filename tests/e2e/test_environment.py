@@ -41,6 +41,9 @@ def test_a_worker_finds_torchrun_s_variables_and_ours_and_no_others(launch: Laun
         port, agent = found.pop("MASTER_PORT"), found.pop("ELASTIC_AGENT")
         assert 1024 <= int(port) < 65_536
         assert re.fullmatch("[0-9a-f]{32}", agent)
+        relay, world = Path(found.pop("ELASTIC_RELAY")), found.pop("ELASTIC_WORLD")
+        assert relay.is_absolute() and not relay.parent.exists(), "it is gone with the agent"
+        assert re.fullmatch("[0-9a-f]{16}[.]1[.]0", world)
         assert found == {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank),
@@ -62,6 +65,7 @@ def test_a_worker_finds_torchrun_s_variables_and_ours_and_no_others(launch: Laun
             "OMP_NUM_THREADS": "1",
             "ELASTIC_ROUND": "0",
             "ELASTIC_NODE_ID": "n0",
+            "ELASTIC_RESTART_SCOPE": "group",
         }
 
 

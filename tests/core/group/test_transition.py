@@ -372,7 +372,7 @@ def test_the_first_verdict_and_the_first_refusal_stay() -> None:
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan])
 def test_a_span_is_finite_and_not_negative(span: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{span}: a span of 0 or more seconds, not {value}"):
-        Settings(**{span: value})
+        Settings(**{span: value})  # type: ignore[arg-type]
 
 
 def test_a_fence_leaves_the_others_time_to_find_out() -> None:

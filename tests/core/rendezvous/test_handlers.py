@@ -21,6 +21,7 @@ from elastic.core.rendezvous import (
     Finish,
     Held,
     Leave,
+    Limits,
     Over,
     Overdue,
     RendezvousState,
@@ -40,6 +41,7 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous.context import Handler, context
+from elastic.core.rendezvous.handlers import bury
 from elastic.core.rendezvous.memory import marked
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
@@ -285,6 +287,16 @@ def test_join_9_another_node_completes_when_the_coordinator_has_not_for_its_pati
     assert action(join, held, now=105.9, deadline=999) == Complete(0)
 
 
+def test_join_9_a_job_s_first_world_may_have_a_last_call_of_its_own() -> None:
+    settings = Settings(Limits(1, 3, 9), last_call_timeout=0, first_call_timeout=60)
+    first = holding("a", arrived(register("1:3", 9), "a"), at=100, settings=settings)
+    assert action(join, first, now=101, deadline=999) == Sync(160)
+    assert action(join, first, now=160, deadline=999) == Complete(0)
+    later = edited(edited(edited(running("a b c", "1:3", restarts=9), "a", FAILED), "b", Leave()), "c", Leave())
+    again = holding("a", arrived(edited(later, "a", Leave()), "a"), at=100, settings=settings)
+    assert action(join, again, now=100, deadline=999) == Complete(1)
+
+
 def test_join_10_waits_for_the_nearest_of_deadline_last_call_and_overdue() -> None:
     held = holding("a", arrived(register("1:3"), "a"), at=0)
     assert action(join, held, deadline=3) == Sync(3)
@@ -440,6 +452,26 @@ def test_leave_gives_up_the_seat() -> None:
 def test_leave_is_settled_for_one_that_is_not_seated_and_owes_nothing() -> None:
     assert action(leave, holding("c", running())) == Finish(Settled())
     assert action(leave, holding("c", None)) == Finish(Settled())
+
+
+@pytest.mark.parametrize("state", [None, register(), closed(), arrived(register("3"), "b")])
+def test_bury_is_settled_where_nobody_counts_on_the_dead(state: RendezvousState | None) -> None:
+    assert action(bury, holding("a", state)) == Finish(Settled())
+
+
+def test_bury_is_settled_for_one_that_is_gone() -> None:
+    assert action(bury, holding("a", edited(edited(running(), "a", Done(0)), "a", Leave()))) == Finish(Settled())
+
+
+def test_bury_evicts_its_own_seat() -> None:
+    assert action(bury, holding("a", running())) == Evict(nodes("a"))
+    assert edited(running(), "a", Evict(nodes("a"))).ended == Ended(0, Why.LOST, node("a"))
+
+
+def test_bury_gives_the_round_back_to_peers_that_failed_because_of_the_dead_but_not_to_a_culprit() -> None:
+    for culprit, failures in (("b", 0), ("a", 1)):
+        open_again = edited(running(restarts=1), culprit, FAILED)
+        assert edited(open_again, "a", Evict(nodes("a"))).failures == failures
 
 
 def test_leave_voids_what_is_owed_although_not_seated() -> None:

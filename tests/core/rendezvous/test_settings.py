@@ -10,7 +10,7 @@ from elastic.core.rendezvous import Settings
 from elastic.core.rendezvous.settings import Settings as Spans
 
 SPANS = ["join_timeout", "close_timeout", "keep_alive_interval", "leave_timeout", "overdue_timeout", "patience"]
-OR_ZERO = ["last_call_timeout", "upscale_after"]
+OR_ZERO = ["last_call_timeout", "first_call_timeout", "upscale_after"]
 
 
 @pytest.mark.parametrize("span", SPANS)

@@ -1,0 +1,182 @@
+"""One wrapped call put together: the place in the register, T, the monitor process; begun, carried through, let go."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from attrs import field, frozen
+
+from ...core import inprocess
+from ...core.caller import Terms, signature
+from ...core.inprocess.monitoring import Rules
+from ...core.rendezvous import Held, Limits, Settings
+from ...core.world import COUNT_MAX, Endpoint, Life, Node, Profile
+from ..backends.port import Backend
+from ..backends.serving import address_towards
+from ..backends.wire import Address
+from ..clock import SystemClock
+from ..rendezvous_loop import RendezvousLoop
+from ..workers.environment import SCOPE
+from .alarm import Alarm
+from .driver import Driver, Finished, Message, ToMain, log
+from .gate import Gate
+from .page import Page
+from .progress import Progress
+from .serving import serve
+from .stores import Store, store_of_the_launcher
+from .supervisor import Charge, Supervisor
+from .task import Callbacks, Task
+
+FAREWELL_S = 10.0
+"""How much longer than it tries to tell the register the monitor may take to end."""
+NEVER_S = 1e9
+"""A newcomer waits so long before it ends a running iteration."""
+FIRST_CALL = 0.75
+"""Of the barrier's time-out: how long the first iteration waits for ranks that do not come."""
+OVERDUE = 0.75
+"""Of it: how long a rank may take to come back from an iteration that is over."""
+
+
+@frozen
+class Plan:
+    """What a wrapper was told."""
+
+    settings: inprocess.Settings
+    callbacks: Callbacks
+    terms: Terms
+    store: Callable[[], Store] | None
+    monitor_log: str | None
+    upscale: bool | None
+    """None: if the launcher starts lost ranks again."""
+
+
+def _alarm() -> Alarm | None:
+    try:
+        return Alarm()
+    except OSError:
+        return None  # the kernel has none: it is for a monitor that dies in the moment of a hang
+
+
+@frozen(eq=False)
+class Parts:
+    """What the main thread and T share in one call. Made by the main thread."""
+
+    page: Page = field(factory=Page.new)
+    inbox: SimpleQueue[Message] = field(factory=SimpleQueue)
+    orders: SimpleQueue[ToMain] = field(factory=SimpleQueue)
+    alarm: Alarm | None = field(factory=_alarm)
+    gate: Gate = field(init=False)
+    progress: Progress = field(init=False)
+
+    @gate.default
+    def _gate(self) -> Gate:
+        return Gate(self.page, self.inbox.put, self.alarm)
+
+    @progress.default
+    def _progress(self) -> Progress:
+        return Progress(self.page)
+
+
+_calls = 0
+"""Calls of wrapped functions in this process so far: each has a register of its own."""
+_token = 0
+"""Of the last span of the last call."""
+
+
+class Assembly:
+    """One call."""
+
+    def __init__(self, plan: Plan, parts: Parts, function: Callable[[], object]) -> None:
+        """Raises NoStore."""
+        global _calls
+        self._plan, self._parts = plan, parts
+        self._clock = SystemClock()
+        rank, world_size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+        self._me = Node(str(rank), int(self._clock.wall() * 1000))
+        self._profile = _profile()
+        self._store = plan.store() if plan.store else store_of_the_launcher()
+        self._space, _calls = str(_calls), _calls + 1
+        self.backend: Backend = self._store.backend(self._space, self._clock)
+        self._held = Held(
+            self._me,
+            self._profile,
+            _rendezvous(plan, world_size),
+            Life(os.urandom(8).hex()),
+            policy=functools.partial(signature, plan.terms),
+        )
+        probe_s = plan.settings.progress_watchdog_interval
+        self.task = Task(function, plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s)
+        charge = _charge(plan, self._me, self._store.place(self._space))
+        self._supervisor = Supervisor(parts.page, charge, parts.alarm)
+
+    def carry_through(self) -> Finished:
+        """Until the call is over, by the thread that called. Nobody waits for what is let go of then, but who serves the
+        store."""
+        global _token
+        driver = Driver(
+            self.task,
+            inprocess.Call(self._plan.settings, token=_token),
+            self._parts.gate,
+            self._parts.page,
+            self._parts.progress,
+            self._parts.inbox,
+            self._parts.orders,
+            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post),
+            self._me,
+            self._clock,
+            self._let_go,
+        )
+        if impediment := self._parts.gate.impediment():
+            log.warning("rank %s can be called back at safe points alone: %s", self._me.slot, impediment)
+        self._supervisor.start()
+        driver.start()
+        finished = serve(self._parts.gate, self._parts.orders)
+        _token = driver.token
+        if self._store.serves:
+            driver.join()
+        return finished
+
+    def _let_go(self) -> None:
+        """The register knows how the call ended, or the monitor tells it."""
+        self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
+        if self._parts.alarm:
+            self._parts.alarm.close()
+        self._store.close(self.backend, FAREWELL_S)
+        self.backend.close()
+        self._parts.page.close()
+
+
+def _profile() -> Profile:
+    """What this rank says of itself. Its port is another in each iteration."""
+    towards = Address(os.environ.get("MASTER_ADDR", "localhost"), 1)
+    return Profile(Endpoint(address_towards(towards), 1), 1, "default", os.uname().nodename)
+
+
+def _rendezvous(plan: Plan, world_size: int) -> Settings:
+    """Of the register in which the ranks meet: it counts faults, and it is the call that judges them."""
+    own = plan.settings
+    upscale = os.environ.get(SCOPE) == "rank" if plan.upscale is None else plan.upscale
+    return Settings(
+        limits=Limits(1, world_size, COUNT_MAX - 1),
+        join_timeout=own.barrier_timeout,
+        last_call_timeout=own.last_call_wait,
+        first_call_timeout=FIRST_CALL * own.barrier_timeout,
+        keep_alive_interval=own.heartbeat_interval,
+        keep_alive_max_attempt=max(2, math.ceil(own.heartbeat_timeout / own.heartbeat_interval)),
+        leave_timeout=own.leave_timeout,
+        overdue_timeout=OVERDUE * own.barrier_timeout,
+        upscale_after=0.0 if upscale else NEVER_S,
+    )
+
+
+def _charge(plan: Plan, me: Node, place: Mapping[str, Any]) -> Charge:
+    own = plan.settings
+    rules = Rules(unwind_s=own.unwind_timeout, grace_s=own.termination_grace_time, leave_s=own.leave_timeout)
+    path = Path(plan.monitor_log.replace("{rank}", me.slot)) if plan.monitor_log else None
+    return Charge(me, place, rules, own.heartbeat_interval, path)

@@ -1,0 +1,104 @@
+"""The connections of torch.distributed in this process, found among all its descriptors, and their end.
+
+gloo has no abort: a collective that waits for a dead peer waits for its own time-out. It raises at once when its connection
+is shut down. gloo's are known by what no other program has a use for: sockets of one epoll instance with a listening socket,
+that have time-outs for sending and receiving although they never block. The listening socket stays: without it gloo ends the
+process. A TCPStore's are known by their port, which is this iteration's own.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FDINFO = Path("/proc/self/fdinfo")
+FDS = Path("/proc/self/fd")
+TIMEVAL_BYTES = 16
+
+
+def shut_gloo() -> int:
+    """How many connections of gloo were shut down; whatever waits for them raises."""
+    return sum(_shut(descriptor, _is_gloos) for descriptor in sorted(set(_served())))
+
+
+def shut_store(port: int) -> int:
+    """How many connections to a TCPStore on that port were shut down; who waits for a key there raises."""
+    return sum(_shut(descriptor, lambda it: it.getpeername()[1] == port) for descriptor in _descriptors("socket:"))
+
+
+def _served() -> Iterator[int]:
+    """What is in an epoll instance with a socket that listens."""
+    for epoll in _descriptors("anon_inode:[eventpoll]"):
+        members = _members(epoll)
+        if any(_is(member, lambda it: _option(it, socket.SO_ACCEPTCONN)) for member in members):
+            yield from members
+
+
+def _descriptors(kind: str) -> list[int]:
+    found = []
+    for name in os.listdir(FDS):
+        try:
+            if os.readlink(FDS / name).startswith(kind):
+                found.append(int(name))
+        except OSError:
+            continue  # closed meanwhile
+    return sorted(found)
+
+
+def _members(epoll: int) -> list[int]:
+    try:
+        lines = (FDINFO / str(epoll)).read_text().splitlines()
+    except OSError:
+        return []
+    return [int(line.split()[1]) for line in lines if line.startswith("tfd:")]
+
+
+def _is_gloos(it: socket.socket) -> bool:
+    timeouts = (
+        it.getsockopt(socket.SOL_SOCKET, each, TIMEVAL_BYTES) for each in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)
+    )
+    return not _option(it, socket.SO_ACCEPTCONN) and all(any(timeout) for timeout in timeouts)
+
+
+def _option(it: socket.socket, option: int) -> bool:
+    return bool(it.getsockopt(socket.SOL_SOCKET, option))
+
+
+def _is(descriptor: int, claim: Callable[[socket.socket], bool]) -> bool:
+    with _tcp(descriptor) as it:
+        return it is not None and _holds(claim, it)
+
+
+def _shut(descriptor: int, claim: Callable[[socket.socket], bool]) -> bool:
+    """Judged and shut down through a descriptor of our own: the number may have found another owner meanwhile."""
+    with _tcp(descriptor) as it:
+        if it is None or not _holds(claim, it):
+            return False
+        try:
+            it.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return False  # it had ended already
+        return True
+
+
+def _holds(claim: Callable[[socket.socket], bool], it: socket.socket) -> bool:
+    try:
+        return claim(it)
+    except OSError:
+        return False  # not connected
+
+
+@contextmanager
+def _tcp(descriptor: int) -> Iterator[socket.socket | None]:
+    try:
+        it = socket.socket(fileno=os.dup(descriptor))
+    except OSError:
+        yield None  # closed meanwhile, or no socket
+        return
+    try:
+        yield it if it.family in (socket.AF_INET, socket.AF_INET6) and it.type == socket.SOCK_STREAM else None
+    finally:
+        it.close()

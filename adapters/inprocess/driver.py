@@ -1,0 +1,364 @@
+"""T, the thread that decides for one wrapped call: one inbox of events -> `core.inprocess.transition` -> commands.
+
+Many post, one decides: the main thread (how a span of user code ended), the rendezvous' loop (what the register says), the
+abort's thread, signal handlers. Only T holds the call. It runs no user code but by an order to the main thread or, for
+abort, to a thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import TypeAlias, assert_never
+
+from attrs import define, evolve, frozen
+
+from ...core.caller import heard, wished
+from ...core.inprocess import Call, begin, transition
+from ...core.inprocess import words as core
+from ...core.inprocess.exits import INTERNAL
+from ...core.inprocess.timers import IDLE, Timers, passed, running, until
+from ...core.inprocess.watchdog import Limits, Marks
+from ...core.rendezvous import Raise
+from ...core.world import Node, Profile, Why, World
+from ..clock import Clock
+from ..endpoint import Reservation
+from ..news import Notice, StoreBack, StoreSilent, Told
+from ..rendezvous_loop import RendezvousLoop, ToRecord
+from .events import Ended, How, LeftAtomic, Order, Signalled
+from .gate import Gate
+from .outcomes import RestartAbort, raised
+from .page import ARMED, BEAT, BYE, HARD, LEAVING, SOFT, STAMP, UNWIND_AT, Bye, Page, Span
+from .progress import Progress
+from .task import Task
+
+log = logging.getLogger("elastic.inprocess")
+
+NS = 1_000_000_000
+
+
+@frozen
+class AbortEnded:
+    """The thread that ran the user's abort is done."""
+
+
+@frozen
+class LimitsChanged:
+    """The main thread has put other limits in force: they may end sooner than those that were waited for."""
+
+
+@frozen(eq=False)
+class Release:
+    """For the main thread, which waits: let go of what an iteration has left behind."""
+
+    errors: tuple[BaseException, ...]
+
+
+@frozen(eq=False)
+class Finished:
+    """For the main thread, which waits: the call is over."""
+
+    value: object
+    error: BaseException | None
+
+
+ToMain: TypeAlias = Order | Release | Finished
+Message: TypeAlias = Ended | LeftAtomic | Signalled | AbortEnded | LimitsChanged | Notice
+
+SPANS = {
+    core.Span.INITIALIZE: Span.INITIALIZE,
+    core.Span.FUNCTION: Span.FUNCTION,
+    core.Span.FINALIZE: Span.FINALIZE,
+    core.Span.CHECK: Span.CHECK,
+    core.Span.COMPLETE: Span.COMPLETION,
+    core.Span.TERMINATE: Span.TERMINATE,
+}
+WATCHED = (core.Span.INITIALIZE, core.Span.FUNCTION)
+"""Whose progress counts."""
+HOWS = {
+    How.OK: core.How.RETURNED,
+    How.EXCEPTION: core.How.FAILED,
+    How.BASE: core.How.EXITED,
+    How.INTERRUPT: core.How.INTERRUPTED,
+    How.INJECTED: core.How.INJECTED,
+}
+
+
+@define
+class _Iteration:
+    """What this process keeps of the round that it is in."""
+
+    value: object = None
+    errors: tuple[BaseException, ...] = ()
+    span: core.Span | None = None
+
+
+class Driver:
+    """One call's T."""
+
+    def __init__(
+        self,
+        task: Task,
+        call: Call,
+        gate: Gate,
+        page: Page,
+        progress: Progress,
+        inbox: SimpleQueue[Message],
+        orders: SimpleQueue[ToMain],
+        loop: Callable[[Callable[[Notice], None]], RendezvousLoop],
+        me: Node,
+        clock: Clock,
+        farewell: Callable[[], None],
+    ) -> None:
+        """`farewell` is called last, when the main thread has gone on: nobody waits for it."""
+        self._task = task
+        self._call = call
+        self._gate = gate
+        self._page = page
+        self._progress = progress
+        self._inbox = inbox
+        self._orders = orders
+        self._loop = loop(inbox.put)
+        self._me = me
+        self._clock = clock
+        self._farewell = farewell
+        self._timers: Timers = IDLE
+        self._soon: deque[core.Event] = deque()
+        self._kept = _Iteration()
+        self._last_error: BaseException | None = None
+        self._reserved: Reservation | None = None
+        self._probe_at: float | None = None
+        self._thread = threading.Thread(target=self._guarded, name="elastic-inprocess", daemon=True)
+
+    @property
+    def token(self) -> int:
+        """Of the last span."""
+        return self._call.token
+
+    def start(self) -> None:
+        self._loop.start()
+        self._thread.start()
+
+    def join(self) -> None:
+        """Until all is let go of."""
+        self._thread.join()
+
+    def _guarded(self) -> None:
+        """Nobody trains unsupervised: a bug in T is the end of the process, and the monitor speaks for it."""
+        try:
+            self._run()
+        except BaseException:  # noqa: BLE001 - whatever it was, there is nobody above to tell
+            traceback.print_exc()
+            os._exit(INTERNAL)
+
+    def _run(self) -> None:
+        self._took(begin(self._call))
+        while self._call.outcome is None:
+            for event in self._next():
+                if self._call.outcome is None:
+                    self._took(transition(self._call, event))
+        self._end(self._call.outcome)
+
+    def _took(self, step: tuple[Call, tuple[core.Command, ...]]) -> None:
+        before, (self._call, commands) = self._call, step
+        now = self._clock.now()
+        self._timers = running(self._timers, self._call, now)
+        self._tell_monitor(now)
+        for command in commands:
+            self._carry_out(command)
+        if self._call.phase is not before.phase:
+            log.debug("rank %s: %s -> %s", self._me.slot, before.phase.value, self._call.phase.value)
+
+    def _end(self, outcome: core.Outcome) -> None:
+        self._page.words[BYE] = Bye.SETTLED if self._call.left or self._call.verdict else Bye.UNSETTLED
+        self._page.ring()
+        value = self._kept.value
+        match outcome:
+            case core.Returned(round):
+                self._orders.put(Finished(value if round is not None else None, None))
+            case core.Raised() as failed:
+                error = raised(failed, self._task.state.initial_rank, value, self._last_error)
+                self._orders.put(Finished(None, error))
+        self._kept = _Iteration()
+        self._loop.stop()
+        if self._reserved:
+            self._reserved.release()
+        self._farewell()
+
+    # --- events in
+
+    def _next(self) -> tuple[core.Event, ...]:
+        """What the call is to hear next; nothing, perhaps."""
+        if self._soon:
+            return (self._soon.popleft(),)
+        wake_at = min(until(self._timers, self._marks()), self._probe_at or float("inf"))
+        left = min(max(wake_at - self._clock.now(), 0.0), threading.TIMEOUT_MAX)
+        try:
+            message = self._inbox.get(timeout=left)
+        except Empty:
+            return self._elapsed()
+        finally:
+            self._page.words[BEAT] = int(self._clock.now() * NS)
+        event = self._heard(message)
+        return (event,) if event else ()
+
+    def _elapsed(self) -> tuple[core.Event, ...]:
+        now = self._clock.now()
+        if self._probe_at is not None and now >= self._probe_at:
+            wanted = self._call.span in WATCHED and self._progress.probe(self._call.token)
+            self._probe_at = now + self._task.probe_s if wanted else None
+        self._timers, events = passed(self._timers, now, self._marks())
+        return events
+
+    def _marks(self) -> Marks | None:
+        """Of the span under way; None while the main thread has not begun it."""
+        words = self._page.words
+        if words[ARMED] != self._call.token:
+            return None
+        soft, hard = words[SOFT], words[HARD]
+        return Marks(words[STAMP] / NS, Limits(soft / NS or float("inf"), hard / NS or float("inf")))
+
+    def _heard(self, message: Message) -> core.Event | None:
+        match message:
+            case Ended():
+                return self._ended(message)
+            case LeftAtomic(token):
+                return core.AtomicLeft(token)
+            case Signalled(signum):
+                return core.Interrupted() if signum == signal.SIGINT else core.Terminated()
+            case AbortEnded():
+                return core.AbortEnded()
+            case Told():
+                return self._told(message)
+            case StoreSilent():
+                log.warning("rank %s: %s", self._me.slot, message.text)
+                return core.StoreLost()
+            case StoreBack():
+                return core.StoreBack()
+            case _:
+                return None
+
+    def _ended(self, ended: Ended) -> core.Event:
+        if ended.token == self._call.token:
+            self._keep(ended)
+        how = core.How.GAVE_UP if isinstance(ended.error, RestartAbort) else HOWS[ended.how]
+        return core.SpanEnded(ended.token, how)
+
+    def _keep(self, ended: Ended) -> None:
+        kept = self._kept
+        if ended.how is How.OK and kept.span is core.Span.FUNCTION:
+            kept.value = ended.value
+        if ended.error is None:
+            return
+        kept.errors = (*kept.errors, ended.error)
+        if ended.how is not How.INJECTED:
+            self._last_error = ended.error
+            if kept.span in WATCHED:
+                self._task.faulted(ended.error)
+            span = kept.span.value if kept.span else ""
+            told = ended.error if ended.how is How.EXCEPTION else None
+            log.error(
+                "rank %s, iteration %s: %s ended by %r",
+                self._me.slot,
+                self._call.round,
+                span,
+                ended.error,
+                exc_info=told,
+            )
+
+    def _told(self, told: Told) -> core.Event | None:
+        match told.answer:
+            case World() as world:
+                stands = self._task.stands(world, self._me)
+                log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, stands.rank, stands.world_size)
+            case Raise(failure, text) if failure.why is not Why.CLOSED:
+                log.error("rank %s: %s %s", self._me.slot, failure.why.value, text)
+            case _:
+                pass
+        return heard(told.handler, told.answer, self._task.terms, told.held)
+
+    # --- commands out
+
+    def _carry_out(self, command: core.Command) -> None:
+        match command:
+            case core.Join():
+                self._join(command)
+            case core.End() | core.MarkDone() | core.MarkReserve() | core.Leave() | core.Close():
+                log.info("rank %s: %s", self._me.slot, command)
+                self._wish(command, self._task.profile)
+            case core.Run(span, token):
+                self._order(span, token)
+            case core.Want(token):
+                self._soon.append(core.GateRead(token, self._gate.want(token)))
+            case core.Inject():
+                self._gate.inject()
+            case core.Abort():
+                threading.Thread(target=self._abort, name="elastic-abort", daemon=True).start()
+            case core.Kill():
+                self._page.words[UNWIND_AT] = int(self._clock.now() * NS)
+                self._page.ring()
+            case core.Finish():
+                pass  # `_run` sees the outcome
+            case other:
+                assert_never(other)
+
+    def _wish(self, command: core.Command, profile: Profile) -> None:
+        """A fault is put on record when the others know that the round is over."""
+        if request := wished(command, profile):
+            self._loop.submit(request)
+        if isinstance(command, core.End):
+            fault = self._task.fault(self._me, command, self._clock)
+            self._loop.submit(ToRecord(lambda: fault))
+
+    def _join(self, command: core.Join) -> None:
+        """With a port that no iteration has used; meanwhile the main thread lets go of the last one."""
+        if self._reserved:
+            self._reserved.release()
+        self._reserved = Reservation(self._task.address)
+        self._wish(command, evolve(self._task.profile, endpoint=self._reserved.endpoint))
+        errors, self._kept = self._kept.errors, _Iteration()
+        self._task.joins()
+        self._orders.put(Release(errors))
+
+    def _order(self, span: core.Span, token: int) -> None:
+        settings, watched = self._call.settings, span in WATCHED
+        self._kept.span = span
+        self._probe_at = self._clock.now() + self._task.probe_s if watched else None
+        self._orders.put(
+            Order(
+                token,
+                self._call.round or 0,
+                SPANS[span],
+                self._task.code(span),
+                self._call.active,
+                int(settings.soft_timeout * NS) if watched else 0,
+                int((settings.hard_timeout if watched else settings.callback_timeout + settings.unwind_timeout) * NS),
+            )
+        )
+
+    def _abort(self) -> None:
+        try:
+            self._task.abort()
+        except BaseException:  # a user's abort that fails is told of, and the round is over all the same
+            log.exception("rank %s: abort failed", self._me.slot)
+        self._inbox.put(AbortEnded())
+
+    def _tell_monitor(self, now: float) -> None:
+        words = self._page.words
+        unwinds = [
+            began_at + each.after_s
+            for each, began_at in self._timers.began_at.items()
+            if each.timer is core.Timer.UNWIND and began_at != float("inf")
+        ]
+        told = int(self._call.leaving is not None), int(min(unwinds, default=0.0) * NS)
+        changed = (words[LEAVING], words[UNWIND_AT]) != told
+        words[LEAVING], words[UNWIND_AT] = told
+        words[BEAT] = int(now * NS)
+        if changed:
+            self._page.ring()

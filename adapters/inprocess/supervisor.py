@@ -1,0 +1,166 @@
+"""The process's end of its monitor (helpers/monitor.py): it is started, started again at once when it dies, and let go.
+
+A thread of its own waits for the monitor's death by pidfd, and sets the kernel's alarm anew once in a while. If that thread
+cannot run and the monitor is dead, the alarm is what is left.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import asdict, frozen
+
+from ...core.inprocess.monitoring import Rules
+from ...core.world import Node
+from .alarm import Alarm
+from .page import Page
+
+log = logging.getLogger("elastic.inprocess")
+
+PROGRAM = "elastic.adapters.helpers.monitor"
+BEAT_S = 1.0
+"""Between two settings of the alarm."""
+SHORT_LIFE_S = 1.0
+"""A monitor that dies sooner than that is started again after a pause, twice as long each time, up to `PAUSE_MAX_S`."""
+PAUSE_MAX_S = 5.0
+
+
+@frozen
+class Charge:
+    """What a monitor is told: for whom it speaks, where, and by which rules. `place` is `Store.place`'s."""
+
+    node: Node
+    place: Mapping[str, object]
+    rules: Rules
+    heartbeat_interval_s: float
+    log: Path | None = None
+
+    def written(self, descriptors: Mapping[str, int]) -> bytes:
+        return json.dumps(
+            {
+                "node": list(self.node),
+                "place": dict(self.place),
+                "rules": asdict(self.rules),
+                "heartbeat_interval_s": self.heartbeat_interval_s,
+                "log": str(self.log) if self.log else None,
+                **descriptors,
+            }
+        ).encode()
+
+
+class Supervisor:
+    """One process's monitor. Close it after the page says `Bye`."""
+
+    def __init__(self, page: Page, charge: Charge, alarm: Alarm | None = None, python: str = sys.executable) -> None:
+        self._page = page
+        self._charge = charge
+        self._alarm = alarm
+        self._python = python
+        self._self = os.pidfd_open(os.getpid())
+        self._stop = os.eventfd(0, os.EFD_CLOEXEC)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._starts = 0
+        self._pause_s = 0.0
+        self._thread = threading.Thread(target=self._run, name="elastic-supervisor", daemon=True)
+
+    @property
+    def pid(self) -> int | None:
+        """The monitor's, if one was started."""
+        return self._process.pid if self._process else None
+
+    @property
+    def starts(self) -> int:
+        return self._starts
+
+    def start(self) -> None:
+        """Raises OSError if there can be none."""
+        self._spawn()
+        self._thread.start()
+
+    def close(self, timeout_s: float) -> None:
+        """Have the monitor look at the page's `Bye`; one that has not ended after so long is killed. Idempotent."""
+        if self._stop == -1:
+            return
+        os.eventfd_write(self._stop, 1)
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._end(timeout_s)
+        os.close(self._stop)
+        os.close(self._self)
+        self._stop = -1
+
+    def _end(self, timeout_s: float) -> None:
+        if self._process is None:
+            return
+        self._page.ring()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _spawn(self) -> None:
+        descriptors = {"page": self._page.descriptor, "bell": self._page.bell, "process": self._self}
+        self._starts += 1
+        self._started_at = time.monotonic()
+        self._process = subprocess.Popen(
+            [self._python, "-P", "-m", PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[*descriptors.values()],
+            start_new_session=True,
+        )
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(self._charge.written(descriptors))
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass  # it is dead, and will be started again
+
+    # --- the thread
+
+    def _run(self) -> None:
+        while self._wait_for_death():
+            assert self._process
+            code = self._process.wait()
+            log.warning("the monitor process of %s died (%s); starting another", self._charge.node, code)
+            short = time.monotonic() - self._started_at < SHORT_LIFE_S
+            if short and self._stopped(self._pause_s):
+                return
+            self._pause_s = min(max(2 * self._pause_s, 0.1), PAUSE_MAX_S) if short else 0.0
+            try:
+                self._spawn()
+            except OSError as error:
+                log.error("no monitor process can be started: %s", error)
+                return
+
+    def _wait_for_death(self) -> bool:
+        """Whether the monitor has died; False when it is to be let go."""
+        assert self._process
+        pidfd = os.pidfd_open(self._process.pid)
+        try:
+            poll = select.poll()
+            poll.register(pidfd, select.POLLIN)
+            poll.register(self._stop, select.POLLIN)
+            while not (ready := poll.poll(BEAT_S * 1000)):
+                if self._alarm:
+                    self._alarm.beat()
+            return self._stop not in dict(ready)
+        finally:
+            os.close(pidfd)
+
+    def _stopped(self, within_s: float) -> bool:
+        poll = select.poll()
+        poll.register(self._stop, select.POLLIN)
+        return bool(poll.poll(within_s * 1000))

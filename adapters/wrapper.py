@@ -1,0 +1,255 @@
+"""Restart inside the process: a wrapper that enters a training function again, on every rank, when any rank faults.
+
+    @Wrapper()
+    def train(call: CallWrapper | None = None) -> None: ...
+
+The parameters are those of nvidia-resiliency-ext's wrapper, so that a program which uses it changes its import. What is
+different is in docs/inprocess.md. Nothing here decides anything: the machine is `core.inprocess`, the rendezvous of each
+iteration `core.rendezvous`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ..core import inprocess
+from ..core.caller import Terms
+from ..core.inprocess import watchdog
+from ..core.policies import Policy
+from ..core.world import Fault
+from .inprocess.aborts import AbortTorchDistributed
+from .inprocess.assembly import Assembly, Parts, Plan
+from .inprocess.driver import NS, LimitsChanged, Message
+from .inprocess.gate import Gate
+from .inprocess.handlers import installed
+from .inprocess.injection import wanting, with_value
+from .inprocess.outcomes import tell
+from .inprocess.own import own
+from .inprocess.parameters import (
+    Duration,
+    absolute_path,
+    at_least_one,
+    count,
+    policy,
+    seconds,
+    something_to_call,
+    store_to_make,
+    yes_or_no,
+)
+from .inprocess.sections import Atomic, Limited
+from .inprocess.state import State
+from .inprocess.stores import Store
+from .inprocess.task import Callback, Callbacks
+
+Result = TypeVar("Result")
+
+ABORT = AbortTorchDistributed()
+"""Does nothing where torch.distributed is not imported."""
+
+
+class Wrapper:
+    """Wraps functions. All spans are timedeltas or seconds. The intervals are accepted, though nothing polls."""
+
+    def __init__(
+        self,
+        *,
+        store_factory: Callable[..., Store] | None = None,
+        store_kwargs: Mapping[str, Any] | None = None,
+        initialize: Callback | None = None,
+        abort: Callback | None = ABORT,
+        finalize: Callback | None = None,
+        health_check: Callback | None = None,
+        rank_assignment: Policy | Sequence[Policy] | None = None,
+        monitor_thread_interval: Duration = 1.0,
+        monitor_process_interval: Duration = 1.0,
+        heartbeat_interval: Duration = 1.0,
+        progress_watchdog_interval: Duration = 1.0,
+        soft_timeout: Duration = 60.0,
+        hard_timeout: Duration = 90.0,
+        heartbeat_timeout: Duration = 30.0,
+        barrier_timeout: Duration = 120.0,
+        completion_timeout: Duration = 120.0,
+        last_call_wait: Duration = 0.0,
+        termination_grace_time: Duration = 5.0,
+        monitor_process_logfile: str | None = None,
+        enabled: bool = True,
+        completion: Callback | None = None,
+        terminate: Callback | None = None,
+        max_iterations: int | None = None,
+        min_world_size: int = 1,
+        min_active_world_size: int = 1,
+        max_rank_faults: int | None = None,
+        unwind_timeout: Duration = 30.0,
+        abort_timeout: Duration = 30.0,
+        callback_timeout: Duration = 60.0,
+        upscale: bool | None = None,
+        on_interrupt: str = "close",
+    ) -> None:
+        """`upscale`: a rank that comes later is let in at once, which ends the iteration, and not at the next fault; None:
+        if the launcher starts lost ranks again. Raises TypeError and ValueError."""
+        spans = {
+            "monitor_thread_interval": monitor_thread_interval,
+            "monitor_process_interval": monitor_process_interval,
+            "heartbeat_interval": heartbeat_interval,
+            "progress_watchdog_interval": progress_watchdog_interval,
+            "soft_timeout": soft_timeout,
+            "hard_timeout": hard_timeout,
+            "heartbeat_timeout": heartbeat_timeout,
+            "barrier_timeout": barrier_timeout,
+            "completion_timeout": completion_timeout,
+            "last_call_wait": last_call_wait,
+            "termination_grace_time": termination_grace_time,
+            "unwind_timeout": unwind_timeout,
+            "abort_timeout": abort_timeout,
+            "callback_timeout": callback_timeout,
+        }
+        callbacks = {
+            "initialize": initialize,
+            "abort": abort,
+            "finalize": finalize,
+            "health_check": health_check,
+            "completion": completion,
+            "terminate": terminate,
+        }
+        self.enabled = yes_or_no("enabled", enabled)
+        self.plan = Plan(
+            inprocess.Settings(
+                **{name: seconds(name, value) for name, value in spans.items()},
+                max_iterations=count("max_iterations", max_iterations),
+                max_faults=count("max_rank_faults", max_rank_faults),
+                on_interrupt=inprocess.OnInterrupt(on_interrupt),
+            ),
+            Callbacks(**{name: something_to_call(name, value) for name, value in callbacks.items()}),
+            Terms(
+                policy(rank_assignment),
+                at_least_one("min_world_size", min_world_size),
+                at_least_one("min_active_world_size", min_active_world_size),
+            ),
+            store_to_make(store_factory, store_kwargs),
+            absolute_path(monitor_process_logfile),
+            None if upscale is None else yes_or_no("upscale", upscale),
+        )
+
+    def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:
+        """The function, wrapped; a parameter annotated with CallWrapper need not be given. A rank that is a reserve or comes
+        too late returns None."""
+        if not self.enabled:
+            return function
+        names = wanting(function, CallWrapper)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Result | None:
+            call = CallWrapper(self.plan)
+            positional, named = with_value(function, names, args, kwargs, call)
+            return call.run(functools.partial(function, *positional, **named))
+
+        return wrapped
+
+
+class CallWrapper:
+    """One call of a wrapped function, as the function sees it: a parameter that is annotated with this class is given it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._parts = Parts()
+        self._gate, self._progress = self._parts.gate, self._parts.progress
+        self._call: Assembly | None = None
+
+    # --- for the function
+
+    @property
+    def iteration(self) -> int:
+        """How many iterations have ended before this one."""
+        return self.state.iteration
+
+    @property
+    def state(self) -> State:
+        """Where this rank stands."""
+        assert self._call
+        return self._call.task.state
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The job's record of what went wrong so far, on any rank. Asks the store."""
+        assert self._call
+        return self._call.backend.faults()
+
+    @own
+    def ping(self) -> None:
+        """The training gets on. From the first ping of an iteration on, only pings count as progress. A safe point."""
+        self._progress.pinged()
+        self._gate.ping()
+
+    @own
+    def check(self) -> None:
+        """A safe point: raises here if the iteration is over."""
+        self._gate.check()
+
+    def atomic(self) -> Atomic:
+        """A section within which no abort begins and no restart; it is not entered once one has begun."""
+        return Atomic(self._gate)
+
+    def section(self, name: str, limit: Duration) -> Limited:
+        """A stretch that may go without progress for so long."""
+        soft, hard = self._limits()
+        limits = watchdog.within(watchdog.Limits(soft, hard), seconds(f"section {name}: limit", limit))
+        return _Section(self._gate, _ns(limits.soft_s), _ns(limits.hard_s), self._parts.inbox)
+
+    def disable_hang_protection(self) -> Limited:
+        """A stretch that may take as long as it likes. Nests."""
+        return _Section(self._gate, 0, 0, self._parts.inbox)
+
+    # --- for the wrapper
+
+    def run(self, function: Callable[[], Result]) -> Result | None:
+        """Call it until an iteration succeeds on all ranks."""
+        if not _alone.acquire(blocking=False):
+            raise RuntimeError("a wrapped function is called inside of another one: wrap the outermost alone")
+        try:
+            with installed(self._gate, self._parts.page):
+                return self._run(function)  # type: ignore[no-any-return]
+        finally:
+            _alone.release()
+
+    def _run(self, function: Callable[[], object]) -> Any:
+        self._call = Assembly(self._plan, self._parts, function)
+        finished = self._call.carry_through()
+        if finished.error is None:
+            return finished.value
+        tell(finished.error)
+        raise finished.error
+
+    def _limits(self) -> tuple[float, float]:
+        soft, hard = self._gate.limits()
+        return soft / NS or math.inf, hard / NS or math.inf
+
+
+class _Section(Limited):
+    """Tells T when the limits change, which sleeps until the old ones pass."""
+
+    def __init__(self, gate: Gate, soft: int, hard: int, inbox: SimpleQueue[Message]) -> None:
+        super().__init__(gate, soft, hard)
+        self._inbox = inbox
+
+    @own
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._inbox.put(LimitsChanged())
+
+    @own
+    def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._inbox.put(LimitsChanged())
+        super().__exit__(kind, error, traceback)
+
+
+_alone = threading.Lock()
+
+
+def _ns(seconds: float) -> int:
+    return int(seconds * NS) if math.isfinite(seconds) else 0

@@ -1,0 +1,98 @@
+"""Aborts: gloo's on real process groups; NCCL's as far as it can be seen without a GPU, by a torch of ours."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from elastic.adapters.endpoint import Reservation
+from elastic.adapters.inprocess.aborts import AbortTorchDistributed
+from elastic.adapters.inprocess.connections import shut_gloo, shut_store
+from elastic.adapters.inprocess.state import State
+
+PROGRAM = Path(__file__).parent / "programs" / "collectives.py"
+ITERATIONS = 5
+TIMEOUT_S = 100.0
+STATE = State(0, 2, 0, 2, 0, 2)
+
+
+@pytest.fixture
+def ports() -> Iterator[list[str]]:
+    """Free ones, held until the test is over: torch's store can bind them all the same."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(Reservation("localhost")) for _ in range(ITERATIONS + 1)]
+        yield [str(each.endpoint.port) for each in held]
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_whoever_is_blocked_in_gloo_or_its_store_is_left_and_can_begin_anew(ports: list[str]) -> None:
+    with ExitStack() as stack:
+        ranks = []
+        for rank in range(2):
+            command = [sys.executable, "-W", "ignore", str(PROGRAM), str(rank), *ports]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stack.callback(process.kill)
+            ranks.append(process)
+        for rank, process in enumerate(ranks):
+            out, err = process.communicate(timeout=TIMEOUT_S)
+            assert process.returncode == 0, err
+            lines = out.splitlines()
+            assert lines[:ITERATIONS] == ["collective: RuntimeError"] * ITERATIONS
+            assert lines[ITERATIONS:] == (["store: DistNetworkError"] if rank == 0 else [])
+
+
+def test_a_process_without_torch_has_nothing_to_shut_down() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        assert shut_gloo() == 0
+        assert shut_store(1) == 0
+        client.send(b"x")  # it lives
+
+
+def test_connections_to_the_store_s_port_are_shut_down_and_no_others() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as store, socket.create_server(("127.0.0.1", 0)) as other:
+        to_store, to_other = (socket.create_connection(each.getsockname()) for each in (store, other))
+        with to_store, to_other:
+            assert shut_store(store.getsockname()[1]) == 1
+            assert to_store.recv(1) == b""
+            assert to_other.send(b"x") == 1
+
+
+class FakeTorch:
+    """A torch.distributed with groups over NCCL, or without; keeps what it was asked for."""
+
+    def __init__(self, initialized: bool, nccl: bool) -> None:
+        self._initialized, self._nccl = initialized, nccl
+        self.asked: list[str] = []
+
+    def is_initialized(self) -> bool:
+        return self._initialized
+
+    def has_nccl(self) -> bool:
+        return self._nccl
+
+    def abort_all(self) -> None:
+        self.asked.append("abort")
+        self._initialized = False
+
+    def destroy(self) -> None:
+        self.asked.append("destroy")
+        self._initialized = False
+
+
+@pytest.mark.parametrize(
+    ("initialized", "nccl", "asked"),
+    [(True, True, ["abort"]), (True, False, ["destroy"]), (False, False, [])],
+)
+def test_nccl_is_aborted_and_what_then_still_stands_is_destroyed(
+    initialized: bool, nccl: bool, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MASTER_PORT", raising=False)
+    torch = FakeTorch(initialized, nccl)
+    AbortTorchDistributed(torch)(STATE)
+    assert torch.asked == asked

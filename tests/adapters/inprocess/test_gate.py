@@ -1,0 +1,414 @@
+"""The gate on real signals: what hangs is left, what is not the user's is not touched."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from spans import Stage, stage
+
+from elastic.adapters.inprocess.events import Drained, How, Injected, LeftAtomic, Signalled
+from elastic.adapters.inprocess.gate import SIGNUM
+from elastic.adapters.inprocess.page import ARMED, DEPTH, WANT_P, Page
+from elastic.adapters.inprocess.sections import Atomic, Limited
+
+FOR_EVER_S = 3600
+MICROSECONDS = FOR_EVER_S * 1_000_000
+
+
+@pytest.fixture
+def on() -> Iterator[Stage]:
+    with stage() as made:
+        yield made
+
+
+def compute() -> None:
+    while True:
+        pass
+
+
+def in_c_without_the_gil() -> None:
+    ctypes.CDLL(None).usleep(MICROSECONDS)
+
+
+def in_c_with_the_gil() -> None:
+    ctypes.PyDLL(None).usleep(MICROSECONDS)
+
+
+def receive() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.recv(1)
+
+
+def read() -> None:
+    ours, theirs = os.pipe()
+    try:
+        os.read(ours, 1)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def acquire() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def join() -> None:
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        other.join()
+    finally:
+        done.set()
+
+
+def wait_for_a_program() -> None:
+    with subprocess.Popen(["sleep", str(FOR_EVER_S)]) as sleeping:
+        try:
+            sleeping.wait()
+        finally:
+            sleeping.kill()
+
+
+def swallow_twice() -> None:
+    for _ in range(2):
+        try:
+            compute()
+        except Injected:
+            pass
+    compute()
+
+
+def loop_first_in_a_try() -> None:
+    """CPython 3.11 and 3.12 pass over both handlers."""
+    try:
+        while True:
+            pass
+    except Injected:
+        compute()
+    finally:
+        time.sleep(0)
+
+
+HANGS: dict[str, Callable[[], object]] = {
+    "computing": compute,
+    "sleeping": lambda: time.sleep(FOR_EVER_S),
+    "in C without the GIL": in_c_without_the_gil,
+    "recv": receive,
+    "read": read,
+    "select": lambda: select.select([], [], []),
+    "Lock.acquire": acquire,
+    "Event.wait": lambda: threading.Event().wait(),
+    "Thread.join": join,
+    "queue.get": lambda: queue.Queue[None]().get(),
+    "Popen.wait": wait_for_a_program,
+    "swallowing": swallow_twice,
+    "in a try that begins with a loop": loop_first_in_a_try,
+}
+
+
+@pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
+def test_a_function_that_hangs_is_left(on: Stage, hang: Callable[[], object]) -> None:
+    assert on.ended(hang).how is How.INJECTED
+    assert on.page.words[ARMED] == 0
+
+
+def test_a_hang_in_c_that_keeps_the_gil_is_left_when_the_signal_comes_from_another_process(on: Stage) -> None:
+    order = on.order(in_c_with_the_gil)
+    on.gate.want(order.token)
+    script = f"sleep 0.3; while kill -URG {os.getpid()}; do sleep 0.01; done"
+    with subprocess.Popen(["sh", "-c", script]) as sender:
+        on.gate.run(order)
+        sender.kill()
+    assert on.end().how is How.INJECTED
+
+
+def test_a_function_that_ends_is_told_as_it_ended(on: Stage) -> None:
+    error = ValueError("mine")
+
+    def fail() -> None:
+        raise error
+
+    returned, failed = on.run(lambda: 42), on.run(fail)
+    assert (returned.how, returned.value, returned.error) == (How.OK, 42, None)
+    assert (failed.how, failed.value, failed.error) == (How.EXCEPTION, None, error)
+    assert (returned.token, failed.token) == (1, 2)
+
+
+def test_systemexit_is_neither_a_failure_nor_an_interrupt(on: Stage) -> None:
+    assert on.run(lambda: exit(3)).how is How.BASE
+
+
+def test_a_signal_without_a_wish_changes_nothing(on: Stage) -> None:
+    def go_on() -> str:
+        on.gate.inject()
+        return "whole"
+
+    assert on.run(go_on).value == "whole"
+
+
+def test_an_old_wish_hits_no_later_span(on: Stage) -> None:
+    first = on.ended(compute)
+
+    def go_on() -> str:
+        on.gate.want(first.token)
+        on.gate.inject()
+        on.gate.check()
+        return "whole"
+
+    assert on.run(go_on).value == "whole"
+
+
+def test_an_injection_that_was_kept_and_raised_later_is_a_failure(on: Stage) -> None:
+    kept = on.ended(compute).error
+    assert kept is not None
+
+    def raise_again() -> None:
+        raise kept
+
+    assert on.run(raise_again).how is How.EXCEPTION
+
+
+def test_no_signal_lands_outside_user_code(on: Stage) -> None:
+    ended = on.ended(compute)
+    on.gate.want(ended.token)
+    for _ in range(100):
+        on.gate.inject()
+    assert on.run(lambda: 1).value == 1
+
+
+def test_an_atomic_section_is_carried_out_whole_and_then_left(on: Stage) -> None:
+    steps: list[str] = []
+
+    def save() -> None:
+        with Atomic(on.gate), Atomic(on.gate):
+            steps.append("begun")
+            assert on.gate.want(on.page.words[ARMED]) == 2
+            on.gate.inject()
+            steps.append("finished")
+        steps.append("never")
+
+    on.gate.run(on.order(save))
+    assert isinstance(on.events.get(), LeftAtomic)
+    assert on.end().how is How.INJECTED
+    assert steps == ["begun", "finished"]
+
+
+def test_a_wish_of_the_monitor_s_waits_for_the_end_of_an_atomic_section_too(on: Stage) -> None:
+    steps: list[str] = []
+
+    def save() -> None:
+        with Atomic(on.gate):
+            on.page.words[WANT_P] = on.page.words[ARMED]
+            on.gate.inject()
+            steps.append("finished")
+        steps.append("never")
+
+    assert on.run(save).how is How.INJECTED
+    assert steps == ["finished"]
+
+
+def test_a_page_that_is_closed_hurts_no_signal_that_comes_later(on: Stage) -> None:
+    on.page.close()
+    on.gate.inject()
+    signal.raise_signal(signal.SIGINT)
+    assert on.events.get(timeout=5) == Signalled(signal.SIGINT)
+    on.page = Page.new()
+
+
+def test_an_atomic_section_is_not_begun_once_the_span_must_end(on: Stage) -> None:
+    steps: list[str] = []
+
+    def save() -> None:
+        on.gate.want(on.page.words[ARMED])
+        with Atomic(on.gate):
+            steps.append("never")
+
+    assert on.run(save).how is How.INJECTED
+    assert (steps, on.page.words[DEPTH]) == ([], 0)
+
+
+def test_an_exit_in_an_atomic_section_stays_an_exit(on: Stage) -> None:
+    def save() -> None:
+        with Atomic(on.gate):
+            on.gate.want(on.page.words[ARMED])
+            raise SystemExit(3)
+
+    ended = on.run(save)
+    assert (ended.how, str(ended.error)) == (How.BASE, "3")
+
+
+def test_an_atomic_section_of_another_thread_is_refused(on: Stage) -> None:
+    refused: list[str] = []
+
+    def enter() -> None:
+        try:
+            on.gate.enter()
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    def spawn() -> None:
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+
+    on.run(spawn)
+    assert refused == ["an atomic section belongs to the thread that called the wrapped function"]
+
+
+@pytest.mark.parametrize("point", ["check", "ping", "section"])
+def test_a_span_that_must_end_ends_at_a_safe_point(on: Stage, point: str) -> None:
+    points: dict[str, Callable[[], object]] = {
+        "check": on.gate.check,
+        "ping": on.gate.ping,
+        "section": Limited(on.gate, 0, 0).__enter__,
+    }
+
+    def train() -> str:
+        on.gate.want(on.page.words[ARMED])
+        points[point]()
+        return "never"
+
+    assert on.run(train).how is How.INJECTED
+
+
+def test_a_section_has_limits_of_its_own_and_gives_back_the_old_ones(on: Stage) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def train() -> None:
+        on.gate.limit(5, 9)
+        with Limited(on.gate, 50, 90):
+            seen.append(on.gate.limits())
+            with Limited(on.gate, 0, 0):
+                seen.append(on.gate.limits())
+        seen.append(on.gate.limits())
+
+    on.run(train)
+    assert seen == [(50, 90), (0, 0), (5, 9)]
+
+
+# --- SIGINT and SIGTERM
+
+
+def test_an_interrupt_in_user_code_is_python_s_own(on: Stage) -> None:
+    def train() -> None:
+        signal.raise_signal(signal.SIGINT)
+        compute()
+
+    ended = on.run(train)
+    assert (ended.how, type(ended.error)) == (How.INTERRUPT, KeyboardInterrupt)
+
+
+def test_a_drain_waits_for_the_end_of_an_atomic_section(on: Stage) -> None:
+    steps: list[str] = []
+
+    def save() -> None:
+        with Atomic(on.gate):
+            signal.raise_signal(signal.SIGTERM)
+            steps.append("finished")
+        compute()
+
+    ended = on.run(save)
+    assert (ended.how, type(ended.error), steps) == (How.BASE, Drained, ["finished"])
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_wrapper_is_told_and_raises_nothing(on: Stage, signum: signal.Signals) -> None:
+    signal.raise_signal(signum)
+    assert on.events.get(timeout=5) == Signalled(signum)
+
+
+def test_the_program_s_own_handlers_are_called_in_its_code_and_come_back() -> None:
+    called: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda signum, frame: called.append(signum))
+    try:
+        with stage() as on:
+            on.run(lambda: signal.raise_signal(signal.SIGTERM))
+            assert called == [signal.SIGTERM]
+        signal.raise_signal(signal.SIGTERM)
+        assert called == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert signal.getsignal(SIGNUM) == signal.SIG_DFL
+
+
+# --- what cannot be interrupted says so
+
+
+def test_nothing_stands_in_the_way(on: Stage) -> None:
+    assert on.gate.impediment() is None
+
+
+def test_a_handler_of_the_program_s_own_is_named(on: Stage) -> None:
+    signal.signal(SIGNUM, lambda signum, frame: None)
+    assert on.gate.impediment() == "the program has put a handler of its own on SIGURG"
+
+
+def test_a_blocked_signal_is_named(on: Stage) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [SIGNUM])
+    try:
+        assert on.gate.impediment() == "the program has blocked SIGURG in its main thread"
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [SIGNUM])
+
+
+def test_a_function_that_was_not_called_from_the_main_thread_ends_at_its_safe_points() -> None:
+    found: list[object] = []
+
+    def elsewhere() -> None:
+        with stage() as on:
+            found.append(on.gate.impediment())
+
+            def train() -> None:
+                on.gate.want(on.page.words[ARMED])
+                on.gate.ping()
+
+            found.append(on.run(train).how)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    reason = "the function was not called from the main thread, where alone Python handles signals"
+    assert found == [reason, How.INJECTED]
+
+
+# --- a child that the program forks
+
+
+def test_a_forked_child_writes_no_word_of_its_parent_s_page_and_has_python_s_handlers(on: Stage) -> None:
+    def fork() -> int:
+        stamp = on.page.words[5]
+        pid = os.fork()
+        if not pid:
+            on.gate.ping()
+            on.gate.enter()
+            usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            os._exit(0 if usual and signal.getsignal(SIGNUM) == signal.SIG_DFL else 1)
+        _, status = os.waitpid(pid, 0)
+        assert on.page.words[5] == stamp
+        assert on.page.words[DEPTH] == 0
+        return os.waitstatus_to_exitcode(status)
+
+    assert on.run(fork).value == 0
+
+
+def test_a_page_is_seen_by_whoever_maps_its_descriptor() -> None:
+    page = Page.new()
+    other = Page(os.dup(page.descriptor), os.dup(page.bell))
+    page.words[ARMED] = 2**64 - 1
+    assert other.words[ARMED] == 2**64 - 1
+    other.close()
+    page.close()

@@ -1,0 +1,103 @@
+"""What a wrapper refuses when it is made, and what it leaves alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import elastic
+from elastic.adapters.inprocess.stores import NoStore
+from elastic.core.policies import at_most, shift
+from elastic.inprocess import CallWrapper, Wrapper
+
+
+def test_spans_are_timedeltas_or_seconds() -> None:
+    made = Wrapper(soft_timeout=timedelta(minutes=1), hard_timeout=90, heartbeat_timeout=2.5).plan.settings
+    assert (made.soft_timeout, made.hard_timeout, made.heartbeat_timeout) == (60, 90, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"soft_timeout": "1"}, "soft_timeout: a timedelta or seconds, not '1'"),
+        ({"hard_timeout": True}, "hard_timeout: a timedelta or seconds, not True"),
+        ({"initialize": 3}, "initialize: something to call, or None, not 3"),
+        ({"abort": "now"}, "abort: something to call, or None, not 'now'"),
+        ({"rank_assignment": [shift(), 3]}, "rank_assignment: policies"),
+        ({"store_kwargs": 3}, "store_kwargs"),
+        ({"store_factory": 3}, "store_factory"),
+        ({"enabled": 1}, "enabled: True or False, not 1"),
+        ({"max_iterations": 1.5}, "max_iterations: a whole number or None, not 1.5"),
+        ({"min_world_size": None}, "min_world_size: a whole number, not None"),
+        ({"monitor_process_logfile": 3}, "monitor_process_logfile: a path or None, not 3"),
+    ],
+)
+def test_a_wrong_type_is_named(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        Wrapper(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"soft_timeout": 90}, r"soft_timeout \(90 s\) must be below hard_timeout \(90 s\)"),
+        ({"hard_timeout": 500}, r"hard_timeout \(500 s\) must be below barrier_timeout \(120 s\)"),
+        ({"heartbeat_interval": 40}, r"heartbeat_interval \(40 s\) must be below heartbeat_timeout \(30 s\)"),
+        ({"soft_timeout": -1}, "soft_timeout: a span above 0 seconds, not -1"),
+        ({"min_world_size": 0}, "min_world_size: at least 1, not 0"),
+        ({"max_iterations": 0}, "max_iterations: at least 1"),
+        ({"monitor_process_logfile": "monitor.log"}, "an absolute path, not 'monitor.log'"),
+        ({"on_interrupt": "ask"}, "ask"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_both_values(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Wrapper(**given)
+
+
+def test_policies_may_be_given_one_after_the_other() -> None:
+    assert Wrapper(rank_assignment=[shift(), at_most(3)]).plan.terms.policy.name == "shift + at most 3"
+    assert Wrapper().plan.terms.policy.name == "shift"
+
+
+def test_a_wrapper_that_is_not_enabled_leaves_the_function_alone() -> None:
+    def function(call: CallWrapper | None = None) -> object:
+        return call
+
+    assert Wrapper(enabled=False)(function) is function
+    assert function() is None
+
+
+def test_a_wrapped_function_keeps_its_name_and_says_where_ranks_could_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ELASTIC_RELAY", "MASTER_ADDR"):
+        monkeypatch.delenv(name, raising=False)
+
+    @Wrapper()
+    def train() -> None:
+        """Train."""
+
+    assert (train.__name__, train.__doc__) == ("train", "Train.")
+    with pytest.raises(NoStore, match="elastic launch"):
+        train()
+
+
+def test_programs_that_change_their_import_find_the_names_that_they_use() -> None:
+    """The documented example of nvidia-resiliency-ext, in our words."""
+    import elastic.inprocess as inprocess
+
+    made = inprocess.Wrapper(
+        initialize=inprocess.initialize.RetryController(max_iterations=4, min_world_size=2),
+        abort=inprocess.abort.AbortTorchDistributed(),
+        health_check=inprocess.Compose(
+            inprocess.health_check.CudaHealthCheck(timedelta(seconds=10)), inprocess.health_check.FaultCounter(3)
+        ),
+        rank_assignment=inprocess.Compose(
+            inprocess.rank_assignment.MaxActiveWorldSize(8), inprocess.rank_assignment.ShiftRanks()
+        ),
+        soft_timeout=timedelta(seconds=50),
+        hard_timeout=timedelta(seconds=60),
+    )
+    assert made.plan.terms.policy.name == "shift + at most 8"
+    assert elastic.inprocess is inprocess

@@ -1,0 +1,171 @@
+"""What the monitor process does, look by look."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from attrs import evolve
+
+from elastic.core.inprocess.monitoring import (
+    LONGEST_PAUSE_S,
+    Act,
+    Bye,
+    Kill,
+    Monitor,
+    Phase,
+    Quit,
+    Rules,
+    SayDead,
+    SayEnd,
+    SayLeave,
+    Sight,
+    Terminate,
+    Wish,
+    step,
+    until,
+)
+
+RULES = Rules(patience_s=0.02, leave_patience_s=1.0, unwind_s=30.0, grace_s=5.0, leave_s=5.0)
+TRAINS = Sight(token=7, round=3, guarded=True, stamp=100.0, soft_s=60.0, hard_s=90.0)
+
+
+class Watched:
+    """A monitor that looks whenever `until` says so, at sights that the test changes."""
+
+    def __init__(self, sight: Sight = TRAINS) -> None:
+        self.monitor = Monitor()
+        self.sight = sight
+        self.did: list[tuple[float, Act]] = []
+
+    def look(self, now: float) -> tuple[Act, ...]:
+        self.monitor, acts = step(self.monitor, self.sight, now, RULES)
+        self.did += [(now, act) for act in acts]
+        return acts
+
+    def watch(self, now: float, end: float) -> list[tuple[float, Act]]:
+        """From now to the end; what it did, and when."""
+        self.did.clear()
+        self.look(now)
+        while (at := until(self.monitor, self.sight, RULES)) <= end:
+            self.look(at)
+        return self.did
+
+
+def firsts(did: list[tuple[float, Act]]) -> dict[Act, float]:
+    """When each was done first."""
+    return {act: at for at, act in reversed(did)}
+
+
+def test_training_that_gets_on_is_left_alone() -> None:
+    watched = Watched()
+    assert watched.watch(100.0, 160.0) == []
+    watched.sight = evolve(TRAINS, stamp=159.0)
+    assert watched.watch(160.01, 219.0) == []
+
+
+def test_a_process_in_which_no_user_code_runs_is_left_alone() -> None:
+    assert Watched(Sight()).watch(0.0, math.nextafter(math.inf, 0)) == []
+
+
+def test_a_hang_that_its_own_process_does_not_see_ends_the_round_and_is_left() -> None:
+    did = Watched().watch(100.0, 161.0)
+    assert [act for _, act in did[:2]] == [SayEnd(3), Wish(7)]
+    assert firsts(did) == {SayEnd(3): 160.02, Wish(7): 160.02}
+    assert len(did) == 11  # after 1, 2, 4 ... 512 ms
+
+
+def test_the_signal_is_sent_again_with_growing_pauses_up_to_the_longest() -> None:
+    did = Watched(evolve(TRAINS, hard_s=math.inf)).watch(100.0, 185.0)
+    times = [at for at, act in did if act == Wish(7)]
+    pauses = [after - before for before, after in pairwise(times)]
+    assert pauses == pytest.approx([min(0.001 * 2**tries, LONGEST_PAUSE_S) for tries in range(len(pauses))])
+    assert pauses[-1] == pytest.approx(LONGEST_PAUSE_S)
+
+
+def test_a_hang_that_its_own_process_deals_with_is_left_to_it() -> None:
+    watched = Watched(evolve(TRAINS, wanted=True))
+    assert watched.watch(160.1, 189.0) == []
+
+
+def test_a_hanging_reserve_leaves_and_ends_nobody_s_round() -> None:
+    did = firsts(Watched(evolve(TRAINS, active=False)).watch(100.0, 160.5))
+    assert did == {SayLeave(): 160.02, Wish(7): 160.02}
+
+
+def test_callbacks_are_ended_by_their_own_process_or_by_the_hard_limit() -> None:
+    finalizes = evolve(TRAINS, guarded=False)
+    assert Watched(evolve(finalizes, over=True)).watch(100.0, 189.0) == []
+    assert Watched(finalizes).watch(100.0, 190.0) == [(190.0, Terminate())]
+
+
+def test_user_code_of_a_round_that_is_over_is_asked_to_end_once_its_own_process_has_had_its_time() -> None:
+    watched = Watched(evolve(TRAINS, over=True))
+    did = watched.watch(110.0, 111.0)
+    assert did[0] == (110.02, Wish(7))
+    assert SayEnd(3) not in firsts(did)
+
+
+def test_a_span_that_ends_in_time_is_asked_for_nothing() -> None:
+    watched = Watched(evolve(TRAINS, over=True))
+    assert watched.look(110.0) == ()
+    watched.sight = Sight()
+    assert watched.watch(110.01, 200.0) == []
+
+
+def test_the_next_span_is_not_mistaken_for_the_last() -> None:
+    watched = Watched(evolve(TRAINS, over=True))
+    watched.watch(110.0, 110.1)
+    watched.sight = evolve(TRAINS, token=8, round=4, stamp=110.2)
+    assert watched.watch(110.2, 170.0) == []
+    assert watched.watch(170.2, 170.2201) == [(170.22, SayEnd(4)), (170.22, Wish(8))]
+
+
+def test_user_code_that_does_not_end_is_killed_at_the_monitor_s_own_limit() -> None:
+    did = Watched(evolve(TRAINS, over=True, soft_s=math.inf, hard_s=math.inf)).watch(110.0, 150.0)
+    assert firsts(did)[Terminate()] == 110.02 + RULES.unwind_s
+    assert firsts(did)[Kill()] == 110.02 + RULES.unwind_s + RULES.grace_s
+
+
+@pytest.mark.parametrize("limit", ["hard", "unwind"])
+def test_a_process_past_its_limit_is_told_to_go_then_killed_again_and_again(limit: str) -> None:
+    hangs = evolve(TRAINS, wanted=True, hard_s=90.0 if limit == "hard" else math.inf)
+    did = Watched(hangs if limit == "hard" else evolve(hangs, unwind_at=190.0)).watch(100.0, 197.5)
+    assert did == [(190.0, Terminate()), (195.0, Kill()), (196.0, Kill()), (197.0, Kill())]
+
+
+def test_a_dead_process_is_spoken_for_until_the_register_knows() -> None:
+    watched = Watched()
+    watched.sight = evolve(TRAINS, dead=True)
+    assert watched.look(101.0) == (SayDead(),)
+    assert watched.look(101.1) == ()
+    watched.sight = evolve(TRAINS, dead=True, settled=True)
+    assert watched.look(101.2) == (Quit(),)
+    assert watched.monitor.phase is Phase.QUIT
+    assert (watched.look(101.3), until(watched.monitor, watched.sight, RULES)) == ((), math.inf)
+
+
+def test_a_register_that_does_not_answer_is_given_up() -> None:
+    watched = Watched(evolve(TRAINS, dead=True))
+    assert watched.watch(101.0, 200.0) == [(101.0, SayDead()), (106.0, Quit())]
+
+
+def test_a_process_that_dies_while_it_is_killed_is_spoken_for() -> None:
+    watched = Watched()
+    assert watched.look(190.0) == (Terminate(),)
+    watched.sight = evolve(TRAINS, dead=True)
+    assert watched.look(190.5) == (SayDead(),)
+
+
+def test_a_rank_that_leaves_and_hangs_is_said_to_leave_and_ends_no_round() -> None:
+    did = firsts(Watched(evolve(TRAINS, leaving=True)).watch(159.5, 165.0))
+    assert did == {SayLeave(): 160.5}
+
+
+def test_a_call_that_is_over_and_known_needs_no_monitor() -> None:
+    assert Watched(Sight(bye=Bye.SETTLED)).look(1.0) == (Quit(),)
+
+
+def test_a_call_that_is_over_and_perhaps_not_known_is_spoken_for() -> None:
+    assert Watched(Sight(bye=Bye.UNSETTLED)).watch(1.0, 10.0) == [(1.0, SayDead()), (6.0, Quit())]

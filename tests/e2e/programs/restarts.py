@@ -1,0 +1,166 @@
+"""A wrapped function that goes wrong as it is told: arguments are ITERATION:RANK:FAULT, and NAME=VALUE for the wrapper.
+
+In an iteration in which somebody is to fail the others sleep; in one without, everybody returns. Each tells when it enters
+the function and how the call ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import stage
+
+from elastic.adapters.backends.relay import RelayBackend
+from elastic.adapters.clock import SystemClock
+from elastic.core.rendezvous import Status
+from elastic.inprocess import CallWrapper, Mode, RestartAbort, State, Wrapper, at_most, shift
+
+LONG_S = 1_000
+FIRST_GATE = 10
+"""What is to go wrong in iteration i does when the gate of this number + i is open."""
+MINE = int(os.environ["RANK"])
+FAULTS = [
+    (int(iteration), int(rank), fault) for iteration, rank, fault in (a.split(":") for a in sys.argv[1:] if ":" in a)
+]
+INTERVALS = dict.fromkeys(("monitor_thread_interval", "monitor_process_interval", "progress_watchdog_interval"), "0.1")
+OPTIONS = dict(argument.split("=") for argument in sys.argv[1:] if "=" in argument)
+
+
+def swallow(call: CallWrapper) -> None:
+    for _ in range(3):
+        try:
+            time.sleep(LONG_S)
+        except BaseException:  # noqa: BLE001 - what nobody should do
+            stage.tell("swallowed")
+
+
+def atomic(call: CallWrapper) -> None:
+    """A section that a restart has to wait for."""
+    with call.atomic():
+        stage.tell("in the section")
+        stage.wait_for_gate(1)
+        stage.tell("end of the section")
+    stage.tell("after the section")
+
+
+def livelock(call: CallWrapper) -> None:
+    call.ping()
+    while True:
+        pass
+
+
+def busy(call: CallWrapper) -> None:
+    """Longer than the limit, but it gets on."""
+    ends_at = time.monotonic() + 1.5
+    while time.monotonic() < ends_at:
+        pass
+
+
+def monitors() -> list[int]:
+    """The monitor processes that this process has started and that live."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    children = [int(pid) for task in tasks for pid in task.read_text().split()]
+    return [pid for pid in children if b"helpers.monitor" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def lose_the_monitor(call: CallWrapper) -> None:
+    """And hang in a way that only another one can see."""
+    (first,) = monitors()
+    os.kill(first, signal.SIGKILL)
+    while first in (now := monitors()) or not now:
+        time.sleep(0.01)
+    stage.tell("has another monitor")
+    ctypes.PyDLL(None).sleep(LONG_S)
+
+
+def give_up(call: CallWrapper) -> None:
+    raise RestartAbort("enough")
+
+
+def fail(call: CallWrapper) -> None:
+    raise ValueError("boom")
+
+
+def interrupt(call: CallWrapper) -> None:
+    raise KeyboardInterrupt
+
+
+WAYS: dict[str, Callable[[CallWrapper], object]] = {
+    "exception": fail,
+    "kill": lambda call: os.kill(os.getpid(), signal.SIGKILL),
+    "stop": lambda call: os.kill(os.getpid(), signal.SIGSTOP),
+    "sleep": lambda call: time.sleep(LONG_S),
+    "c": lambda call: ctypes.CDLL(None).sleep(LONG_S),
+    "gil": lambda call: ctypes.PyDLL(None).sleep(LONG_S),
+    "interrupt": interrupt,
+    "exit": lambda call: sys.exit(3),
+    "return": lambda call: None,
+    "livelock": livelock,
+    "swallow": swallow,
+    "atomic": atomic,
+    "busy": busy,
+    "abort": give_up,
+    "monitor": lose_the_monitor,
+}
+
+
+def wait_to_be_a_reserve() -> None:
+    """Until the register says so: a rank that is lost before is one like others."""
+    backend = RelayBackend(os.environ["ELASTIC_RELAY"], f"{os.environ['ELASTIC_WORLD']}/0", SystemClock())
+    state = backend.get().state
+    while state is None or str(MINE) not in {node.slot for node in state.those(Status.RESERVE)}:
+        state = backend.wait_for_change(state.token if state else None, math.inf).state
+    backend.close()
+
+
+def initialize(state: State) -> None:
+    if state.mode is Mode.INACTIVE:
+        wait_to_be_a_reserve()
+        stage.tell("reserve", state.iteration, "as", state.rank)
+    if (state.iteration, MINE, "initialize") in FAULTS:
+        raise OSError("not yet")
+
+
+def finalize(state: State) -> None:
+    stage.tell("finalize", state.iteration, type(state.fault).__name__)
+    if (state.iteration, MINE, "finalize") in FAULTS:
+        raise OSError("past help")
+
+
+def main() -> None:
+    given = {**INTERVALS, **OPTIONS}
+    options: dict[str, Any] = {name: float(text) if "." in text else int(text) for name, text in given.items()}
+    active = at_most(options.pop("active", 1_000))
+    wrapper = Wrapper(initialize=initialize, finalize=finalize, rank_assignment=[shift(), active], **options)
+
+    @wrapper
+    def train(call: CallWrapper) -> str:
+        here = call.iteration
+        for record in call.faults if "faults" in sys.argv else ():
+            stage.tell("fault", record.round, record.rank, record.message)
+        stage.tell("in", here, "of", os.environ["WORLD_SIZE"], "as", os.environ["RANK"])
+        mine = [fault for iteration, rank, fault in FAULTS if (iteration, rank) == (here, MINE) and fault in WAYS]
+        for fault in mine:
+            stage.wait_for_gate(FIRST_GATE + here)
+            WAYS[fault](call)
+        others = [iteration for iteration, rank, fault in FAULTS if iteration == here and fault != "busy"]
+        if others and not mine:
+            time.sleep(LONG_S)
+        return f"{MINE} in {here}"
+
+    try:
+        stage.tell("returned", train())
+    except BaseException as error:
+        stage.tell("raised", type(error).__name__, error)
+        raise
+
+
+main()

@@ -1,0 +1,254 @@
+"""Restart inside the process, with real processes: what goes wrong on one rank, who comes back, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+import pytest
+from launches import PROGRAMS, Launch, Launcher
+from processes import dies
+
+PROGRAM = PROGRAMS / "restarts.py"
+FIRST_GATE = 10
+SOFT = ("soft_timeout=0.5", "hard_timeout=20.0")
+
+
+def job(launch: Launcher, *faults: str, ranks: int = 2, restarts: int = 0) -> Launch:
+    return launch("--restart-scope=rank", f"--max-restarts={restarts}", f"--nproc-per-node={ranks}", PROGRAM, *faults)
+
+
+def told(running: Launch, count: int) -> list[str]:
+    return [f"{each.rank} {each.words}" for each in running.hears(count)]
+
+
+def begun(running: Launch, iteration: int = 0, ranks: tuple[int, ...] = (0, 1), more: int = 0) -> list[str]:
+    """All are in the function of this iteration, and what is to go wrong there may; what was told until then besides."""
+    heard = told(running, len(ranks) + more)
+    there = entered(iteration, *ranks, of=len(ranks))
+    assert set(there) <= set(heard), (heard, running.account())
+    running.open_gate(FIRST_GATE + iteration)
+    return sorted(set(heard) - set(there))
+
+
+def comes_to(running: Launch, *words: str) -> None:
+    """All of this is told, sooner or later, whatever else is."""
+    missing = set(words)
+    while missing:
+        missing -= set(told(running, 1))
+
+
+def entered(iteration: int, *ranks: int, of: int = 2) -> list[str]:
+    """Survivors move up: the first of them is rank 0."""
+    return [f"{rank} in {iteration} of {of} as {place}" for place, rank in enumerate(ranks)]
+
+
+def returned(iteration: int, *ranks: int) -> list[str]:
+    return [f"{rank} returned {rank} in {iteration}" for rank in ranks]
+
+
+def test_an_exception_on_one_rank_takes_all_back_into_the_function_in_the_same_processes(launch: Launcher) -> None:
+    running = job(launch, "0:1:exception", "1:0:exception")
+    begun(running)
+    assert begun(running, 1, more=2) == ["0 finalize 0 NoneType", "1 finalize 0 ValueError"]
+    assert begun(running, 2, more=2) == ["0 finalize 1 ValueError", "1 finalize 1 NoneType"]
+    assert told(running, 2) == returned(2, 0, 1)
+    ended = running.ends()
+    assert ended.code == 0
+    assert "boom" in ended.err
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_killed_is_missed_at_once_and_the_others_go_on(launch: Launcher, rank: int) -> None:
+    running = job(launch, f"0:{rank}:kill")
+    begun(running)
+    other = 1 - rank
+    assert told(running, 3) == [f"{other} finalize 0 NoneType", *entered(1, other, of=1), *returned(1, other)]
+    assert running.ends().code == 0
+
+
+def test_a_rank_that_is_killed_is_started_again_alone_and_joins_the_next_iteration(launch: Launcher) -> None:
+    running = job(launch, "0:1:kill", "1:0:sleep", restarts=1)
+    first = running.hears(2)
+    running.open_gate(FIRST_GATE)
+    assert told(running, 2) == ["0 finalize 0 NoneType", *entered(1, 0, of=1)]
+    running.open_gate(FIRST_GATE + 1)
+    later = running.hears(3)
+    assert [f"{each.rank} {each.words}" for each in later] == ["0 finalize 1 NoneType", *entered(2, 0, 1)]
+    assert later[1].pid == first[0].pid
+    assert later[2].pid not in {each.pid for each in first}
+    assert told(running, 2) == returned(2, 0, 1)
+    assert running.ends().code == 0
+
+
+@pytest.mark.parametrize("fault", ["sleep", "c", "gil", "livelock"])
+def test_a_rank_that_hangs_is_called_back_and_keeps_its_process(launch: Launcher, fault: str) -> None:
+    running = job(launch, f"0:1:{fault}", *SOFT)
+    first = running.hears(2)
+    running.open_gate(FIRST_GATE)
+    again = running.hears(4)
+    assert {each.pid for each in again} == {each.pid for each in first}
+    assert [each.words for each in again if " of " in each.words] == ["in 1 of 2 as 0", "in 1 of 2 as 1"]
+    assert told(running, 2) == returned(1, 0, 1)
+    assert running.ends().code == 0
+
+
+def test_a_rank_that_computes_for_longer_than_the_limit_is_left_alone(launch: Launcher) -> None:
+    running = job(launch, "0:1:busy", *SOFT)
+    begun(running)
+    assert told(running, 2) == returned(0, 0, 1)
+    assert running.ends().code == 0
+
+
+def test_a_main_thread_that_swallows_the_injection_is_met_again(launch: Launcher) -> None:
+    running = job(launch, "0:0:swallow", "0:1:exception", "unwind_timeout=60.0")
+    begun(running)
+    assert told(running, 3 + 4) == sorted(
+        [*["0 swallowed"] * 3, "0 finalize 0 NoneType", "1 finalize 0 ValueError", *entered(1, 0, 1)]
+    )
+    assert told(running, 2) == returned(1, 0, 1)
+    assert running.ends().code == 0
+
+
+def test_no_abort_begins_and_nobody_is_called_back_within_an_atomic_section(launch: Launcher) -> None:
+    running = job(launch, "0:0:atomic", "0:1:exception")
+    begun(running)
+    comes_to(running, "0 in the section")
+    running.says("boom")
+    running.open_gate(1)
+    comes_to(running, "0 end of the section", "0 finalize 0 NoneType")
+    comes_to(running, *returned(1, 0, 1))
+    assert "0 after the section" not in running.account()
+    assert running.ends().code == 0
+
+
+def test_a_fault_during_a_restart_is_one_more_restart(launch: Launcher) -> None:
+    running = job(launch, "0:1:exception", "1:0:initialize")
+    begun(running)
+    comes_to(running, "0 finalize 1 OSError")
+    comes_to(running, *returned(2, 0, 1))
+    assert running.ends().code == 0
+
+
+def test_a_function_that_returned_on_some_ranks_is_called_again_when_another_fails(launch: Launcher) -> None:
+    running = job(launch, "0:0:return", "0:1:exception")
+    begun(running)
+    assert told(running, 4) == sorted([*entered(1, 0, 1), "0 finalize 0 NoneType", "1 finalize 0 ValueError"])
+    assert told(running, 2) == returned(1, 0, 1)
+    assert running.ends().code == 0
+
+
+def test_an_interrupt_on_one_rank_stops_all(launch: Launcher) -> None:
+    running = job(launch, "0:1:interrupt")
+    begun(running)
+    assert told(running, 2) == ["0 raised Stopped rank 0: the job was cancelled", "1 raised KeyboardInterrupt "]
+    assert running.ends().code == 1
+
+
+def test_a_rank_that_exits_leaves_and_the_others_go_on(launch: Launcher) -> None:
+    running = job(launch, "0:1:exit")
+    begun(running)
+    heard = told(running, 4)
+    assert heard == ["0 finalize 0 NoneType", *entered(1, 0, of=1), *returned(1, 0), "1 raised SystemExit 3"]
+    assert running.ends().code == 0
+
+
+def test_one_that_cannot_clean_up_leaves_and_the_others_go_on(launch: Launcher) -> None:
+    running = job(launch, "0:1:exception", "0:1:finalize")
+    begun(running)
+    heard = told(running, 5)
+    assert set(heard) >= {*entered(1, 0, of=1), *returned(1, 0), "1 finalize 0 ValueError"}
+    assert running.ends().code == 0
+
+
+def test_user_code_that_gives_up_ends_the_job_everywhere(launch: Launcher) -> None:
+    running = job(launch, "0:1:abort")
+    begun(running)
+    heard = told(running, 2)
+    assert heard == ["0 raised Stopped rank 0: the job spent its restarts", "1 raised RestartAbort enough"]
+    assert running.ends().code == 1
+
+
+def test_so_many_iterations_and_no_more(launch: Launcher) -> None:
+    running = job(launch, *(f"{iteration}:1:exception" for iteration in range(4)), "max_iterations=2")
+    begun(running)
+    begun(running, 1, more=2)
+    spent = "raised Stopped rank {0}: the job spent its restarts"
+    comes_to(running, f"0 {spent.format(0)}", f"1 {spent.format(1)} (last error here: ValueError: boom)")
+    assert running.ends().code == 1
+
+
+def test_the_launcher_s_sigterm_drains_every_rank(launch: Launcher) -> None:
+    running = job(launch, "0:1:sleep")
+    pids = [each.pid for each in running.hears(2)]
+    running.signal(signal.SIGTERM)
+    assert [words.partition(" ")[2] for words in told(running, 2)] == ["raised Drained 143"] * 2
+    assert running.ends().code == 128 + signal.SIGTERM
+    assert all(dies(pid) for pid in pids)
+
+
+def test_a_monitor_that_is_killed_is_started_again_and_sees_the_next_hang(launch: Launcher) -> None:
+    running = job(launch, "0:1:monitor", "soft_timeout=2.0", "hard_timeout=20.0")
+    begun(running)
+    comes_to(running, "1 has another monitor")
+    comes_to(running, *returned(1, 0, 1))
+    assert running.ends().code == 0
+
+
+def test_a_process_that_stands_still_is_killed_at_its_limit_and_the_others_go_on(launch: Launcher) -> None:
+    running = job(launch, "0:1:stop", "soft_timeout=0.4", "hard_timeout=1.5", "termination_grace_time=0.2")
+    stopped = running.hears(2)[1].pid
+    running.open_gate(FIRST_GATE)
+    comes_to(running, *entered(1, 0, of=1), *returned(1, 0))
+    assert dies(stopped)
+    assert running.ends().code == 0
+
+
+def test_the_loss_of_a_reserve_disturbs_nobody(launch: Launcher) -> None:
+    running = job(launch, "0:0:return", "active=1")
+    heard = running.hears(2)
+    assert [f"{each.rank} {each.words}" for each in heard] == ["0 in 0 of 1 as 0", "1 reserve 0 as 1"]
+    os.kill(heard[1].pid, signal.SIGKILL)
+    assert dies(heard[1].pid)
+    running.says("rank 1 (local 1")
+    running.open_gate(FIRST_GATE)
+    assert told(running, 1) == returned(0, 0)
+    assert running.ends().code == 0
+
+
+def test_a_reserve_takes_the_place_of_a_rank_that_is_lost(launch: Launcher) -> None:
+    running = job(launch, "0:0:kill", "active=1")
+    assert told(running, 2) == ["0 in 0 of 1 as 0", "1 reserve 0 as 1"]
+    running.open_gate(FIRST_GATE)
+    assert told(running, 3) == ["1 finalize 0 NoneType", "1 in 1 of 1 as 0", *returned(1, 1)]
+    assert running.ends().code == 0
+
+
+def test_a_rank_whose_faults_have_no_end_ends_the_job(launch: Launcher) -> None:
+    running = job(launch, *(f"{iteration}:1:exception" for iteration in range(5)), "max_rank_faults=1")
+    begun(running)
+    begun(running, 1, more=2)
+    text = "raised Stopped rank 1: too many faults of this rank (last error here: ValueError: boom)"
+    comes_to(running, "0 raised Stopped rank 0: the job spent its restarts", f"1 {text}")
+    assert running.ends().code == 1
+
+
+def test_what_went_wrong_on_any_rank_is_on_record(launch: Launcher) -> None:
+    running = job(launch, "0:1:exception", "faults")
+    begun(running)
+    comes_to(running, "0 fault 0 1 ValueError: boom", "1 fault 0 1 ValueError: boom", *returned(1, 0, 1))
+    assert running.ends().code == 0
+
+
+def test_without_a_launcher_the_first_rank_serves_the_store_until_all_have_heard(launch: Launcher) -> None:
+    """Plain processes that know of each other by the environment alone."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    rank = f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=2 RANK=$R {sys.executable} {PROGRAM} 0:1:exception"
+    script = f"unset ELASTIC_RELAY; for R in 0 1; do export R; {rank} & done; wait"
+    running = launch("--no-python", "sh", "-c", script)
+    begun(running)
+    comes_to(running, *entered(1, 0, 1), *returned(1, 0, 1))
+    assert running.ends().code == 0

@@ -1,0 +1,72 @@
+"""One wrapped process for a test: this process's main thread is M, a thread is T, and every event of the gate is kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from queue import SimpleQueue
+
+from elastic.adapters.inprocess.events import Ended, LeftAtomic, Order, Signalled
+from elastic.adapters.inprocess.gate import Gate
+from elastic.adapters.inprocess.handlers import installed
+from elastic.adapters.inprocess.page import Page, Span
+
+PAUSE_S = 0.002
+"""Between two sendings of the signal."""
+TIMEOUT_S = 30.0
+
+Event = Ended | LeftAtomic | Signalled
+
+
+class Stage:
+    """A gate and its page."""
+
+    def __init__(self) -> None:
+        self.page = Page.new()
+        self.events: SimpleQueue[Event] = SimpleQueue()
+        self.gate = Gate(self.page, self.events.put)
+        self._tokens = count(1)
+
+    def order(self, code: Callable[[], object], round: int = 0) -> Order:
+        return Order(next(self._tokens), round, Span.FUNCTION, code)
+
+    def run(self, code: Callable[[], object]) -> Ended:
+        """Run it to its end, whatever that is; other events before its end are passed over."""
+        self.gate.run(self.order(code))
+        return self.end()
+
+    def end(self) -> Ended:
+        while not isinstance(event := self.events.get(timeout=TIMEOUT_S), Ended):
+            pass
+        return event
+
+    def ended(self, code: Callable[[], object], begun: Callable[[], bool] = lambda: True) -> Ended:
+        """Run it, and have it ended by T once `begun`; T sends the signal until it is over."""
+        order, over = self.order(code), threading.Event()
+
+        def decide() -> None:
+            while not (self.page.words[0] == order.token and begun()):
+                if over.wait(PAUSE_S):
+                    return
+            self.gate.want(order.token)
+            while not over.wait(PAUSE_S):
+                self.gate.inject()
+
+        t = threading.Thread(target=decide)
+        t.start()
+        try:
+            self.gate.run(order)
+        finally:
+            over.set()
+            t.join()
+        return self.end()
+
+
+@contextmanager
+def stage() -> Iterator[Stage]:
+    made = Stage()
+    with installed(made.gate, made.page):
+        yield made
+    made.page.close()
