@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-from ...core.rendezvous import RendezvousState, Token, codec
+from ...core.rendezvous import RendezvousState, Token, Wish, codec
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
 from . import relay_talk as talk
@@ -81,6 +81,17 @@ class RelayBackend:
     def remove_heartbeat(self, node: Node) -> None:
         self._ask(talk.RemoveHeartbeat(talk.node_pair(node)), talk.Noted)
 
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        return self._ask(talk.PutWish(talk.node_pair(node), codec.encode_wish(wish)), talk.Wished).count
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        asked = {talk.node_pair(node): node for node in nodes}
+        with self._asking() as connection:
+            talk.send(connection, talk.ReadWishes(tuple(asked)))
+            answered = self._answer(connection, talk.Wishes).nodes
+            records = {pair: talk.wish(connection) for pair in answered}
+        return dict(codec.decode_wishes({asked[pair]: data for pair, data in records.items() if pair in asked}))
+
     def put_fault(self, fault: Fault) -> None:
         self._ask(talk.PutFault(codec.encode_fault(fault)), talk.Noted)
 
@@ -114,7 +125,7 @@ class RelayBackend:
 
     def _ask(self, question: talk.Question, kind: type[Answered], left_s: float = 0.0) -> Answered:
         """`left_s` is how much longer than any other this answer may take."""
-        with self._asking(isinstance(question, talk.Set | talk.PutFault)) as connection:
+        with self._asking(isinstance(question, talk.Set | talk.PutWish | talk.PutFault)) as connection:
             connection.settimeout(left_s + self._timeout_s if left_s < LONG_S else None)
             talk.send(connection, question)
             return self._answer(connection, kind)

@@ -161,6 +161,11 @@ def _answers(question: talk.Question, space: Space, backend: Backend) -> tuple[t
         case talk.RemoveHeartbeat(node):
             backend.remove_heartbeat(talk.node(node))
             return (talk.Noted(),)
+        case talk.PutWish(pair, wish):
+            return (talk.Wished(backend.put_wish(talk.node(pair), codec.decode_wish(wish))),)
+        case talk.ReadWishes(nodes):
+            wishes = backend.wishes([talk.node(pair) for pair in nodes])
+            return (talk.Wishes(tuple(map(talk.node_pair, wishes))), *map(codec.encode_wish, wishes.values()))
         case talk.PutFault(fault):
             backend.put_fault(codec.decode_fault(fault))
             return (talk.Noted(),)

@@ -2,7 +2,7 @@
 
 A frame is its length (4 bytes, big-endian) and a MessagePack value, schema-checked and bounded by whoever reads it. States
 and faults travel as the bytes of `core.rendezvous.codec`. One request is under way per connection, and each has one answer,
-but for `Faults`, whose answer says how many records follow it, a frame each.
+but for `Faults` and `ReadWishes`, whose answers say how many records follow them, a frame each.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ LifePair: TypeAlias = tuple[Name, Annotated[int, Meta(ge=1, le=COUNT_MAX)]]
 NodePair: TypeAlias = tuple[Name, Count]
 StateBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.BYTES_MAX)]
 FaultBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.FAULT_BYTES_MAX)]
+WishBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.WISH_BYTES_MAX)]
 
 
 class Broken(OSError):
@@ -82,6 +83,15 @@ class RemoveHeartbeat(_Said, frozen=True):
     node: NodePair
 
 
+class PutWish(_Said, frozen=True):
+    node: NodePair
+    wish: WishBytes
+
+
+class ReadWishes(_Said, frozen=True):
+    nodes: Annotated[tuple[NodePair, ...], Meta(max_length=NODES_MAX)]
+
+
 class PutFault(_Said, frozen=True):
     fault: FaultBytes
 
@@ -90,7 +100,9 @@ class Faults(_Said, frozen=True):
     pass
 
 
-Question: TypeAlias = Get | Set | WaitForChange | Heartbeat | ReadHeartbeats | RemoveHeartbeat | PutFault | Faults
+Question: TypeAlias = (
+    Get | Set | WaitForChange | Heartbeat | ReadHeartbeats | RemoveHeartbeat | PutWish | ReadWishes | PutFault | Faults
+)
 
 
 # --- answers
@@ -125,6 +137,18 @@ class Records(_Said, frozen=True):
     faults: Annotated[int, Meta(ge=0, le=FAULTS_MAX)]
 
 
+class Wished(_Said, frozen=True):
+    """So many wish the like."""
+
+    count: Count
+
+
+class Wishes(_Said, frozen=True):
+    """The wishes of these nodes follow."""
+
+    nodes: Annotated[tuple[NodePair, ...], Meta(max_length=NODES_MAX)]
+
+
 class Failed(_Said, frozen=True):
     """The agent's own store could not do it; `kind` names the error of the port."""
 
@@ -132,7 +156,7 @@ class Failed(_Said, frozen=True):
     text: str
 
 
-Answer: TypeAlias = Welcome | Stands | Heard | Counters | Noted | Records | Failed
+Answer: TypeAlias = Welcome | Stands | Heard | Counters | Noted | Records | Wished | Wishes | Failed
 
 Value = TypeVar("Value")
 
@@ -141,6 +165,7 @@ _hello = msgspec.msgpack.Decoder(Hello)
 _question: msgspec.msgpack.Decoder[Question] = msgspec.msgpack.Decoder(Question)
 _answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 _record = msgspec.msgpack.Decoder(FaultBytes)
+_wish = msgspec.msgpack.Decoder(WishBytes)
 
 
 def send(to: socket.socket, *said: Hello | Question | Answer | bytes) -> None:
@@ -167,6 +192,10 @@ def answer(of: socket.socket) -> Answer:
 
 def record(of: socket.socket) -> bytes:
     return _read(of, _record)
+
+
+def wish(of: socket.socket) -> bytes:
+    return _read(of, _wish)
 
 
 def named(token: Token | None) -> Named | None:
