@@ -66,10 +66,11 @@ from .news import (
     TraceLost,
 )
 from .rendezvous_loop import RendezvousLoop, ToRecord
-from .settings import Kind, LaunchSettings
+from .settings import Kind, LaunchSettings, Program
 from .workers.environment import command, environment
 from .workers.logs import ERROR_FILE, line_prefix, make_run_directory, sinks
 from .workers.port import CannotStart, Exit, WorkerSpec
+from .workers.processes import Spawner
 from .workers.programs import check_script
 from .workers.subprocess import SubprocessWorkers
 
@@ -91,13 +92,15 @@ class Died:
 class Result:
     """How this agent's part ended, and what the job put on record: the same on every node that heard the verdict.
 
-    `state` is the register as this node saw it last.
+    `state` is the register as this node saw it last; `round` and `ranks` are those of the last workers that it had.
     """
 
     node: Node
     outcome: Outcome
     faults: tuple[Fault, ...]
     state: RendezvousState | None
+    round: int = 0
+    ranks: Ranks = Ranks(0, 0, 0, "", 0, ())
 
 
 class Agent:
@@ -110,6 +113,7 @@ class Agent:
         clock: Clock,
         observer: Observer,
         trace: Trace | None = None,
+        spawner: Spawner | None = None,
     ) -> None:
         """Raises ValueError if no log directory can be made, OSError if the host has no port left."""
         self._settings = settings
@@ -126,7 +130,7 @@ class Agent:
         self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.put)
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.put, self._trace)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._beaten)
-        self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now)
+        self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now, spawner=spawner)
         self._round, self._ranks = 0, Ranks(0, 0, 0, settings.role, 0, ())
         self._recording = 0
         self._lingers = False
@@ -167,7 +171,7 @@ class Agent:
                 self._inbox.put(consequence)
         self._last_words(outcome)
         self._workers.drain(DRAIN_TIMEOUT_S)
-        return Result(self.node, outcome, self._faults(), self._state)
+        return Result(self.node, outcome, self._faults(), self._state, self._round, self._ranks)
 
     def _faults(self) -> tuple[Fault, ...]:
         """What is on record for all, or, when the store does not say, what this node put there."""
@@ -299,8 +303,9 @@ class Agent:
         self._exits = {}
         try:
             self._attempts = {worker.local_rank: self._attempt(world, worker) for worker in self._ranks.workers}
-            if self._settings.program.kind is Kind.SCRIPT:
-                check_script(self._settings.program.name)
+            program = self._settings.program
+            if isinstance(program, Program) and program.kind is Kind.SCRIPT:
+                check_script(program.name)
             pids = self._workers.start([attempt.spec for attempt in self._attempts.values()])
             started = Started(world, tuple(pids), self._clock.now())
             self._trace.took(Start, world.round, started.pids, started.at)

@@ -37,7 +37,8 @@ def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float]
     drain(DRAIN_TIMEOUT_S)
     log = _log(attempt.spec)
     lines = tail(log, SEARCHED) if log else ()
-    message, where = _cause(attempt.error_file, lines)
+    found = read_error_file(attempt.error_file) if attempt.error_file else None
+    message, where = (found.message, found.where) if found else last_exception(lines)
     return Fault(
         node=attempt.node,
         round=attempt.round,
@@ -53,6 +54,8 @@ def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float]
         where=where,
         log=str(log or ""),
         tail=lines,
+        callstack=found.callstack if found else "",
+        error_file=str(attempt.error_file) if found else "",
     )
 
 
@@ -68,8 +71,3 @@ def _log(spec: WorkerSpec) -> Path | None:
         if sink.file is not None and sink.file != NOWHERE:
             return sink.file
     return None
-
-
-def _cause(error_file: Path | None, lines: tuple[str, ...]) -> tuple[str, str]:
-    found = read_error_file(error_file) if error_file else None
-    return (found.message, found.where) if found else last_exception(lines)

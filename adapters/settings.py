@@ -48,6 +48,15 @@ class Program:
 
 
 @frozen
+class Function:
+    """What every worker calls, instead of executing a program. The call and what comes back are files of `folder`."""
+
+    name: str
+    folder: str
+    python: str
+
+
+@frozen
 class Logs:
     """Where the workers' output goes."""
 
@@ -69,7 +78,7 @@ def _name(instance: object, attribute: Attribute[str], value: str) -> None:
 class LaunchSettings:
     """One `elastic launch`."""
 
-    program: Program
+    program: Program | Function
     local_world_size: int = field(default=1)
     run_id: str = field(default="none", validator=_name)
     role: str = field(default="default", validator=_name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import click
@@ -14,7 +14,8 @@ from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
 from ..adapters.news import CannotTrace, NoTrace, Trace
 from ..adapters.report import Report, write_report
-from ..adapters.settings import Kind, LaunchSettings, Logs, Program
+from ..adapters.settings import Function, Kind, LaunchSettings, Logs, Program
+from ..adapters.workers.processes import Spawner
 from ..core import group, rendezvous
 from . import etcd, nodes, tokens, values
 from .exit_codes import exit_code
@@ -84,21 +85,36 @@ def launch(**given: Any) -> int:
     Takes torchrun's options, in both spellings and as PET_ variables. SCRIPT is started as --nproc-per-node workers, each
     with its rank in its environment.
     """
-    where = nodes.place(given, os.environ, tokens.store_token(given["rdzv_conf"], os.environ))
-    settings = launch_settings(given, where, os.environ)
+    report, _ = launched(given, script_program(given, os.environ), os.environ)
+    return report.exit_code
+
+
+def launched(
+    given: Mapping[str, Any],
+    program: Program | Function,
+    environment: MutableMapping[str, str],
+    spawner: Spawner | None = None,
+    tells_failure: bool = True,
+) -> tuple[Report, Sequence[str]]:
+    """Carry out what the options ask for: how it ended, and the lines for people. A secret is taken out of `environment`.
+    Without `tells_failure`, those of a failure are the caller's to show. Raises Mistake."""
+    where = nodes.place(given, environment, tokens.store_token(given["rdzv_conf"], environment))
+    settings = launch_settings(given, program, where, environment)
     clock = SystemClock()
     status = StatusLines(sys.stderr, settings, given["status"])
     meeting = where.open(settings.run_id, clock, settings.rendezvous)
     status.serves_store = meeting.serves
     try:
-        result, directory = _run(settings, meeting, clock, status, _trace(given["trace"]))
+        result, directory = _run(settings, meeting, clock, status, _trace(given["trace"]), spawner)
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, given["report"], directory)
-        status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
+        lines = [*render_report(report, written), *lost]
+        if code == 0 or tells_failure:
+            status.end(lines, well=code == 0 and not lost)
     finally:
         meeting.close(settings.rendezvous.ttl)
-    return code
+    return report, lines
 
 
 def _trace(path: str | None) -> Trace:
@@ -110,11 +126,16 @@ def _trace(path: str | None) -> Trace:
 
 
 def _run(
-    settings: LaunchSettings, meeting: Meeting, clock: Clock, status: StatusLines, trace: Trace
+    settings: LaunchSettings,
+    meeting: Meeting,
+    clock: Clock,
+    status: StatusLines,
+    trace: Trace,
+    spawner: Spawner | None,
 ) -> tuple[Result, str | None]:
     """What came of it, and where the report belongs if the user keeps logs."""
     try:
-        agent = Agent(settings, meeting.backend, clock, status, trace)
+        agent = Agent(settings, meeting.backend, clock, status, trace, spawner)
     except ValueError as reason:
         raise Mistake(f"--log-dir={reason}") from None
     try:
@@ -137,12 +158,15 @@ def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
 
 
 def launch_settings(
-    given: Mapping[str, Any], where: nodes.Place | etcd.EtcdPlace, environment: Mapping[str, str]
+    given: Mapping[str, Any],
+    program: Program | Function,
+    where: nodes.Place | etcd.EtcdPlace,
+    environment: Mapping[str, str],
 ) -> LaunchSettings:
     """What the options ask for. Raises Mistake."""
     meeting = nodes.settings(given)
     return LaunchSettings(
-        program=_program(given, environment),
+        program=program,
         local_world_size=given["nproc_per_node"],
         run_id=given["rdzv_id"] or _run_id(given),
         role=given["role"],
@@ -180,7 +204,8 @@ def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: 
         ) from None
 
 
-def _program(given: Mapping[str, Any], environment: Mapping[str, str]) -> Program:
+def script_program(given: Mapping[str, Any], environment: Mapping[str, str]) -> Program:
+    """What every worker executes. Raises Mistake."""
     if given["no_python"] and given["module"]:
         raise Mistake("--no-python and --module: a module needs Python; leave one of them out")
     kind = Kind.BINARY if given["no_python"] else Kind.MODULE if given["module"] else Kind.SCRIPT

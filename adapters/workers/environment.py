@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
+from typing import assert_never
 
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
-from ..settings import LaunchSettings, Program
+from ..settings import Function, LaunchSettings, Program
 
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""
@@ -57,9 +58,18 @@ def _threads(local_world_size: int) -> Mapping[str, str]:
     return {"OMP_NUM_THREADS": "1"} if local_world_size > 1 else {}
 
 
-def command(program: Program, worker: WorkerRanks) -> tuple[str, ...]:
-    """The command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept."""
-    return (*program.command, *(_substituted(argument, worker.local_rank) for argument in program.arguments))
+def command(program: Program | Function, worker: WorkerRanks) -> tuple[str, ...]:
+    """The command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept. A
+    function's arguments are treated so where it is called."""
+    match program:
+        case Program(arguments=arguments):
+            return (*program.command, *(_substituted(argument, worker.local_rank) for argument in arguments))
+        case Function(_, folder, python):
+            from ..helpers import function  # a program's launch needs none of it
+
+            return (python, "-u", "-P", function.__file__, folder)
+        case other:
+            assert_never(other)
 
 
 def _substituted(argument: str, local_rank: int) -> str:

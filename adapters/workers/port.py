@@ -43,13 +43,17 @@ class WorkerSpec:
 
 @frozen
 class Exit:
-    """How one worker ended. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock."""
+    """How one worker ended. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock.
+
+    `dumped`: the kernel says that it wrote a core dump.
+    """
 
     local_rank: int
     pid: int
     code: int
     started_at: float
     died_at: float
+    dumped: bool = False
 
 
 class Workers(Protocol):

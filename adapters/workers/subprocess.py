@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -25,14 +24,14 @@ from attrs import define
 from . import groups
 from .guard import Guard
 from .port import CannotStart, Exit, Sink, WorkerSpec
-from .programs import check_program, find_setpriv
+from .processes import Death, Executing, Process, Spawner
 from .pump import LogPump, Stream
 from .watcher import Watcher
 
 
 @define(eq=False)
 class _Worker:
-    process: subprocess.Popen[bytes]
+    process: Process
     streams: tuple[Stream, ...]
     started_at: float
     died_at: float | None = None
@@ -43,7 +42,7 @@ class SubprocessWorkers:
     """The port on processes of this machine. `on_exit(local_rank, died_at)` is called from the watcher's thread.
 
     `console` are the descriptors that a tee'd worker's stdout and stderr are passed on to; `close_timeout_s` bounds the
-    wait for workers that were killed by `close`.
+    wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them.
     """
 
     def __init__(
@@ -53,6 +52,7 @@ class SubprocessWorkers:
         console: tuple[int, int] = (1, 2),
         guard: Guard | None = None,
         close_timeout_s: float = groups.WAIT_TIMEOUT_S,
+        spawner: Spawner | None = None,
     ) -> None:
         self._on_exit = on_exit
         self._clock = clock
@@ -63,17 +63,16 @@ class SubprocessWorkers:
         self._guarded = False
         self._watcher = Watcher(clock)
         self._guard = guard or Guard()
+        self._spawner = spawner or Executing()
         self._pump = LogPump()
 
     def start(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
         if self._closed or self._running:
             state = "closed" if self._closed else f"not collected yet: {sorted(self._running)}"
             raise RuntimeError(f"start: {state}")
-        setpriv = find_setpriv()
-        for program, path in dict.fromkeys((spec.command[0], spec.environment.get("PATH")) for spec in specs):
-            check_program(program, path)
+        self._spawner.check(specs)
         try:
-            return self._start(setpriv, specs)
+            return self._start(specs)
         except BaseException as error:
             for local_rank in list(self._running):
                 worker = self._running.pop(local_rank)
@@ -89,10 +88,10 @@ class SubprocessWorkers:
 
     def collect(self, local_rank: int) -> Exit:
         worker = self._running.pop(local_rank)
-        code = self._reap(worker)
+        death = self._reap(worker)
         self._release(worker)
         died_at = self._clock() if worker.died_at is None else worker.died_at
-        return Exit(local_rank, worker.process.pid, code, worker.started_at, died_at)
+        return Exit(local_rank, worker.process.pid, death.code, worker.started_at, died_at, death.dumped)
 
     def drain(self, timeout_s: float) -> None:
         self._pump.drain(timeout_s)
@@ -107,17 +106,18 @@ class SubprocessWorkers:
             if groups.died_within(worker.pidfd, deadline - time.monotonic()):
                 self._reap(worker)
             self._release(worker)
+        self._spawner.close()
         self._pump.close()
         self._guard.close()
 
-    def _start(self, setpriv: str, specs: Sequence[WorkerSpec]) -> list[int]:
+    def _start(self, specs: Sequence[WorkerSpec]) -> list[int]:
         self._watcher.start()
         if any(sink.console and sink.file for spec in specs for sink in (spec.stdout, spec.stderr)):
             self._pump.start()
         if not self._guarded:
             self._send_for_reaper()
         for spec in specs:
-            self._running[spec.local_rank] = self._spawn(setpriv, spec)
+            self._running[spec.local_rank] = self._spawn(spec)
         self._guard.hold([worker.process.pid for worker in self._running.values()])
         for worker in self._running.values():
             worker.pidfd = os.pidfd_open(worker.process.pid)
@@ -125,18 +125,12 @@ class SubprocessWorkers:
             self._watcher.watch(worker.pidfd, partial(self._died, local_rank, worker))
         return [self._running[spec.local_rank].process.pid for spec in specs]
 
-    def _spawn(self, setpriv: str, spec: WorkerSpec) -> _Worker:
+    def _spawn(self, spec: WorkerSpec) -> _Worker:
         with ExitStack() as ends:  # the child's ends: closed here once it has them
             stdout, out = self._outlet(spec.stdout, self._console[0], spec.prefix, ends)
             stderr, err = self._outlet(spec.stderr, self._console[1], spec.prefix, ends)
             started_at = self._clock()
-            process = subprocess.Popen(
-                [setpriv, "--pdeathsig", "KILL", "--", *spec.command],
-                env=self._guard.environment(spec.environment),
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-            )
+            process = self._spawner.spawn(spec.command, self._guard.environment(spec.environment), stdout, stderr)
         return _Worker(process, (*out, *err), started_at)
 
     def _outlet(self, sink: Sink, console: int, prefix: str, ends: ExitStack) -> tuple[int | None, tuple[Stream, ...]]:
@@ -155,14 +149,14 @@ class SubprocessWorkers:
         worker.died_at = seen_at
         self._on_exit(local_rank, seen_at)
 
-    def _reap(self, worker: _Worker) -> int:
+    def _reap(self, worker: _Worker) -> Death:
         """Kill and reap a worker and see its group end. Its number is its own until it is reaped, not after."""
         pid = worker.process.pid
         groups.send(pid, signal.SIGKILL)
         self._guard.forget(pid)
-        code = worker.process.wait()
+        death = worker.process.reap()
         groups.bury(pid)
-        return code
+        return death
 
     def _release(self, worker: _Worker) -> None:
         if worker.pidfd != -1:

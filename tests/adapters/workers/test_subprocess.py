@@ -208,7 +208,7 @@ def test_a_worker_that_cannot_be_killed_in_time_does_not_hold_up_the_close(make:
     node.workers.close()
     os.close(never)
     os.close(other_end)
-    assert worker.process.wait(TIMEOUT_S) == -signal.SIGKILL and not is_alive(pid)
+    assert worker.process.reap().code == -signal.SIGKILL and not is_alive(pid)
 
 
 def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
