@@ -47,6 +47,7 @@ from ..core.world import Fault, Life, Node, Profile, World
 from .backends.port import Backend, StoreError
 from .clock import Clock
 from .endpoint import Reservation
+from .ends import WorkerEnd, worker_ends
 from .faults import Attempt, read_fault, unstartable_fault
 from .heart import Heart
 from .news import (
@@ -92,7 +93,8 @@ class Died:
 class Result:
     """How this agent's part ended, and what the job put on record: the same on every node that heard the verdict.
 
-    `state` is the register as this node saw it last; `round` and `ranks` are those of the last workers that it had.
+    `state` is the register as this node saw it last; `round`, `ranks` and `ends` are those of the last workers that it
+    had.
     """
 
     node: Node
@@ -101,6 +103,7 @@ class Result:
     state: RendezvousState | None
     round: int = 0
     ranks: Ranks = Ranks(0, 0, 0, "", 0, ())
+    ends: tuple[WorkerEnd, ...] = ()
 
 
 class Agent:
@@ -138,6 +141,7 @@ class Agent:
         self._state: RendezvousState | None = None
         self._attempts: Mapping[int, Attempt] = {}
         self._exits: dict[int, Exit] = {}
+        self._failed: set[int] = set()
 
     @property
     def report_path(self) -> str | None:
@@ -171,7 +175,8 @@ class Agent:
                 self._inbox.put(consequence)
         self._last_words(outcome)
         self._workers.drain(DRAIN_TIMEOUT_S)
-        return Result(self.node, outcome, self._faults(), self._state, self._round, self._ranks)
+        ends = worker_ends(self._round, self._ranks, self._exits, self._failed, group.stopped_at)
+        return Result(self.node, outcome, self._faults(), self._state, self._round, self._ranks, ends)
 
     def _faults(self) -> tuple[Fault, ...]:
         """What is on record for all, or, when the store does not say, what this node put there."""
@@ -274,6 +279,7 @@ class Agent:
             case Signal(signum):
                 self._workers.signal(signum)
             case Record(local_rank):
+                self._failed.add(local_rank)
                 attempt, ended = self._attempts[local_rank], self._exits[local_rank]
                 self._record(partial(read_fault, attempt, ended, self._clock.wall_text(), self._workers.drain))
             case RecordUnstartable(text):
@@ -300,7 +306,7 @@ class Agent:
 
     def _start(self, world: World) -> None:
         self._round, self._ranks = world.round, assign(world)[self.node]
-        self._exits = {}
+        self._exits, self._failed = {}, set()
         try:
             self._attempts = {worker.local_rank: self._attempt(world, worker) for worker in self._ranks.workers}
             program = self._settings.program

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from ..core.ranks import Ranks
 from ..core.world import Fault, Node
+from .workers.deaths import remark
 from .workers.errors import exit_sentence, last_exception, read_error_file
 from .workers.logs import NOWHERE, tail
 from .workers.port import Exit, WorkerSpec
@@ -54,6 +55,7 @@ def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float]
         where=where,
         log=str(log or ""),
         tail=lines,
+        remark=remark(ended),
         callstack=found.callstack if found else "",
         error_file=str(attempt.error_file) if found else "",
     )

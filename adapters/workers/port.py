@@ -12,6 +12,8 @@ from typing import Protocol
 
 from attrs import frozen
 
+from .cgroups import Kills
+
 
 class CannotStart(Exception):
     """A worker's program cannot be executed; a restart cannot help. The text names the path and the reason."""
@@ -45,7 +47,7 @@ class WorkerSpec:
 class Exit:
     """How one worker ended. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock.
 
-    `dumped`: the kernel says that it wrote a core dump.
+    `dumped`: the kernel says that it wrote a core dump. `kills`: processes that were killed for want of memory meanwhile.
     """
 
     local_rank: int
@@ -54,6 +56,7 @@ class Exit:
     started_at: float
     died_at: float
     dumped: bool = False
+    kills: Kills | None = None
 
 
 class Workers(Protocol):

@@ -21,7 +21,8 @@ from functools import partial
 
 from attrs import define
 
-from . import groups
+from . import cgroups, groups
+from .cgroups import Kills
 from .guard import Guard
 from .port import CannotStart, Exit, Sink, WorkerSpec
 from .processes import Death, Executing, Process, Spawner
@@ -64,6 +65,8 @@ class SubprocessWorkers:
         self._watcher = Watcher(clock)
         self._guard = guard or Guard()
         self._spawner = spawner or Executing()
+        self._counter = cgroups.counter()
+        self._killed: int | None = None
         self._pump = LogPump()
 
     def start(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
@@ -91,7 +94,8 @@ class SubprocessWorkers:
         death = self._reap(worker)
         self._release(worker)
         died_at = self._clock() if worker.died_at is None else worker.died_at
-        return Exit(local_rank, worker.process.pid, death.code, worker.started_at, died_at, death.dumped)
+        kills = self._kills() if death.code else None
+        return Exit(local_rank, worker.process.pid, death.code, worker.started_at, died_at, death.dumped, kills)
 
     def drain(self, timeout_s: float) -> None:
         self._pump.drain(timeout_s)
@@ -116,6 +120,7 @@ class SubprocessWorkers:
             self._pump.start()
         if not self._guarded:
             self._send_for_reaper()
+        self._killed = self._counter.read() if self._counter else None
         for spec in specs:
             self._running[spec.local_rank] = self._spawn(spec)
         self._guard.hold([worker.process.pid for worker in self._running.values()])
@@ -148,6 +153,10 @@ class SubprocessWorkers:
     def _died(self, local_rank: int, worker: _Worker, seen_at: float) -> None:
         worker.died_at = seen_at
         self._on_exit(local_rank, seen_at)
+
+    def _kills(self) -> Kills | None:
+        """For want of memory, since the generation began."""
+        return self._counter.since(self._killed) if self._counter and self._killed is not None else None
 
     def _reap(self, worker: _Worker) -> Death:
         """Kill and reap a worker and see its group end. Its number is its own until it is reaped, not after."""
