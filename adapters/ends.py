@@ -18,6 +18,11 @@ class How(Enum):
     FAILED = "failed"
     STOPPED = "stopped by elastic"
 
+    @property
+    def torch_s(self) -> str:
+        """The state in torch's events."""
+        return "TERMINATED" if self is How.STOPPED else self.name
+
 
 @frozen
 class WorkerEnd:
@@ -36,13 +41,20 @@ def worker_ends(
 ) -> tuple[WorkerEnd, ...]:
     """Of one round, by local rank. `failed` are on record; `stopped_at` is when the others were told to end."""
     return tuple(
-        WorkerEnd(round, ranks.workers[rank].rank, rank, ended.pid, ended.code, _how(ended, rank in failed, stopped_at))
+        WorkerEnd(
+            round,
+            ranks.workers[rank].rank,
+            rank,
+            ended.pid,
+            ended.code,
+            how_it_ended(ended.code, ended.died_at, rank in failed, stopped_at),
+        )
         for rank, ended in sorted(exits.items())
     )
 
 
-def _how(ended: Exit, failed: bool, stopped_at: float | None) -> How:
+def how_it_ended(code: int, died_at: float, failed: bool, stopped_at: float | None) -> How:
     if failed:
         return How.FAILED
-    stopped = ended.code != 0 or (stopped_at is not None and ended.died_at > stopped_at)
+    stopped = code != 0 or (stopped_at is not None and died_at > stopped_at)
     return How.STOPPED if stopped else How.SUCCEEDED

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
 from ..core.ranks import Ranks
 from ..core.world import Fault, Node
 from .workers.deaths import remark
-from .workers.errors import exit_sentence, last_exception, read_error_file
+from .workers.errors import error_bytes, exit_sentence, last_exception, read_error_file
 from .workers.logs import NOWHERE, tail
 from .workers.port import Exit, WorkerSpec
 
@@ -73,3 +77,22 @@ def _log(spec: WorkerSpec) -> Path | None:
         if sink.file is not None and sink.file != NOWHERE:
             return sink.file
     return None
+
+
+def error_data(fault: Fault) -> dict[str, Any]:
+    """What its error file holds, if that is here; else as much of it as the job has on record."""
+    if not fault.error_file:
+        return {"message": "<NONE>"}
+    with suppress(OSError, ValueError):
+        data = json.loads(error_bytes(Path(fault.error_file)))
+        if isinstance(data, dict):
+            return data
+    extra = {"py_callstack": fault.callstack, "timestamp": str(timestamp(fault))}
+    return {"message": {"message": fault.message, "extraInfo": extra}}
+
+
+def timestamp(fault: Fault) -> int:
+    """When it was put on record, in Unix seconds, if that host's local time is this one's."""
+    with suppress(ValueError):
+        return int(datetime.fromisoformat(fault.when).timestamp())
+    return 0

@@ -6,16 +6,14 @@ exceptions catches it, and torch's `@record` hands the first failure's error fil
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 from attrs import frozen
 
+from ..adapters.faults import error_data, timestamp
 from ..adapters.report import Report
 from ..adapters.workers.errors import exit_sentence, signal_name
 from ..core.group import Stopped
@@ -112,7 +110,7 @@ def failures(report: Report) -> Mapping[int, ProcessFailure]:
 
 
 def failure(fault: Fault) -> ProcessFailure:
-    data = _error_file(fault)
+    data = error_data(fault)
     return ProcessFailure(
         fault.local_rank,
         fault.pid,
@@ -120,25 +118,6 @@ def failure(fault: Fault) -> ProcessFailure:
         fault.error_file or NOT_AVAILABLE,
         data,
         data.get("message") if fault.callstack else fault.message or exit_sentence(fault.exit_code),
-        _timestamp(fault),
+        timestamp(fault),
         fault.host,
     )
-
-
-def _error_file(fault: Fault) -> Mapping[str, Any]:
-    """The file as it is, if it is here; else as much of it as the job has on record."""
-    if not fault.error_file:
-        return {"message": "<NONE>"}
-    with suppress(OSError, ValueError):
-        data = json.loads(Path(fault.error_file).read_bytes())
-        if isinstance(data, dict):
-            return data
-    extra = {"py_callstack": fault.callstack, "timestamp": str(_timestamp(fault))}
-    return {"message": {"message": fault.message, "extraInfo": extra}}
-
-
-def _timestamp(fault: Fault) -> int:
-    """Unix seconds, if that host's local time is this one's."""
-    with suppress(ValueError):
-        return int(datetime.fromisoformat(fault.when).timestamp())
-    return 0

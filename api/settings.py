@@ -52,6 +52,8 @@ class LaunchSettings:
     status: Literal["auto", "live", "plain", "off"] = "auto"
     report: str | None = None
     trace: str | None = None
+    event_log_handler: str = "null"
+    metrics_handler: str = "null"
 
     def __attrs_post_init__(self) -> None:
         if self.start_method not in get_args(StartMethod):

@@ -12,13 +12,14 @@ import click
 from ..adapters.agent import Agent, Result
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
-from ..adapters.news import CannotTrace, NoTrace, Trace
+from ..adapters.news import CannotTrace, NoTrace, Observer, Observers, Trace
 from ..adapters.report import Report, write_report
 from ..adapters.settings import Function, Kind, LaunchSettings, Logs, Program
 from ..adapters.workers.processes import Spawner
 from ..core import group, rendezvous
 from . import etcd, nodes, tokens, values
 from .exit_codes import exit_code
+from .handlers import telemetry
 from .mistakes import Mistake
 from .options import SECTIONS, Option, all_options
 from .render.report import render_report
@@ -102,10 +103,12 @@ def launched(
     settings = launch_settings(given, program, where, environment)
     clock = SystemClock()
     status = StatusLines(sys.stderr, settings, given["status"])
+    logs = telemetry(given, settings, clock)
     meeting = where.open(settings.run_id, clock, settings.rendezvous)
     status.serves_store = meeting.serves
     try:
-        result, directory = _run(settings, meeting, clock, status, _trace(given["trace"]), spawner)
+        observer = Observers(status, *logs)
+        result, directory = _run(settings, meeting, clock, observer, _trace(given["trace"]), spawner)
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, given["report"], directory)
@@ -113,6 +116,8 @@ def launched(
         if code == 0 or tells_failure:
             status.end(lines, well=code == 0 and not lost)
     finally:
+        for log in logs:
+            log.close()
         meeting.close(settings.rendezvous.ttl)
     return report, lines
 
@@ -129,13 +134,13 @@ def _run(
     settings: LaunchSettings,
     meeting: Meeting,
     clock: Clock,
-    status: StatusLines,
+    observer: Observer,
     trace: Trace,
     spawner: Spawner | None,
 ) -> tuple[Result, str | None]:
     """What came of it, and where the report belongs if the user keeps logs."""
     try:
-        agent = Agent(settings, meeting.backend, clock, status, trace, spawner)
+        agent = Agent(settings, meeting.backend, clock, observer, trace, spawner)
     except ValueError as reason:
         raise Mistake(f"--log-dir={reason}") from None
     try:

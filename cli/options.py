@@ -268,6 +268,25 @@ def _options() -> tuple[Decorator, ...]:
             help="Write down every step of this agent, for elastic replay: appended to FILE, or to a file of DIR that is "
             "named after the node.",
         ),
+        option(
+            "--event-log-handler",
+            OUTPUT,
+            default="null",
+            metavar="NAME",
+            type=Value("NAME", values.name),
+            help="Who is told torch's events: null, console (stderr, a line of JSON each), or an installed package's entry "
+            "point in torchrun.event_handlers.",
+        ),
+        option(
+            "--metrics-handler",
+            OUTPUT,
+            own=True,
+            default="null",
+            metavar="NAME",
+            type=Value("NAME", values.name),
+            help="Who is told torch's counts and durations: null, console (stderr), or an entry point in "
+            "torchrun.metrics_handlers.",
+        ),
     )
 
 

@@ -62,7 +62,7 @@ class _Record:
 def read_error_file(path: Path) -> ErrorFile | None:
     """None if there is no such file. What it says otherwise, if only that it cannot be read and why."""
     try:
-        data = _bytes(path)
+        data = error_bytes(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -85,8 +85,8 @@ def _parse(path: Path, data: bytes) -> ErrorFile:
     return ErrorFile(record.message.message, _where(extra.py_callstack), extra.py_callstack, extra.timestamp)
 
 
-def _bytes(path: Path) -> bytes:
-    """One byte more than allowed, at most. A pipe in the file's place must not block."""
+def error_bytes(path: Path) -> bytes:
+    """One byte more than allowed, at most. A pipe in the file's place must not block. Raises OSError."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "not a regular file")

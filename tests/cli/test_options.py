@@ -19,8 +19,9 @@ from elastic.core.rendezvous import Limits
 
 Parse = Callable[..., LaunchSettings]
 TORCHRUN = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone max-restarts monitor-interval
-role module no-python log-dir redirects tee local-ranks-filter local-addr signals-to-handle shutdown-timeout""".split()
-OURS = "node-id last-call grace on-store-loss status report trace".split()
+role module no-python log-dir redirects tee local-ranks-filter local-addr signals-to-handle shutdown-timeout
+event-log-handler""".split()
+OURS = "node-id last-call grace on-store-loss status report trace metrics-handler".split()
 
 
 def options() -> dict[str, Option]:
@@ -71,13 +72,15 @@ def test_a_flag_s_variable_may_be_spelled_as_people_do(
     settings: Parse, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv("PET_MODULE", text)
-    assert settings("x").program.kind is Kind.MODULE
+    program = settings("x").program
+    assert isinstance(program, Program) and program.kind is Kind.MODULE
 
 
 @pytest.mark.parametrize("text", ["0", "false", "No", ""])
 def test_a_flag_s_variable_may_say_no(settings: Parse, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PET_MODULE", text)
-    assert settings("x").program.kind is Kind.SCRIPT
+    program = settings("x").program
+    assert isinstance(program, Program) and program.kind is Kind.SCRIPT
 
 
 def test_the_command_line_beats_the_variable_and_the_variable_the_default(
@@ -91,7 +94,7 @@ def test_the_command_line_beats_the_variable_and_the_variable_the_default(
 def test_everything_behind_the_script_belongs_to_it(settings: Parse) -> None:
     arguments = ("--nnodes=9", "-h", "--no-such-option", "--", "--max-restarts", "1")
     made = settings("--max-restarts=2", "train.py", *arguments)
-    assert made.program.arguments == arguments
+    assert isinstance(made.program, Program) and made.program.arguments == arguments
     assert made.rendezvous.limits == Limits(1, 1, 2)
 
 
