@@ -19,16 +19,18 @@ from typing import assert_never
 from attrs import frozen
 
 from ..core.agent import acknowledged, farewell, follows, heard, wished
-from ..core.group import Group, Outcome, begin, transition
+from ..core.group import Group, Outcome, Stopped, begin, transition
 from ..core.group.state import (
     Beat,
     Beaten,
     Close,
+    Closed,
     Command,
     Elapsed,
     End,
     Event,
     Exited,
+    Gone,
     Join,
     Leave,
     MarkDone,
@@ -136,7 +138,7 @@ class Agent:
         self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now, spawner=spawner)
         self._round, self._ranks = 0, Ranks(0, 0, 0, settings.role, 0, ())
         self._recording = 0
-        self._lingers = False
+        self._lingers = self._is_known_to_leave = False
         self._own_faults: list[Fault] = []
         self._state: RendezvousState | None = None
         self._attempts: Mapping[int, Attempt] = {}
@@ -176,10 +178,13 @@ class Agent:
         self._last_words(outcome)
         self._workers.drain(DRAIN_TIMEOUT_S)
         ends = worker_ends(self._round, self._ranks, self._exits, self._failed, group.stopped_at)
-        return Result(self.node, outcome, self._faults(), self._state, self._round, self._ranks, ends)
+        return Result(self.node, outcome, self._faults(outcome), self._state, self._round, self._ranks, ends)
 
-    def _faults(self) -> tuple[Fault, ...]:
-        """What is on record for all, or, when the store does not say, what this node put there."""
+    def _faults(self, outcome: Outcome) -> tuple[Fault, ...]:
+        """What is on record for all, or, when the store does not say, what this node put there. A node that was told to stop
+        does not wait for one that has not even heard of that."""
+        if isinstance(outcome, Stopped) and not self._is_known_to_leave:
+            return tuple(self._own_faults)
         try:
             return self._backend.faults()
         except StoreError:
@@ -187,6 +192,7 @@ class Agent:
 
     def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...], at: float) -> None:
         self._trace.took(transition, event, commands, at)
+        self._is_known_to_leave |= isinstance(event, Gone | Closed)
         for command_ in commands:
             self._carry_out(command_)
         self._observer.saw(Step(event, before, after, commands, self._clock.now()))

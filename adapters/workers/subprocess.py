@@ -111,8 +111,8 @@ class SubprocessWorkers:
                 self._reap(worker)
             self._release(worker)
         self._spawner.close()
-        self._pump.close()
         self._guard.close()
+        self._pump.close()
 
     def _start(self, specs: Sequence[WorkerSpec]) -> list[int]:
         self._watcher.start()

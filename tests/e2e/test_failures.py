@@ -164,9 +164,11 @@ def test_a_program_that_cannot_be_started_fails_the_job_at_once_and_costs_no_res
 
 
 @pytest.mark.parametrize(("end", "code"), [("succeed", 0), ("fail", 1)])
-def test_what_a_worker_leaves_running_dies_with_it(launch: Launcher, end: str, code: int) -> None:
+def test_what_a_worker_leaves_running_dies_with_it_or_with_the_job_if_it_has_a_session_of_its_own(
+    launch: Launcher, end: str, code: int
+) -> None:
     job = launch(PROGRAMS / "family.py", end)
-    family = job.hears(2)
+    family = job.hears(3)
     assert all(is_alive(told.pid) for told in family)
     job.open_gate()
     assert job.ends().code == code
