@@ -38,6 +38,16 @@ def fail(text: str) -> None:
     stage.wait_for_signal()
 
 
+def fail_under_torch_s_record() -> None:
+    """As programs do that were written for torchrun."""
+    from torch.distributed.elastic.multiprocessing.errors import record
+
+    def train() -> None:
+        raise RuntimeError("recorded")
+
+    record(train)()
+
+
 def end(code: int) -> None:
     sys.exit(code)
 

@@ -163,6 +163,15 @@ def test_torch_s_record_hands_the_first_failure_on(tmp_path: Path, monkeypatch: 
     assert "KeyError: 'deep'" in outer.read_text()
 
 
+def test_the_error_file_that_torch_s_record_has_written_is_the_one_that_counts() -> None:
+    with pytest.raises(elastic.ChildFailedError, match=r"RuntimeError: recorded \(called.py:\d+ in train\)") as raised:
+        elastic.launch(settings("spawn", workers=1))(called.fail_under_torch_s_record)
+    _, failure = raised.value.get_first_failure()
+    assert "in train" in failure.message["extraInfo"]["py_callstack"]
+    assert failure.error_file_data == {"message": failure.message}
+    assert failure.timestamp_isoformat()[:4].isdigit()
+
+
 def test_a_server_that_died_is_started_again_but_a_copy_of_this_process_cannot_be_made_twice() -> None:
     assert elastic.launch(settings("forkserver", 1, max_restarts=1))(called.kill_the_server) == {0: "again"}
     with pytest.raises(elastic.ChildFailedError, match="the process that forks the workers has died"):
