@@ -1,4 +1,4 @@
-"""How many workers one node runs, for `--nproc-per-node` gpu, auto and cpu.
+"""How many workers one node runs, for `--nproc-per-node` gpu, auto, cpu, xpu and what a vendor's plugin calls its devices.
 
 GPUs are counted through NVML, which opens no CUDA context: a context would take memory on each GPU for the agent's
 whole life. NVML knows all GPUs of the machine; CUDA_VISIBLE_DEVICES says which of them a program sees, and it is read
@@ -12,19 +12,27 @@ here as CUDA and torch read it:
     empty                     none
 
 A GPU cut into MIG slices counts as one when the variable is not set, as in torch.
+
+Devices that NVML does not know (AMD's, Intel's, a plugin's) are counted by torch, in a process of its own.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import Literal, NoReturn, Protocol, cast
 
-Kind = Literal["gpu", "auto", "cpu"]
+Kind = Literal["gpu", "auto", "cpu", "xpu"]
 DRIVER = Path("/proc/driver/nvidia/version")
 """There if the NVIDIA driver is loaded."""
+OTHERS = {"gpu": (Path("/dev/kfd"),), "auto": (Path("/dev/kfd"), Path("/dev/dri/renderD128"), Path("/dev/accel"))}
+"""There if an accelerator may be here that NVML does not know."""
+PROGRAM = Path(__file__).parents[1] / "helpers" / "device_count.py"
+TORCH_TIMEOUT_S = 120.0
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 _NUMBER = "write a number, like --nproc-per-node=8"
 
@@ -62,6 +70,10 @@ def count_devices(
     """At least 1, or NoDevices. `load` gives the NVML, or raises ImportError."""
     if kind == "cpu":
         return _cpus()
+    if kind == "xpu":
+        return count_others(kind)
+    if not driver.exists() and any(path.exists() for path in OTHERS[kind]):
+        return count_by_torch(kind) or (_cpus() if kind == "auto" else _no("gpu", "torch sees no GPU here"))
     try:
         gpus = _visible(load(), environment.get(VARIABLE))
     except ImportError as error:
@@ -72,6 +84,35 @@ def count_devices(
     if not gpus and kind == "gpu":
         raise NoDevices(f"gpu: {_none(environment.get(VARIABLE))}; use cpu, or {_NUMBER}")
     return gpus or _cpus()
+
+
+def count_others(kind: str) -> int:
+    """Of a kind that only torch knows; at least 1, or NoDevices."""
+    found = count_by_torch(kind)
+    if found is None:
+        raise NoDevices("write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu")
+    return found or _no(kind, f"torch sees no {kind} here")
+
+
+def count_by_torch(kind: str) -> int | None:
+    """What torch sees; None if it knows no such kind. Raises NoDevices if torch cannot be asked."""
+    try:
+        asked = subprocess.run(
+            [sys.executable, str(PROGRAM), kind],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TORCH_TIMEOUT_S,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        why = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1:]
+        _no(kind, f"such devices are counted by torch, which cannot: {''.join(why)}")
+    return int(asked.stdout) if asked.stdout.strip() else None
+
+
+def _no(kind: str, why: str) -> NoReturn:
+    raise NoDevices(f"{kind}: {why}; use cpu, or {_NUMBER}")
 
 
 def _cpus() -> int:

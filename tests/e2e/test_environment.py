@@ -90,6 +90,38 @@ def test_a_module_is_run_as_python_does_it_and_a_program_without(launch: Launche
     assert launch("--no-python", "echo", "x").ends().out == "x\n"
 
 
+def test_a_script_may_be_run_by_its_path_and_its_exception_is_in_its_error_file(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    script = tmp_path / "greeting.py"
+    script.write_text("import sys; print(__name__, sys.argv, sys.path[0] == ''); raise KeyError(sys.argv[1])")
+    ended = launch("--run-path", "-m", "--log-dir", tmp_path / "logs", script, "x").ends()
+    assert (ended.code, ended.out) == (1, f"__main__ ['{script}', 'x'] True\n")
+    assert "KeyError: 'x'" in ended.err and "greeting.py:1" in ended.err
+    (error_file,) = (tmp_path / "logs").rglob("error.json")
+    assert json.loads(error_file.read_text())["message"]["message"] == "KeyError: 'x'"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_script_run_by_its_path_may_exit_as_it_likes(launch: Launcher, tmp_path: Path, code: int) -> None:
+    (tmp_path / "exits.py").write_text(f"raise SystemExit({code})")
+    ended = launch("--run-path", "--log-dir", tmp_path / "logs", tmp_path / "exits.py").ends()
+    assert ended.code == (1 if code else 0)
+    assert list((tmp_path / "logs").rglob("error.json")) == []
+
+
+def test_the_local_rank_is_the_first_argument_without_use_env(launch: Launcher, tmp_path: Path) -> None:
+    shows = tmp_path / "shows.py"
+    shows.write_text("import sys; print(sys.argv[1:])")
+    assert launch("--no-use-env", shows, "--lr=1").ends().out == "['--local-rank=0', '--lr=1']\n"
+
+
+def test_options_may_be_shortened(launch: Launcher, tmp_path: Path) -> None:
+    assert launch("--nproc-per=2", "--max-r", "1", SHOW, tmp_path, "--max-r").ends().code == 0
+    found = shown(tmp_path, 1)
+    assert (found["environment"]["TORCHELASTIC_MAX_RESTARTS"], found["arguments"]) == ("1", ["--max-r"])
+
+
 def test_another_python_may_be_named(launch: Launcher) -> None:
     ended = launch(SHOW, "x", environment={"PYTHON_EXEC": "/bin/echo"}).ends()
     assert ended.out == f"-u {SHOW} x\n"

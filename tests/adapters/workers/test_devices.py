@@ -15,6 +15,12 @@ CPUS = os.cpu_count()
 NOWHERE = Path("/no/driver")
 
 
+@pytest.fixture(autouse=True)
+def no_other_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this machine has."""
+    monkeypatch.setattr(devices, "OTHERS", {"gpu": (), "auto": ()})
+
+
 class FakeNvml:
     """GPUs by UUID, each with its MIG slices; None is a slot that is not in use."""
 
@@ -163,3 +169,47 @@ def test_the_real_module_has_all_that_is_used_of_it() -> None:
     pynvml = pytest.importorskip("pynvml")
     assert not {name for name in vars(devices.Nvml) if name.startswith("nvml")} - set(vars(pynvml))
     assert count_devices("auto") >= 1
+
+
+def test_devices_that_nvml_does_not_know_are_counted_by_torch_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This machine has none, and torch is asked for them all the same."""
+    monkeypatch.setattr(devices, "OTHERS", {"gpu": (tmp_path,), "auto": (tmp_path,)})
+    assert count_devices("auto", {}, missing, NOWHERE) == CPUS
+    with pytest.raises(NoDevices, match=r"^gpu: torch sees no GPU here; use cpu, or write a number, like --nproc"):
+        count_devices("gpu", {}, missing, NOWHERE)
+    with pytest.raises(NoDevices, match=r"^xpu: torch sees no xpu here; use cpu"):
+        count_devices("xpu")
+    with pytest.raises(NoDevices, match=r"^write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu$"):
+        devices.count_others("zeus")
+
+
+PLUGIN = """
+import sys, torch
+def load():
+    torch.utils.rename_privateuse1_backend("npx")
+    torch._register_device_module("npx", sys.modules[__name__])
+def is_available(): return True
+def device_count(): return 7
+"""
+
+
+def test_devices_of_a_vendor_s_plugin_are_counted_by_the_name_that_it_gives_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "npx_plugin.py").write_text(PLUGIN)
+    (tmp_path / "npx-1.dist-info").mkdir()
+    (tmp_path / "npx-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: npx\nVersion: 1\n")
+    (tmp_path / "npx-1.dist-info" / "entry_points.txt").write_text("[torch.backends]\nnpx = npx_plugin:load\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert devices.count_others("npx") == 7
+
+
+def test_where_torch_cannot_be_asked_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(
+        NoDevices, match=r"^xpu: such devices .* torch, which cannot: ImportError: no torch here; use cpu"
+    ):
+        count_devices("xpu")
