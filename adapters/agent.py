@@ -316,7 +316,7 @@ class Agent:
         settings, logs = self._settings, self._settings.logs
         directory = self._directory.attempt(world.round, worker.local_rank)
         error_file = directory / ERROR_FILE if directory else None
-        stdout, stderr = sinks(logs.redirects, logs.tee, logs.shown, worker.local_rank, directory)
+        stdout, stderr = sinks(logs, worker.local_rank, directory)
         spec = WorkerSpec(
             worker.local_rank,
             command(settings.program, worker),

@@ -14,7 +14,7 @@ from attrs import Attribute, field, frozen
 
 from ..core import group, rendezvous
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
-from .workers.logs import Streams
+from .workers.logs import Logs as Logs
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that end an agent in order, unless it was told others."""
@@ -55,19 +55,6 @@ class Program:
             Kind.PATH: (*python, str(RUN_PATH)),
         }
         return (*before[self.kind], self.name)
-
-
-@frozen
-class Logs:
-    """Where the workers' output goes."""
-
-    directory: str | None = None
-    redirects: Streams = Streams()
-    tee: Streams = Streams()
-    shown: frozenset[int] | None = None
-    """The local ranks whose output reaches the console; None for all."""
-    prefix: str | None = None
-    """The template of a tee'd line's prefix."""
 
 
 def _name(instance: object, attribute: Attribute[str], value: str) -> None:

@@ -14,7 +14,8 @@ from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
 from ..adapters.news import CannotTrace, NoTrace, Trace
 from ..adapters.report import Report, write_report
-from ..adapters.settings import Kind, LaunchSettings, Logs, Program
+from ..adapters.settings import Kind, LaunchSettings, Program
+from ..adapters.workers.logs import Logs
 from ..core import group, rendezvous
 from . import etcd, nodes, tokens, values
 from .abbreviations import in_full
@@ -23,9 +24,12 @@ from .mistakes import Mistake
 from .option import SECTIONS, Option
 from .options import all_options
 from .rare_options import said_once
+from .render.patient import PatientText
 from .render.report import render_report
 from .render.status import StatusLines
 
+PATIENCE_S = 5.0
+"""How long the end waits for a terminal that does not read what was said."""
 FENCE = 0.6
 """Of the TTL: the age of the last acknowledged heartbeat at which --on-store-loss=stop kills the workers."""
 
@@ -94,7 +98,8 @@ def launch(ctx: click.Context, /, **given: Any) -> int:
     for line in said_once(ctx):
         print(line, file=sys.stderr)
     clock = SystemClock()
-    status = StatusLines(sys.stderr, settings, given["status"])
+    err = PatientText(sys.stderr)
+    status = StatusLines(err, settings, given["status"])
     meeting = where.open(settings.run_id, clock, settings.rendezvous)
     status.serves_store = meeting.serves
     try:
@@ -105,6 +110,7 @@ def launch(ctx: click.Context, /, **given: Any) -> int:
         status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
     finally:
         meeting.close(settings.rendezvous.ttl)
+        err.close(PATIENCE_S)
     return code
 
 
@@ -229,4 +235,12 @@ def _shutdown_timeout(given: Mapping[str, Any], environment: Mapping[str, str]) 
 
 def _logs(given: Mapping[str, Any], environment: Mapping[str, str]) -> Logs:
     template = environment.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")
-    return Logs(given["log_dir"], given["redirects"], given["tee"], given["local_ranks_filter"], template)
+    return Logs(
+        given["log_dir"],
+        given["redirects"],
+        given["tee"],
+        given["local_ranks_filter"],
+        template,
+        given["duplicate_stdout_filters"],
+        given["duplicate_stderr_filters"],
+    )

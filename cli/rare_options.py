@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import click
 from click.core import ParameterSource
 
+from ..adapters.workers.logs import Streams
 from . import nodes, values
 from .mistakes import Value, spelled
-from .option import NODES, WORKERS, Decorator, option
+from .option import NODES, OUTPUT, WORKERS, Decorator, option
 
 WITHOUT_EFFECT = {
     "start_method": "a script is a program of its own, so there is nothing to fork from; leave it out",
@@ -32,6 +33,8 @@ def said_once(ctx: click.Context) -> Iterator[str]:
 def _without_effect(name: str | None, ctx: click.Context) -> str | None:
     if name in ("master_addr", "master_port") and not nodes.is_static(ctx.params):
         return "only a static rendezvous has a master; leave it out"
+    if name in ("duplicate_stdout_filters", "duplicate_stderr_filters") and ctx.params["tee"] == Streams():
+        return "only what is tee'd is filtered; write --tee=3 too, or leave it out"
     return WITHOUT_EFFECT.get(name or "")
 
 
@@ -89,5 +92,22 @@ def rare_options() -> tuple[Decorator, ...]:
             metavar="N",
             type=Value("N", values.whole),
             help="This node's place among the ranks. Of static it is also its --node-id, and node rank 0 serves the store.",
+        ),
+        option(
+            "--duplicate-stdout-filters",
+            OUTPUT,
+            default="",
+            metavar="TEXT,...",
+            type=Value("TEXT,...", values.filters),
+            help="Lines of a tee'd stdout that contain one of these texts go to attempt_<round>/filtered_stdout.log too, "
+            "those of all local ranks with their prefixes. A comma in a text is written twice.",
+        ),
+        option(
+            "--duplicate-stderr-filters",
+            OUTPUT,
+            default="",
+            metavar="TEXT,...",
+            type=Value("TEXT,...", values.filters),
+            help="The same for stderr, into filtered_stderr.log.",
         ),
     )

@@ -208,6 +208,14 @@ def endpoint(text: str) -> tuple[str, int | None] | None:
     return match["host"].strip("[]"), int(match["port"]) if match["port"] else None
 
 
+def filters(text: str) -> tuple[str, ...]:
+    """`apple,orange`; two commas are one that belongs to the text. Nothing for no filter."""
+    parts = [part.replace("\0", ",") for part in text.replace(",,", "\0").split(",")] if text else []
+    if not all(parts):
+        raise ValueError("a text is empty, and would be in every line; write texts with commas between, ,, for a comma")
+    return tuple(parts)
+
+
 def host(text: str) -> str:
     """A host's name or address, an IPv6 address with or without brackets."""
     bare = text.strip().removeprefix("[").removesuffix("]")

@@ -146,7 +146,7 @@ class SubprocessWorkers:
         if sink.console and sink.file is not None:
             read, write = os.pipe()
             ends.callback(os.close, write)
-            return write, (self._pump.follow(read, sink.file, console, prefix),)
+            return write, (self._pump.follow(read, sink.file, console, prefix, sink.duplicate),)
         file = os.open(sink.file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         ends.callback(os.close, file)
         return file, ()

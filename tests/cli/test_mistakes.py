@@ -120,6 +120,13 @@ MISTAKES = [
         ),
     ),
     ("--local-ranks-filter=a x", "--local-ranks-filter=a: write local ranks with commas between, like 0,1"),
+    (
+        "--duplicate-stdout-filters=a,b, x",
+        (
+            "--duplicate-stdout-filters=a,b,: a text is empty, and would be in every line; write texts with commas "
+            "between, ,, for a comma"
+        ),
+    ),
     ("--status=loud x", "--status=loud: write auto, live, plain or off"),
     (
         "--report=/nowhere/x.json x",

@@ -98,6 +98,23 @@ def test_what_is_said_of_output(settings: Parse) -> None:
     assert (logs.shown, logs.directory) == (frozenset({0, 12}), "logs")
 
 
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("", ()),
+        ("apple,orange", ("apple", "orange")),
+        ("a,,b", ("a,b",)),
+        ("a,,,b", ("a,", "b")),
+        (" a b ", (" a b ",)),
+    ],
+)
+def test_texts_to_filter_by_stand_between_commas_and_two_commas_are_one_in_a_text(
+    settings: Parse, text: str, texts: tuple[str, ...]
+) -> None:
+    logs = settings(f"--duplicate-stdout-filters={text}", f"--duplicate-stderr-filters={text}", "x").logs
+    assert (logs.stdout_filters, logs.stderr_filters) == (texts, texts)
+
+
 def test_what_is_said_of_ends(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7")
     assert settings("x").group.shutdown_timeout == 7.0
@@ -219,4 +236,12 @@ def test_a_master_where_nodes_meet_by_agreement_makes_no_difference(capfd: pytes
     assert run(["launch", *options]) == 0
     assert capfd.readouterr().err == (
         "elastic: --master-addr makes no difference: only a static rendezvous has a master; leave it out\n"
+    )
+
+
+def test_filters_of_what_is_not_tee_d_make_no_difference(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["launch", "--duplicate-stdout-filters=a", "--redirects=3", "--status=off", "--no-python", "true"]) == 0
+    assert capfd.readouterr().err == (
+        "elastic: --duplicate-stdout-filters makes no difference: only what is tee'd is filtered; write --tee=3 too, or "
+        "leave it out\n"
     )

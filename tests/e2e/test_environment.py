@@ -204,6 +204,19 @@ def test_a_tee_d_line_is_in_the_file_and_on_the_console_behind_its_prefix(
         assert files(logs)[f"attempt_1/{rank}/stdout.log"] == f"out of {rank} in round 1\n"
 
 
+def test_tee_d_lines_with_a_word_are_in_a_file_of_the_attempt_too(launch: Launcher, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    filters = ("--duplicate-stdout-filters=of 1,zeus", "--duplicate-stderr-filters=err")
+    ended = launch("--nproc-per-node=2", "--max-restarts=1", "-t", "3", *filters, "--log-dir", logs, CHATTY).ends()
+    assert ended.code == 0
+    found = files(logs)
+    assert found["attempt_0/filtered_stdout.log"] == "[default1]:out of 1 in round 0\n"
+    assert found["attempt_1/filtered_stdout.log"] == "[default1]:out of 1 in round 1\n"
+    assert sorted(found["attempt_1/filtered_stderr.log"].splitlines()) == [
+        f"[default{rank}]:err of {rank} in round 1" for rank in (0, 1)
+    ]
+
+
 def test_ranks_outside_the_filter_write_to_their_files_instead_of_the_console(launch: Launcher, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     ended = launch("--nproc-per-node=2", "--max-restarts=1", "--local-ranks-filter=0", "--log-dir", logs, CHATTY).ends()

@@ -222,8 +222,8 @@ def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
         node.run("echo a", "echo b >&2", stdout=out, stderr=Sink(tmp_path / "err", console=False))
         with pytest.raises(CannotStart):
             node.start("exit 0", "exit 0", stdout=out, stderr=Sink(tmp_path / "no" / "err"))
-        # two for each of the watcher, the pump and the reaper; the pump may still be closing a stream
-        assert comes_true(lambda: descriptors() == before + 6)
+        # two for each of the watcher, the pump and the reaper, one for the console; the pump may still be closing a stream
+        assert comes_true(lambda: descriptors() == before + 7)
     node.workers.close()
     assert descriptors() == before
     os.close(quiet)
