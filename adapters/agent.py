@@ -324,6 +324,7 @@ class Agent:
             stdout,
             stderr,
             line_prefix(logs.prefix, settings.role, worker.rank, worker.local_rank),
+            settings.cpus[worker.local_rank] if settings.cpus else None,
         )
         return Attempt(self.node, self._host, world.round, self._ranks, spec, error_file)
 

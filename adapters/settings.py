@@ -86,6 +86,8 @@ class LaunchSettings:
     """What the workers inherit."""
     virtual_local_rank: bool = False
     """LOCAL_RANK is 0 for every worker, and CUDA_VISIBLE_DEVICES names the one device that is its own."""
+    cpus: tuple[frozenset[int], ...] = ()
+    """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
 
     @local_world_size.validator
     def _some_workers(self, attribute: Attribute[int], value: int) -> None:

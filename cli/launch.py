@@ -16,6 +16,7 @@ from ..adapters.news import CannotTrace, NoTrace, Trace
 from ..adapters.report import Report, write_report
 from ..adapters.settings import Kind, LaunchSettings, Program
 from ..adapters.workers.logs import Logs
+from ..adapters.workers.nvml import NoDevices
 from ..core import group, rendezvous
 from . import etcd, nodes, tokens, values
 from .abbreviations import in_full
@@ -169,6 +170,7 @@ def launch_settings(
         signals=given["signals_to_handle"],
         environment=dict(environment),
         virtual_local_rank=_virtual_local_rank(given, environment),
+        cpus=_cpus(given, environment),
     )
 
 
@@ -221,6 +223,18 @@ def _virtual_local_rank(given: Mapping[str, Any], environment: Mapping[str, str]
             f"names {there}; write --nproc-per-node={max(there, 1)}"
         )
     return bool(given["virtual_local_rank"])
+
+
+def _cpus(given: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[frozenset[int], ...]:
+    mode = given["numa_binding"]
+    if mode is None:
+        return ()
+    from ..adapters.workers.numa import CannotBind, bindings, visible_gpus
+
+    try:
+        return bindings(mode, given["nproc_per_node"], visible_gpus(environment.get("CUDA_VISIBLE_DEVICES")))
+    except (CannotBind, NoDevices) as reason:
+        raise Mistake(f"--numa-binding={mode}: {reason}") from None
 
 
 def _shutdown_timeout(given: Mapping[str, Any], environment: Mapping[str, str]) -> float:

@@ -62,6 +62,16 @@ def rare_options() -> tuple[Decorator, ...]:
             help="LOCAL_RANK=0 for every worker, each with one device of its own: CUDA_VISIBLE_DEVICES has one entry.",
         ),
         option(
+            "--numa-binding",
+            WORKERS,
+            own=True,
+            default=None,
+            metavar="MODE",
+            type=Value("MODE", values.numa_binding),
+            help="Bind each worker to CPUs near its GPU: node (those of its NUMA node), socket, exclusive (its share of the "
+            "node's cores) or core-complex (the cores of one L3 cache). Without GPUs, workers are spread over the nodes.",
+        ),
+        option(
             "--start-method",
             WORKERS,
             default="spawn",

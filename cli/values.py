@@ -151,6 +151,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 status = one_of("auto", "live", "plain", "off")
 on_store_loss = one_of("continue", "stop")
+numa_binding = one_of("node", "socket", "exclusive", "core-complex")
 start_method = one_of("spawn", "fork", "forkserver")
 
 

@@ -49,6 +49,8 @@ class WorkerSpec:
     stdout: Sink = Sink()
     stderr: Sink = Sink()
     prefix: str = ""
+    cpus: frozenset[int] | None = None
+    """The only CPUs that it may run on; None for those of the agent."""
 
 
 @frozen

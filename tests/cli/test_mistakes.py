@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,6 +154,7 @@ MISTAKES = [
         "--rdz: could be --rdzv-backend, --rdzv-conf, --rdzv-endpoint or --rdzv-id; write more of it",
     ),
     ("--max=few x", "--max-restarts=few: write a whole number, 0 or more"),
+    ("--numa-binding=zz x", "--numa-binding=zz: write node, socket, exclusive or core-complex"),
     ("--start-method=zz x", "--start-method=zz: write spawn, fork or forkserver"),
     ("--use-env --no-use-env x", "--use-env and --no-use-env: one is the other's opposite; leave one of them out"),
     ("-x y", "-x: no such option (elastic launch --help lists them)"),
@@ -202,6 +204,13 @@ def test_devices_of_which_there_are_too_few_for_workers_with_one_each_are_a_mist
     assert mistake("--virtual-local-rank", "--nproc-per-node=3", "x") == (
         "--virtual-local-rank: 3 workers, each with a device of its own, but CUDA_VISIBLE_DEVICES=4,6 names 2; write "
         "--nproc-per-node=2"
+    )
+
+
+def test_a_share_of_the_cores_that_is_none_is_a_mistake(mistake: Callable[..., str]) -> None:
+    answer = mistake("--numa-binding=exclusive", "--nproc-per-node=10000", "x")
+    assert re.fullmatch(
+        r"--numa-binding=exclusive: NUMA node 0 has \d+ cores for \d+ workers; write --numa-binding=node", answer
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 import stage
 from launches import PROGRAMS, Launcher
+
+from elastic.adapters.workers.numa import bindings
 
 SHOW = PROGRAMS / "show.py"
 CHATTY = PROGRAMS / "chatty.py"
@@ -293,3 +296,17 @@ os.dup2(write, 2)
 os.close(read)
 os.execv(sys.argv[1], sys.argv[1:])"""
 NONE = 'exec "$0" "$@" 0<&- 1>&- 2>&-'
+
+
+def test_a_worker_may_be_bound_to_the_cpus_of_its_node_and_the_launcher_is_not(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    script = tmp_path / "bound.py"
+    script.write_text("import os, stage; stage.tell(*sorted(os.sched_getaffinity(0))); stage.wait_for_gate()")
+    before = os.sched_getaffinity(0)
+    wanted = bindings("core-complex", 2)
+    job = launch("--nproc-per-node=2", "--numa-binding=core-complex", script)
+    assert [told.words for told in job.hears(2)] == [" ".join(map(str, sorted(cpus))) for cpus in wanted]
+    assert os.sched_getaffinity(job.pid) == before
+    job.open_gate()
+    assert job.ends().code == 0

@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from nvmls import FakeNvml
 
 from elastic.adapters.workers import devices
-from elastic.adapters.workers.devices import Kind, NoDevices, count_devices
+from elastic.adapters.workers.devices import Kind, count_devices
+from elastic.adapters.workers.nvml import NoDevices, Nvml
 
 UUIDS = ("GPU-8a31-aa", "GPU-8a32-bb", "GPU-91ff-cc", "GPU-a0a0-dd")
 CPUS = os.cpu_count()
@@ -19,51 +21,6 @@ NOWHERE = Path("/no/driver")
 def no_other_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever this machine has."""
     monkeypatch.setattr(devices, "OTHERS", {"gpu": (), "auto": ()})
-
-
-class FakeNvml:
-    """GPUs by UUID, each with its MIG slices; None is a slot that is not in use."""
-
-    class NVMLError(Exception):
-        pass
-
-    def __init__(
-        self, *uuids: str | bytes, slices: tuple[tuple[str | None, ...], ...] = (), works: bool = True
-    ) -> None:
-        self._uuids, self._slices, self._works = uuids, slices, works
-        self.open = 0
-
-    def nvmlInit(self) -> None:
-        if not self._works:
-            raise self.NVMLError("Driver Not Loaded")
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:
-        self.open -= 1
-
-    def nvmlDeviceGetCount(self) -> int:
-        return len(self._uuids)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        if self._uuids[index] == "GPU-lost":
-            raise self.NVMLError("GPU is lost")
-        return index
-
-    def nvmlDeviceGetUUID(self, handle: object) -> str:
-        return self._uuids[handle] if isinstance(handle, int) else handle  # type: ignore[return-value] # bytes, as in old versions
-
-    def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int:
-        assert isinstance(handle, int)
-        if handle >= len(self._slices):
-            raise self.NVMLError("Not Supported")
-        return len(self._slices[handle])
-
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, device: object, index: int) -> str:
-        assert isinstance(device, int)
-        uuid = self._slices[device][index]
-        if uuid is None:
-            raise self.NVMLError("Not Found")
-        return uuid
 
 
 def gpus(visible: str | None, *uuids: str | bytes, slices: tuple[tuple[str | None, ...], ...] = ()) -> int:
@@ -152,7 +109,7 @@ def test_an_nvml_that_fails_half_way_is_shut_down_and_quoted() -> None:
     assert nvml.open == 0
 
 
-def missing() -> devices.Nvml:
+def missing() -> Nvml:
     raise ImportError("No module named 'pynvml'")
 
 
@@ -167,7 +124,7 @@ def test_without_the_package_gpu_says_how_to_install_it_and_auto_does_so_if_ther
 
 def test_the_real_module_has_all_that_is_used_of_it() -> None:
     pynvml = pytest.importorskip("pynvml")
-    assert not {name for name in vars(devices.Nvml) if name.startswith("nvml")} - set(vars(pynvml))
+    assert not {name for name in vars(Nvml) if name.startswith("nvml")} - set(vars(pynvml))
     assert count_devices("auto") >= 1
 
 

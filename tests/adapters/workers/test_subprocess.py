@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
+from attrs import evolve
 from processes import TIMEOUT_S, comes_true, is_alive
 
 from elastic.adapters.workers.guard import Guard
@@ -108,6 +109,15 @@ def test_a_worker_has_the_environment_it_was_given_and_the_agents_token(node: No
     token = seen.pop("ELASTIC_AGENT")
     assert seen == {"RANK": "3"} and len(token) == 32
     assert environment_of(node, tmp_path, {"ELASTIC_AGENT": "outer"})["ELASTIC_AGENT"] == f"outer:{token}"
+
+
+def test_a_worker_may_be_bound_to_some_cpus_and_its_starter_keeps_its_own(node: Node, tmp_path: Path) -> None:
+    before = os.sched_getaffinity(0)
+    bound = evolve(spec(0, f"grep Cpus_allowed_list /proc/self/status >{tmp_path}/cpus"), cpus=frozenset({max(before)}))
+    node.workers.start([bound])
+    assert node.workers.collect(node.dead()).code == 0
+    assert (tmp_path / "cpus").read_text().split() == ["Cpus_allowed_list:", str(max(before))]
+    assert os.sched_getaffinity(0) == before
 
 
 def test_a_signal_reaches_the_whole_group_of_every_worker(node: Node, tmp_path: Path) -> None:
