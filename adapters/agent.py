@@ -68,7 +68,7 @@ from .news import (
 from .rendezvous_loop import RendezvousLoop, ToRecord
 from .settings import Kind, LaunchSettings
 from .workers.environment import command, environment
-from .workers.logs import ERROR_FILE, line_prefix, make_run_directory, sinks
+from .workers.logs import OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
 from .workers.port import CannotStart, Exit, WorkerSpec
 from .workers.programs import check_script
 from .workers.subprocess import SubprocessWorkers
@@ -118,7 +118,7 @@ class Agent:
         self._observer = observer
         self._trace = trace or NoTrace()
         self._inbox: SimpleQueue[Event | Died | Heartbeat | Notice | TraceLost] = SimpleQueue()
-        self._directory = make_run_directory(settings.logs.directory, settings.run_id)
+        self._logs = _logs(settings)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
@@ -138,8 +138,7 @@ class Agent:
     @property
     def report_path(self) -> str | None:
         """Where the report belongs if the user keeps logs."""
-        kept = self._directory.root and not self._directory.temporary
-        return str(self._directory.root / "report.json") if kept and self._directory.root else None
+        return self._logs.report_path
 
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. Nothing of it lives afterwards.
@@ -300,7 +299,7 @@ class Agent:
         self._round, self._ranks = world.round, assign(world)[self.node]
         self._exits = {}
         try:
-            self._attempts = {worker.local_rank: self._attempt(world, worker) for worker in self._ranks.workers}
+            self._attempts = self._places(world)
             if self._settings.program.kind in (Kind.SCRIPT, Kind.PATH):
                 check_script(self._settings.program.name)
             pids = self._workers.start([attempt.spec for attempt in self._attempts.values()])
@@ -312,21 +311,25 @@ class Agent:
             self._inbox.put(Unstartable(str(error), now))
             self._inbox.put(Reaped(now))
 
-    def _attempt(self, world: World, worker: WorkerRanks) -> Attempt:
-        settings, logs = self._settings, self._settings.logs
-        directory = self._directory.attempt(world.round, worker.local_rank)
-        error_file = directory / ERROR_FILE if directory else None
-        stdout, stderr = sinks(logs, worker.local_rank, directory)
+    def _places(self, world: World) -> Mapping[int, Attempt]:
+        settings, slot = self._settings, self.node.slot
+        workers = {worker.local_rank: worker for worker in self._ranks.workers}
+        found = {rank: environment(settings, slot, world, self._ranks, each) for rank, each in workers.items()}
+        places = self._logs.places(world.round, found)
+        return {rank: self._attempt(world.round, each, found[rank], places[rank]) for rank, each in workers.items()}
+
+    def _attempt(self, round: int, worker: WorkerRanks, found: Mapping[str, str], place: Place) -> Attempt:
+        settings = self._settings
         spec = WorkerSpec(
             worker.local_rank,
             command(settings.program, worker),
-            environment(settings, self.node.slot, world, self._ranks, worker, error_file),
-            stdout,
-            stderr,
-            line_prefix(logs.prefix, settings.role, worker.rank, worker.local_rank),
+            found,
+            place.stdout,
+            place.stderr,
+            line_prefix(settings.logs.prefix, settings.role, worker.rank, worker.local_rank),
             settings.cpus[worker.local_rank] if settings.cpus else None,
         )
-        return Attempt(self.node, self._host, world.round, self._ranks, spec, error_file)
+        return Attempt(self.node, self._host, round, self._ranks, spec, place.error_file)
 
     def _close(self) -> None:
         self._workers.close()
@@ -334,4 +337,12 @@ class Agent:
         self._heart.stop()
         self._trace.end()
         self._reserved.release()
-        self._directory.remove_if_unused()
+        self._logs.close()
+
+
+def _logs(settings: LaunchSettings) -> WorkerLogs:
+    if settings.logs_plugin is None:
+        return OwnLogs(settings.logs, make_run_directory(settings.logs.directory, settings.run_id))
+    from .workers.plugged_logs import PluggedLogs
+
+    return PluggedLogs(settings.logs_plugin, settings.logs)
