@@ -15,6 +15,7 @@ from attrs import Attribute, field, frozen
 
 from ..core import group, rendezvous
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
+from .oversight import Oversight
 from .workers.logs import Logs as Logs
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class LaunchSettings:
     """What the workers inherit."""
     virtual_local_rank: bool = False
     """LOCAL_RANK is 0 for every worker, and CUDA_VISIBLE_DEVICES names the one device that is its own."""
+    oversight: Oversight = Oversight()
     cpus: tuple[frozenset[int], ...] = ()
     """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
 

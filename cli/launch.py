@@ -13,6 +13,7 @@ from ..adapters.agent import Agent, Result
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
 from ..adapters.news import CannotTrace, NoTrace, Trace
+from ..adapters.oversight import CannotOversee
 from ..adapters.report import Report, write_report
 from ..adapters.settings import Kind, LaunchSettings, Program
 from ..adapters.workers.logs import Logs
@@ -24,6 +25,7 @@ from .exit_codes import exit_code
 from .mistakes import Mistake
 from .option import SECTIONS, Option
 from .options import all_options
+from .oversight import oversight
 from .rare_options import said_once
 from .render.patient import PatientText
 from .render.report import render_report
@@ -138,6 +140,8 @@ def _run(
         return agent.run(), agent.report_path
     except CannotTrace as reason:
         raise Mistake(f"--trace={reason}") from None
+    except CannotOversee as reason:
+        raise Mistake(str(reason)) from None
 
 
 def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
@@ -175,6 +179,7 @@ def launch_settings(
         environment=dict(environment),
         virtual_local_rank=_virtual_local_rank(given, environment),
         cpus=_cpus(given, environment),
+        oversight=oversight(environment),
     )
 
 
