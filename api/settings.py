@@ -30,15 +30,21 @@ class LaunchSettings:
     """How workers that call a function come to be: a new interpreter, a copy of this process, or a copy of a new one."""
     module: bool = False
     no_python: bool = False
+    run_path: bool = False
+    virtual_local_rank: bool = False
+    numa_binding: Literal["node", "socket", "exclusive", "core-complex"] | None = None
     role: str = "default"
     standalone: bool = False
-    rdzv_backend: str = "c10d"
+    rdzv_backend: str | None = None
     rdzv_endpoint: str | None = None
     rdzv_id: str | None = None
     rdzv_conf: Mapping[str, str | float] = field(factory=dict)
     last_call: float | None = None
     local_addr: str | None = None
     node_id: str | None = None
+    node_rank: int | None = None
+    master_addr: str | None = None
+    master_port: int | None = None
     max_restarts: int = 0
     grace: float = 30
     shutdown_timeout: float | None = None
@@ -49,6 +55,9 @@ class LaunchSettings:
     redirects: int | str = 0
     tee: int | str = 0
     local_ranks_filter: str = ""
+    duplicate_stdout_filters: str = ""
+    duplicate_stderr_filters: str = ""
+    logs_specs: str | None = None
     status: Literal["auto", "live", "plain", "off"] = "auto"
     report: str | None = None
     trace: str | None = None
@@ -81,8 +90,10 @@ def options_of(command: click.Command) -> list[click.Option]:
 
 
 def _read(param: click.Option, settings: LaunchSettings, context: click.Context) -> Any:
-    given = getattr(settings, param.name or "", param.default)  # an option that is for the command line alone
+    given = getattr(settings, param.name or "", None)  # or it is for the command line alone
     match given:
+        case None:
+            return False if param.is_flag else None
         case Mapping():
             return {key: str(value) for key, value in given.items()}
         case int() | float() if not isinstance(given, bool):

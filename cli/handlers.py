@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..adapters.clock import Clock
 from ..adapters.settings import LaunchSettings
-from . import etcd
+from . import etcd, nodes
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def telemetry(given: Mapping[str, Any], settings: LaunchSettings, clock: Clock) 
     logs: list[EventLog | MetricsLog] = []
     if events_to := _found("--event-log-handler", event_handler, events):
         try:
-            backend = "etcd" if etcd.is_meant(given) else given["rdzv_backend"]
+            backend = "etcd" if etcd.is_meant(given) else "static" if nodes.is_static(given) else "c10d"
             logs.append(EventLog(events_to, events, settings, backend, clock))
         except ValueError as reason:
             raise Mistake(str(reason)) from None

@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 from typing import NoReturn
 
 import stage
 from attrs import frozen
+from processes import comes_true
 
 
 @frozen
@@ -72,11 +73,12 @@ def stop(launcher: int) -> NoReturn:
     stage.wait_for_signal()
 
 
-def kill_the_server() -> str:
-    """In round 0, what has forked this worker, which dies with it."""
+def kill_the_server(trace: str) -> str:
+    """In round 0, what has forked this worker, which dies with it; once the agent's trace says that it was started."""
     if os.environ["ELASTIC_ROUND"] == "0":
+        assert comes_true(lambda: f'"pids":[{os.getpid()}]' in Path(trace).read_text())
         os.kill(os.getppid(), signal.SIGKILL)
-        time.sleep(60)
+        stage.wait_for_signal()
     return "again"
 
 

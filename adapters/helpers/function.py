@@ -123,13 +123,17 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
     """Fork and reap workers as requested, until the agent has gone."""
     while request := receive(control):
         content, descriptors = request
-        answer = _reaped(content["reap"]) if "reap" in content else _forked(content, descriptors, control, load, folder)
-        send(control, answer)
+        if "reap" in content:
+            send(control, _reaped(content["reap"], content["wait"]))
+        else:
+            send(control, _forked(content, descriptors, control, load, folder))
 
 
-def _reaped(pid: int) -> Mapping[str, Any]:
-    end = os.waitid(os.P_PID, pid, os.WEXITED)
-    assert end is not None
+def _reaped(pid: int, wait: bool) -> Mapping[str, Any]:
+    """Empty if it lives."""
+    end = os.waitid(os.P_PID, pid, os.WEXITED | (0 if wait else os.WNOHANG))
+    if end is None:
+        return {}
     return {
         "code": end.si_status if end.si_code == os.CLD_EXITED else -end.si_status,
         "dumped": end.si_code == os.CLD_DUMPED,
@@ -173,6 +177,7 @@ def _forked(
 def _settle(content: Mapping[str, Any], descriptors: Sequence[int], server: int) -> None:
     os.setsid()
     die_with(server)
+    os.sched_setaffinity(0, content["cpus"])
     for number, descriptor in zip(content["streams"], descriptors, strict=True):
         os.dup2(descriptor, number)
         os.close(descriptor)

@@ -9,7 +9,6 @@ command takes it out of the environment before anything is started (cli/tokens.p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from string import Template
 from typing import assert_never
 
@@ -17,14 +16,13 @@ from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
 from ..settings import Function, LaunchSettings, Program
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""
 
 
-def environment(
-    settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks, error_file: Path | None
-) -> Mapping[str, str]:
-    """The whole environment of one worker; its own variables override inherited ones."""
+def environment(settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks) -> dict[str, str]:
+    """The whole environment of one worker, but for its error file; its own variables override inherited ones."""
     inherited = {name: text for name, text in settings.environment.items() if name != ETCD_PASSWORD}
     master = world.members[0].profile.endpoint
     return {
@@ -45,12 +43,18 @@ def environment(
         "TORCHELASTIC_RESTART_COUNT": str(world.failures),
         "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
-        "TORCHELASTIC_ERROR_FILE": str(error_file or ""),
         "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_ROUND": str(world.round),
         "ELASTIC_NODE_ID": slot,
+        **(_own_device(inherited.get(VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
     }
+
+
+def _own_device(visible: str | None, local_rank: int) -> Mapping[str, str]:
+    """--virtual-local-rank: the worker's own device is its only one, and so its number 0."""
+    device = str(local_rank) if visible is None else visible.split(",")[local_rank].strip()
+    return {"LOCAL_RANK": "0", VISIBLE: device}
 
 
 def _threads(local_world_size: int) -> Mapping[str, str]:

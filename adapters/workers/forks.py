@@ -59,8 +59,12 @@ class _Forked:
     pid: int
 
     def reap(self) -> Death:
-        answer = self.server.ask({"reap": self.pid})
+        answer = self.server.ask({"reap": self.pid, "wait": True})
         return Death(answer["code"], answer["dumped"]) if answer else LOST
+
+    def reap_if_dead(self) -> bool:
+        answer = self.server.ask({"reap": self.pid, "wait": False})
+        return answer is None or bool(answer)
 
 
 class Forking:
@@ -85,7 +89,8 @@ class Forking:
     ) -> Process:
         assert self._server
         streams = {number: each for number, each in ((1, stdout), (2, stderr)) if each is not None}
-        content = {"environment": dict(environment), "streams": list(streams)}
+        cpus = sorted(os.sched_getaffinity(0))  # this thread's, which may be bound for this worker's sake
+        content = {"environment": dict(environment), "streams": list(streams), "cpus": cpus}
         answer = self._server.ask(content, list(streams.values()))
         if answer is None or "error" in answer:
             raise OSError(0, answer["error"] if answer else "the process that forks the workers has died")
@@ -109,7 +114,7 @@ def fork_server(folder: str) -> Forking:
 
 def _fork(call: Call, folder: str) -> _Server:
     ours, theirs = socket.socketpair()
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()  # or each worker would say it again
     parent = os.getpid()
     pid = os.fork()

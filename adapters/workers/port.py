@@ -20,15 +20,25 @@ class CannotStart(Exception):
 
 
 @frozen
+class Duplicate:
+    """Lines that contain one of `needles` go to `path` too, which several streams share."""
+
+    path: Path
+    needles: tuple[bytes, ...]
+
+
+@frozen
 class Sink:
     """Where one stream of one worker goes.
 
     Console alone: the worker inherits the agent's stream. File alone: the worker writes the file itself. Both: a pipe that
-    the agent copies to the file byte by byte and to the console line by line, each with the worker's prefix.
+    the agent copies to the file byte by byte and to the console line by line, each with the worker's prefix; `duplicate` is
+    of such a one only.
     """
 
     file: Path | None = None
     console: bool = True
+    duplicate: Duplicate | None = None
 
 
 @frozen
@@ -41,6 +51,8 @@ class WorkerSpec:
     stdout: Sink = Sink()
     stderr: Sink = Sink()
     prefix: str = ""
+    cpus: frozenset[int] | None = None
+    """The only CPUs that it may run on; None for those of the agent."""
 
 
 @frozen
@@ -74,6 +86,10 @@ class Workers(Protocol):
 
     def collect(self, local_rank: int) -> Exit:
         """Reap a worker that `on_exit` named, after killing what is left of its process group."""
+
+    def give_up(self, local_rank: int, pid: int) -> Exit | None:
+        """Collect a worker that may not die when it is killed; None if it is collected already. If it lives on, it is left
+        behind, and until it has died `start` refuses."""
 
     def drain(self, timeout_s: float) -> None:
         """Wait until the collected workers' output is in its files and on the console."""

@@ -31,6 +31,9 @@ class Process(Protocol):
     def reap(self) -> Death:
         """Wait for its death."""
 
+    def reap_if_dead(self) -> bool:
+        """Whether it was dead, and is reaped now."""
+
 
 class Spawner(Protocol):
     """What makes workers. Called by the agent's own thread."""
@@ -57,6 +60,9 @@ class _Executed:
 
     def reap(self) -> Death:
         return Death(dumped=_has_dumped(self.popen.pid), code=self.popen.wait())
+
+    def reap_if_dead(self) -> bool:
+        return self.popen.poll() is not None
 
 
 class Executing:

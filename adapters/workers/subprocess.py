@@ -15,8 +15,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from attrs import define
@@ -28,6 +28,9 @@ from .port import CannotStart, Exit, Sink, WorkerSpec
 from .processes import Death, Executing, Process, Spawner
 from .pump import LogPump, Stream
 from .watcher import Watcher
+
+GIVE_UP_TIMEOUT_S = 1.0
+"""How long one that was found stuck in the kernel may take to die after all."""
 
 
 @define(eq=False)
@@ -60,6 +63,7 @@ class SubprocessWorkers:
         self._console = console
         self._close_timeout_s = close_timeout_s
         self._running: dict[int, _Worker] = {}
+        self._left_behind: list[Process] = []
         self._closed = False
         self._guarded = False
         self._watcher = Watcher(clock)
@@ -73,6 +77,10 @@ class SubprocessWorkers:
         if self._closed or self._running:
             state = "closed" if self._closed else f"not collected yet: {sorted(self._running)}"
             raise RuntimeError(f"start: {state}")
+        self._left_behind = [process for process in self._left_behind if not process.reap_if_dead()]
+        if self._left_behind:
+            pids = ", ".join(str(process.pid) for process in self._left_behind)
+            raise CannotStart(f"a worker that was killed still hangs in the kernel (pid {pids}): look at this machine")
         self._spawner.check(specs)
         try:
             return self._start(specs)
@@ -91,7 +99,20 @@ class SubprocessWorkers:
 
     def collect(self, local_rank: int) -> Exit:
         worker = self._running.pop(local_rank)
-        death = self._reap(worker)
+        return self._collected(local_rank, worker, self._reap(worker))
+
+    def give_up(self, local_rank: int, pid: int) -> Exit | None:
+        worker = self._running.get(local_rank)
+        if worker is None or worker.process.pid != pid:
+            return None
+        del self._running[local_rank]
+        groups.send(pid, signal.SIGKILL)
+        if groups.died_within(worker.pidfd, GIVE_UP_TIMEOUT_S):
+            return self._collected(local_rank, worker, self._reap(worker))
+        self._left_behind.append(worker.process)
+        return self._collected(local_rank, worker, Death(-signal.SIGKILL))
+
+    def _collected(self, local_rank: int, worker: _Worker, death: Death) -> Exit:
         self._release(worker)
         died_at = self._clock() if worker.died_at is None else worker.died_at
         kills = self._kills() if death.code else None
@@ -134,6 +155,7 @@ class SubprocessWorkers:
         with ExitStack() as ends:  # the child's ends: closed here once it has them
             stdout, out = self._outlet(spec.stdout, self._console[0], spec.prefix, ends)
             stderr, err = self._outlet(spec.stderr, self._console[1], spec.prefix, ends)
+            ends.enter_context(_bound_to(spec.cpus))
             started_at = self._clock()
             process = self._spawner.spawn(spec.command, self._guard.environment(spec.environment), stdout, stderr)
         return _Worker(process, (*out, *err), started_at)
@@ -145,7 +167,7 @@ class SubprocessWorkers:
         if sink.console and sink.file is not None:
             read, write = os.pipe()
             ends.callback(os.close, write)
-            return write, (self._pump.follow(read, sink.file, console, prefix),)
+            return write, (self._pump.follow(read, sink.file, console, prefix, sink.duplicate),)
         file = os.open(sink.file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         ends.callback(os.close, file)
         return file, ()
@@ -187,6 +209,20 @@ class SubprocessWorkers:
             self._send_for_reaper()
         except OSError:  # no process to be had: the next generation asks again
             self._guarded = False
+
+
+@contextmanager
+def _bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
+    """What this thread starts inherits the CPUs that it may run on."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _reason(error: OSError | ValueError) -> str:

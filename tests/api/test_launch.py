@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import threading
@@ -172,10 +173,19 @@ def test_the_error_file_that_torch_s_record_has_written_is_the_one_that_counts()
     assert failure.timestamp_isoformat()[:4].isdigit()
 
 
-def test_a_server_that_died_is_started_again_but_a_copy_of_this_process_cannot_be_made_twice() -> None:
-    assert elastic.launch(settings("forkserver", 1, max_restarts=1))(called.kill_the_server) == {0: "again"}
+def test_a_server_that_died_is_started_again_but_a_copy_of_this_process_cannot_be_made_twice(tmp_path: Path) -> None:
+    trace = str(tmp_path / "trace")
+    traced = elastic.launch(settings("forkserver", 1, max_restarts=1, trace=trace))
+    assert traced(called.kill_the_server, trace) == {0: "again"}
+    traced = elastic.launch(settings("fork", 1, max_restarts=1, trace=trace))
     with pytest.raises(elastic.ChildFailedError, match="the process that forks the workers has died"):
-        elastic.launch(settings("fork", 1, max_restarts=1))(called.kill_the_server)
+        traced(called.kill_the_server, trace)
+
+
+def test_a_notebook_s_streams_have_no_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert elastic.launch(settings())(called.end, 0) == {0: None, 1: None}
 
 
 def test_a_script_is_run_as_the_command_runs_it(tmp_path: Path) -> None:
