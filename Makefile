@@ -21,7 +21,7 @@ EXTRAS := dev,torch,etcd,gpu
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install -qq --disable-pip-version-check --constraint constraints.txt
-ROOMS := core adapters cli
+ROOMS := core adapters api cli
 
 hash = $(firstword $(shell $(1) | sha256sum))
 PACKAGES_MADE := $(VENV)/made-packages-$(call hash,cat pyproject.toml constraints.txt)

@@ -6,14 +6,51 @@ Nothing is imported until it is asked for: `from elastic import core` is the pur
 
 from __future__ import annotations
 
+TYPE_CHECKING = False  # type checkers hold it for true; `typing` itself takes its time to import
 
-def __getattr__(name: str) -> object:
-    if name == "inprocess":
+if TYPE_CHECKING:
+    from . import inprocess
+    from .api.errors import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
+    from .api.launch import Launch, launch
+    from .api.settings import LaunchSettings
+
+    __version__: str
+
+__all__ = [
+    "ChildFailedError",
+    "Launch",
+    "LaunchError",
+    "LaunchSettings",
+    "ProcessFailure",
+    "RendezvousError",
+    "SignalException",
+    "inprocess",
+    "launch",
+]
+
+_HOMES = {
+    "ChildFailedError": "errors",
+    "Launch": "launch",
+    "LaunchError": "errors",
+    "LaunchSettings": "settings",
+    "ProcessFailure": "errors",
+    "RendezvousError": "errors",
+    "SignalException": "errors",
+    "launch": "launch",
+}
+"""In which module of `api` a name is."""
+
+if not TYPE_CHECKING:  # or every name would be right for a type checker
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("elastic-launch")
         from importlib import import_module
 
-        return import_module(".inprocess", __name__)
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("elastic-launch")
-    raise AttributeError(f"module 'elastic' has no attribute {name!r}")
+        if name == "inprocess":
+            return import_module(".inprocess", __name__)
+        if name in _HOMES:
+            return getattr(import_module(f".api.{_HOMES[name]}", __name__), name)
+        raise AttributeError(f"module 'elastic' has no attribute {name!r}")

@@ -19,16 +19,18 @@ from typing import assert_never
 from attrs import frozen
 
 from ..core.agent import acknowledged, farewell, follows, heard, wished
-from ..core.group import Group, Outcome, begin, transition
+from ..core.group import Group, Outcome, Stopped, begin, transition
 from ..core.group.state import (
     Beat,
     Beaten,
     Close,
+    Closed,
     Command,
     Elapsed,
     End,
     Event,
     Exited,
+    Gone,
     Join,
     Leave,
     MarkDone,
@@ -41,13 +43,14 @@ from ..core.group.state import (
     StartAgain,
     Unstartable,
 )
-from ..core.ranks import Ranks, WorkerRanks, assign
+from ..core.ranks import Ranks, WorkerRanks, assign, by_node_rank, node_rank_label
 from ..core.rendezvous import Held, RendezvousState, handlers
 from ..core.rendezvous.operations import LINGER_S
 from ..core.world import Fault, Life, Node, Profile, World
 from .backends.port import Backend, StoreError
 from .clock import Clock
 from .endpoint import Reservation
+from .ends import WorkerEnd, worker_ends
 from .faults import UNSTARTABLE, Attempt, again, read_fault, unstartable_fault
 from .heart import Heart
 from .news import (
@@ -66,11 +69,15 @@ from .news import (
     Trace,
     TraceLost,
 )
+from .oversight import Followed, Overseers
 from .rendezvous_loop import RendezvousLoop, ToRecord
-from .settings import Kind, LaunchSettings
+from .settings import Kind, LaunchSettings, Program
 from .workers.environment import command, environment
-from .workers.logs import ERROR_FILE, line_prefix, make_run_directory, sinks
+from .workers.errors import leave_error_file
+from .workers.logs import OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
+from .workers.nvml import DRIVER, VARIABLE
 from .workers.port import CannotStart, Exit, WorkerSpec
+from .workers.processes import Spawner
 from .workers.programs import check_script
 from .workers.subprocess import SubprocessWorkers
 
@@ -89,16 +96,36 @@ class Died:
 
 
 @frozen
+class Stuck:
+    """A worker hangs in the kernel; what that means is in its error file if it has one."""
+
+    local_rank: int
+    pid: int
+    text: str
+
+
+@frozen
+class Asked:
+    """Somebody asks whether this thread lives."""
+
+    answer: Callable[[], None]
+
+
+@frozen
 class Result:
     """How this agent's part ended, and what the job put on record: the same on every node that heard the verdict.
 
-    `state` is the register as this node saw it last.
+    `state` is the register as this node saw it last; `round`, `ranks` and `ends` are those of the last workers that it
+    had.
     """
 
     node: Node
     outcome: Outcome
     faults: tuple[Fault, ...]
     state: RendezvousState | None
+    round: int = 0
+    ranks: Ranks = Ranks(0, 0, 0, "", 0, ())
+    ends: tuple[WorkerEnd, ...] = ()
 
 
 class Agent:
@@ -111,6 +138,7 @@ class Agent:
         clock: Clock,
         observer: Observer,
         trace: Trace | None = None,
+        spawner: Spawner | None = None,
     ) -> None:
         """Raises ValueError if no log directory can be made, OSError if the host has no port left."""
         self._settings = settings
@@ -118,8 +146,8 @@ class Agent:
         self._clock = clock
         self._observer = observer
         self._trace = trace or NoTrace()
-        self._inbox: SimpleQueue[Event | Died | Heartbeat | Notice | TraceLost] = SimpleQueue()
-        self._directory = make_run_directory(settings.logs.directory, settings.run_id)
+        self._inbox: SimpleQueue[Event | Died | Stuck | Asked | Heartbeat | Notice | TraceLost] = SimpleQueue()
+        self._logs = _logs(settings)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
@@ -127,28 +155,33 @@ class Agent:
         self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.put)
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.put, self._trace)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._beaten)
-        self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now)
+        self._workers = SubprocessWorkers(lambda rank, at: self._inbox.put(Died(rank, at)), clock.now, spawner=spawner)
         self._round, self._ranks = 0, Ranks(0, 0, 0, settings.role, 0, ())
         self._recording = 0
         self._restarts = 0
-        self._lingers = False
+        self._lingers = self._is_known_to_leave = False
         self._own_faults: list[Fault] = []
         self._state: RendezvousState | None = None
         self._attempts: Mapping[int, Attempt] = {}
+        self._pids: dict[int, int] = {}
+        """Of the workers that were started last, by local rank."""
         self._exits: dict[int, Exit] = {}
+        self._failed: set[int] = set()
+        self._signal_seen = False
+        self._overseers = Overseers(settings.oversight, self._hangs, lambda answer: self._inbox.put(Asked(answer)))
 
     @property
     def report_path(self) -> str | None:
         """Where the report belongs if the user keeps logs."""
-        kept = self._directory.root and not self._directory.temporary
-        return str(self._directory.root / "report.json") if kept and self._directory.root else None
+        return self._logs.report_path
 
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. Nothing of it lives afterwards.
-        Raises CannotTrace before anything is done."""
+        Raises CannotTrace or CannotOversee before anything is done."""
         with self._signals():
             try:
                 self._begin_trace()
+                self._overseers.start()
                 self._rendezvous.start()
                 self._heart.start()
                 return self._run()
@@ -169,10 +202,14 @@ class Agent:
                 self._inbox.put(consequence)
         self._last_words(outcome)
         self._workers.drain(DRAIN_TIMEOUT_S)
-        return Result(self.node, outcome, self._faults(), self._state)
+        ends = worker_ends(self._round, self._ranks, self._exits, self._failed, group.stopped_at)
+        return Result(self.node, outcome, self._faults(outcome), self._state, self._round, self._ranks, ends)
 
-    def _faults(self) -> tuple[Fault, ...]:
-        """What is on record for all, or, when the store does not say, what this node put there."""
+    def _faults(self, outcome: Outcome) -> tuple[Fault, ...]:
+        """What is on record for all, or, when the store does not say, what this node put there. A node that was told to stop
+        does not wait for one that has not even heard of that."""
+        if isinstance(outcome, Stopped) and not self._is_known_to_leave:
+            return tuple(self._own_faults)
         try:
             return self._backend.faults()
         except StoreError:
@@ -180,6 +217,7 @@ class Agent:
 
     def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...], at: float) -> None:
         self._trace.took(transition, event, commands, at)
+        self._is_known_to_leave |= isinstance(event, Gone | Closed)
         for command_ in commands:
             self._carry_out(command_)
         self._observer.saw(Step(event, before, after, commands, self._clock.now()))
@@ -196,8 +234,15 @@ class Agent:
             self._observer.passed(self._clock.now())
             return Elapsed(self._clock.now())
         match message:
+            case Died(local_rank) if local_rank in self._exits:
+                return None  # it was given up
             case Died(local_rank):
-                return self._collected(local_rank)
+                return self._collected(local_rank, self._workers.collect(local_rank))
+            case Stuck(local_rank, pid, text):
+                return self._given_up(local_rank, pid, text)
+            case Asked(answer):
+                answer()
+                return None
             case Told(handlers.linger):
                 self._lingers = False
                 return None
@@ -231,9 +276,18 @@ class Agent:
             if isinstance(self._next(until), Signalled):
                 return
 
-    def _collected(self, local_rank: int) -> Exited:
-        ended = self._exits[local_rank] = self._workers.collect(local_rank)
+    def _given_up(self, local_rank: int, pid: int, text: str) -> Exited | None:
+        if ended := self._workers.give_up(local_rank, pid):
+            leave_error_file(self._attempts[local_rank].error_file, text)
+            return self._collected(local_rank, ended)
+        return None
+
+    def _collected(self, local_rank: int, ended: Exit) -> Exited:
+        self._exits[local_rank] = ended
         return Exited(local_rank, ended.code, ended.died_at, self._clock.now())
+
+    def _hangs(self, local_rank: int, pid: int, text: str) -> None:
+        self._inbox.put(Stuck(local_rank, pid, text))
 
     def _beaten(self, sent_at: float, life: Life | None) -> None:
         self._inbox.put(Heartbeat(sent_at, life))
@@ -257,6 +311,7 @@ class Agent:
                 signal.signal(signum, handler)
 
     def _signalled(self, signum: int, frame: FrameType | None) -> None:
+        self._signal_seen = True
         self._inbox.put(Signalled(signum, self._clock.now()))
 
     # --- commands out
@@ -274,6 +329,7 @@ class Agent:
             case Signal(signum):
                 self._workers.signal(signum)
             case Record(local_rank):
+                self._failed.add(local_rank)
                 attempt, ended = self._attempts[local_rank], self._exits[local_rank]
                 self._record(partial(read_fault, attempt, ended, self._clock.wall_text(), self._workers.drain))
             case RecordUnstartable(text):
@@ -296,16 +352,22 @@ class Agent:
 
     def _profile(self) -> Profile:
         settings = self._settings
-        return Profile(self._reserved.endpoint, settings.local_world_size, settings.role, self._host)
+        labels = () if settings.node_rank is None else (node_rank_label(settings.node_rank),)
+        return Profile(self._reserved.endpoint, settings.local_world_size, settings.role, self._host, labels)
 
     def _start(self, world: World) -> None:
+        world = by_node_rank(world)
         self._round, self._ranks = world.round, assign(world)[self.node]
-        self._exits = {}
+        dead, self._exits, self._failed = {ended.pid for ended in self._exits.values()}, {}, set()
         try:
-            self._attempts = {worker.local_rank: self._attempt(world, worker) for worker in self._ranks.workers}
-            if self._settings.program.kind is Kind.SCRIPT:
-                check_script(self._settings.program.name)
+            self._wait_for_gpus(dead)
+            self._attempts = self._places(world)
+            program = self._settings.program
+            if isinstance(program, Program) and program.kind in (Kind.SCRIPT, Kind.PATH):
+                check_script(program.name)
             pids = self._workers.start([attempt.spec for attempt in self._attempts.values()])
+            self._pids = dict(zip(self._attempts, pids, strict=True))
+            self._follow()
             started = Started(world, tuple(pids), self._clock.now())
             self._trace.took(Start, world.round, started.pids, started.at)
             self._observer.saw(started)
@@ -321,31 +383,59 @@ class Agent:
         self._attempts = {**self._attempts, local_rank: attempt}
         self._exits.pop(local_rank)
         try:
-            self._workers.start([attempt.spec])
+            (self._pids[local_rank],) = self._workers.start([attempt.spec])
+            self._follow()
         except (CannotStart, OSError):
             now = self._clock.now()
             self._exits[local_rank] = Exit(local_rank, 0, UNSTARTABLE, now, now)
             self._inbox.put(Exited(local_rank, UNSTARTABLE, now, now))
 
-    def _attempt(self, world: World, worker: WorkerRanks) -> Attempt:
-        settings, logs = self._settings, self._settings.logs
-        directory = self._directory.attempt(world.round, worker.local_rank)
-        error_file = directory / ERROR_FILE if directory else None
-        stdout, stderr = sinks(logs.redirects, logs.tee, logs.shown, worker.local_rank, directory)
+    def _follow(self) -> None:
+        followed = {pid: Followed(rank, self._attempts[rank].error_file) for rank, pid in self._pids.items()}
+        self._overseers.follow(followed)
+
+    def _wait_for_gpus(self, dead: set[int]) -> None:
+        if dead and DRIVER.exists():
+            from .workers.gpu_memory import wait_until_given_back
+
+            visible = self._settings.environment.get(VARIABLE)
+            wait_until_given_back(dead, visible, lambda: self._signal_seen)
+
+    def _places(self, world: World) -> Mapping[int, Attempt]:
+        settings, slot = self._settings, self.node.slot
+        workers = {worker.local_rank: worker for worker in self._ranks.workers}
+        found = {rank: environment(settings, slot, world, self._ranks, each) for rank, each in workers.items()}
+        for each in found.values():
+            each.update(self._overseers.environment)
+        places = self._logs.places(world.round, found)
+        return {rank: self._attempt(world.round, each, found[rank], places[rank]) for rank, each in workers.items()}
+
+    def _attempt(self, round: int, worker: WorkerRanks, found: Mapping[str, str], place: Place) -> Attempt:
+        settings = self._settings
         spec = WorkerSpec(
             worker.local_rank,
             command(settings.program, worker),
-            environment(settings, self.node.slot, world, self._ranks, worker, error_file),
-            stdout,
-            stderr,
-            line_prefix(logs.prefix, settings.role, worker.rank, worker.local_rank),
+            found,
+            place.stdout,
+            place.stderr,
+            line_prefix(settings.logs.prefix, settings.role, worker.rank, worker.local_rank),
+            settings.cpus[worker.local_rank] if settings.cpus else None,
         )
-        return Attempt(self.node, self._host, world.round, self._ranks, spec, error_file)
+        return Attempt(self.node, self._host, round, self._ranks, spec, place.error_file)
 
     def _close(self) -> None:
+        self._overseers.close()
         self._workers.close()
         self._rendezvous.stop()
         self._heart.stop()
         self._trace.end()
         self._reserved.release()
-        self._directory.remove_if_unused()
+        self._logs.close()
+
+
+def _logs(settings: LaunchSettings) -> WorkerLogs:
+    if settings.logs_plugin is None:
+        return OwnLogs(settings.logs, make_run_directory(settings.logs.directory, settings.run_id))
+    from .workers.plugged_logs import PluggedLogs
+
+    return PluggedLogs(settings.logs_plugin, settings.logs)

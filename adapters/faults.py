@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve, frozen
 
 from ..core.ranks import Ranks
 from ..core.world import Fault, Node
-from .workers.environment import ERROR_FILE
-from .workers.errors import exit_sentence, last_exception, read_error_file
-from .workers.logs import NOWHERE, tail
+from .workers.deaths import remark
+from .workers.errors import error_bytes, exit_sentence, last_exception, read_error_file
+from .workers.logs import ERROR_FILE_VARIABLE, NOWHERE, tail
 from .workers.port import Exit, WorkerSpec
 
 UNSTARTABLE = 127
@@ -38,7 +42,7 @@ def again(attempt: Attempt, number: int) -> Attempt:
     if attempt.error_file is None:
         return attempt
     error_file = attempt.error_file.with_name(f"error.{number}.json")
-    told = {**attempt.spec.environment, ERROR_FILE: str(error_file)}
+    told = {**attempt.spec.environment, ERROR_FILE_VARIABLE: str(error_file)}
     return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))
 
 
@@ -47,7 +51,8 @@ def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float]
     drain(DRAIN_TIMEOUT_S)
     log = _log(attempt.spec)
     lines = tail(log, SEARCHED) if log else ()
-    message, where = _cause(attempt.error_file, lines)
+    found = read_error_file(attempt.error_file) if attempt.error_file else None
+    message, where = (found.message, found.where) if found else last_exception(lines)
     return Fault(
         node=attempt.node,
         round=attempt.round,
@@ -63,6 +68,9 @@ def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float]
         where=where,
         log=str(log or ""),
         tail=lines,
+        remark=remark(ended),
+        callstack=found.callstack if found else "",
+        error_file=str(attempt.error_file) if found else "",
     )
 
 
@@ -80,6 +88,20 @@ def _log(spec: WorkerSpec) -> Path | None:
     return None
 
 
-def _cause(error_file: Path | None, lines: tuple[str, ...]) -> tuple[str, str]:
-    found = read_error_file(error_file) if error_file else None
-    return (found.message, found.where) if found else last_exception(lines)
+def error_data(fault: Fault) -> dict[str, Any]:
+    """What its error file holds, if that is here; else as much of it as the job has on record."""
+    if not fault.error_file:
+        return {"message": "<NONE>"}
+    with suppress(OSError, ValueError):
+        data = json.loads(error_bytes(Path(fault.error_file)))
+        if isinstance(data, dict):
+            return data
+    extra = {"py_callstack": fault.callstack, "timestamp": str(timestamp(fault))}
+    return {"message": {"message": fault.message, "extraInfo": extra}}
+
+
+def timestamp(fault: Fault) -> int:
+    """When it was put on record, in Unix seconds, if that host's local time is this one's."""
+    with suppress(ValueError):
+        return int(datetime.fromisoformat(fault.when).timestamp())
+    return 0

@@ -124,6 +124,25 @@ class Observer(Protocol):
         """That point in time has passed."""
 
 
+class Observers:
+    """Several, told one after the other."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def saw(self, news: News) -> None:
+        for observer in self._observers:
+            observer.saw(news)
+
+    @property
+    def until(self) -> float | None:
+        return min((until for observer in self._observers if (until := observer.until) is not None), default=None)
+
+    def passed(self, now: float) -> None:
+        for observer in self._observers:
+            observer.passed(now)
+
+
 class CannotTrace(Exception):
     """The trace cannot be written where it should; the text names the place and what to do."""
 

@@ -11,8 +11,9 @@ from attrs import frozen
 
 from ..core.group import Stopped
 from ..core.group.state import Refused
-from ..core.world import Ending, Fault, Verdict, Why
+from ..core.world import Ending, Fault, Node, Verdict, Why
 from .agent import Result
+from .ends import WorkerEnd
 from .settings import LaunchSettings
 from .workers.errors import exit_sentence
 
@@ -53,13 +54,33 @@ class Report:
         """The workers of the last failed round that did not fail."""
         if self.cause is None:
             return 0
-        return self.cause.world_size - sum(fault.round == self.cause.round for fault in self.result.faults)
+        return self.cause.world_size - len(self._of_last_round)
 
     @property
     def cause(self) -> Fault | None:
-        """The first failure of the last round in which a worker failed."""
+        """The first failure of the last round in which a worker failed: of the node that ended it, the first on record."""
+        failed = self._of_last_round
+        return next((fault for fault in failed if fault.node == self._breaker), failed[0] if failed else None)
+
+    @property
+    def echoes(self) -> tuple[Fault, ...]:
+        """The other failures of that round, in the order in which they were put on record."""
+        return tuple(fault for fault in self._of_last_round if fault is not self.cause)
+
+    @property
+    def _of_last_round(self) -> tuple[Fault, ...]:
         faults = self.result.faults
-        return next((fault for fault in faults if fault.round == faults[-1].round), None)
+        return tuple(fault for fault in faults if fault.round == faults[-1].round)
+
+    @property
+    def _breaker(self) -> Node | None:
+        """Whose write ended that round: the register's order is the one that all nodes see."""
+        outcome, state = self.result.outcome, self.result.state
+        round = self.result.faults[-1].round
+        if isinstance(outcome, Verdict) and outcome.round == round:
+            return outcome.by
+        ended = state.ended if state else None
+        return ended.by if ended and ended.round == round else None
 
     @property
     def earlier(self) -> tuple[Fault, ...]:
@@ -76,11 +97,13 @@ def as_json(report: Report) -> dict[str, Any]:
         "ending": _ending(report),
         "restarts": report.restarts,
         "max_restarts": report.max_restarts,
+        "cause": report.result.faults.index(report.cause) if report.cause else None,
         "failures": [_fault_as_json(fault) for fault in report.result.faults],
         "here": {
             "node": str(report.result.node),
             "exit_code": report.exit_code,
             "duration_s": round(report.duration_s, 3),
+            "workers": [_end_as_json(end) for end in report.result.ends],
         },
     }
 
@@ -105,12 +128,26 @@ def _fault_as_json(fault: Fault) -> dict[str, Any]:
         "pid": fault.pid,
         "exit_code": fault.exit_code,
         "exit": exit_sentence(fault.exit_code),
+        "remark": fault.remark,
         "when": fault.when,
         "after_s": round(fault.after_s, 3),
         "message": fault.message,
         "where": fault.where,
+        "callstack": fault.callstack,
+        "error_file": fault.error_file,
         "log": fault.log,
         "tail": list(fault.tail),
+    }
+
+
+def _end_as_json(end: WorkerEnd) -> dict[str, Any]:
+    return {
+        "round": end.round,
+        "rank": end.rank,
+        "local_rank": end.local_rank,
+        "pid": end.pid,
+        "exit_code": end.exit_code,
+        "state": end.how.value,
     }
 
 

@@ -8,15 +8,22 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import Attribute, field, frozen
 
 from ..core import group, rendezvous
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
-from .workers.logs import Streams
+from .oversight import Oversight
+from .workers.logs import Logs as Logs
+
+if TYPE_CHECKING:
+    from .workers.plugged_logs import LogsSpecs
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that end an agent in order, unless it was told others."""
+RUN_PATH = Path(__file__).with_name("helpers") / "run_path.py"
 
 
 class Kind(Enum):
@@ -28,6 +35,8 @@ class Kind(Enum):
     """python -u -m program arguments"""
     BINARY = "binary"
     """program arguments"""
+    PATH = "path"
+    """python -u helpers/run_path.py program arguments"""
 
 
 @frozen
@@ -43,21 +52,23 @@ class Program:
     @property
     def command(self) -> tuple[str, ...]:
         """What is executed, without the arguments."""
-        flags = {Kind.SCRIPT: (self.python, "-u"), Kind.MODULE: (self.python, "-u", "-m"), Kind.BINARY: ()}[self.kind]
-        return (*flags, self.name)
+        python = self.python, "-u"
+        before: Mapping[Kind, tuple[str, ...]] = {
+            Kind.SCRIPT: python,
+            Kind.MODULE: (*python, "-m"),
+            Kind.BINARY: (),
+            Kind.PATH: (*python, str(RUN_PATH)),
+        }
+        return (*before[self.kind], self.name)
 
 
 @frozen
-class Logs:
-    """Where the workers' output goes."""
+class Function:
+    """What every worker calls, instead of executing a program. The call and what comes back are files of `folder`."""
 
-    directory: str | None = None
-    redirects: Streams = Streams()
-    tee: Streams = Streams()
-    shown: frozenset[int] | None = None
-    """The local ranks whose output reaches the console; None for all."""
-    prefix: str | None = None
-    """The template of a tee'd line's prefix."""
+    name: str
+    folder: str
+    python: str
 
 
 def _name(instance: object, attribute: Attribute[str], value: str) -> None:
@@ -69,12 +80,14 @@ def _name(instance: object, attribute: Attribute[str], value: str) -> None:
 class LaunchSettings:
     """One `elastic launch`."""
 
-    program: Program
+    program: Program | Function
     local_world_size: int = field(default=1)
     run_id: str = field(default="none", validator=_name)
     role: str = field(default="default", validator=_name)
     slot: str | None = None
     """This node's place, if a supervisor gave it one; else it is the address and a random id."""
+    node_rank: int | None = None
+    """This node's place among the ranks, if it was given one: `core.ranks.by_node_rank`."""
     address: str = field(default="localhost", validator=_name)
     """How other nodes reach this one."""
     store: str = "in memory"
@@ -84,9 +97,16 @@ class LaunchSettings:
     rendezvous: rendezvous.Settings = rendezvous.Settings()
     group: group.Settings = group.Settings()
     logs: Logs = Logs()
+    logs_plugin: LogsSpecs | None = None
+    """Who says where logs go, if not we."""
     signals: tuple[signal.Signals, ...] = HANDLED
     environment: Mapping[str, str] = field(factory=dict)
     """What the workers inherit."""
+    virtual_local_rank: bool = False
+    """LOCAL_RANK is 0 for every worker, and CUDA_VISIBLE_DEVICES names the one device that is its own."""
+    oversight: Oversight = Oversight()
+    cpus: tuple[frozenset[int], ...] = ()
+    """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
 
     @local_world_size.validator
     def _some_workers(self, attribute: Attribute[int], value: int) -> None:

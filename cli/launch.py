@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from attrs import evolve
@@ -14,17 +14,32 @@ from ..adapters.agent import Agent, Result
 from ..adapters.backends.relay_host import Relay
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
-from ..adapters.news import CannotTrace, NoTrace, Trace
+from ..adapters.news import CannotTrace, NoTrace, Observer, Observers, Trace
+from ..adapters.oversight import CannotOversee
 from ..adapters.report import Report, write_report
-from ..adapters.settings import Kind, LaunchSettings, Logs, Program
+from ..adapters.settings import Function, Kind, LaunchSettings, Program
+from ..adapters.workers.logs import Logs
+from ..adapters.workers.nvml import NoDevices
+from ..adapters.workers.processes import Spawner
 from ..core import group, rendezvous
 from . import etcd, nodes, tokens, values
+from .abbreviations import in_full
 from .exit_codes import exit_code
+from .handlers import telemetry
 from .mistakes import Mistake
-from .options import SECTIONS, Option, all_options
+from .option import SECTIONS, Option
+from .options import all_options
+from .oversight import oversight
+from .rare_options import said_once
+from .render.patient import PatientText
 from .render.report import render_report
 from .render.status import StatusLines
 
+if TYPE_CHECKING:
+    from ..adapters.workers.plugged_logs import LogsSpecs
+
+PATIENCE_S = 5.0
+"""How long the end waits for a terminal that does not read what was said."""
 FENCE = 0.6
 """Of the TTL: the age of the last acknowledged heartbeat at which --on-store-loss=stop kills the workers."""
 
@@ -58,8 +73,9 @@ class Manual(click.Command):
                 formatter.write_dl([record for param in options if (record := param.get_help_record(ctx))])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, in_full(args, options))
         except click.BadOptionUsage as mistake:
             mistake.ctx = ctx  # click does not say which command's option it was
             raise
@@ -80,31 +96,65 @@ class Manual(click.Command):
 @all_options
 @click.argument("script", envvar=None)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def launch(**given: Any) -> int:
+@click.pass_context
+def launch(ctx: click.Context, /, **given: Any) -> int:
     """Run SCRIPT as a distributed PyTorch job, and keep it running.
 
     Takes torchrun's options, in both spellings and as PET_ variables. SCRIPT is started as --nproc-per-node workers, each
     with its rank in its environment.
     """
-    where = nodes.place(given, os.environ, tokens.store_token(given["rdzv_conf"], os.environ))
-    settings = launch_settings(given, where, os.environ)
+    report, _ = launched(given, script_program(given, os.environ), os.environ, said=list(said_once(ctx)))
+    return report.exit_code
+
+
+def launched(
+    given: Mapping[str, Any],
+    program: Program | Function,
+    environment: MutableMapping[str, str],
+    spawner: Spawner | None = None,
+    said: Sequence[str] = (),
+    tells_failure: bool = True,
+) -> tuple[Report, Sequence[str]]:
+    """Carry out what the options ask for: how it ended, and the lines for people. A secret is taken out of `environment`;
+    `said` goes before all else. Without `tells_failure`, a failure's lines are the caller's to show. Raises Mistake."""
+    where = nodes.place(given, environment, tokens.store_token(given["rdzv_conf"], environment))
+    settings = launch_settings(given, program, where, environment)
+    for line in said:
+        print(line, file=sys.stderr)
     clock = SystemClock()
-    status = StatusLines(sys.stderr, settings, given["status"])
+    logs = telemetry(given, settings, clock)
+    err = PatientText(_stderr())
+    status = StatusLines(err, settings, given["status"])
     meeting = where.open(settings.run_id, clock, settings.rendezvous)
     status.serves_store = meeting.serves
     relay = _relay(meeting)
     try:
         settings = evolve(settings, relay=relay.path if relay else "")
-        result, directory = _run(settings, meeting, clock, status, _trace(given["trace"]))
+        observer = Observers(status, *logs)
+        result, directory = _run(settings, meeting, clock, observer, _trace(given["trace"]), spawner)
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, given["report"], directory)
-        status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
+        lines = [*render_report(report, written), *lost]
+        if code == 0 or tells_failure:
+            status.end(lines, well=code == 0 and not lost)
     finally:
         if relay:
             relay.close()
+        for log in logs:
+            log.close()
         meeting.close(settings.rendezvous.ttl)
-    return code
+        err.close(PATIENCE_S)
+    return report, lines
+
+
+def _stderr() -> TextIO:
+    """One with a descriptor: a notebook's own has none."""
+    try:
+        sys.stderr.fileno()
+    except (OSError, ValueError):
+        return sys.__stderr__ or open(os.devnull, "w")
+    return sys.stderr
 
 
 def _relay(meeting: Meeting) -> Relay | None:
@@ -123,17 +173,24 @@ def _trace(path: str | None) -> Trace:
 
 
 def _run(
-    settings: LaunchSettings, meeting: Meeting, clock: Clock, status: StatusLines, trace: Trace
+    settings: LaunchSettings,
+    meeting: Meeting,
+    clock: Clock,
+    observer: Observer,
+    trace: Trace,
+    spawner: Spawner | None,
 ) -> tuple[Result, str | None]:
     """What came of it, and where the report belongs if the user keeps logs."""
     try:
-        agent = Agent(settings, meeting.backend, clock, status, trace)
+        agent = Agent(settings, meeting.backend, clock, observer, trace, spawner)
     except ValueError as reason:
         raise Mistake(f"--log-dir={reason}") from None
     try:
         return agent.run(), agent.report_path
     except CannotTrace as reason:
         raise Mistake(f"--trace={reason}") from None
+    except CannotOversee as reason:
+        raise Mistake(str(reason)) from None
 
 
 def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
@@ -150,29 +207,38 @@ def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
 
 
 def launch_settings(
-    given: Mapping[str, Any], where: nodes.Place | etcd.EtcdPlace, environment: Mapping[str, str]
+    given: Mapping[str, Any],
+    program: Program | Function,
+    where: nodes.Place | etcd.EtcdPlace,
+    environment: Mapping[str, str],
 ) -> LaunchSettings:
     """What the options ask for. Raises Mistake."""
-    meeting = nodes.settings(given)
+    meeting, logs = nodes.settings(given), _logs(given, environment)
     return LaunchSettings(
-        program=_program(given, environment),
+        program=program,
         local_world_size=given["nproc_per_node"],
-        run_id=given["rdzv_id"] or _run_id(given),
+        run_id=given["rdzv_id"] or _run_id(where),
         role=given["role"],
-        slot=given["node_id"],
+        slot=given["node_id"] or nodes.slot(given),
+        node_rank=given["node_rank"],
         address=given["local_addr"] or where.own_address(),
         store=where.name,
         rendezvous=meeting,
         group=_group(given, meeting, environment),
-        logs=_logs(given, environment),
+        logs=logs,
+        logs_plugin=_logs_plugin(given["logs_specs"], logs),
         signals=given["signals_to_handle"],
         environment=dict(environment),
+        virtual_local_rank=_virtual_local_rank(given, environment),
+        cpus=_cpus(given, environment),
+        oversight=oversight(environment),
     )
 
 
-def _run_id(given: Mapping[str, Any]) -> str:
+def _run_id(where: nodes.Place | etcd.EtcdPlace) -> str:
     """Nodes that are to meet must call the job by one name; a node alone calls it by any."""
-    return "none" if given["rdzv_endpoint"] and not given["standalone"] else os.urandom(8).hex()
+    alone = isinstance(where, nodes.Place) and where.endpoint is None
+    return os.urandom(8).hex() if alone else "none"
 
 
 def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: Mapping[str, str]) -> group.Settings:
@@ -202,11 +268,44 @@ def _alone(given: Mapping[str, Any]) -> group.Alone | None:
     return group.Alone(given["max_restarts"], FINAL, JOB_OVER)
 
 
-def _program(given: Mapping[str, Any], environment: Mapping[str, str]) -> Program:
+def script_program(given: Mapping[str, Any], environment: Mapping[str, str]) -> Program:
+    """What every worker executes. Raises Mistake."""
+    if given["use_env"] and given["no_use_env"]:
+        raise Mistake("--use-env and --no-use-env: one is the other's opposite; leave one of them out")
+    local_rank = ("--local-rank=${local_rank}",) if given["no_use_env"] else ()
+    python = environment.get("PYTHON_EXEC") or sys.executable
+    return Program(_kind(given), given["script"], (*local_rank, *given["arguments"]), python)
+
+
+def _kind(given: Mapping[str, Any]) -> Kind:
+    if given["run_path"]:
+        return Kind.PATH
     if given["no_python"] and given["module"]:
         raise Mistake("--no-python and --module: a module needs Python; leave one of them out")
-    kind = Kind.BINARY if given["no_python"] else Kind.MODULE if given["module"] else Kind.SCRIPT
-    return Program(kind, given["script"], given["arguments"], environment.get("PYTHON_EXEC") or sys.executable)
+    return Kind.BINARY if given["no_python"] else Kind.MODULE if given["module"] else Kind.SCRIPT
+
+
+def _virtual_local_rank(given: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    wanted, there = given["nproc_per_node"], len(visible.split(",")) if visible else 0
+    if given["virtual_local_rank"] and visible is not None and there < wanted:
+        raise Mistake(
+            f"--virtual-local-rank: {wanted} workers, each with a device of its own, but CUDA_VISIBLE_DEVICES={visible} "
+            f"names {there}; write --nproc-per-node={max(there, 1)}"
+        )
+    return bool(given["virtual_local_rank"])
+
+
+def _cpus(given: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[frozenset[int], ...]:
+    mode = given["numa_binding"]
+    if mode is None:
+        return ()
+    from ..adapters.workers.numa import CannotBind, bindings, visible_gpus
+
+    try:
+        return bindings(mode, given["nproc_per_node"], visible_gpus(environment.get("CUDA_VISIBLE_DEVICES")))
+    except (CannotBind, NoDevices) as reason:
+        raise Mistake(f"--numa-binding={mode}: {reason}") from None
 
 
 def _shutdown_timeout(given: Mapping[str, Any], environment: Mapping[str, str]) -> float:
@@ -221,4 +320,23 @@ def _shutdown_timeout(given: Mapping[str, Any], environment: Mapping[str, str]) 
 
 def _logs(given: Mapping[str, Any], environment: Mapping[str, str]) -> Logs:
     template = environment.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")
-    return Logs(given["log_dir"], given["redirects"], given["tee"], given["local_ranks_filter"], template)
+    return Logs(
+        given["log_dir"],
+        given["redirects"],
+        given["tee"],
+        given["local_ranks_filter"],
+        template,
+        given["duplicate_stdout_filters"],
+        given["duplicate_stderr_filters"],
+    )
+
+
+def _logs_plugin(name: str | None, logs: Logs) -> LogsSpecs | None:
+    if name is None:
+        return None
+    from ..adapters.workers.plugged_logs import make_plugin
+
+    try:
+        return make_plugin(name, logs)
+    except ValueError as reason:
+        raise Mistake(f"--logs-specs={name}: {reason}") from None

@@ -19,6 +19,8 @@ MESSAGE_MAX = 4_096
 """Longest message of a fault record, in characters."""
 TAIL_MAX = 20
 """Most log lines that a fault record carries."""
+CALLSTACK_MAX = 16_384
+"""Longest call stack of a fault record, in characters."""
 LOCAL_WORLD_SIZE_MAX = 65_536
 COUNT_MAX = 2**53
 """Whole numbers are exact in every JSON reader up to here: what a node writes, all can read."""
@@ -217,6 +219,11 @@ def _message(text: str) -> str:
     return text[:MESSAGE_MAX]
 
 
+def _callstack(text: str) -> str:
+    """Its end says most."""
+    return text[-CALLSTACK_MAX:]
+
+
 def _tail(lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(_message(line) for line in lines[-TAIL_MAX:])
 
@@ -227,7 +234,8 @@ class Fault:
 
     `exit_code` is subprocess's: negative for a signal. `after_s` is how long the worker had run,
     `world_size` how many workers the round had. `host` and `when` (the
-    host's wall clock) are for people; nothing is decided by them.
+    host's wall clock) are for people; nothing is decided by them. `remark` is what its host knows of a death beyond the exit
+    code; `callstack` and `message` are from the error file, which is on that host.
     """
 
     node: Node
@@ -244,3 +252,6 @@ class Fault:
     where: str = field(default="", converter=_message)
     log: str = field(default="", converter=_message)
     tail: tuple[str, ...] = field(default=(), converter=_tail)
+    remark: str = field(default="", converter=_message)
+    callstack: str = field(default="", converter=_callstack)
+    error_file: str = field(default="", converter=_message)

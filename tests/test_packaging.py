@@ -18,7 +18,7 @@ import elastic
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-ROOMS = ("core", "adapters", "cli")
+ROOMS = ("core", "adapters", "api", "cli")
 
 
 def package_files(root: Path) -> list[Path]:

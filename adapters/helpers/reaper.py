@@ -59,6 +59,13 @@ def kill_carriers(token: bytes) -> bool:
     return bool(carriers)
 
 
+def kill_all_carriers(token: bytes) -> None:
+    """And what they start meanwhile."""
+    passes = 1
+    while kill_carriers(token) and passes < PASSES_MAX:
+        passes += 1
+
+
 def _kill(pid_or_minus_group: int) -> None:
     try:
         os.kill(pid_or_minus_group, signal.SIGKILL)
@@ -104,9 +111,7 @@ def _let_exec_happen() -> None:
 
 def end(held: set[str], token: bytes) -> None:
     kill_groups(held)
-    passes = 1
-    while kill_carriers(token) and passes < PASSES_MAX:
-        passes += 1
+    kill_all_carriers(token)
     _let_exec_happen()
     kill_carriers(token)
 

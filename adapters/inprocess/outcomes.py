@@ -15,7 +15,7 @@ import traceback
 
 from ...core.inprocess.exits import EXIT_CODES, INTERNAL
 from ...core.inprocess.words import Raised, Reason
-from ..workers.environment import ERROR_FILE
+from ..workers.logs import ERROR_FILE_VARIABLE
 
 
 class RestartAbort(SystemExit):
@@ -93,7 +93,7 @@ def tell(error: BaseException) -> None:
     cause = error.__cause__
     callstack = "".join(traceback.format_exception(cause)) if cause else ""
     sys.stderr.write(f"{callstack}elastic: {error}\n")
-    if path := os.environ.get(ERROR_FILE):
+    if path := os.environ.get(ERROR_FILE_VARIABLE):
         _write(path, str(error), callstack)
 
 

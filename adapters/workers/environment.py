@@ -10,28 +10,25 @@ alone: the command takes it out of the environment before anything is started (c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from string import Template
+from typing import assert_never
 
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
 from ..backends.relay_host import VARIABLE as RELAY
-from ..settings import LaunchSettings, Program
+from ..settings import Function, LaunchSettings, Program
 
-ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
-"""Where a worker says why it failed, in torch's format."""
 SCOPE = "ELASTIC_RESTART_SCOPE"
 """Whether a worker that fails is started again with all others (group) or by itself (rank)."""
 WORLD = "ELASTIC_WORLD"
 """The identity of the workers' world, the same on all nodes and never again."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""
 
 
-def environment(
-    settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks, error_file: Path | None
-) -> Mapping[str, str]:
-    """The whole environment of one worker; its own variables override inherited ones."""
+def environment(settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks) -> dict[str, str]:
+    """The whole environment of one worker, but for its error file; its own variables override inherited ones."""
     inherited = {name: text for name, text in settings.environment.items() if name != ETCD_PASSWORD}
     master = world.members[0].profile.endpoint
     return {
@@ -52,7 +49,6 @@ def environment(
         "TORCHELASTIC_RESTART_COUNT": str(world.failures),
         "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
-        ERROR_FILE: str(error_file or ""),
         "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_ROUND": str(world.round),
@@ -60,7 +56,14 @@ def environment(
         SCOPE: "group" if settings.group.alone is None else "rank",
         RELAY: settings.relay,
         WORLD: f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}",
+        **(_own_device(inherited.get(VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
     }
+
+
+def _own_device(visible: str | None, local_rank: int) -> Mapping[str, str]:
+    """--virtual-local-rank: the worker's own device is its only one, and so its number 0."""
+    device = str(local_rank) if visible is None else visible.split(",")[local_rank].strip()
+    return {"LOCAL_RANK": "0", VISIBLE: device}
 
 
 def _threads(local_world_size: int) -> Mapping[str, str]:
@@ -68,9 +71,18 @@ def _threads(local_world_size: int) -> Mapping[str, str]:
     return {"OMP_NUM_THREADS": "1"} if local_world_size > 1 else {}
 
 
-def command(program: Program, worker: WorkerRanks) -> tuple[str, ...]:
-    """The command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept."""
-    return (*program.command, *(_substituted(argument, worker.local_rank) for argument in program.arguments))
+def command(program: Program | Function, worker: WorkerRanks) -> tuple[str, ...]:
+    """The command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept. A
+    function's arguments are treated so where it is called."""
+    match program:
+        case Program(arguments=arguments):
+            return (*program.command, *(_substituted(argument, worker.local_rank) for argument in arguments))
+        case Function(_, folder, python):
+            from ..helpers import function  # a program's launch needs none of it
+
+            return (python, "-u", "-P", function.__file__, folder)
+        case other:
+            assert_never(other)
 
 
 def _substituted(argument: str, local_rank: int) -> str:

@@ -8,11 +8,13 @@ the file, an uncaught exception is found at the end of stderr.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 import signal
 import stat
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,7 @@ class _Record:
 def read_error_file(path: Path) -> ErrorFile | None:
     """None if there is no such file. What it says otherwise, if only that it cannot be read and why."""
     try:
-        data = _bytes(path)
+        data = error_bytes(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -70,6 +72,18 @@ def read_error_file(path: Path) -> ErrorFile | None:
     if len(data) > ERROR_FILE_BYTES_MAX:
         return _unreadable(path, f"longer than {ERROR_FILE_BYTES_MAX} bytes")
     return _parse(path, data) if data.strip() else _unreadable(path, "empty")
+
+
+def leave_error_file(path: Path | None, message: str) -> None:
+    """For a worker that cannot say itself why it ends. What it has said already stays."""
+    if path is None:
+        return
+    record = {"message": message, "timestamp": str(int(time.time()))}
+    try:
+        with open(path, "x") as file:
+            json.dump(record, file)
+    except OSError:
+        pass  # its exit code will be in the report all the same
 
 
 def _parse(path: Path, data: bytes) -> ErrorFile:
@@ -85,8 +99,8 @@ def _parse(path: Path, data: bytes) -> ErrorFile:
     return ErrorFile(record.message.message, _where(extra.py_callstack), extra.py_callstack, extra.timestamp)
 
 
-def _bytes(path: Path) -> bytes:
-    """One byte more than allowed, at most. A pipe in the file's place must not block."""
+def error_bytes(path: Path) -> bytes:
+    """One byte more than allowed, at most. A pipe in the file's place must not block. Raises OSError."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "not a regular file")

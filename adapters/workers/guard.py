@@ -73,8 +73,10 @@ class Guard:
                 self._send(f"-{group}\n")
 
     def close(self) -> None:
-        """Kill the reaper, so that it kills nothing: an agent that gets here has no workers. Idempotent."""
+        """Kill what workers have left in sessions of their own; then the reaper, to which nothing is left. Idempotent."""
         with self._lock:
+            if self._process is not None:
+                reaper.kill_all_carriers(self._token.encode())
             self._end()
 
     def _send(self, text: str) -> None:

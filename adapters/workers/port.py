@@ -12,9 +12,19 @@ from typing import Protocol
 
 from attrs import frozen
 
+from .cgroups import Kills
+
 
 class CannotStart(Exception):
     """A worker's program cannot be executed; a restart cannot help. The text names the path and the reason."""
+
+
+@frozen
+class Duplicate:
+    """Lines that contain one of `needles` go to `path` too, which several streams share."""
+
+    path: Path
+    needles: tuple[bytes, ...]
 
 
 @frozen
@@ -22,11 +32,13 @@ class Sink:
     """Where one stream of one worker goes.
 
     Console alone: the worker inherits the agent's stream. File alone: the worker writes the file itself. Both: a pipe that
-    the agent copies to the file byte by byte and to the console line by line, each with the worker's prefix.
+    the agent copies to the file byte by byte and to the console line by line, each with the worker's prefix; `duplicate` is
+    of such a one only.
     """
 
     file: Path | None = None
     console: bool = True
+    duplicate: Duplicate | None = None
 
 
 @frozen
@@ -39,17 +51,24 @@ class WorkerSpec:
     stdout: Sink = Sink()
     stderr: Sink = Sink()
     prefix: str = ""
+    cpus: frozenset[int] | None = None
+    """The only CPUs that it may run on; None for those of the agent."""
 
 
 @frozen
 class Exit:
-    """How one worker ended. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock."""
+    """How one worker ended. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock.
+
+    `dumped`: the kernel says that it wrote a core dump. `kills`: processes that were killed for want of memory meanwhile.
+    """
 
     local_rank: int
     pid: int
     code: int
     started_at: float
     died_at: float
+    dumped: bool = False
+    kills: Kills | None = None
 
 
 class Workers(Protocol):
@@ -68,6 +87,10 @@ class Workers(Protocol):
 
     def collect(self, local_rank: int) -> Exit:
         """Reap a worker that `on_exit` named, after killing what is left of its process group."""
+
+    def give_up(self, local_rank: int, pid: int) -> Exit | None:
+        """Collect a worker that may not die when it is killed; None if it is collected already. If it lives on, it is left
+        behind, and until it has died `start` refuses."""
 
     def drain(self, timeout_s: float) -> None:
         """Wait until the collected workers' output is in its files and on the console."""

@@ -14,25 +14,28 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from attrs import define
 
-from . import groups
+from . import cgroups, groups
+from .cgroups import Kills
 from .guard import Guard
 from .port import CannotStart, Exit, Sink, WorkerSpec
-from .programs import check_program, find_setpriv
+from .processes import Death, Executing, Process, Spawner
 from .pump import LogPump, Stream
 from .watcher import Watcher
+
+GIVE_UP_TIMEOUT_S = 1.0
+"""How long one that was found stuck in the kernel may take to die after all."""
 
 
 @define(eq=False)
 class _Worker:
-    process: subprocess.Popen[bytes]
+    process: Process
     streams: tuple[Stream, ...]
     started_at: float
     died_at: float | None = None
@@ -43,7 +46,7 @@ class SubprocessWorkers:
     """The port on processes of this machine. `on_exit(local_rank, died_at)` is called from the watcher's thread.
 
     `console` are the descriptors that a tee'd worker's stdout and stderr are passed on to; `close_timeout_s` bounds the
-    wait for workers that were killed by `close`.
+    wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them.
     """
 
     def __init__(
@@ -53,16 +56,21 @@ class SubprocessWorkers:
         console: tuple[int, int] = (1, 2),
         guard: Guard | None = None,
         close_timeout_s: float = groups.WAIT_TIMEOUT_S,
+        spawner: Spawner | None = None,
     ) -> None:
         self._on_exit = on_exit
         self._clock = clock
         self._console = console
         self._close_timeout_s = close_timeout_s
         self._running: dict[int, _Worker] = {}
+        self._left_behind: list[Process] = []
         self._closed = False
         self._guarded = False
         self._watcher = Watcher(clock)
         self._guard = guard or Guard()
+        self._spawner = spawner or Executing()
+        self._counter = cgroups.counter()
+        self._killed: int | None = None
         self._pump = LogPump()
 
     def start(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
@@ -70,11 +78,13 @@ class SubprocessWorkers:
         if self._closed or taken:
             state = "closed" if self._closed else f"not collected yet: {sorted(taken)}"
             raise RuntimeError(f"start: {state}")
-        setpriv = find_setpriv()
-        for program, path in dict.fromkeys((spec.command[0], spec.environment.get("PATH")) for spec in specs):
-            check_program(program, path)
+        self._left_behind = [process for process in self._left_behind if not process.reap_if_dead()]
+        if self._left_behind:
+            pids = ", ".join(str(process.pid) for process in self._left_behind)
+            raise CannotStart(f"a worker that was killed still hangs in the kernel (pid {pids}): look at this machine")
+        self._spawner.check(specs)
         try:
-            return self._start(setpriv, specs)
+            return self._start(specs)
         except BaseException as error:
             for local_rank in [spec.local_rank for spec in specs if spec.local_rank in self._running]:
                 worker = self._running.pop(local_rank)
@@ -90,10 +100,24 @@ class SubprocessWorkers:
 
     def collect(self, local_rank: int) -> Exit:
         worker = self._running.pop(local_rank)
-        code = self._reap(worker)
+        return self._collected(local_rank, worker, self._reap(worker))
+
+    def give_up(self, local_rank: int, pid: int) -> Exit | None:
+        worker = self._running.get(local_rank)
+        if worker is None or worker.process.pid != pid:
+            return None
+        del self._running[local_rank]
+        groups.send(pid, signal.SIGKILL)
+        if groups.died_within(worker.pidfd, GIVE_UP_TIMEOUT_S):
+            return self._collected(local_rank, worker, self._reap(worker))
+        self._left_behind.append(worker.process)
+        return self._collected(local_rank, worker, Death(-signal.SIGKILL))
+
+    def _collected(self, local_rank: int, worker: _Worker, death: Death) -> Exit:
         self._release(worker)
         died_at = self._clock() if worker.died_at is None else worker.died_at
-        return Exit(local_rank, worker.process.pid, code, worker.started_at, died_at)
+        kills = self._kills() if death.code else None
+        return Exit(local_rank, worker.process.pid, death.code, worker.started_at, died_at, death.dumped, kills)
 
     def drain(self, timeout_s: float) -> None:
         self._pump.drain(timeout_s)
@@ -108,17 +132,19 @@ class SubprocessWorkers:
             if groups.died_within(worker.pidfd, deadline - time.monotonic()):
                 self._reap(worker)
             self._release(worker)
-        self._pump.close()
+        self._spawner.close()
         self._guard.close()
+        self._pump.close()
 
-    def _start(self, setpriv: str, specs: Sequence[WorkerSpec]) -> list[int]:
+    def _start(self, specs: Sequence[WorkerSpec]) -> list[int]:
         self._watcher.start()
         if any(sink.console and sink.file for spec in specs for sink in (spec.stdout, spec.stderr)):
             self._pump.start()
         if not self._guarded:
             self._send_for_reaper()
+        self._killed = self._counter.read() if self._counter else None
         for spec in specs:
-            self._running[spec.local_rank] = self._spawn(setpriv, spec)
+            self._running[spec.local_rank] = self._spawn(spec)
         self._guard.hold([worker.process.pid for worker in self._running.values()])
         started = {spec.local_rank: self._running[spec.local_rank] for spec in specs}
         for worker in started.values():
@@ -127,18 +153,13 @@ class SubprocessWorkers:
             self._watcher.watch(worker.pidfd, partial(self._died, local_rank, worker))
         return [worker.process.pid for worker in started.values()]
 
-    def _spawn(self, setpriv: str, spec: WorkerSpec) -> _Worker:
+    def _spawn(self, spec: WorkerSpec) -> _Worker:
         with ExitStack() as ends:  # the child's ends: closed here once it has them
             stdout, out = self._outlet(spec.stdout, self._console[0], spec.prefix, ends)
             stderr, err = self._outlet(spec.stderr, self._console[1], spec.prefix, ends)
+            ends.enter_context(_bound_to(spec.cpus))
             started_at = self._clock()
-            process = subprocess.Popen(
-                [setpriv, "--pdeathsig", "KILL", "--", *spec.command],
-                env=self._guard.environment(spec.environment),
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-            )
+            process = self._spawner.spawn(spec.command, self._guard.environment(spec.environment), stdout, stderr)
         return _Worker(process, (*out, *err), started_at)
 
     def _outlet(self, sink: Sink, console: int, prefix: str, ends: ExitStack) -> tuple[int | None, tuple[Stream, ...]]:
@@ -148,7 +169,7 @@ class SubprocessWorkers:
         if sink.console and sink.file is not None:
             read, write = os.pipe()
             ends.callback(os.close, write)
-            return write, (self._pump.follow(read, sink.file, console, prefix),)
+            return write, (self._pump.follow(read, sink.file, console, prefix, sink.duplicate),)
         file = os.open(sink.file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         ends.callback(os.close, file)
         return file, ()
@@ -157,14 +178,18 @@ class SubprocessWorkers:
         worker.died_at = seen_at
         self._on_exit(local_rank, seen_at)
 
-    def _reap(self, worker: _Worker) -> int:
+    def _kills(self) -> Kills | None:
+        """For want of memory, since the generation began."""
+        return self._counter.since(self._killed) if self._counter and self._killed is not None else None
+
+    def _reap(self, worker: _Worker) -> Death:
         """Kill and reap a worker and see its group end. Its number is its own until it is reaped, not after."""
         pid = worker.process.pid
         groups.send(pid, signal.SIGKILL)
         self._guard.forget(pid)
-        code = worker.process.wait()
+        death = worker.process.reap()
         groups.bury(pid)
-        return code
+        return death
 
     def _release(self, worker: _Worker) -> None:
         if worker.pidfd != -1:
@@ -186,6 +211,20 @@ class SubprocessWorkers:
             self._send_for_reaper()
         except OSError:  # no process to be had: the next generation asks again
             self._guarded = False
+
+
+@contextmanager
+def _bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
+    """What this thread starts inherits the CPUs that it may run on."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from signal import Signals
 from typing import assert_never
 
+from ...adapters.ends import How
 from ...adapters.report import Report
 from ...adapters.workers.errors import exit_sentence
 from ...core.group import Stopped
 from ...core.group.state import Refused
 from ...core.world import Ending, Fault, Verdict, Why
 from .sentences import who
-from .words import count, first_line
+from .words import count, first_line, printable
+
+CALLSTACK_LINES = 24
+TAIL_LINES = 10
+ECHOES = 3
+RANKS = 8
+"""So much of each is shown; the report's file has all."""
 
 
 def render_report(report: Report, paths: Sequence[str]) -> list[str]:
@@ -65,11 +72,9 @@ def _headline(report: Report, verdict: Verdict) -> str:
 
 
 def _rows(report: Report, paths: Sequence[str]) -> list[str]:
-    rows = [*_cause(report), *_earlier(report.earlier)]
+    rows = [*_cause(report), *_earlier(report.earlier), *_echoes(report)]
     if report.others and report.over_budget:
-        rows.append(
-            ("others", f"{count(report.others, 'worker')} of that round did not fail; what ran was stopped by us")
-        )
+        rows.append(("others", _others(report)))
     rows.extend(("hint", text) for text in _hint(report))
     rows.extend(("details", path) for path in paths)
     return [f"  {title:<13} {text}" for title, text in rows]
@@ -83,17 +88,54 @@ def _cause(report: Report) -> list[tuple[str, str]]:
     if not fault.pid:
         return [("first cause", f"{place}: {fault.message}")]
     clock = fault.when.rpartition(" ")[2]
-    rows = [("first cause", f"{place} rank {fault.rank}, round {fault.round}, {clock}: {failure(fault)}")]
+    rows = [
+        ("first cause", f"{place} rank {fault.rank}, round {fault.round}, {clock}: {failure(fault)}"),
+        ("", f"local rank {fault.local_rank}, pid {fault.pid}, after {fault.after_s:.1f} s"),
+    ]
     if fault.log:
         rows.append(("", f"log: {fault.log} ({place})"))
-    return rows
+    return [*rows, *(("", f"│ {line}") for line in _words(fault))]
 
 
 def failure(fault: Fault) -> str:
     """How it ended and what it said: `exit code 1: RuntimeError: … (train.py:88 in step)`."""
     ended = exit_sentence(fault.exit_code)
+    remark = f": {fault.remark}" if fault.remark else ""
     said = "" if fault.message == ended else f": {first_line(fault.message)}"
-    return f"{ended}{said}{f' ({fault.where})' if fault.where else ''}"
+    return f"{ended}{remark}{said}{f' ({fault.where})' if fault.where else ''}"
+
+
+def _words(fault: Fault) -> Sequence[str]:
+    """The worker's own last ones: the traceback of its error file, else the end of its log."""
+    lines = fault.callstack.splitlines()[-CALLSTACK_LINES:] or fault.tail[-TAIL_LINES:]
+    return [printable(line) for line in lines]
+
+
+def _echoes(report: Report) -> list[tuple[str, str]]:
+    """Who else failed in that round, which is why they are no cause."""
+    told = [
+        f"{who(fault.node, fault.host, report.result.state)} rank {fault.rank} {failure(fault)}"
+        for fault in report.echoes[:ECHOES]
+    ]
+    more = [f"{len(report.echoes) - ECHOES} more"] if len(report.echoes) > ECHOES else []
+    return [("after it", " · ".join((*told, *more)))] if told else []
+
+
+def _others(report: Report) -> str:
+    """By rank where this node knows of all of them; the sentence is the same on every node."""
+    ends = report.result.ends
+    if report.cause is None or len(ends) < report.cause.world_size or ends[0].round != report.cause.round:
+        return f"{count(report.others, 'worker')} of that round did not fail; what ran was stopped by us"
+    told = [
+        f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks[:RANKS]))}{_more(ranks)} {words}"
+        for how, words in ((How.STOPPED, "ran, stopped by us"), (How.SUCCEEDED, "had succeeded"))
+        if (ranks := [end.rank for end in ends if end.how is how])
+    ]
+    return " · ".join(told)
+
+
+def _more(ranks: Sequence[int]) -> str:
+    return f" and {len(ranks) - RANKS} more" if len(ranks) > RANKS else ""
 
 
 def _earlier(faults: Sequence[Fault]) -> list[tuple[str, str]]:

@@ -104,6 +104,8 @@ def failed(fault: Fault, state: RendezvousState | None) -> list[str]:
     lines = [f"{worker} failed: {ended} after {fault.after_s:.1f} s"]
     if fault.message != ended:
         lines.append(f"           {first_line(fault.message)}{f'      {fault.where}' if fault.where else ''}")
+    if fault.remark:
+        lines.append(f"           {fault.remark}")
     if fault.log:
         lines.append(f"           last lines: {fault.log} ({place})")
     return lines

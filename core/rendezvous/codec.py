@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..world import (
+    CALLSTACK_MAX,
     COUNT_MAX,
     LABELS_MAX,
     LOCAL_WORLD_SIZE_MAX,
@@ -288,6 +289,9 @@ class _Fault(_Wire):
     where: Message
     log: Message
     tail: Annotated[tuple[Message, ...], Meta(max_length=TAIL_MAX)]
+    remark: Message
+    callstack: Annotated[str, Meta(max_length=CALLSTACK_MAX)]
+    error_file: Message
 
 
 _fault = msgspec.json.Decoder(_Fault)
@@ -313,6 +317,9 @@ def encode_fault(fault: Fault) -> bytes:
             fault.where,
             fault.log,
             fault.tail,
+            fault.remark,
+            fault.callstack,
+            fault.error_file,
         )
     )
 
@@ -325,6 +332,7 @@ def decode_fault(data: bytes) -> Fault:
         wire = _fault.decode(data)
         node = Node(wire.slot, wire.incarnation)
         place = wire.round, wire.rank, wire.local_rank, wire.pid, wire.exit_code, wire.after_s, wire.world_size
-        return Fault(node, *place, wire.host, wire.when, wire.message, wire.where, wire.log, wire.tail)
+        said = wire.host, wire.when, wire.message, wire.where, wire.log, wire.tail
+        return Fault(node, *place, *said, wire.remark, wire.callstack, wire.error_file)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Refused(f"no fault record: {error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ WORLD = World(
 )
 
 
-def found(node: Node, local_rank: int, error_file: Path | None = None, **settings: Any) -> dict[str, str]:
+def found(node: Node, local_rank: int, **settings: Any) -> dict[str, str]:
     role = "trainer" if node == FIRST else "server"
     made = LaunchSettings(
         Program(Kind.SCRIPT, "x"),
@@ -35,7 +34,7 @@ def found(node: Node, local_rank: int, error_file: Path | None = None, **setting
         **settings,
     )
     ranks = assign(WORLD)[node]
-    return dict(environment(made, node.slot, WORLD, ranks, ranks.workers[local_rank], error_file))
+    return dict(environment(made, node.slot, WORLD, ranks, ranks.workers[local_rank]))
 
 
 def test_a_worker_of_the_second_node_knows_its_place_in_the_job_its_node_and_its_role() -> None:
@@ -70,12 +69,7 @@ def test_threads_are_one_each_where_several_workers_share_a_host_and_nobody_said
     given = {} if inherited is None else {"OMP_NUM_THREADS": inherited}
     settings = LaunchSettings(Program(Kind.SCRIPT, "x"), local_world_size=workers, environment=given)
     ranks = assign(WORLD)[FIRST]
-    assert environment(settings, "a", WORLD, ranks, ranks.workers[0], None).get("OMP_NUM_THREADS") == threads
-
-
-def test_the_error_file_is_named_if_anything_is_stored() -> None:
-    assert found(FIRST, 0, Path("/logs/error.json"))["TORCHELASTIC_ERROR_FILE"] == "/logs/error.json"
-    assert found(FIRST, 0)["TORCHELASTIC_ERROR_FILE"] == ""
+    assert environment(settings, "a", WORLD, ranks, ranks.workers[0]).get("OMP_NUM_THREADS") == threads
 
 
 KINDS = [
@@ -106,3 +100,17 @@ MACROS = {
 @pytest.mark.parametrize(("argument", "read"), MACROS.items())
 def test_of_macros_only_the_local_rank_is_known_and_two_dollars_are_one(argument: str, read: str) -> None:
     assert command(Program(Kind.BINARY, "$local_rank", (argument,)), WorkerRanks(7, 3, 5)) == ("$local_rank", read)
+
+
+def test_with_a_virtual_local_rank_each_worker_has_its_own_device_as_its_only_one() -> None:
+    inherited = {"CUDA_VISIBLE_DEVICES": "4, GPU-91,MIG-a"}
+    for local_rank, device in enumerate(("4", "GPU-91", "MIG-a")):
+        there = found(SECOND, local_rank, environment=inherited, virtual_local_rank=True)
+        assert (there["LOCAL_RANK"], there["CUDA_VISIBLE_DEVICES"]) == ("0", device)
+    there = found(SECOND, 2, virtual_local_rank=True)
+    assert (there["LOCAL_RANK"], there["CUDA_VISIBLE_DEVICES"], there["RANK"]) == ("0", "2", "4")
+
+
+def test_devices_stay_as_they_are_inherited_without_it() -> None:
+    assert found(SECOND, 1, environment={"CUDA_VISIBLE_DEVICES": "4,5"})["CUDA_VISIBLE_DEVICES"] == "4,5"
+    assert "CUDA_VISIBLE_DEVICES" not in found(SECOND, 1)

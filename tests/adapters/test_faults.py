@@ -38,6 +38,7 @@ def test_a_failure_says_who_where_when_and_how(tmp_path: Path) -> None:
     found = fault(attempt(tmp_path), -9)
     assert (found.node, found.host, found.round, found.rank, found.local_rank) == (ME, "gpu-02", 4, 3, 1)
     assert (found.pid, found.exit_code, found.after_s, found.when) == (8812, -9, 2.5, "2025-01-01 13:05:40")
+    assert found.remark.startswith("sent from outside")
 
 
 def test_a_worker_that_left_nothing_is_known_by_its_exit_code(tmp_path: Path) -> None:
@@ -52,6 +53,7 @@ def test_the_error_file_is_believed_first(tmp_path: Path) -> None:
     found = fault(attempt(tmp_path, stderr=Sink(log)))
     assert (found.message, found.where) == ("ValueError: boom", "train.py:88 in step")
     assert (found.log, found.tail) == (str(log), ("RuntimeError: an echo",))
+    assert (found.callstack, found.error_file) == (TRACEBACK, str(tmp_path / "error.json"))
 
 
 def test_without_it_the_exception_at_the_end_of_the_log_is(tmp_path: Path) -> None:

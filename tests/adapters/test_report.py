@@ -11,12 +11,14 @@ from attrs import evolve
 from worlds import arrived, node, register, running
 
 from elastic.adapters.agent import Result
+from elastic.adapters.ends import How, WorkerEnd
 from elastic.adapters.report import Report, as_json, write_report
 from elastic.adapters.settings import Kind, LaunchSettings, Program
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused
 from elastic.core.rendezvous import RendezvousState, Status
+from elastic.core.rendezvous.state import Ended
 from elastic.core.world import Ending, Fault, Node, Verdict, Why
 
 ME = Node("n", 1)
@@ -56,6 +58,38 @@ def test_the_cause_is_the_first_failure_of_the_last_round_in_which_one_failed() 
     assert told.earlier == (earlier[0], earlier[2])
 
 
+def test_of_several_nodes_failures_the_cause_is_that_of_the_node_whose_write_ended_the_round() -> None:
+    other = Node("m", 1)
+    echo, cause = evolve(FAULT, round=3, rank=9, node=other), evolve(FAULT, round=3)
+    told = report(FAILED, echo, cause, evolve(cause, rank=6))
+    assert (told.cause, told.echoes) == (cause, (echo, evolve(cause, rank=6)))
+    assert report(evolve(FAILED, by=other), echo, cause).cause == echo
+    broken = evolve(ALONE, ended=Ended(3, Why.FAILED, ME))
+    assert report(Stopped(15), echo, cause, state=broken).cause == cause
+    assert report(Stopped(15), echo, cause).cause == echo
+
+
+def test_the_json_says_what_the_cause_was_and_how_this_node_s_workers_ended() -> None:
+    echo = evolve(FAULT, round=3, rank=9, node=Node("m", 1))
+    ends = WorkerEnd(3, 5, 1, 8812, -9, How.FAILED), WorkerEnd(3, 4, 0, 8811, -15, How.STOPPED)
+    told = report(FAILED, echo, evolve(FAULT, round=3, callstack="Traceback …", remark="from outside"))
+    made = as_json(evolve(told, result=evolve(told.result, ends=ends)))
+    assert made["cause"] == 1
+    assert [made["failures"][1][key] for key in ("callstack", "remark", "error_file")] == [
+        "Traceback …",
+        "from outside",
+        "",
+    ]
+    assert made["here"]["workers"][1] == {
+        "round": 3,
+        "rank": 4,
+        "local_rank": 0,
+        "pid": 8811,
+        "exit_code": -15,
+        "state": "stopped by elastic",
+    }
+
+
 def test_without_failures_there_is_no_cause() -> None:
     assert (report(SUCCEEDED).cause, report(SUCCEEDED).earlier) == (None, ())
 
@@ -89,7 +123,7 @@ def test_the_others_are_the_workers_of_the_last_failed_round_that_did_not_fail()
 def test_the_json_has_every_failure(tmp_path: Path) -> None:
     made = as_json(report(FAILED, FAULT, evolve(FAULT, round=1, exit_code=3, tail=("a", "b"))))
     assert (made["format"], made["run_id"]) == (1, "job7")
-    assert made["here"] == {"node": "n#1", "exit_code": 1, "duration_s": 41.267}
+    assert made["here"] == {"node": "n#1", "exit_code": 1, "duration_s": 41.267, "workers": []}
     assert (made["restarts"], made["max_restarts"]) == (3, 3)
     killed, failed = made["failures"]
     assert (killed["exit"], killed["exit_code"], killed["message"]) == ("killed by SIGKILL", -9, "boom")
@@ -103,8 +137,8 @@ def test_the_json_is_the_same_on_every_node_but_for_what_is_here(verdict: Verdic
     later = evolve(mine.result.state, version=99) if mine.result.state else None
     other = evolve(mine, result=evolve(mine.result, node=node("m"), state=later), duration_s=7.0)
     one, two = as_json(mine), as_json(other)
-    assert one.pop("here") == {"node": "n#1", "exit_code": 1, "duration_s": 41.267}
-    assert two.pop("here") == {"node": "m#1", "exit_code": 1, "duration_s": 7.0}
+    assert one.pop("here") == {"node": "n#1", "exit_code": 1, "duration_s": 41.267, "workers": []}
+    assert two.pop("here") == {"node": "m#1", "exit_code": 1, "duration_s": 7.0, "workers": []}
     assert one == two
 
 

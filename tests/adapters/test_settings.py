@@ -33,4 +33,5 @@ def test_nodes_meet_in_memory_unless_it_is_said_where() -> None:
 
 def test_values_at_the_edge_are_taken() -> None:
     made = LaunchSettings(PROGRAM, local_world_size=LOCAL_WORLD_SIZE_MAX, run_id="r" * NAME_MAX, role="é / ü")
+    assert isinstance(made.program, Program)
     assert made.program.command == ("python", "-u", "train.py")

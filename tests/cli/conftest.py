@@ -10,7 +10,7 @@ import pytest
 
 from elastic.adapters.settings import LaunchSettings
 from elastic.cli import nodes
-from elastic.cli.launch import launch, launch_settings
+from elastic.cli.launch import launch, launch_settings, script_program
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
 
@@ -29,7 +29,8 @@ def settings() -> Callable[..., LaunchSettings]:
 
     def parse(*arguments: str) -> LaunchSettings:
         context = launch.make_context("launch", list(arguments))
-        return launch_settings(context.params, nodes.place(context.params, os.environ), os.environ)
+        program = script_program(context.params, os.environ)
+        return launch_settings(context.params, program, nodes.place(context.params, os.environ), os.environ)
 
     return parse
 

@@ -10,6 +10,7 @@ from attrs import evolve
 from worlds import arrived, register, running
 
 from elastic.adapters.agent import Result
+from elastic.adapters.ends import How, WorkerEnd
 from elastic.adapters.report import Report
 from elastic.adapters.settings import Kind, LaunchSettings, Program
 from elastic.cli.exit_codes import exit_code
@@ -51,14 +52,20 @@ def registered(size: int, failures: int = 0, name: str = "gpu-02") -> Rendezvous
 ALONE = registered(8)
 
 
-def told(outcome: Outcome, *faults: Fault, paths: tuple[str, ...] = (), state: RendezvousState | None = ALONE) -> str:
+def told(
+    outcome: Outcome,
+    *faults: Fault,
+    paths: tuple[str, ...] = (),
+    state: RendezvousState | None = ALONE,
+    ends: tuple[WorkerEnd, ...] = (),
+) -> str:
     """The report of a job with 3 restarts."""
     settings = LaunchSettings(
         Program(Kind.SCRIPT, "train.py"),
         store="gpu-01:29400",
         rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3)),
     )
-    report = Report(settings, Result(ME, outcome, faults, state), exit_code(outcome), 41.27)
+    report = Report(settings, Result(ME, outcome, faults, state, ends=ends), exit_code(outcome), 41.27)
     return "\n".join(render_report(report, paths)) + "\n"
 
 
@@ -86,12 +93,14 @@ def test_of_a_success_of_which_no_more_is_known_no_more_is_said(state: Rendezvou
 def test_a_failure_names_the_first_cause_what_came_before_and_where_to_look() -> None:
     faults = [evolve(FAULT, round=round) for round in range(3)]
     last = evolve(KILLED, round=3)
-    echo = evolve(KILLED, round=3, rank=6, local_rank=2, exit_code=-6)
+    echo = evolve(KILLED, round=3, rank=6, local_rank=2, exit_code=-6, message="killed by SIGABRT")
     assert told(OVER_BUDGET, *faults, last, echo, paths=("logs/report.json",)) == text(
         """
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 5, round 3, 13:05:40: killed by SIGKILL
+                        local rank 1, pid 8812, after 12.4 s
           before that   round 0 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 1 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 2 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step)
+          after it      gpu-02 rank 6 killed by SIGABRT
           others        6 workers of that round did not fail; what ran was stopped by us
           hint          rank 5 on gpu-02 failed in 4 rounds
           details       logs/report.json
@@ -105,6 +114,7 @@ def test_a_failure_that_is_the_same_every_time_is_told_as_such() -> None:
         """
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 5, round 4, 13:05:40: killed by SIGKILL
+                        local rank 1, pid 8812, after 12.4 s
           before that   1 round more · round 1 rank 5 killed by SIGKILL · round 2 rank 5 killed by SIGKILL · round 3 rank 5 killed by SIGKILL
           others        1 worker of that round did not fail; what ran was stopped by us
           hint          rank 5 failed the same way in 5 rounds: a restart does not help
@@ -117,6 +127,7 @@ def test_failures_of_different_ranks_give_no_hint() -> None:
         """
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 2, round 1, 13:05:40: killed by SIGKILL
+                        local rank 1, pid 8812, after 12.4 s
           before that   round 0 rank 5 killed by SIGKILL
         """
     )
@@ -124,6 +135,37 @@ def test_failures_of_different_ranks_give_no_hint() -> None:
 
 def test_the_log_of_the_first_cause_is_named() -> None:
     assert "\n                log: logs/job7_x1/attempt_0/1/stderr.log (gpu-02)\n" in told(OVER_BUDGET, FAULT)
+
+
+def test_the_worker_s_own_words_are_shown_its_traceback_before_the_end_of_its_log() -> None:
+    logged = evolve(KILLED, tail=tuple(f"line {number}" for number in range(20)))
+    assert told(OVER_BUDGET, logged).count("                │ line ") == 10
+    assert "                │ line 19\n" in told(OVER_BUDGET, logged)
+    traced = evolve(logged, callstack='Traceback:\n  File "x.py"\x1b[2J\nKeyError')
+    shown = [line.strip() for line in told(OVER_BUDGET, traced).splitlines() if "│" in line]
+    assert shown == ["│ Traceback:", r'│   File "x.py"\x1b[2J', "│ KeyError"]
+
+
+def test_what_the_host_knows_of_a_death_is_told_with_it() -> None:
+    fault = evolve(KILLED, remark="out of memory (cgroup limit 64 GiB, oom_kill +1)")
+    assert "13:05:40: killed by SIGKILL: out of memory (cgroup limit 64 GiB, oom_kill +1)\n" in told(OVER_BUDGET, fault)
+
+
+ENDS = (
+    WorkerEnd(0, 0, 0, 1, 0, How.SUCCEEDED),
+    WorkerEnd(0, 1, 1, 2, -9, How.FAILED),
+    *(WorkerEnd(0, rank, rank, 3, -15, How.STOPPED) for rank in range(2, 12)),
+)
+
+
+def test_where_all_workers_were_here_it_is_told_what_each_was_doing() -> None:
+    cause = evolve(KILLED, rank=1, world_size=12)
+    told_here = (
+        f"\n  others        {'ranks 2, 3, 4, 5, 6, 7, 8, 9 and 2 more ran, stopped by us'} · rank 0 had succeeded\n"
+    )
+    assert told_here in told(OVER_BUDGET, cause, ends=ENDS)
+    elsewhere = "\n  others        12 workers of that round did not fail; what ran was stopped by us\n"
+    assert elsewhere in told(OVER_BUDGET, evolve(cause, world_size=13), ends=ENDS)
 
 
 def test_a_program_that_cannot_be_started_is_told_with_its_path_and_node() -> None:

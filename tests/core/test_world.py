@@ -7,6 +7,7 @@ from attrs import evolve
 from worlds import LIFE, node, profile
 
 from elastic.core.world import (
+    CALLSTACK_MAX,
     MESSAGE_MAX,
     TAIL_MAX,
     Endpoint,
@@ -93,3 +94,9 @@ def test_a_fault_is_bounded() -> None:
     fault = Fault(node("a"), 0, 0, 0, 1, 1, 0.0, message="m" * 9_999, tail=("x" * 9_999, *map(str, range(30))))
     assert (len(fault.message), len(fault.tail), fault.tail[-1]) == (MESSAGE_MAX, TAIL_MAX, "29")
     assert len(evolve(fault, tail=("x" * 9_999,)).tail[0]) == MESSAGE_MAX
+
+
+def test_of_a_long_call_stack_the_end_is_kept() -> None:
+    fault = Fault(node("a"), 0, 0, 0, 1, 1, 0.0, callstack="first" + "x" * CALLSTACK_MAX + "last")
+    assert len(fault.callstack) == CALLSTACK_MAX
+    assert fault.callstack.endswith("xlast")

@@ -7,6 +7,7 @@ import signal
 import pytest
 from launches import PROGRAMS, TIMEOUT_S, Launcher, after_end_by
 from leftovers import left_after
+from processes import is_alive
 
 SIGNALLED = PROGRAMS / "signalled.py"
 FAMILY = PROGRAMS / "family.py"
@@ -92,6 +93,19 @@ def test_a_launcher_that_is_killed_leaves_neither_workers_nor_their_children(
     job.signal(signum)
     assert job.ends().code == -signum
     assert left_after(nothing_left, TIMEOUT_S) == []
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_launcher_that_is_told_to_stop_leaves_nothing_either(launch: Launcher, signals: int) -> None:
+    timeout = "--shutdown-timeout=0" if signals == 1 else "--shutdown-timeout=1000"
+    job = launch("--nproc-per-node=2", timeout, FAMILY, "wait")
+    family = job.hears(6)
+    job.signal(signal.SIGTERM)
+    if signals == 2:
+        job.says("passed on")
+        job.signal(signal.SIGTERM)
+    assert job.ends().code == 143
+    assert not any(is_alive(told.pid) for told in family)
 
 
 MOMENTS = ["click.core", "elastic.core.group", "elastic.adapters.agent", "elastic.cli.launch"]

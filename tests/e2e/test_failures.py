@@ -119,11 +119,12 @@ def test_when_no_restart_is_left_the_report_names_the_first_cause_and_what_came_
     ended = launch("--nproc-per-node=3", "--max-restarts=2", f"--report={file}", CRASH, "code:7", "99").ends()
     report = json.loads(file.read_text())
     assert ended.code == 1
-    head, cause, before, others, hint, details = ended.lines[-6:]
+    head, cause, worker, before, others, hint, details = ended.lines[-7:]
     assert head == "FAILED: 3 failures, 2 restarts allowed (--max-restarts=2)"
     assert cause.startswith("  first cause   ") and " rank 1, round 2, " in cause and cause.endswith(": exit code 7")
     assert before == "  before that   round 0 rank 1 exit code 7 · round 1 rank 1 exit code 7"
-    assert others == "  others        2 workers of that round did not fail; what ran was stopped by us"
+    assert worker.startswith("                local rank 1, pid ")
+    assert others == "  others        ranks 0, 2 ran, stopped by us"
     assert hint == "  hint          rank 1 failed the same way in 3 rounds: a restart does not help"
     assert details == f"  details       {file}"
     assert [(fault["round"], fault["rank"], fault["exit_code"]) for fault in report["failures"]] == [
@@ -131,6 +132,12 @@ def test_when_no_restart_is_left_the_report_names_the_first_cause_and_what_came_
         (1, 1, 7),
         (2, 1, 7),
     ]
+    assert [(end["rank"], end["state"]) for end in report["here"]["workers"]] == [
+        (0, "stopped by elastic"),
+        (1, "failed"),
+        (2, "stopped by elastic"),
+    ]
+    assert report["cause"] == 2
     assert (report["ending"]["state"], report["here"]["exit_code"], report["restarts"]) == ("failed", 1, 2)
 
 
@@ -157,9 +164,11 @@ def test_a_program_that_cannot_be_started_fails_the_job_at_once_and_costs_no_res
 
 
 @pytest.mark.parametrize(("end", "code"), [("succeed", 0), ("fail", 1)])
-def test_what_a_worker_leaves_running_dies_with_it(launch: Launcher, end: str, code: int) -> None:
+def test_what_a_worker_leaves_running_dies_with_it_or_with_the_job_if_it_has_a_session_of_its_own(
+    launch: Launcher, end: str, code: int
+) -> None:
     job = launch(PROGRAMS / "family.py", end)
-    family = job.hears(2)
+    family = job.hears(3)
     assert all(is_alive(told.pid) for told in family)
     job.open_gate()
     assert job.ends().code == code

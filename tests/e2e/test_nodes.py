@@ -227,6 +227,18 @@ def test_a_failure_for_good_ends_all_nodes_at_once_with_the_same_first_cause(job
     assert causes[0] == causes[1] and len(causes[0]) == 1
 
 
+def test_of_two_nodes_that_fail_at_once_the_cause_is_the_one_whose_write_ended_the_round(job: Jobs) -> None:
+    both = job("2")
+    agents = both.nodes("ab")
+    kill(*(worker.pid for worker in run(agents)))
+    assert codes(agent.ends() for agent in agents) == [1, 1]
+    mine, other = both.report("a"), both.report("b")
+    assert mine["ending"] == other["ending"]
+    causes = [report["failures"][report["cause"]] for report in (mine, other)]
+    assert causes[0] == causes[1]
+    assert causes[0]["node"] == mine["ending"]["by"]
+
+
 def test_a_node_that_is_done_hears_at_once_that_another_failed_for_good(job: Jobs) -> None:
     """torchrun's waits 300 s at its exit barrier."""
     both = job("2")

@@ -46,7 +46,14 @@ def reapers(agent: int) -> list[int]:
     """The agent's living reapers; any of its threads may have started them."""
     lists = [(task / "children").read_text().split() for task in Path(f"/proc/{agent}/task").iterdir()]
     children = [int(child) for children in lists for child in children]
-    return [pid for pid in children if is_alive(pid) and "reaper.py" in Path(f"/proc/{pid}/cmdline").read_text()]
+    return [pid for pid in children if is_alive(pid) and "reaper.py" in command(pid)]
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:  # it has just ended
+        return ""
 
 
 def test_an_agent_that_is_killed_leaves_neither_workers_nor_their_children(agent: Run) -> None:

@@ -36,17 +36,18 @@ def test_what_is_held_before_the_reaper_starts_is_told_when_it_does(guard: Guard
     guard._pipe = os.open("/dev/null", os.O_WRONLY)
 
 
-def test_a_close_ends_the_reaper_and_kills_nothing_and_may_be_repeated(guard: Guard) -> None:
-    process = victim(guard)
+def test_a_close_kills_what_carries_the_token_and_the_reaper_and_nothing_else_and_may_be_repeated(guard: Guard) -> None:
+    left, stranger = victim(guard), victim(Guard())
     guard.start()
     pid = guard.pid
-    guard.hold([process.pid])
+    guard.hold([stranger.pid])
     guard.close()
     guard.close()
     assert guard.pid is None and pid is not None and dies(pid)
-    assert process.poll() is None
-    process.kill()
-    process.wait(TIMEOUT_S)
+    assert left.wait(TIMEOUT_S) == -signal.SIGKILL
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait(TIMEOUT_S)
 
 
 def test_a_group_that_is_not_held_can_be_forgotten(guard: Guard) -> None:

@@ -12,8 +12,11 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
+from attrs import evolve
 from processes import TIMEOUT_S, comes_true, is_alive
 
+from elastic.adapters.workers import groups
+from elastic.adapters.workers import subprocess as module
 from elastic.adapters.workers.guard import Guard
 from elastic.adapters.workers.port import CannotStart, Sink, Workers, WorkerSpec
 from elastic.adapters.workers.subprocess import SubprocessWorkers
@@ -108,6 +111,15 @@ def test_a_worker_has_the_environment_it_was_given_and_the_agents_token(node: No
     token = seen.pop("ELASTIC_AGENT")
     assert seen == {"RANK": "3"} and len(token) == 32
     assert environment_of(node, tmp_path, {"ELASTIC_AGENT": "outer"})["ELASTIC_AGENT"] == f"outer:{token}"
+
+
+def test_a_worker_may_be_bound_to_some_cpus_and_its_starter_keeps_its_own(node: Node, tmp_path: Path) -> None:
+    before = os.sched_getaffinity(0)
+    bound = evolve(spec(0, f"grep Cpus_allowed_list /proc/self/status >{tmp_path}/cpus"), cpus=frozenset({max(before)}))
+    node.workers.start([bound])
+    assert node.workers.collect(node.dead()).code == 0
+    assert (tmp_path / "cpus").read_text().split() == ["Cpus_allowed_list:", str(max(before))]
+    assert os.sched_getaffinity(0) == before
 
 
 def test_a_signal_reaches_the_whole_group_of_every_worker(node: Node, tmp_path: Path) -> None:
@@ -217,7 +229,36 @@ def test_a_worker_that_cannot_be_killed_in_time_does_not_hold_up_the_close(make:
     node.workers.close()
     os.close(never)
     os.close(other_end)
-    assert worker.process.wait(TIMEOUT_S) == -signal.SIGKILL and not is_alive(pid)
+    assert worker.process.reap().code == -signal.SIGKILL and not is_alive(pid)
+
+
+def test_a_worker_that_is_given_up_and_dies_is_collected_as_any_other(node: Node) -> None:
+    (pid,) = node.start(FOREVER)
+    assert node.workers.give_up(0, pid + 1) is None
+    ended = node.workers.give_up(0, pid)
+    assert ended and (ended.local_rank, ended.pid, ended.code) == (0, pid, -signal.SIGKILL) and not is_alive(pid)
+    assert node.workers.give_up(0, pid) is None
+    node.inbox = SimpleQueue()
+    assert node.run("exit 0") == [0]
+
+
+def test_a_worker_that_does_not_die_is_left_behind_and_until_it_has_died_nothing_starts(
+    make: Callable[..., Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None that can be made here outlives SIGKILL: one that was not killed stands in for it."""
+    node = make()
+    (pid,) = node.start(FOREVER)
+    monkeypatch.setattr(module, "GIVE_UP_TIMEOUT_S", 0.01)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(groups, "send", lambda group, signum: True)
+        ended = node.workers.give_up(0, pid)
+    assert ended and ended.code == -signal.SIGKILL and is_alive(pid)
+    with pytest.raises(CannotStart, match=rf"still hangs in the kernel \(pid {pid}\): look at this machine$"):
+        node.start("exit 0")
+    os.kill(pid, signal.SIGKILL)
+    assert comes_true(lambda: not is_alive(pid))
+    node.inbox = SimpleQueue()
+    assert node.run("exit 0") == [0]
 
 
 def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
@@ -231,8 +272,8 @@ def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
         node.run("echo a", "echo b >&2", stdout=out, stderr=Sink(tmp_path / "err", console=False))
         with pytest.raises(CannotStart):
             node.start("exit 0", "exit 0", stdout=out, stderr=Sink(tmp_path / "no" / "err"))
-        # two for each of the watcher, the pump and the reaper; the pump may still be closing a stream
-        assert comes_true(lambda: descriptors() == before + 6)
+        # two for each of the watcher, the pump and the reaper, one for the console; the pump may still be closing a stream
+        assert comes_true(lambda: descriptors() == before + 7)
     node.workers.close()
     assert descriptors() == before
     os.close(quiet)

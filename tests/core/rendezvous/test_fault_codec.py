@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from elastic.core.rendezvous import codec
-from elastic.core.world import MESSAGE_MAX, TAIL_MAX, Fault, Node
+from elastic.core.world import CALLSTACK_MAX, MESSAGE_MAX, TAIL_MAX, Fault, Node
 
 FAULT = Fault(
     Node("gpu-02", 7),
@@ -25,6 +25,9 @@ FAULT = Fault(
     "train.py:88",
     "log",
     ("a",),
+    "from outside",
+    "Traceback …",
+    "error.json",
 )
 
 
@@ -67,8 +70,9 @@ def test_as_many_bytes_as_a_fault_may_have_are_read_and_no_more() -> None:
         changed(tail=["x"] * (TAIL_MAX + 1)),
         changed(unknown=1),
         changed(world_size=0),
+        changed(callstack="x" * (CALLSTACK_MAX + 1)),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(codec.Refused):

@@ -1,6 +1,7 @@
 """family.py END: start a child, and a child with a session of its own, that both live on; tell all three; then END.
 
-END is `succeed`, `fail`, or `wait`. Without END: such a child, which tells itself and stays, whatever it is sent.
+END is `succeed`, `fail` (both when the gate opens), or `wait`. Without END: such a child, which tells itself and stays,
+whatever it is sent.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ def child() -> None:
 
 
 def main(end: str) -> None:
-    own_session = (False, True) if end == "wait" else (False,)
-    for own in own_session:
+    for own in (False, True):
         subprocess.Popen([sys.executable, __file__], start_new_session=own)
     stage.tell("parent")
     if end == "wait":

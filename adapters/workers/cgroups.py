@@ -1,0 +1,96 @@
+"""How many processes the kernel has killed for want of memory: the count of this process's cgroup, which its workers share.
+
+Version 2 counts in `memory.events`, version 1 in `memory.oom_control`; a cgroup whose memory nobody accounts for is part of
+the nearest one above that has the file. Where there is none, the host's count (`/proc/vmstat`) stands in, which says less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from attrs import frozen
+
+PROC = Path("/proc")
+LIMITS = ("memory.max", "memory.limit_in_bytes")
+UNLIMITED = 1 << 60
+"""What version 1 shows for no limit is a page or so below 2**63."""
+
+
+@frozen
+class Kills:
+    """Out-of-memory kills in a span of time. `limit` is the cgroup's, in bytes, if it has one; without `in_cgroup`, the
+    count is the whole host's."""
+
+    count: int
+    in_cgroup: bool
+    limit: int | None = None
+
+
+@frozen
+class Counter:
+    """A file with a count in it."""
+
+    file: Path
+    in_cgroup: bool
+
+    def read(self) -> int | None:
+        """None if the file has no such count (any more)."""
+        try:
+            words = dict(line.split(" ", 1) for line in self.file.read_text().splitlines() if " " in line)
+            return int(words["oom_kill"])
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def since(self, before: int) -> Kills | None:
+        now = self.read()
+        return None if now is None else Kills(now - before, self.in_cgroup, self._limit())
+
+    def _limit(self) -> int | None:
+        """The narrowest one from here up."""
+        if not self.in_cgroup:
+            return None
+        found = [limit for folder in (self.file.parent, *self.file.parent.parents) for limit in _limits(folder)]
+        return min(found, default=None)
+
+
+def _limits(folder: Path) -> Iterator[int]:
+    for name in LIMITS:
+        try:
+            limit = int((folder / name).read_text())
+        except (OSError, ValueError):  # no such file, or `max`
+            continue
+        if limit < UNLIMITED:
+            yield limit
+
+
+def counter(proc: Path = PROC) -> Counter | None:
+    """The count that tells of this process and its children; None if the kernel has none."""
+    found = (*(Counter(file, True) for file in _candidates(proc)), Counter(proc / "vmstat", False))
+    return next((each for each in found if each.read() is not None), None)
+
+
+def _candidates(proc: Path) -> Iterator[Path]:
+    """From the cgroup itself up to its mount."""
+    try:
+        groups = (proc / "self" / "cgroup").read_text().splitlines()
+        mounts = (proc / "self" / "mountinfo").read_text().splitlines()
+    except OSError:
+        return
+    for kind, name in (("memory", "memory.oom_control"), ("", "memory.events")):
+        path = next(
+            (path for _, kinds, path in (group.split(":", 2) for group in groups) if kind in kinds.split(",")), None
+        )
+        for root, mount in _mounts(mounts, kind):
+            if path is not None and PurePosixPath(path).is_relative_to(root):
+                folder = Path(mount, PurePosixPath(path).relative_to(root))
+                yield from (each / name for each in (folder, *folder.parents) if each.is_relative_to(mount))
+
+
+def _mounts(lines: list[str], kind: str) -> Iterator[tuple[str, str]]:
+    """Root and place of each mount of version 2, or of version 1's controller `kind`."""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        filesystem, _, options = after.split(" ", 2)
+        if filesystem == ("cgroup" if kind else "cgroup2") and (not kind or kind in options.split(",")):
+            yield before.split(" ")[3], before.split(" ")[4]

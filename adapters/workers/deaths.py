@@ -1,0 +1,76 @@
+"""What a host knows of a worker's death beyond its exit code: who sent SIGKILL, and where the core dump went."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from glob import escape, iglob
+from pathlib import Path
+
+from .cgroups import Kills
+from .port import Exit
+
+KERNEL = Path("/proc/sys/kernel")
+OUTSIDE = "sent from outside: not by elastic, nor for want of memory"
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def remark(ended: Exit, kernel: Path = KERNEL) -> str:
+    """In half a sentence, or empty. Only for a worker that the launcher did not stop."""
+    parts = (_killer(ended.code, ended.kills), _core(ended, kernel) if ended.dumped else "")
+    return " · ".join(part for part in parts if part)
+
+
+def _killer(code: int, kills: Kills | None) -> str:
+    if kills is None:
+        return "sent from outside, or for want of memory: this host does not tell" if code == -signal.SIGKILL else ""
+    if not kills.count:
+        return OUTSIDE if code == -signal.SIGKILL else ""
+    where = f"cgroup{_limited(kills.limit)}" if kills.in_cgroup else "this host"
+    count = f"({where}, oom_kill +{kills.count})"
+    return f"out of memory {count}" if code == -signal.SIGKILL else f"meanwhile a process was killed for memory {count}"
+
+
+def _limited(limit: int | None) -> str:
+    return "" if limit is None else f" limit {_bytes(limit)}"
+
+
+def _bytes(count: float) -> str:
+    for unit in UNITS:
+        if count < 1024 or unit == UNITS[-1]:
+            break
+        count /= 1024
+    return f"{count:.4g} {unit}"
+
+
+# --- core dumps
+
+
+def _core(ended: Exit, kernel: Path) -> str:
+    """Where the kernel's pattern has put it."""
+    pattern = _read(kernel / "core_pattern")
+    if pattern.startswith("|"):
+        program = pattern[1:].split(" ")[0]
+        look = f": coredumpctl info {ended.pid}" if "systemd-coredump" in program else ""
+        return f"core dumped to {program}{look}"
+    if _read(kernel / "core_uses_pid") not in ("", "0") and "%p" not in pattern:
+        pattern += ".%p"
+    name = re.sub(r"%(.)", lambda found: _filled(found[1], ended), pattern)
+    began = time.time() - (time.monotonic() - ended.started_at)
+    files = [file for file in iglob(os.path.join(escape(os.getcwd()), name)) if os.path.getmtime(file) >= began - 1]
+    return f"core dumped: {files[0]}" if files else f"core dumped as {pattern}, where the worker was"
+
+
+def _filled(letter: str, ended: Exit) -> str:
+    """What is not known here may be anything."""
+    known = {"p": str(ended.pid), "P": str(ended.pid), "s": str(-ended.code), "%": "%", "u": str(os.getuid())}
+    return escape(known[letter]) if letter in known else "*"
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""

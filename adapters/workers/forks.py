@@ -1,0 +1,151 @@
+"""Workers that are forked from a process that holds the function to call: the agent's end of it (helpers/function.py).
+
+`fork`: the server is a copy of the caller, made before any thread of ours exists. `forkserver`: it is executed afresh, and
+again if it died. Workers die with the server by the kernel's parent-death signal, and the server so with the agent's thread.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from ..helpers import function
+from ..helpers.function import Call, receive, send
+from .port import CannotStart, WorkerSpec
+from .processes import Death, Process
+from .programs import find_setpriv
+
+LOST = Death(-signal.SIGKILL)
+"""How a worker died whose server has died."""
+
+
+class _Server:
+    """One server, and the socket to it."""
+
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        self.pid = pid
+        self._control = control
+        self._answers = True
+
+    def ask(self, content: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Mapping[str, Any] | None:
+        """None if it has died, also if its end is not yet to be seen otherwise."""
+        try:
+            send(self._control, content, descriptors)
+            answer = receive(self._control)
+        except OSError:
+            answer = None
+        self._answers = answer is not None
+        return answer[0] if answer else None
+
+    def is_alive(self) -> bool:
+        return self._answers and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def close(self) -> None:
+        self._control.close()
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+@frozen
+class _Forked:
+    server: _Server
+    pid: int
+
+    def reap(self) -> Death:
+        answer = self.server.ask({"reap": self.pid, "wait": True})
+        return Death(answer["code"], answer["dumped"]) if answer else LOST
+
+    def reap_if_dead(self) -> bool:
+        answer = self.server.ask({"reap": self.pid, "wait": False})
+        return answer is None or bool(answer)
+
+
+class Forking:
+    """The spawner. Its `command` is of no account: the server knows what to call."""
+
+    def __init__(self, make: Callable[[], _Server], *, again: bool) -> None:
+        """`again`: a server that died can be replaced. One that cannot is made at once."""
+        self._make = make
+        self._again = again
+        self._server = None if again else make()
+
+    def check(self, specs: Sequence[WorkerSpec]) -> None:
+        if self._server and self._server.is_alive():
+            return
+        if not self._again:
+            raise CannotStart("the process that forks the workers has died; start the job again")
+        self.close()
+        self._server = self._make()
+
+    def spawn(
+        self, command: Sequence[str], environment: Mapping[str, str], stdout: int | None, stderr: int | None
+    ) -> Process:
+        assert self._server
+        streams = {number: each for number, each in ((1, stdout), (2, stderr)) if each is not None}
+        cpus = sorted(os.sched_getaffinity(0))  # this thread's, which may be bound for this worker's sake
+        content = {"environment": dict(environment), "streams": list(streams), "cpus": cpus}
+        answer = self._server.ask(content, list(streams.values()))
+        if answer is None or "error" in answer:
+            raise OSError(0, answer["error"] if answer else "the process that forks the workers has died")
+        return _Forked(self._server, answer["pid"])
+
+    def close(self) -> None:
+        server, self._server = self._server, None
+        if server:
+            server.close()
+
+
+def forking(call: Call, folder: str) -> Forking:
+    """Start method `fork`, from this process as it is now."""
+    return Forking(lambda: _fork(call, folder), again=False)
+
+
+def fork_server(folder: str) -> Forking:
+    """Start method `forkserver`."""
+    return Forking(lambda: _execute(folder), again=True)
+
+
+def _fork(call: Call, folder: str) -> _Server:
+    ours, theirs = socket.socketpair()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()  # or each worker would say it again
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            function.die_with(parent)
+            ours.close()
+            function.serve(theirs, lambda: call, folder)
+        finally:
+            os._exit(0)
+    theirs.close()
+    return _Server(pid, ours)
+
+
+def _execute(folder: str) -> _Server:
+    ours, theirs = socket.socketpair()
+    number = str(theirs.fileno())
+    command = [
+        find_setpriv(),
+        "--pdeathsig",
+        "KILL",
+        "--",
+        sys.executable,
+        "-u",
+        "-P",
+        function.__file__,
+        folder,
+        number,
+    ]
+    with theirs:
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
+    process.returncode = 0  # it is reaped here, and not when it is thrown away
+    return _Server(process.pid, ours)

@@ -1,0 +1,102 @@
+"""How one worker comes to be, and how its end is learned: by executing a program, or by a server that forks (forks.py)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from attrs import frozen
+
+from .port import WorkerSpec
+from .programs import check_program, find_setpriv
+
+
+@frozen
+class Death:
+    """`code` is subprocess's: negative for a signal. `dumped`: the kernel says that it wrote a core dump."""
+
+    code: int
+    dumped: bool = False
+
+
+class Process(Protocol):
+    """A worker, leader of a session of its own; dead or alive, its number is its own until it is reaped."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id and that of its group."""
+
+    def reap(self) -> Death:
+        """Wait for its death."""
+
+    def reap_if_dead(self) -> bool:
+        """Whether it was dead, and is reaped now."""
+
+
+class Spawner(Protocol):
+    """What makes workers. Called by the agent's own thread."""
+
+    def check(self, specs: Sequence[WorkerSpec]) -> None:
+        """Raises CannotStart if a worker could not be made."""
+
+    def spawn(
+        self, command: Sequence[str], environment: Mapping[str, str], stdout: int | None, stderr: int | None
+    ) -> Process:
+        """A worker whose life is tied to this thread's; None: it inherits the agent's stream. Raises OSError, ValueError."""
+
+    def close(self) -> None:
+        """No worker follows, and all are reaped. Idempotent."""
+
+
+@frozen
+class _Executed:
+    popen: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def reap(self) -> Death:
+        return Death(dumped=_has_dumped(self.popen.pid), code=self.popen.wait())
+
+    def reap_if_dead(self) -> bool:
+        return self.popen.poll() is not None
+
+
+class Executing:
+    """Programs, each through setpriv."""
+
+    def __init__(self) -> None:
+        self._setpriv = "setpriv"
+
+    def check(self, specs: Sequence[WorkerSpec]) -> None:
+        self._setpriv = find_setpriv()
+        for program, path in dict.fromkeys((spec.command[0], spec.environment.get("PATH")) for spec in specs):
+            check_program(program, path)
+
+    def spawn(
+        self, command: Sequence[str], environment: Mapping[str, str], stdout: int | None, stderr: int | None
+    ) -> Process:
+        return _Executed(
+            subprocess.Popen(
+                [self._setpriv, "--pdeathsig", "KILL", "--", *command],
+                env=environment,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        )
+
+    def close(self) -> None:
+        pass
+
+
+def _has_dumped(pid: int) -> bool:
+    """Waits for its death and leaves it to be reaped."""
+    try:
+        end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return end is not None and end.si_code == os.CLD_DUMPED

@@ -1,0 +1,1 @@
+"""`elastic launch` for programs: settings -> the same launch as the command's -> values, or an exception."""

@@ -1,0 +1,86 @@
+"""Where the count of out-of-memory kills is found, in trees as kernels show them; e2e/test_deaths.py has a real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from elastic.adapters.workers.cgroups import Counter, Kills, counter
+
+V2 = "30 23 0:26 / {mount} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+V1 = "35 31 0:32 / {mount} rw,relatime shared:9 - cgroup cgroup rw,memory\n"
+
+
+@frozen
+class Host:
+    """A /proc and a cgroup tree."""
+
+    folder: Path
+
+    def group(self, path: str, **files: str) -> Path:
+        folder = self.folder / "cgroup" / path
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name.replace("_", ".", 1)).write_text(text)
+        return folder
+
+    def counter(self, groups: str, mount: str = V2, vmstat: str = "") -> Counter | None:
+        proc = self.folder / "proc"
+        (proc / "self").mkdir(parents=True)
+        (proc / "self" / "cgroup").write_text(groups)
+        (proc / "self" / "mountinfo").write_text(mount.format(mount=self.folder / "cgroup"))
+        (proc / "vmstat").write_text(vmstat)
+        return counter(proc)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_version_2_counts_in_the_nearest_group_that_accounts_for_memory(host: Host) -> None:
+    job = host.group("job", memory_events="low 0\noom 3\noom_kill 2\n", memory_max="2048\n")
+    host.group("job/step")
+    host.group("", memory_max="1024")
+    found = host.counter("0::/job/step\n")
+    assert found == Counter(job / "memory.events", True)
+    assert found.since(1) == Kills(1, True, 1024)
+
+
+def test_version_1_counts_in_the_controller_s_own_tree(host: Host) -> None:
+    job = host.group("job", memory_oom_control="oom_kill_disable 0\noom_kill 4\n", memory_limit_in_bytes="4096")
+    found = host.counter("9:cpu:/x\n4:cpuset,memory:/job\n0::/\n", V1)
+    assert found == Counter(job / "memory.oom_control", True)
+    assert found.since(4) == Kills(0, True, 4096)
+
+
+@pytest.mark.parametrize("limit", ["max", str(2**63 - 4096)])
+def test_no_limit_is_none(host: Host, limit: str) -> None:
+    host.group("job", memory_events="oom_kill 2\n", memory_max=limit, memory_limit_in_bytes=limit)
+    found = host.counter("0::/job\n")
+    assert found
+    assert found.since(0) == Kills(2, True, None)
+
+
+def test_a_group_below_the_mount_s_root_is_found_from_there(host: Host) -> None:
+    """As in a container that sees its own part of the tree only."""
+    inner = host.group("inner", memory_events="oom_kill 0\n")
+    found = host.counter("0::/kubepods/pod7/inner\n", V2.replace(" / {", " /kubepods/pod7 {"))
+    assert found == Counter(inner / "memory.events", True)
+
+
+def test_without_a_group_s_count_the_host_s_stands_in_and_without_any_there_is_none(host: Host, tmp_path: Path) -> None:
+    found = host.counter("0::/\n", vmstat="pgfault 7\noom_kill 3\n")
+    assert found == Counter(tmp_path / "proc" / "vmstat", False)
+    assert found.since(1) == Kills(2, False)
+    assert counter(tmp_path / "nowhere") is None
+
+
+def test_a_group_that_is_gone_tells_nothing(host: Host) -> None:
+    job = host.group("job", memory_events="oom_kill 2\n")
+    found = host.counter("0::/job\n")
+    assert found
+    (job / "memory.events").unlink()
+    assert found.since(2) is None

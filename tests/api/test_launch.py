@@ -1,0 +1,221 @@
+"""`elastic.launch` in this process: its workers are real, however they come to be."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, assert_type, get_args
+
+import called
+import pytest
+from called import Place
+
+import elastic
+from elastic.adapters.backends.serving import serve
+from elastic.adapters.backends.wire import Address
+from elastic.adapters.workers.functions import StartMethod
+
+METHODS = get_args(StartMethod)
+METHOD = pytest.mark.parametrize("method", METHODS)
+
+
+def children() -> set[int]:
+    """Of this process, dead or alive."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+
+
+def found() -> tuple[set[int], dict[str, str], list[object]]:
+    """What a launch could leave changed."""
+    environment = {name: text for name, text in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return children(), environment, [signal.getsignal(signum) for signum in range(1, 32)]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays(nothing_left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Neither processes, nor handlers of signals, nor variables, nor files."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = found()
+    yield
+    assert found() == before
+    assert list(tmp_path.glob("elastic_*")) == []
+
+
+def settings(method: StartMethod = "fork", workers: int = 2, **others: Any) -> elastic.LaunchSettings:
+    return elastic.LaunchSettings(nproc_per_node=workers, start_method=method, status="off", **others)
+
+
+@METHOD
+def test_what_each_worker_returned_comes_back_by_its_rank(method: StartMethod) -> None:
+    values = elastic.launch(settings(method))(called.place, "local ${local_rank}", again="|$$")
+    assert_type(values, dict[int, Place])
+    assert list(values) == [0, 1]
+    assert [(value.rank, value.word) for value in values.values()] == [(0, "local 0|$"), (1, "local 1|$")]
+    assert len({os.getpid(), *(value.pid for value in values.values())}) == 3
+
+
+def test_a_copy_of_this_process_can_call_what_no_other_can_name() -> None:
+    here = threading.Lock(), "kept"
+    assert elastic.launch(settings("fork"))(lambda: here[1]) == {0: "kept", 1: "kept"}
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_cannot_be_given_to_a_new_process_is_refused_before_anything_starts(method: StartMethod) -> None:
+    with pytest.raises(ValueError, match=r"<lambda>: a process .* cannot be given it: .* write start_method='fork'$"):
+        elastic.launch(settings(method))(lambda: 1)
+
+
+@METHOD
+def test_after_a_restart_the_last_round_s_values_count(method: StartMethod) -> None:
+    assert elastic.launch(settings(method, max_restarts=1))(called.round) == {0: 1, 1: 1}
+
+
+@METHOD
+def test_an_exception_comes_back_as_a_failure_with_its_place(method: StartMethod) -> None:
+    with pytest.raises(elastic.ChildFailedError, match=r"first cause .* rank 1, .*KeyError: 'no key'") as raised:
+        elastic.launch(settings(method))(called.fail, "no key")
+    rank, failure = raised.value.get_first_failure()
+    assert (rank, list(raised.value.failures)) == (1, [1])
+    assert (failure.local_rank, failure.exitcode, failure.signal_name()) == (1, 1, "<N/A>")
+    assert failure.message["message"] == "KeyError: 'no key'"
+    first, frame, *_ = failure.message["extraInfo"]["py_callstack"].splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert f'{called.__file__}", line ' in frame
+    assert raised.value.name == "fail"
+    assert raised.value.report.exit_code == 1
+
+
+@METHOD
+@pytest.mark.parametrize(
+    ("entrypoint", "given", "code", "name"),
+    [(called.end, 7, 7, "<N/A>"), (called.be_killed, signal.SIGSEGV, -11, "SIGSEGV")],
+    ids=["exit", "signal"],
+)
+def test_other_ends_come_back_with_their_code(
+    method: StartMethod, entrypoint: Any, given: int, code: int, name: str
+) -> None:
+    with pytest.raises(elastic.ChildFailedError) as raised:
+        elastic.launch(settings(method, workers=1))(entrypoint, given)
+    _, failure = raised.value.get_first_failure()
+    assert (failure.exitcode, failure.signal_name(), failure.error_file) == (code, name, "<N/A>")
+
+
+@METHOD
+def test_to_exit_well_is_to_return_nothing(method: StartMethod) -> None:
+    assert elastic.launch(settings(method))(called.end, 0) == {0: None, 1: None}
+
+
+@METHOD
+def test_a_value_may_be_large(method: StartMethod) -> None:
+    size = 20_000_000
+    assert {rank: len(value) for rank, value in elastic.launch(settings(method))(called.many, size).items()} == {
+        0: size,
+        1: size,
+    }
+
+
+def test_a_value_that_cannot_come_back_is_the_worker_s_failure() -> None:
+    with pytest.raises(elastic.ChildFailedError, match="TypeError: cannot pickle"):
+        elastic.launch(settings("spawn", workers=1))(called.unpicklable)
+
+
+@METHOD
+def test_streams_go_where_the_settings_say_what_children_write_too(method: StartMethod, tmp_path: Path) -> None:
+    elastic.launch(settings(method, redirects=1, tee="0:2", log_dir=str(tmp_path / "logs")))(called.speak, "word")
+    written = {
+        f"{log.parent.name}/{log.name}": log.read_text() for log in (tmp_path / "logs").glob("*/attempt_0/*/std*.log")
+    }
+    assert written == {"0/stdout.log": "word\n", "1/stdout.log": "word\n", "0/stderr.log": "word\n"}
+
+
+@METHOD
+def test_a_signal_stops_the_workers_and_is_raised(method: StartMethod) -> None:
+    with pytest.raises(elastic.SignalException, match="stopped by SIGTERM") as raised:
+        elastic.launch(settings(method, workers=1))(called.stop, os.getpid())
+    assert raised.value.sigval == signal.SIGTERM
+
+
+def test_who_has_torch_catches_torch_s_exceptions() -> None:
+    from torch.distributed.elastic.multiprocessing import api, errors
+
+    with pytest.raises(errors.ChildFailedError) as raised:
+        elastic.launch(settings())(called.fail, "boom")
+    assert elastic.ChildFailedError in raised.type.__mro__
+    with pytest.raises(api.SignalException) as stopped:
+        elastic.launch(settings(workers=1))(called.stop, os.getpid())
+    assert stopped.value.sigval == signal.SIGTERM
+
+
+def test_torch_s_record_hands_the_first_failure_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a launcher runs under another one: the outer reads its child's error file."""
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, record
+
+    outer = tmp_path / "outer.json"
+    main = record(lambda: elastic.launch(settings())(called.fail, "deep"))
+    with monkeypatch.context() as patch:
+        patch.setenv("TORCHELASTIC_ERROR_FILE", str(outer))
+        with pytest.raises(ChildFailedError):
+            main()
+    assert "KeyError: 'deep'" in outer.read_text()
+
+
+def test_the_error_file_that_torch_s_record_has_written_is_the_one_that_counts() -> None:
+    with pytest.raises(elastic.ChildFailedError, match=r"RuntimeError: recorded \(called.py:\d+ in train\)") as raised:
+        elastic.launch(settings("spawn", workers=1))(called.fail_under_torch_s_record)
+    _, failure = raised.value.get_first_failure()
+    assert "in train" in failure.message["extraInfo"]["py_callstack"]
+    assert failure.error_file_data == {"message": failure.message}
+    assert failure.timestamp_isoformat()[:4].isdigit()
+
+
+def test_a_server_that_died_is_started_again_but_a_copy_of_this_process_cannot_be_made_twice(tmp_path: Path) -> None:
+    trace = str(tmp_path / "trace")
+    traced = elastic.launch(settings("forkserver", 1, max_restarts=1, trace=trace))
+    assert traced(called.kill_the_server, trace) == {0: "again"}
+    traced = elastic.launch(settings("fork", 1, max_restarts=1, trace=trace))
+    with pytest.raises(elastic.ChildFailedError, match="the process that forks the workers has died"):
+        traced(called.kill_the_server, trace)
+
+
+def test_a_notebook_s_streams_have_no_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert elastic.launch(settings())(called.end, 0) == {0: None, 1: None}
+
+
+def test_a_script_is_run_as_the_command_runs_it(tmp_path: Path) -> None:
+    script = tmp_path / "touch.py"
+    script.write_text("import os, sys\nopen(sys.argv[1], 'w').write(os.environ['WORLD_SIZE'])")
+    values = elastic.launch(settings())(script, f"{tmp_path}/rank${{local_rank}}")
+    assert_type(values, dict[int, None])
+    assert values == {0: None, 1: None}
+    assert [(tmp_path / f"rank{rank}").read_text() for rank in (0, 1)] == ["2", "2"]
+    assert elastic.launch(settings(no_python=True))("true") == {0: None, 1: None}
+
+
+def test_each_node_gets_its_own_workers_values() -> None:
+    host, address = serve(Address("localhost", 0), True)
+    assert host
+    common: dict[str, Any] = {"nnodes": 2, "rdzv_endpoint": str(address), "rdzv_conf": {"is_host": "false"}}
+    values: dict[int, int] = {}
+
+    def node(number: int) -> None:
+        launch = elastic.launch(settings("spawn", **common, node_id=str(number)))
+        returned = launch(called.place, "x")
+        assert len(returned) == 2
+        values.update({rank: value.rank for rank, value in returned.items()})
+
+    try:
+        threads = [threading.Thread(target=node, args=(number,)) for number in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        host.close()
+    assert values == {rank: rank for rank in range(4)}

@@ -1,0 +1,66 @@
+"""The API's settings are the command's options: the same names, defaults and checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import fields
+
+import elastic
+from elastic.api.settings import options, options_of
+from elastic.cli.launch import launch
+
+FIELDS = {field.name for field in fields(elastic.LaunchSettings)}
+COMMAND_ALONE = {"use_env", "no_use_env"}
+"""They are for command lines that were written for torch.distributed.launch."""
+
+
+def test_every_option_is_a_field_and_nothing_else_is() -> None:
+    assert {option.name for option in options_of(launch)} - COMMAND_ALONE == FIELDS
+
+
+def test_what_is_left_out_is_what_the_command_line_would_make_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = launch.make_context("elastic launch", ["train.py"])
+    expected = {name: value for name, value in context.params.items() if name not in ("script", "arguments")}
+    assert options(elastic.LaunchSettings()) == expected
+
+
+def test_variables_are_the_command_line_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PET_MAX_RESTARTS", "7")
+    assert options(elastic.LaunchSettings())["max_restarts"] == 0
+
+
+def test_values_may_be_python_s_own() -> None:
+    made = options(elastic.LaunchSettings(nnodes="1:3", tee=3, grace=1.5, rdzv_conf={"join_timeout": 60, "k": "a,b"}))
+    assert (made["nnodes"], made["grace"]) == ((1, 3), 1.5)
+    assert made["rdzv_conf"] == {"join_timeout": "60", "k": "a,b"}
+    assert made["tee"].of(0).value == 3
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"nproc_per_node": 0}, "nproc_per_node=0: write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu"),
+    ({"nnodes": "4:2"}, "nnodes=4:2: the minimum (4) is above the maximum (2); write nnodes=2:4"),
+    ({"start_method": "thread"}, "start_method=thread: write spawn, fork or forkserver"),
+    ({"on_store_loss": "panic"}, "on_store_loss=panic: write continue or stop"),
+]
+
+
+@pytest.mark.parametrize(("given", "line"), MISTAKES)
+def test_a_mistake_is_named_in_the_words_of_a_program(given: dict[str, Any], line: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        elastic.LaunchSettings(**given)
+    assert str(raised.value) == line
+
+
+def test_what_does_not_go_together_is_found_before_anything_starts() -> None:
+    with pytest.raises(ValueError, match=r"^nnodes=2: several nodes must know where they meet; write rdzv_endpoint="):
+        elastic.launch(elastic.LaunchSettings(nnodes=2))("train.py")
+    with pytest.raises(ValueError, match=r"^no_python and module: "):
+        elastic.launch(elastic.LaunchSettings(no_python=True, module=True))("train.py")
+
+
+def test_an_unknown_name_is_none_of_elastic_s() -> None:
+    with pytest.raises(AttributeError, match="module 'elastic' has no attribute 'lunch'"):
+        getattr(elastic, "lunch")  # noqa: B009
+    assert set(elastic.__all__) == {name for name in elastic.__all__ if getattr(elastic, name)}

@@ -1,0 +1,26 @@
+"""launches_itself.py METHOD: launch a function of this very module, whose workers have a child each, and stay."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import stage
+
+import elastic
+from elastic.adapters.workers.functions import StartMethod
+
+FAMILY = Path(__file__).with_name("family.py")
+
+
+def stay() -> None:
+    subprocess.Popen([sys.executable, FAMILY])
+    stage.tell("worker")
+    stage.wait_for_signal()
+
+
+if __name__ == "__main__":
+    method = cast("StartMethod", sys.argv[1])
+    elastic.launch(elastic.LaunchSettings(nproc_per_node=2, start_method=method))(stay)
