@@ -126,6 +126,7 @@ nightly: setup  ## the property tests with fresh examples, ten times as many
 SOAK_STEPS ?= 12500000
 SOAK_FAULTS ?= 1000
 SOAK_INJECTIONS ?= 150000
+SOAK_RESTARTS ?= 10000
 SOAK_SIZES := 2 3 4 5 8 16 32 64
 
 .PHONY: soak
@@ -138,6 +139,7 @@ soak: setup etcd network  ## 1,000 real faults, 10^5 injections, 10^8 simulated 
 	ELASTIC_INJECTIONS=$(SOAK_INJECTIONS) ELASTIC_GATE_STRIDE=1 $(BIN)/pytest --timeout=0 \
 	  $(GATE_TESTS) 2>&1 \
 	  | tee logs/gate-$$(date -u +%Y%m%dT%H%M%SZ).log
+	ELASTIC_RESTARTS=$(SOAK_RESTARTS) $(BIN)/pytest --timeout=0 tests/e2e/test_inprocess_soak.py
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 property_tests 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
 	$(MAKE) mutants
 
