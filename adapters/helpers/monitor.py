@@ -21,6 +21,7 @@ import select
 import signal
 import sys
 from collections.abc import Mapping
+from queue import SimpleQueue
 from typing import Any, assert_never
 
 from ...core.inprocess.monitoring import (
@@ -85,6 +86,7 @@ class Program:
         self._heart = Heart(self._backend, self._node, charge["heartbeat_interval_s"], self._clock, lambda *_: None)
         self._following = Following(self._backend, self._saw, self._page.ring)
         self._loops: list[RendezvousLoop] = []
+        self._told: SimpleQueue[RendezvousLoop] = SimpleQueue()
         self._state: RendezvousState | None = None
         self._monitor = Monitor()
         self._to_end: int | None = None
@@ -120,10 +122,11 @@ class Program:
         self._state = state
         self._page.ring()
 
-    def _heard(self, notice: Notice) -> None:
-        """A loop's thread."""
+    def _heard(self, loop: RendezvousLoop, notice: Notice) -> None:
+        """That loop's thread."""
         if isinstance(notice, Told):
             self._settled |= notice.handler is handlers.bury
+            self._told.put(loop)
             self._page.ring()
 
     def _sight(self) -> Sight:
@@ -157,6 +160,10 @@ class Program:
         for act in acts:
             self._do(act)
         self._end_if_due()
+        while not self._told.empty():
+            loop = self._told.get()
+            self._loops.remove(loop)
+            loop.stop()
         return Quit() in acts
 
     def _do(self, act: Act) -> None:
@@ -206,7 +213,9 @@ class Program:
         """To the register, in this node's name."""
         nonce = Life(os.urandom(8).hex())
         held = Held(self._node, SPEAKER, Settings(leave_timeout=self._rules.leave_s), nonce, mine=mine)
-        loop = RendezvousLoop(self._backend, held, self._clock, self._heard)
+        loop: RendezvousLoop = RendezvousLoop(
+            self._backend, held, self._clock, lambda notice: self._heard(loop, notice)
+        )
         self._loops.append(loop)
         loop.start()
         loop.submit(Request(handler, Why.FAILED))

@@ -122,8 +122,9 @@ def test_a_killed_process_is_spoken_for_though_nobody_has_reaped_it(tmp_path: Pa
 
 
 def test_a_stopped_process_loses_its_round_at_the_soft_limit_and_its_life_at_the_hard_one(tmp_path: Path) -> None:
-    with beside("trains", tmp_path, soft_s=0.5, hard_s=1.5) as it:
+    with beside("trains", tmp_path, soft_s=1.0, hard_s=3.0) as it:
         it.monitor()
+        assert it.says("beside a#1")
         it.process.send_signal(signal.SIGSTOP)
         assert comes_true(lambda: is_stopped(it.process.pid))
         assert it.ended() == (0, Why.FAILED, "a")
