@@ -139,11 +139,8 @@ soak: setup etcd network  ## 1,000 real faults, 10^5 injections, 10^8 simulated 
 	ELASTIC_INJECTIONS=$(SOAK_INJECTIONS) ELASTIC_GATE_STRIDE=1 $(BIN)/pytest --timeout=0 \
 	  $(GATE_TESTS) 2>&1 \
 	  | tee logs/gate-$$(date -u +%Y%m%dT%H%M%SZ).log
-<<<<<<< HEAD
-=======
 	ELASTIC_RESTARTS=$(SOAK_RESTARTS) $(BIN)/pytest --timeout=0 -s tests/e2e/test_many_restarts.py 2>&1 \
 	  | tee logs/restarts-$$(date -u +%Y%m%dT%H%M%SZ).log
->>>>>>> 4dc75e497295329509147471b35b1837e2741b20
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 property_tests 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
 	$(MAKE) mutants
 
