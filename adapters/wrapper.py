@@ -218,7 +218,11 @@ class CallWrapper:
             _alone.release()
 
     def _run(self, function: Callable[[], object]) -> Any:
-        self._call = Assembly(self._plan, self._parts, function)
+        try:
+            self._call = Assembly(self._plan, self._parts, function)
+        except BaseException:
+            self._parts.close()
+            raise
         finished = self._call.carry_through()
         if finished.error is None:
             return finished.value

@@ -82,6 +82,11 @@ class Parts:
     def _progress(self) -> Progress:
         return Progress(self.page)
 
+    def close(self) -> None:
+        if self.alarm:
+            self.alarm.close()
+        self.page.close()
+
 
 _calls = 0
 """Calls of wrapped functions in this process so far: each has a register of its own."""
@@ -145,11 +150,9 @@ class Assembly:
     def _let_go(self) -> None:
         """The register knows how the call ended, or the monitor tells it."""
         self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
-        if self._parts.alarm:
-            self._parts.alarm.close()
         self._store.close(self.backend, FAREWELL_S)
         self.backend.close()
-        self._parts.page.close()
+        self._parts.close()
 
 
 def _profile() -> Profile:
