@@ -59,7 +59,7 @@ def test_what_else_is_under_way_is_carried_out_first() -> None:
 
 def test_leaving_voids_what_was_wished_before_but_for_a_close_and_errands() -> None:
     record = Errand("record")
-    agenda = about(join, Request(end), record, Request(close), Request(leave))
+    agenda = about(done, Request(end), record, Request(close), Request(leave))
     assert under_way(agenda) is None
     assert handlers(agenda) == [record, close, leave]
 
