@@ -12,7 +12,7 @@ from callworlds import explored
 
 from elastic.core.caller import Terms
 from elastic.core.inprocess import Call, Phase
-from elastic.core.inprocess.words import Deadline, How, Raised, Reason, Returned, Run, Span, Timer
+from elastic.core.inprocess.words import Deadline, How, Over, Raised, Reason, Returned, Run, Span, Timer
 from elastic.core.policies import at_most, multiple_of
 from elastic.core.rendezvous import End, Leave, RendezvousState, Status, apply
 from elastic.core.sim.calls import gate, laws
@@ -131,6 +131,7 @@ def test_who_is_evicted_and_then_fails_ends_no_round_of_others() -> None:
         stage.does(next(move.what for move in prompt(stage.world) if move.rank == 1), rank=1)
     stage.does("user code ends", "M disarms", "M tells", "T hears", "T asks", how=How.FAILED)
     assert (stage.register.round, stage.register.complete, stage.register.failures) == (1, True, 0)
+    assert stage.rank().inbox == (Over(0),)
     stage.ends()
 
 
