@@ -34,8 +34,9 @@ def taken_by_no_edit(state: RendezvousState) -> bytes:
 
 def of_a_newer_format(state: RendezvousState) -> bytes:
     data = codec.encode(evolve(state, version=state.version + 1))
-    assert b'"format":2,' in data
-    return data.replace(b'"format":2,', b'"format":3,')
+    own, newer = (f'"format":{number},'.encode() for number in (codec.FORMAT, codec.FORMAT + 1))
+    assert own in data
+    return data.replace(own, newer)
 
 
 FORGED: dict[str, Forge] = {
