@@ -154,6 +154,10 @@ bench: setup etcd  ## the benchmarks beside torchrun: about 40 minutes; single o
 	$(BIN)/python benchmarks/nodes.py
 	$(BIN)/python benchmarks/rendezvous.py
 
+.PHONY: parity
+parity: setup  ## the same command lines under torchrun and elastic launch: each difference has a reason; some minutes
+	$(BIN)/python benchmarks/parity.py
+
 .PHONY: clean
 clean:  ## remove all that make made, .venv too
 	rm -rf $(VENV) .venvs build *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
