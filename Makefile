@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 /usr/bin/pyt
 
 # torch is pinned here as well as in constraints.txt: only this spelling finds a local CPU build where there is one.
 TORCH := torch==2.13.0
-EXTRAS := dev,torch,etcd,gpu
+EXTRAS := dev,torch,etcd,gpu,frameworks
 
 VENV := .venv
 BIN := $(VENV)/bin
