@@ -40,7 +40,7 @@ from ..core.group.state import (
     Start,
     Unstartable,
 )
-from ..core.ranks import Ranks, WorkerRanks, assign
+from ..core.ranks import Ranks, WorkerRanks, assign, by_node_rank, node_rank_label
 from ..core.rendezvous import Held, RendezvousState, handlers
 from ..core.rendezvous.operations import LINGER_S
 from ..core.world import Fault, Life, Node, Profile, World
@@ -292,14 +292,16 @@ class Agent:
 
     def _profile(self) -> Profile:
         settings = self._settings
-        return Profile(self._reserved.endpoint, settings.local_world_size, settings.role, self._host)
+        labels = () if settings.node_rank is None else (node_rank_label(settings.node_rank),)
+        return Profile(self._reserved.endpoint, settings.local_world_size, settings.role, self._host, labels)
 
     def _start(self, world: World) -> None:
+        world = by_node_rank(world)
         self._round, self._ranks = world.round, assign(world)[self.node]
         self._exits = {}
         try:
             self._attempts = {worker.local_rank: self._attempt(world, worker) for worker in self._ranks.workers}
-            if self._settings.program.kind is Kind.SCRIPT:
+            if self._settings.program.kind in (Kind.SCRIPT, Kind.PATH):
                 check_script(self._settings.program.name)
             pids = self._workers.start([attempt.spec for attempt in self._attempts.values()])
             started = Started(world, tuple(pids), self._clock.now())
@@ -314,7 +316,7 @@ class Agent:
         settings, logs = self._settings, self._settings.logs
         directory = self._directory.attempt(world.round, worker.local_rank)
         error_file = directory / ERROR_FILE if directory else None
-        stdout, stderr = sinks(logs.redirects, logs.tee, logs.shown, worker.local_rank, directory)
+        stdout, stderr = sinks(logs, worker.local_rank, directory)
         spec = WorkerSpec(
             worker.local_rank,
             command(settings.program, worker),
@@ -322,6 +324,7 @@ class Agent:
             stdout,
             stderr,
             line_prefix(logs.prefix, settings.role, worker.rank, worker.local_rank),
+            settings.cpus[worker.local_rank] if settings.cpus else None,
         )
         return Attempt(self.node, self._host, world.round, self._ranks, spec, error_file)
 

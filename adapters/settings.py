@@ -8,15 +8,17 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 
 from attrs import Attribute, field, frozen
 
 from ..core import group, rendezvous
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
-from .workers.logs import Streams
+from .workers.logs import Logs as Logs
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that end an agent in order, unless it was told others."""
+RUN_PATH = Path(__file__).with_name("helpers") / "run_path.py"
 
 
 class Kind(Enum):
@@ -28,6 +30,8 @@ class Kind(Enum):
     """python -u -m program arguments"""
     BINARY = "binary"
     """program arguments"""
+    PATH = "path"
+    """python -u helpers/run_path.py program arguments"""
 
 
 @frozen
@@ -43,21 +47,14 @@ class Program:
     @property
     def command(self) -> tuple[str, ...]:
         """What is executed, without the arguments."""
-        flags = {Kind.SCRIPT: (self.python, "-u"), Kind.MODULE: (self.python, "-u", "-m"), Kind.BINARY: ()}[self.kind]
-        return (*flags, self.name)
-
-
-@frozen
-class Logs:
-    """Where the workers' output goes."""
-
-    directory: str | None = None
-    redirects: Streams = Streams()
-    tee: Streams = Streams()
-    shown: frozenset[int] | None = None
-    """The local ranks whose output reaches the console; None for all."""
-    prefix: str | None = None
-    """The template of a tee'd line's prefix."""
+        python = self.python, "-u"
+        before: Mapping[Kind, tuple[str, ...]] = {
+            Kind.SCRIPT: python,
+            Kind.MODULE: (*python, "-m"),
+            Kind.BINARY: (),
+            Kind.PATH: (*python, str(RUN_PATH)),
+        }
+        return (*before[self.kind], self.name)
 
 
 def _name(instance: object, attribute: Attribute[str], value: str) -> None:
@@ -75,6 +72,8 @@ class LaunchSettings:
     role: str = field(default="default", validator=_name)
     slot: str | None = None
     """This node's place, if a supervisor gave it one; else it is the address and a random id."""
+    node_rank: int | None = None
+    """This node's place among the ranks, if it was given one: `core.ranks.by_node_rank`."""
     address: str = field(default="localhost", validator=_name)
     """How other nodes reach this one."""
     store: str = "in memory"
@@ -85,6 +84,10 @@ class LaunchSettings:
     signals: tuple[signal.Signals, ...] = HANDLED
     environment: Mapping[str, str] = field(factory=dict)
     """What the workers inherit."""
+    virtual_local_rank: bool = False
+    """LOCAL_RANK is 0 for every worker, and CUDA_VISIBLE_DEVICES names the one device that is its own."""
+    cpus: tuple[frozenset[int], ...] = ()
+    """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
 
     @local_world_size.validator
     def _some_workers(self, attribute: Attribute[int], value: int) -> None:

@@ -14,15 +14,23 @@ from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
 from ..adapters.news import CannotTrace, NoTrace, Trace
 from ..adapters.report import Report, write_report
-from ..adapters.settings import Kind, LaunchSettings, Logs, Program
+from ..adapters.settings import Kind, LaunchSettings, Program
+from ..adapters.workers.logs import Logs
+from ..adapters.workers.nvml import NoDevices
 from ..core import group, rendezvous
 from . import etcd, nodes, tokens, values
+from .abbreviations import in_full
 from .exit_codes import exit_code
 from .mistakes import Mistake
-from .options import SECTIONS, Option, all_options
+from .option import SECTIONS, Option
+from .options import all_options
+from .rare_options import said_once
+from .render.patient import PatientText
 from .render.report import render_report
 from .render.status import StatusLines
 
+PATIENCE_S = 5.0
+"""How long the end waits for a terminal that does not read what was said."""
 FENCE = 0.6
 """Of the TTL: the age of the last acknowledged heartbeat at which --on-store-loss=stop kills the workers."""
 
@@ -56,8 +64,9 @@ class Manual(click.Command):
                 formatter.write_dl([record for param in options if (record := param.get_help_record(ctx))])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, in_full(args, options))
         except click.BadOptionUsage as mistake:
             mistake.ctx = ctx  # click does not say which command's option it was
             raise
@@ -78,7 +87,8 @@ class Manual(click.Command):
 @all_options
 @click.argument("script", envvar=None)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def launch(**given: Any) -> int:
+@click.pass_context
+def launch(ctx: click.Context, /, **given: Any) -> int:
     """Run SCRIPT as a distributed PyTorch job, and keep it running.
 
     Takes torchrun's options, in both spellings and as PET_ variables. SCRIPT is started as --nproc-per-node workers, each
@@ -86,8 +96,11 @@ def launch(**given: Any) -> int:
     """
     where = nodes.place(given, os.environ, tokens.store_token(given["rdzv_conf"], os.environ))
     settings = launch_settings(given, where, os.environ)
+    for line in said_once(ctx):
+        print(line, file=sys.stderr)
     clock = SystemClock()
-    status = StatusLines(sys.stderr, settings, given["status"])
+    err = PatientText(sys.stderr)
+    status = StatusLines(err, settings, given["status"])
     meeting = where.open(settings.run_id, clock, settings.rendezvous)
     status.serves_store = meeting.serves
     try:
@@ -98,6 +111,7 @@ def launch(**given: Any) -> int:
         status.end([*render_report(report, written), *lost], well=code == 0 and not lost)
     finally:
         meeting.close(settings.rendezvous.ttl)
+        err.close(PATIENCE_S)
     return code
 
 
@@ -144,9 +158,10 @@ def launch_settings(
     return LaunchSettings(
         program=_program(given, environment),
         local_world_size=given["nproc_per_node"],
-        run_id=given["rdzv_id"] or _run_id(given),
+        run_id=given["rdzv_id"] or _run_id(where),
         role=given["role"],
-        slot=given["node_id"],
+        slot=given["node_id"] or nodes.slot(given),
+        node_rank=given["node_rank"],
         address=given["local_addr"] or where.own_address(),
         store=where.name,
         rendezvous=meeting,
@@ -154,12 +169,15 @@ def launch_settings(
         logs=_logs(given, environment),
         signals=given["signals_to_handle"],
         environment=dict(environment),
+        virtual_local_rank=_virtual_local_rank(given, environment),
+        cpus=_cpus(given, environment),
     )
 
 
-def _run_id(given: Mapping[str, Any]) -> str:
+def _run_id(where: nodes.Place | etcd.EtcdPlace) -> str:
     """Nodes that are to meet must call the job by one name; a node alone calls it by any."""
-    return "none" if given["rdzv_endpoint"] and not given["standalone"] else os.urandom(8).hex()
+    alone = isinstance(where, nodes.Place) and where.endpoint is None
+    return os.urandom(8).hex() if alone else "none"
 
 
 def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: Mapping[str, str]) -> group.Settings:
@@ -181,10 +199,42 @@ def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: 
 
 
 def _program(given: Mapping[str, Any], environment: Mapping[str, str]) -> Program:
+    if given["use_env"] and given["no_use_env"]:
+        raise Mistake("--use-env and --no-use-env: one is the other's opposite; leave one of them out")
+    local_rank = ("--local-rank=${local_rank}",) if given["no_use_env"] else ()
+    python = environment.get("PYTHON_EXEC") or sys.executable
+    return Program(_kind(given), given["script"], (*local_rank, *given["arguments"]), python)
+
+
+def _kind(given: Mapping[str, Any]) -> Kind:
+    if given["run_path"]:
+        return Kind.PATH
     if given["no_python"] and given["module"]:
         raise Mistake("--no-python and --module: a module needs Python; leave one of them out")
-    kind = Kind.BINARY if given["no_python"] else Kind.MODULE if given["module"] else Kind.SCRIPT
-    return Program(kind, given["script"], given["arguments"], environment.get("PYTHON_EXEC") or sys.executable)
+    return Kind.BINARY if given["no_python"] else Kind.MODULE if given["module"] else Kind.SCRIPT
+
+
+def _virtual_local_rank(given: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    wanted, there = given["nproc_per_node"], len(visible.split(",")) if visible else 0
+    if given["virtual_local_rank"] and visible is not None and there < wanted:
+        raise Mistake(
+            f"--virtual-local-rank: {wanted} workers, each with a device of its own, but CUDA_VISIBLE_DEVICES={visible} "
+            f"names {there}; write --nproc-per-node={max(there, 1)}"
+        )
+    return bool(given["virtual_local_rank"])
+
+
+def _cpus(given: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[frozenset[int], ...]:
+    mode = given["numa_binding"]
+    if mode is None:
+        return ()
+    from ..adapters.workers.numa import CannotBind, bindings, visible_gpus
+
+    try:
+        return bindings(mode, given["nproc_per_node"], visible_gpus(environment.get("CUDA_VISIBLE_DEVICES")))
+    except (CannotBind, NoDevices) as reason:
+        raise Mistake(f"--numa-binding={mode}: {reason}") from None
 
 
 def _shutdown_timeout(given: Mapping[str, Any], environment: Mapping[str, str]) -> float:
@@ -199,4 +249,12 @@ def _shutdown_timeout(given: Mapping[str, Any], environment: Mapping[str, str]) 
 
 def _logs(given: Mapping[str, Any], environment: Mapping[str, str]) -> Logs:
     template = environment.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")
-    return Logs(given["log_dir"], given["redirects"], given["tee"], given["local_ranks_filter"], template)
+    return Logs(
+        given["log_dir"],
+        given["redirects"],
+        given["tee"],
+        given["local_ranks_filter"],
+        template,
+        given["duplicate_stdout_filters"],
+        given["duplicate_stderr_filters"],
+    )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 PORT = 29_400
 """torch's c10d listens there by default."""
+MASTER_PORT = 29_500
+"""And its static rendezvous there."""
+STATIC = ("node_rank", "master_addr", "master_port")
 AFTER_THE_GRACE_S = 15.0
 """How much longer than its workers' grace a node may take to come back."""
 THEIRS = ("timeout", "read_timeout", "heartbeat_timeout", "is_host", "store_type")
@@ -36,6 +39,7 @@ class Place:
     endpoint: Address | None
     is_host: bool | None
     token: Secret | None = None
+    said_by: str = "--rdzv-endpoint"
 
     def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> Meeting:
         """Raises Mistake if this host was told to serve the store and cannot."""
@@ -44,7 +48,7 @@ class Place:
         try:
             return TCPStoreMeeting(self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token)
         except CannotServe as reason:
-            raise Mistake(f"--rdzv-endpoint={reason}") from None
+            raise Mistake(f"{self.said_by}={reason}") from None
 
     @property
     def name(self) -> str:
@@ -67,22 +71,56 @@ def place(
         return Place(None, None)
     if etcd.is_meant(given):
         return etcd.place(given, environment)
-    backend = given["rdzv_backend"]
+    backend = given["rdzv_backend"] or _backend(given)
     if backend not in ("c10d", "static"):
         raise Mistake(
-            f"--rdzv-backend={backend}: this version knows c10d (a TCPStore) and etcd (v3); {_remedy(backend)}"
+            f"--rdzv-backend={backend}: this version knows c10d (a TCPStore), static (the same, at --master-addr) and etcd "
+            f"(v3); {_remedy(backend)}"
         )
+    is_host = _yes_or_no("is_host", given["rdzv_conf"].get("is_host", "auto"))
+    if backend == "static":
+        return _static(given, is_host, token)
     host, port = _one(given["rdzv_endpoint"])
     if not host and max_nodes > 1:
-        raise Mistake(f"{nnodes}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}")
+        raise Mistake(
+            f"{nnodes}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}, or --node-rank=N "
+            "--master-addr=HOST"
+        )
     if port == 0 and max_nodes > 1:
         raise Mistake(
             f"--rdzv-endpoint={Address(host, 0)}: several nodes must know the port; write {Address(host, PORT)}"
         )
-    if host and backend == "static":
-        raise Mistake("--rdzv-backend=static: several nodes meet by agreement here; write --rdzv-backend=c10d")
-    is_host = _yes_or_no("is_host", given["rdzv_conf"].get("is_host", "auto"))
     return Place(Address(host, PORT if port is None else port) if host else None, is_host, token)
+
+
+def _backend(given: Mapping[str, Any]) -> str:
+    """torchrun's default is static; an endpoint alone is enough for c10d, which needs no node rank."""
+    if etcd.is_meant(given):
+        return "etcd"
+    return "static" if any(given[name] is not None for name in STATIC) else "c10d"
+
+
+def _static(given: Mapping[str, Any], is_host: bool | None, token: Secret | None) -> Place:
+    """The agent of node rank 0 serves the store at --master-addr; a node alone needs none."""
+    rank, nodes = given["node_rank"], given["nnodes"][1]
+    if rank is not None and rank >= nodes:
+        raise Mistake(f"--node-rank={rank}: with --nnodes={nodes} the last is {nodes - 1}; write --nnodes={rank + 1}")
+    if nodes == 1:
+        return Place(None, None)
+    host, port = _one(given["rdzv_endpoint"])
+    address = Address(host or given["master_addr"] or "127.0.0.1", port or given["master_port"] or MASTER_PORT)
+    if rank is not None and is_host is None:
+        is_host = rank == 0
+    return Place(address, is_host, token, "--rdzv-endpoint" if host else "--master-addr")
+
+
+def is_static(given: Mapping[str, Any]) -> bool:
+    return (given["rdzv_backend"] or _backend(given)) == "static" and not given["standalone"]
+
+
+def slot(given: Mapping[str, Any]) -> str | None:
+    """A node with a node rank of a static job has that place, and a later start of it takes it over."""
+    return str(given["node_rank"]) if is_static(given) and given["node_rank"] is not None else None
 
 
 def _remedy(backend: str) -> str:
@@ -103,7 +141,7 @@ def _one(endpoint: values.Endpoints | None) -> tuple[str, int | None]:
 
 def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
     """The limits and spans. What torch knows and we have no use for is taken silently; what nobody knows is named."""
-    min_nodes, max_nodes = given["nnodes"]
+    min_nodes, max_nodes = _limits(given)
     conf = given["rdzv_conf"]
     ours = {field.name: field for field in fields(rendezvous.Settings) if field.name not in ("limits", "leased")}
     if conf.get("store_type", "").lower() == "file":
@@ -124,6 +162,12 @@ def settings(given: Mapping[str, Any]) -> rendezvous.Settings:
         return rendezvous.Settings(rendezvous.Limits(min_nodes, max_nodes, given["max_restarts"]), **spans)
     except ValueError as reason:
         raise Mistake(f"--rdzv-conf: {reason}") from None
+
+
+def _limits(given: Mapping[str, Any]) -> tuple[int, int]:
+    """A static job has its size from the start: the larger one."""
+    low, high = given["nnodes"]
+    return (high, high) if is_static(given) else (low, high)
 
 
 def _span(key: str, text: str, whole: bool) -> Any:

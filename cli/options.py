@@ -9,46 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import click
-
 from . import values
 from .mistakes import Value
-
-WORKERS = "Workers"
-NODES = "Nodes and rendezvous"
-FAILURES = "Failures and ends"
-OUTPUT = "Output"
-SECTIONS = (WORKERS, NODES, FAILURES, OUTPUT)
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-class Option(click.Option):
-    """An option in a section of the help, shown with its dashed spelling only."""
-
-    def __init__(self, *args: Any, section: str, **attributes: Any) -> None:
-        self.section = section
-        super().__init__(*args, **attributes)
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        record = super().get_help_record(ctx)
-        names = ", ".join(name for name in self.opts if "_" not in name)
-        return (f"{names} {self.metavar}" if self.metavar else names, record[1]) if record else None
-
-
-def option(name: str, section: str, *short: str, own: bool = False, **attributes: Any) -> Decorator:
-    """One option, in both spellings. `own`: it is not torchrun's, so it has no PET_ variable."""
-    parameter = name[2:].replace("-", "_")
-    spellings = dict.fromkeys((*short, name, f"--{parameter}"))
-    return click.option(
-        *spellings,
-        parameter,
-        cls=Option,
-        section=section,
-        envvar=None if own else f"PET_{parameter.upper()}",
-        show_default=bool(attributes.get("default")),
-        **attributes,
-    )
+from .option import FAILURES, NODES, OUTPUT, WORKERS, Decorator, option
+from .rare_options import rare_options
 
 
 def _options() -> tuple[Decorator, ...]:
@@ -59,7 +23,8 @@ def _options() -> tuple[Decorator, ...]:
             default="1",
             metavar="N",
             type=Value("N", values.workers),
-            help="Workers on this node: a number, gpu (one per GPU), cpu (one per CPU), auto (gpu if any, else cpu).",
+            help="Workers on this node: a number, gpu or xpu (one per device), cpu (one per CPU), auto (one per device if "
+            "there is any, else per CPU).",
         ),
         option("--module", WORKERS, "-m", is_flag=True, help="SCRIPT is a module: run it as python -m does."),
         option("--no-python", WORKERS, is_flag=True, help="SCRIPT is a program of its own: execute it without Python."),
@@ -88,11 +53,12 @@ def _options() -> tuple[Decorator, ...]:
         option(
             "--rdzv-backend",
             NODES,
-            default="c10d",
+            default=None,
             metavar="NAME",
             type=Value("NAME", values.name),
-            help="Where the job's state is kept: c10d is our protocol on a TCPStore, which one of the agents serves; etcd "
-            "is the same on an etcd v3 cluster, which outlives any node.",
+            help="Where the job's state is kept: c10d is our protocol on a TCPStore, which one of the agents serves; static "
+            "is the same, at --master-addr; etcd is the same on an etcd v3 cluster, which outlives any node. [default: "
+            "c10d with an endpoint, else static]",
         ),
         option(
             "--rdzv-endpoint",
@@ -272,6 +238,6 @@ def _options() -> tuple[Decorator, ...]:
 
 
 def all_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for decorate in reversed(_options()):
+    for decorate in reversed((*_options(), *rare_options())):
         command = decorate(command)
     return command

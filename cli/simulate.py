@@ -26,7 +26,7 @@ from . import simulate_options as options
 from . import values
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
 from .mistakes import Mistake, Value
-from .options import Decorator
+from .option import Decorator
 from .render import simulation
 from .render.picture import picture
 from .render.progress import Progress

@@ -6,11 +6,11 @@ import math
 import os
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
-from ..adapters.workers.devices import count_devices
+from ..adapters.workers.devices import count_devices, count_others
 from ..adapters.workers.logs import Streams, parse_streams
 from ..core.rendezvous.state import NODES_MAX
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX
@@ -68,14 +68,16 @@ def nodes(text: str) -> tuple[int, int]:
 
 
 def workers(text: str) -> int:
-    """A number of workers per node, or `auto`, `cpu`, `gpu`: counted here."""
+    """A number of workers per node, or a kind of device: counted here."""
     match text:
-        case "auto" | "cpu" | "gpu" as kind:
+        case "auto" | "cpu" | "gpu" | "xpu" as kind:
             return count_devices(kind)
+        case _ if re.fullmatch(r"[a-z]\w*", text):
+            return count_others(text)
         case _:
             pass
     if not re.fullmatch(r"\d+", text) or int(text) < 1:
-        raise ValueError("write a number of workers, 1 or more, or one of auto, cpu, gpu")
+        raise ValueError("write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu")
     if int(text) > LOCAL_WORLD_SIZE_MAX:
         raise ValueError(f"at most {LOCAL_WORLD_SIZE_MAX} workers on one node")
     return int(text)
@@ -136,16 +138,21 @@ def streams(text: str) -> Streams:
     return parse_streams(text)
 
 
-def status(text: str) -> str:
-    if text not in ("auto", "live", "plain", "off"):
-        raise ValueError("write auto, live, plain or off")
-    return text
+def one_of(*words: str) -> Callable[[str], str]:
+    """A reader of one of these words."""
+
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"write {', '.join(words[:-1])} or {words[-1]}")
+        return text
+
+    return read
 
 
-def on_store_loss(text: str) -> str:
-    if text not in ("continue", "stop"):
-        raise ValueError("write continue or stop")
-    return text
+status = one_of("auto", "live", "plain", "off")
+on_store_loss = one_of("continue", "stop")
+numa_binding = one_of("node", "socket", "exclusive", "core-complex")
+start_method = one_of("spawn", "fork", "forkserver")
 
 
 def new_file(text: str) -> str:
@@ -200,3 +207,25 @@ def endpoint(text: str) -> tuple[str, int | None] | None:
     if not match or int(match["port"] or 0) > 65_535:
         raise ValueError("write HOST or HOST:PORT, port 0 to 65535")
     return match["host"].strip("[]"), int(match["port"]) if match["port"] else None
+
+
+def filters(text: str) -> tuple[str, ...]:
+    """`apple,orange`; two commas are one that belongs to the text. Nothing for no filter."""
+    parts = [part.replace("\0", ",") for part in text.replace(",,", "\0").split(",")] if text else []
+    if not all(parts):
+        raise ValueError("a text is empty, and would be in every line; write texts with commas between, ,, for a comma")
+    return tuple(parts)
+
+
+def host(text: str) -> str:
+    """A host's name or address, an IPv6 address with or without brackets."""
+    bare = text.strip().removeprefix("[").removesuffix("]")
+    if not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*", bare):
+        raise ValueError("write the name or the address of a host")
+    return bare
+
+
+def port(text: str) -> int:
+    if not re.fullmatch(r"\s*\d{1,5}\s*", text) or not 1 <= int(text) <= 65_535:
+        raise ValueError("write a port, 1 to 65535")
+    return int(text)

@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from attrs import frozen
 
+from .evolving import evolve
 from .world import Member, Node, World
 
 
@@ -38,6 +39,26 @@ class Ranks:
     @property
     def local_world_size(self) -> int:
         return len(self.workers)
+
+
+NODE_RANK = "node_rank"
+
+
+def node_rank_label(rank: int) -> tuple[str, str]:
+    """What a node's profile carries when its place was chosen by whoever started it."""
+    return NODE_RANK, str(rank)
+
+
+def by_node_rank(world: World) -> World:
+    """The members in the order of the ranks that their nodes were given; who was given none counts as 0, as in torch's
+    static rendezvous. Equals keep the order of the world, so survivors keep theirs."""
+    ordered = tuple(sorted(world.members, key=_node_rank))
+    return world if ordered == world.members else evolve(world, members=ordered)
+
+
+def _node_rank(member: Member) -> int:
+    text = dict(member.profile.labels).get(NODE_RANK, "0")
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def assign(world: World) -> Mapping[Node, Ranks]:

@@ -16,6 +16,7 @@ from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
 from ..settings import LaunchSettings, Program
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""
 
@@ -49,7 +50,14 @@ def environment(
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_ROUND": str(world.round),
         "ELASTIC_NODE_ID": slot,
+        **(_own_device(inherited.get(VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
     }
+
+
+def _own_device(visible: str | None, local_rank: int) -> Mapping[str, str]:
+    """--virtual-local-rank: the worker's own device is its only one, and so its number 0."""
+    device = str(local_rank) if visible is None else visible.split(",")[local_rank].strip()
+    return {"LOCAL_RANK": "0", VISIBLE: device}
 
 
 def _threads(local_world_size: int) -> Mapping[str, str]:

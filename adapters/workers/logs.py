@@ -1,12 +1,13 @@
 """Where a worker's output goes: what `--redirects`, `--tee` and `--local-ranks-filter` mean, and the files' places.
 
     <log dir>/<run id>_<8 random>/attempt_<round>/<local rank>/{stdout.log, stderr.log, error.json}
+    <log dir>/<run id>_<8 random>/attempt_<round>/{filtered_stdout.log, filtered_stderr.log}
 
 A run directory belongs to one agent, an attempt's directory to one worker of one round; neither is ever written by
 another or wiped. Without a log directory it is made among the temporary files, for the error files' sake, and removed
 at the end if nothing was written. With `/dev/null` nothing is stored.
 
-    tee of the stream            file and console
+    tee of the stream            file and console; lines with a text of the duplicate filters to filtered_*.log too
     redirect alone               file
     neither                      console, inherited from the agent
     rank not in the filter       file alone, whatever was asked for (torchrun throws such output away)
@@ -17,14 +18,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from enum import Flag
 from itertools import count
 from pathlib import Path
 
 from attrs import field, frozen
 
-from .port import Sink
+from .port import Duplicate, Sink
 
 STDOUT, STDERR, ERROR_FILE = "stdout.log", "stderr.log", "error.json"
 NOWHERE = Path("/dev/null")
@@ -66,20 +67,38 @@ def parse_streams(text: str) -> Streams:
     return Streams(ranks={int(rank): Std(int(value)) for rank, value in pairs})
 
 
-def sinks(
-    redirects: Streams, tee: Streams, shown: Collection[int] | None, local_rank: int, directory: Path | None
-) -> tuple[Sink, Sink]:
-    """The sinks of a worker's stdout and stderr. `shown` are the ranks of the filter, None for all."""
-    console = shown is None or local_rank in shown
-    teed = tee.of(local_rank)
-    redirected = redirects.of(local_rank) | teed
+@frozen
+class Logs:
+    """What was asked for of the workers' output."""
 
-    def sink(stream: Std, name: str) -> Sink:
+    directory: str | None = None
+    redirects: Streams = Streams()
+    tee: Streams = Streams()
+    shown: frozenset[int] | None = None
+    """The local ranks whose output reaches the console; None for all."""
+    prefix: str | None = None
+    """The template of a tee'd line's prefix."""
+    stdout_filters: tuple[str, ...] = ()
+    """Lines of a tee'd stdout that contain one of these go to a file of all local ranks too."""
+    stderr_filters: tuple[str, ...] = ()
+
+
+def sinks(logs: Logs, local_rank: int, directory: Path | None) -> tuple[Sink, Sink]:
+    """The sinks of a worker's stdout and stderr; `directory` is its own, in its attempt's."""
+    console = logs.shown is None or local_rank in logs.shown
+    teed = logs.tee.of(local_rank)
+    redirected = logs.redirects.of(local_rank) | teed
+
+    def sink(stream: Std, name: str, filters: tuple[str, ...]) -> Sink:
         if console and not redirected & stream:
             return Sink()
-        return Sink(NOWHERE if directory is None else directory / name, console and bool(teed & stream))
+        if not console or not teed & stream:
+            return Sink(directory / name if directory else NOWHERE, console=False)
+        needles = tuple(os.fsencode(text) for text in filters)
+        filtered = directory.parent / f"filtered_{name}" if directory else NOWHERE
+        return Sink(directory / name if directory else NOWHERE, True, Duplicate(filtered, needles) if needles else None)
 
-    return sink(Std.OUT, STDOUT), sink(Std.ERR, STDERR)
+    return sink(Std.OUT, STDOUT, logs.stdout_filters), sink(Std.ERR, STDERR, logs.stderr_filters)
 
 
 def line_prefix(template: str | None, role: str, rank: int, local_rank: int) -> str:

@@ -18,15 +18,25 @@ class CannotStart(Exception):
 
 
 @frozen
+class Duplicate:
+    """Lines that contain one of `needles` go to `path` too, which several streams share."""
+
+    path: Path
+    needles: tuple[bytes, ...]
+
+
+@frozen
 class Sink:
     """Where one stream of one worker goes.
 
     Console alone: the worker inherits the agent's stream. File alone: the worker writes the file itself. Both: a pipe that
-    the agent copies to the file byte by byte and to the console line by line, each with the worker's prefix.
+    the agent copies to the file byte by byte and to the console line by line, each with the worker's prefix; `duplicate` is
+    of such a one only.
     """
 
     file: Path | None = None
     console: bool = True
+    duplicate: Duplicate | None = None
 
 
 @frozen
@@ -39,6 +49,8 @@ class WorkerSpec:
     stdout: Sink = Sink()
     stderr: Sink = Sink()
     prefix: str = ""
+    cpus: frozenset[int] | None = None
+    """The only CPUs that it may run on; None for those of the agent."""
 
 
 @frozen

@@ -5,10 +5,12 @@ each behind its worker's prefix, so that workers do not cut into each other; a c
 torchrun, so that a progress bar is seen to move. A line that does not end is passed on in pieces of LINE_MAX. A console
 or a file that fails is given up, never the other one, and never the worker: its pipe is read on.
 
+A console that does not read is not waited for. What it has not taken is kept, up to PENDING_MAX; beyond that the pipes of
+those who write to it are left alone until it reads again, so that memory is bounded, nothing is lost, and a worker waits as
+it would without a tee. Other consoles' workers, and the agent, do not wait.
+
 The agent's thread calls `follow` when it starts a worker and `finish` when it has collected it: then what the pipe
-holds is read out without waiting for its end, which a grandchild may hold off for ever, and the stream is closed. A
-console that blocks blocks this thread and in the end the workers, as it would without a tee, but not the agent: `drain`
-is bounded.
+holds is read out without waiting for its end, which a grandchild may hold off for ever, and the stream is closed.
 """
 
 from __future__ import annotations
@@ -17,14 +19,29 @@ import fcntl
 import os
 import select
 import threading
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
-from attrs import define
+from attrs import define, field
 
-READ_MAX = 65_536
-LINE_MAX = 65_536
-"""Longest piece of a line on the console, in bytes."""
+from .console import Console, identity
+from .lines import LINE_MAX, cut, last, matching
+from .port import Duplicate
+
+READ_MAX = LINE_MAX
+"""A read is no longer than a line may be, so only the first line of what was read can be too long."""
+PENDING_MAX = 1 << 20
+"""How much is kept for a console that does not read, in bytes."""
 JOIN_TIMEOUT_S = 5.0
+
+
+@define(eq=False)
+class _Console:
+    to: Console
+    streams: set[Stream] = field(factory=set)
+    polled: bool = False
+    paused: bool = False
 
 
 @define(eq=False)
@@ -36,7 +53,10 @@ class Stream:
     file: int | None
     console: int
     prefix: bytes
+    needles: tuple[bytes, ...] = ()
+    duplicate: int | None = None
     rest: bytes = b""
+    watched: bool = True
     closed: bool = False
 
 
@@ -48,21 +68,25 @@ class LogPump:
         self._streams: dict[int, Stream] = {}
         self._finishing: dict[Stream, None] = {}
         self._closing = self._closed = False
-        self._failed_consoles: set[int] = set()
+        self._closes_at = 0.0
+        self._consoles: dict[tuple[int, int], _Console] = {}
+        self._polled: dict[int, _Console] = {}
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
         self._thread = threading.Thread(target=self._run, name="elastic-log-pump", daemon=True)
 
-    def follow(self, source: int, path: Path, console: int, prefix: str) -> Stream:
+    def follow(self, source: int, path: Path, console: int, prefix: str, duplicate: Duplicate | None = None) -> Stream:
         """Carry what comes out of the pipe `source` (ours to close) until it ends or `finish`."""
-        try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        except OSError:
-            os.close(source)
-            raise
+        with ExitStack() as undo:
+            undo.callback(os.close, source)
+            file = _appended(path, undo)
+            stream = Stream(source, path, file, console, os.fsencode(prefix))
+            if duplicate:
+                stream.needles, stream.duplicate = duplicate.needles, _appended(duplicate.path, undo)
+            undo.pop_all()
         os.set_blocking(source, False)
-        stream = self._streams[source] = Stream(source, path, file, console, os.fsencode(prefix))
+        self._streams[source] = stream
         self._epoll.register(source, select.EPOLLIN)
         self.start()
         return stream
@@ -81,33 +105,43 @@ class LogPump:
         os.eventfd_write(self._wake, 1)
 
     def drain(self, timeout_s: float) -> bool:
-        """Wait until all finished streams are carried and closed."""
+        """Wait until all finished streams are in their files, and closed."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._finishing, timeout_s)
 
     def close(self, timeout_s: float = JOIN_TIMEOUT_S) -> None:
-        """Carry what there is, stop the thread. Idempotent. A console that blocks keeps thread and descriptors."""
+        """Carry what there is, stop the thread; a console that does not read is waited for so long. Idempotent."""
         if self._closed:
             return
-        self._closing = True
+        self._closing, self._closes_at = True, time.monotonic() + timeout_s
         os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:
-            self._thread.join(timeout_s)
+            self._thread.join(timeout_s + JOIN_TIMEOUT_S)
         if not self._thread.is_alive():
             self._closed = True
             self._epoll.close()
             os.close(self._wake)
+            for console in self._consoles.values():
+                console.to.close()
 
     def _run(self) -> None:
         while not self._closing:
-            for ready, _ in self._epoll.poll():
-                if ready == self._wake:
-                    os.eventfd_read(self._wake)
-                    self._finish_asked()
-                elif stream := self._streams.get(ready):
-                    self._carry_once(stream)
+            self._step(None)
         for stream in list(self._streams.values()):
             self._carry_rest(stream)
+        while self._polled and (left := self._closes_at - time.monotonic()) > 0:
+            self._step(left)
+
+    def _step(self, timeout_s: float | None) -> None:
+        for ready, _ in self._epoll.poll(timeout_s):
+            if ready == self._wake:
+                os.eventfd_read(self._wake)
+                self._finish_asked()
+            elif stream := self._streams.get(ready):
+                self._carry_once(stream)
+            elif console := self._polled.get(ready):
+                console.to.flush()
+                self._settle(console)
 
     def _finish_asked(self) -> None:
         with self._changed:
@@ -123,8 +157,10 @@ class LogPump:
             return 0
         if chunk:
             self._to_file(stream, chunk)
-            text, stream.rest = cut(stream.rest + chunk, stream.prefix)
+            data = stream.rest + chunk
+            text, stream.rest = cut(data, stream.prefix)
             self._to_console(stream, text)
+            self._duplicate(stream, data[: len(data) - len(stream.rest)])
         else:
             self._end(stream)
         return len(chunk)
@@ -139,15 +175,21 @@ class LogPump:
     def _end(self, stream: Stream) -> None:
         if not stream.closed:
             self._to_console(stream, last(stream.rest, stream.prefix))
-            del self._streams[stream.source]
-            self._epoll.unregister(stream.source)
-            os.close(stream.source)
-            if stream.file is not None:
-                os.close(stream.file)
+            self._duplicate(stream, stream.rest)
+            self._forget(stream)
         with self._changed:
             stream.closed = True
             self._finishing.pop(stream, None)
             self._changed.notify_all()
+
+    def _forget(self, stream: Stream) -> None:
+        del self._streams[stream.source]
+        self._watch(stream, False)
+        for console in self._consoles.values():
+            console.streams.discard(stream)
+        for descriptor in (stream.source, stream.file, stream.duplicate):
+            if descriptor is not None:
+                os.close(descriptor)
 
     def _to_file(self, stream: Stream, data: bytes) -> None:
         if stream.file is None:
@@ -160,51 +202,65 @@ class LogPump:
             note = f"{stream.path}: {error.strerror}: from here on this output is on the console only\n"
             self._to_console(stream, stream.prefix + os.fsencode(note))
 
-    def _to_console(self, stream: Stream, text: bytes) -> None:
-        if not text or stream.console in self._failed_consoles:
+    def _duplicate(self, stream: Stream, data: bytes) -> None:
+        if stream.duplicate is None:
             return
         try:
-            _write(stream.console, text)
+            _write(stream.duplicate, matching(data, stream.needles, stream.prefix))
         except OSError:
-            self._failed_consoles.add(stream.console)
+            os.close(stream.duplicate)
+            stream.duplicate = None
+
+    # --- consoles
+
+    def _console(self, stream: Stream) -> _Console:
+        """One for all descriptors that lead to the same place, or one would write into a line of the other."""
+        place = identity(stream.console)
+        if place not in self._consoles:
+            self._consoles[place] = _Console(Console(stream.console))
+        console = self._consoles[place]
+        console.streams.add(stream)
+        return console
+
+    def _to_console(self, stream: Stream, text: bytes) -> None:
+        if text:
+            console = self._console(stream)
+            console.to.put(text)
+            self._settle(console)
+
+    def _settle(self, console: _Console) -> None:
+        """Wait for it while it has not taken all, and for its streams unless it has too much to take."""
+        pending = console.to.pending
+        if bool(pending) != console.polled:
+            console.polled = bool(pending)
+            if console.polled:
+                self._polled[console.to.number] = console
+                self._epoll.register(console.to.number, select.EPOLLOUT)
+            else:
+                del self._polled[console.to.number]
+                self._epoll.unregister(console.to.number)
+        paused = pending > PENDING_MAX
+        if paused or console.paused:
+            console.paused = paused
+            for stream in console.streams:
+                self._watch(stream, not paused)
+
+    def _watch(self, stream: Stream, watched: bool) -> None:
+        if watched != stream.watched:
+            stream.watched = watched
+            if watched:
+                self._epoll.register(stream.source, select.EPOLLIN)
+            else:
+                self._epoll.unregister(stream.source)
 
 
-def cut(data: bytes, prefix: bytes) -> tuple[bytes, bytes]:
-    """Whole lines of `data`, each behind the prefix, and the rest, shorter than LINE_MAX.
-
-    A carriage return at the very end is left in the rest: a newline may follow that belongs to it.
-    """
-    lines = data.splitlines(keepends=True)
-    rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
-    text = b"".join(_line(line, prefix) for line in lines)
-    whole = len(rest) - len(rest) % LINE_MAX
-    return text + _pieces(rest[:whole], prefix), rest[whole:]
-
-
-def last(rest: bytes, prefix: bytes) -> bytes:
-    """The rest at the end of a stream, as a line."""
-    return _line(rest, prefix) if rest else b""
-
-
-def _line(line: bytes, prefix: bytes) -> bytes:
-    text = line.rstrip(b"\r\n")
-    if line == b"\r":
-        return b""  # the start of a progress bar, not an empty line
-    return _pieces(text, prefix) if text else prefix + b"\n"
-
-
-def _pieces(text: bytes, prefix: bytes) -> bytes:
-    starts = range(0, len(text), LINE_MAX)
-    return b"".join(b"%b%b\n" % (prefix, text[start : start + LINE_MAX]) for start in starts)
+def _appended(path: Path, undo: ExitStack) -> int:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    undo.callback(os.close, descriptor)
+    return descriptor
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """All of it, also to one that was made non-blocking by whoever shares it."""
     left = memoryview(data)
     while left:
-        try:
-            left = left[os.write(descriptor, left) :]
-        except BlockingIOError:
-            ready = select.poll()
-            ready.register(descriptor, select.POLLOUT)
-            ready.poll()
+        left = left[os.write(descriptor, left) :]

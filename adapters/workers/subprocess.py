@@ -16,8 +16,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from attrs import define
@@ -129,6 +129,7 @@ class SubprocessWorkers:
         with ExitStack() as ends:  # the child's ends: closed here once it has them
             stdout, out = self._outlet(spec.stdout, self._console[0], spec.prefix, ends)
             stderr, err = self._outlet(spec.stderr, self._console[1], spec.prefix, ends)
+            ends.enter_context(_bound_to(spec.cpus))
             started_at = self._clock()
             process = subprocess.Popen(
                 [setpriv, "--pdeathsig", "KILL", "--", *spec.command],
@@ -146,7 +147,7 @@ class SubprocessWorkers:
         if sink.console and sink.file is not None:
             read, write = os.pipe()
             ends.callback(os.close, write)
-            return write, (self._pump.follow(read, sink.file, console, prefix),)
+            return write, (self._pump.follow(read, sink.file, console, prefix, sink.duplicate),)
         file = os.open(sink.file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         ends.callback(os.close, file)
         return file, ()
@@ -184,6 +185,20 @@ class SubprocessWorkers:
             self._send_for_reaper()
         except OSError:  # no process to be had: the next generation asks again
             self._guarded = False
+
+
+@contextmanager
+def _bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
+    """What this thread starts inherits the CPUs that it may run on."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import StringIO
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import frozen
 
@@ -24,6 +24,14 @@ class Wait:
     text: str
     advice: tuple[str, ...] = ()
     """What could be done about it."""
+
+
+class Out(Protocol):
+    """Where lines go."""
+
+    def write(self, text: str, /) -> int: ...
+    def flush(self) -> None: ...
+    def isatty(self) -> bool: ...
 
 
 class LastLine(Protocol):
@@ -77,7 +85,7 @@ class LiveLastLine:
 
     every_s = 1.0
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: Out) -> None:
         self._out = out
         self._drawn = StringIO()
         self._live: Live | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
 
 from ...adapters.news import News, Recorded, Restored, Seen, Started, Step, StoreBack, StoreSilent, TraceLost
 from ...adapters.settings import LaunchSettings
@@ -18,7 +17,7 @@ from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, 
 from ...core.rendezvous import RendezvousState
 from ...core.world import World
 from . import sentences
-from .last_line import LastLine, LiveLastLine, PlainLastLine, Wait
+from .last_line import LastLine, LiveLastLine, Out, PlainLastLine, Wait
 from .words import count
 
 PATIENCE_S = 2.0
@@ -30,7 +29,7 @@ DUMB = ("dumb", "unknown")
 class StatusLines:
     """What one agent does, for people. `mode` is auto, live, plain or off."""
 
-    def __init__(self, out: TextIO, settings: LaunchSettings, mode: str = "auto") -> None:
+    def __init__(self, out: Out, settings: LaunchSettings, mode: str = "auto") -> None:
         self._out = out
         self._settings = settings
         self._quiet = mode == "off"

@@ -106,3 +106,17 @@ MACROS = {
 @pytest.mark.parametrize(("argument", "read"), MACROS.items())
 def test_of_macros_only_the_local_rank_is_known_and_two_dollars_are_one(argument: str, read: str) -> None:
     assert command(Program(Kind.BINARY, "$local_rank", (argument,)), WorkerRanks(7, 3, 5)) == ("$local_rank", read)
+
+
+def test_with_a_virtual_local_rank_each_worker_has_its_own_device_as_its_only_one() -> None:
+    inherited = {"CUDA_VISIBLE_DEVICES": "4, GPU-91,MIG-a"}
+    for local_rank, device in enumerate(("4", "GPU-91", "MIG-a")):
+        there = found(SECOND, local_rank, environment=inherited, virtual_local_rank=True)
+        assert (there["LOCAL_RANK"], there["CUDA_VISIBLE_DEVICES"]) == ("0", device)
+    there = found(SECOND, 2, virtual_local_rank=True)
+    assert (there["LOCAL_RANK"], there["CUDA_VISIBLE_DEVICES"], there["RANK"]) == ("0", "2", "4")
+
+
+def test_devices_stay_as_they_are_inherited_without_it() -> None:
+    assert found(SECOND, 1, environment={"CUDA_VISIBLE_DEVICES": "4,5"})["CUDA_VISIBLE_DEVICES"] == "4,5"
+    assert "CUDA_VISIBLE_DEVICES" not in found(SECOND, 1)

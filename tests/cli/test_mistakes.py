@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from elastic.cli.main import run
 from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 
 ENDPOINT = "write --rdzv-endpoint=HOST:29400"
+WHERE = f"several nodes must know where they meet; {ENDPOINT}, or --node-rank=N --master-addr=HOST"
+KNOWN = "this version knows c10d (a TCPStore), static (the same, at --master-addr) and etcd (v3)"
 MISTAKES = [
     # nodes and workers
     ("--nnodes=4:2 x", "--nnodes=4:2: the minimum (4) is above the maximum (2); write --nnodes=2:4"),
@@ -21,28 +24,38 @@ MISTAKES = [
     ("--nnodes=two x", "--nnodes=two: write a number of nodes, or MIN:MAX, like --nnodes=2:4"),
     ("--nnodes=4097 x", "--nnodes=4097: at most 4096 nodes"),
     ("--nnodes=1:9999 x", "--nnodes=1:9999: at most 4096 nodes"),
-    ("--nproc-per-node=0 x", "--nproc-per-node=0: write a number of workers, 1 or more, or one of auto, cpu, gpu"),
-    ("--nproc_per_node=two x", "--nproc-per-node=two: write a number of workers, 1 or more, or one of auto, cpu, gpu"),
+    ("--nproc-per-node=0 x", "--nproc-per-node=0: write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu"),
+    (
+        "--nproc_per_node=2x x",
+        "--nproc-per-node=2x: write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu",
+    ),
     (f"--nproc-per-node={LOCAL_WORLD_SIZE_MAX + 1} x", "--nproc-per-node=65537: at most 65536 workers on one node"),
     ("--role= x", "--role=: write 1 to 256 printable characters"),
     ("--no-python -m x", "--no-python and --module: a module needs Python; leave one of them out"),
     # rendezvous
-    ("--nnodes=2 x", "--nnodes=2: several nodes must know where they meet; write --rdzv-endpoint=HOST:29400"),
-    ("--nnodes=1:2 x", "--nnodes=1:2: several nodes must know where they meet; write --rdzv-endpoint=HOST:29400"),
-    ("--rdzv-endpoint= --nnodes=2 x", "--nnodes=2: several nodes must know where they meet; " + ENDPOINT),
+    ("--nnodes=2 x", "--nnodes=2: " + WHERE),
+    ("--nnodes=1:2 x", "--nnodes=1:2: " + WHERE),
+    ("--rdzv-endpoint= --nnodes=2 x", "--nnodes=2: " + WHERE),
     ("--standalone --nnodes=2 x", "--standalone: that is one node, not --nnodes=2; " + ENDPOINT + " in its place"),
     ("--standalone --nnodes=2:4 x", "--standalone: that is one node, not --nnodes=2:4; " + ENDPOINT + " in its place"),
     (
         "--rdzv-backend=etcd-v2 x",
-        "--rdzv-backend=etcd-v2: this version knows c10d (a TCPStore) and etcd (v3); write --rdzv-backend=etcd",
+        "--rdzv-backend=etcd-v2: " + KNOWN + "; write --rdzv-backend=etcd",
     ),
     (
         "--rdzv-backend=zeus x",
-        "--rdzv-backend=zeus: this version knows c10d (a TCPStore) and etcd (v3); write --rdzv-backend=c10d",
+        "--rdzv-backend=zeus: " + KNOWN + "; write --rdzv-backend=c10d",
     ),
+    ("--nnodes=2 --node-rank=2 x", "--node-rank=2: with --nnodes=2 the last is 1; write --nnodes=3"),
+    ("--node-rank=-1 x", "--node-rank=-1: write a whole number, 0 or more"),
+    ("--master-port=0 x", "--master-port=0: write a port, 1 to 65535"),
+    ("--master-addr=a:1 x", "--master-addr=a:1: write the name or the address of a host"),
     (
-        "--rdzv-backend=static --nnodes=2 --rdzv-endpoint=a x",
-        "--rdzv-backend=static: several nodes meet by agreement here; write --rdzv-backend=c10d",
+        "--nnodes=2 --node-rank=0 --master-addr=192.0.2.1 x",
+        (
+            "--master-addr=192.0.2.1:29500: this node was told to serve the store there (is_host), but Cannot assign "
+            "requested address"
+        ),
     ),
     ("--rdzv-endpoint=a:65536 x", "--rdzv-endpoint=a:65536: write HOST or HOST:PORT, port 0 to 65535"),
     ("--rdzv-endpoint=a:b x", "--rdzv-endpoint=a:b: write HOST or HOST:PORT, port 0 to 65535"),
@@ -108,6 +121,13 @@ MISTAKES = [
         ),
     ),
     ("--local-ranks-filter=a x", "--local-ranks-filter=a: write local ranks with commas between, like 0,1"),
+    (
+        "--duplicate-stdout-filters=a,b, x",
+        (
+            "--duplicate-stdout-filters=a,b,: a text is empty, and would be in every line; write texts with commas "
+            "between, ,, for a comma"
+        ),
+    ),
     ("--status=loud x", "--status=loud: write auto, live, plain or off"),
     (
         "--report=/nowhere/x.json x",
@@ -129,6 +149,14 @@ MISTAKES = [
     ("", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
     ("-m", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
     ("--nprocs=2 x", "--nprocs: no such option; did you mean --nnodes? (elastic launch --help lists them)"),
+    (
+        "--rdzv-e= --rdz=1 x",
+        "--rdz: could be --rdzv-backend, --rdzv-conf, --rdzv-endpoint or --rdzv-id; write more of it",
+    ),
+    ("--max=few x", "--max-restarts=few: write a whole number, 0 or more"),
+    ("--numa-binding=zz x", "--numa-binding=zz: write node, socket, exclusive or core-complex"),
+    ("--start-method=zz x", "--start-method=zz: write spawn, fork or forkserver"),
+    ("--use-env --no-use-env x", "--use-env and --no-use-env: one is the other's opposite; leave one of them out"),
     ("-x y", "-x: no such option (elastic launch --help lists them)"),
     ("--max-restarts", "--max-restarts: needs a value, like --max-restarts=N"),
     ("-r", "-r: needs a value, like --redirects=STD"),
@@ -167,6 +195,23 @@ def test_gpus_that_are_not_there_are_a_mistake_and_numbers_the_remedy(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     answer = mistake("--nproc-per-node=gpu", "x")
     assert answer.startswith("--nproc-per-node=gpu: ") and answer.endswith("write a number, like --nproc-per-node=8")
+
+
+def test_devices_of_which_there_are_too_few_for_workers_with_one_each_are_a_mistake(
+    mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    assert mistake("--virtual-local-rank", "--nproc-per-node=3", "x") == (
+        "--virtual-local-rank: 3 workers, each with a device of its own, but CUDA_VISIBLE_DEVICES=4,6 names 2; write "
+        "--nproc-per-node=2"
+    )
+
+
+def test_a_share_of_the_cores_that_is_none_is_a_mistake(mistake: Callable[..., str]) -> None:
+    answer = mistake("--numa-binding=exclusive", "--nproc-per-node=10000", "x")
+    assert re.fullmatch(
+        r"--numa-binding=exclusive: NUMA node 0 has \d+ cores for \d+ workers; write --numa-binding=node", answer
+    )
 
 
 def test_a_log_directory_that_cannot_be_made_is_a_mistake(mistake: Callable[..., str]) -> None:

@@ -62,6 +62,46 @@ def test_a_node_alone_meets_nobody() -> None:
         assert place(*arguments) == nodes.Place(None, None)
 
 
+STATIC = [
+    ("--master-addr=gpu-01", Address("gpu-01", 29_500), None),
+    ("--master-addr=gpu-01 --master-port=7 --node-rank=0", Address("gpu-01", 7), True),
+    ("--master-addr=gpu-01 --node-rank=1", Address("gpu-01", 29_500), False),
+    ("--master-addr=gpu-01 --node-rank=1 --rdzv-conf=is_host=true", Address("gpu-01", 29_500), True),
+    ("--node-rank=1", Address("127.0.0.1", 29_500), False),
+    ("--master-addr=[fe80::1]", Address("fe80::1", 29_500), None),
+    ("--master-addr=fe80::1", Address("fe80::1", 29_500), None),
+    ("--rdzv-backend=static", Address("127.0.0.1", 29_500), None),
+    ("--rdzv-endpoint=a:7 --node-rank=0 --master-addr=b", Address("a", 7), True),
+    ("--rdzv-endpoint=a --rdzv-backend=static", Address("a", 29_500), None),
+    ("--rdzv-endpoint=a", Address("a", 29_400), None),
+    ("--rdzv-backend=c10d --rdzv-endpoint=a --node-rank=1", Address("a", 29_400), None),
+]
+
+
+@pytest.mark.parametrize(("arguments", "address", "is_host"), STATIC)
+def test_nodes_with_ranks_meet_at_the_master_s_address_and_the_first_of_them_serves(
+    arguments: str, address: Address, is_host: bool | None
+) -> None:
+    made = place("--nnodes=2", *arguments.split())
+    assert (made.endpoint, made.is_host) == (address, is_host)
+
+
+def test_a_static_job_has_its_full_size_from_the_start_and_a_place_for_each_rank(settings: Parse) -> None:
+    made = settings("--nnodes=1:3", "--node-rank=2", "--master-addr=a", "x")
+    assert made.rendezvous.limits == Limits(3, 3, 0)
+    assert (made.slot, made.node_rank, made.run_id, made.store) == ("2", 2, "none", "a:29500")
+    assert settings("--nnodes=2", "--node-rank=1", "--node-id=n7", "x").slot == "n7"
+
+
+def test_a_node_rank_is_a_hint_where_nodes_meet_by_agreement(settings: Parse) -> None:
+    made = settings("--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost", "--node-rank=1", "x")
+    assert (made.slot, made.node_rank, made.rendezvous.limits) == (None, 1, Limits(1, 2, 0))
+
+
+def test_a_node_alone_needs_no_master_whatever_is_said_of_one() -> None:
+    assert place("--master-addr=gpu-01", "--master-port=7", "--node-rank=0") == nodes.Place(None, None)
+
+
 def test_standalone_stands_above_all_that_is_said_of_a_meeting() -> None:
     alone = place("--standalone", "--rdzv-backend=etcd", "--rdzv-endpoint=a:1", "--rdzv-conf=is_host=1")
     assert alone == nodes.Place(None, None)

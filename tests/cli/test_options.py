@@ -14,13 +14,10 @@ from elastic.adapters.settings import HANDLED, Kind, LaunchSettings, Program
 from elastic.adapters.workers.logs import Std, Streams
 from elastic.cli.launch import launch
 from elastic.cli.main import run
-from elastic.cli.options import SECTIONS, Option
+from elastic.cli.option import SECTIONS, Option
 from elastic.core.rendezvous import Limits
 
 Parse = Callable[..., LaunchSettings]
-TORCHRUN = """nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone max-restarts monitor-interval
-role module no-python log-dir redirects tee local-ranks-filter local-addr signals-to-handle shutdown-timeout""".split()
-OURS = "node-id last-call grace on-store-loss status report trace".split()
 
 
 def options() -> dict[str, Option]:
@@ -28,16 +25,10 @@ def options() -> dict[str, Option]:
     return {name.removeprefix("--").replace("_", "-"): param for name, param in named.items()}
 
 
-def test_there_are_torchrun_s_options_and_ours() -> None:
-    assert sorted(options()) == sorted([*TORCHRUN, *OURS])
-
-
-@pytest.mark.parametrize("name", [*TORCHRUN, *OURS])
-def test_every_option_has_two_spellings_and_torchrun_s_have_a_variable(name: str) -> None:
-    option = options()[name]
-    underscored = name.replace("-", "_")
-    assert {f"--{name}", f"--{underscored}"} <= set(option.opts)
-    assert option.envvar == (f"PET_{underscored.upper()}" if name in TORCHRUN else None)
+def test_every_option_has_two_spellings() -> None:
+    """What torchrun's are is asked of torchrun, in test_torchrun_options."""
+    for name, option in options().items():
+        assert {f"--{name}", f"--{name.replace('-', '_')}"} <= set(option.opts)
 
 
 def test_the_defaults(settings: Parse) -> None:
@@ -105,6 +96,23 @@ def test_what_is_said_of_output(settings: Parse) -> None:
     assert logs.redirects == Streams(Std.ALL)
     assert logs.tee == Streams(ranks={0: Std.OUT, 12: Std.ERR})
     assert (logs.shown, logs.directory) == (frozenset({0, 12}), "logs")
+
+
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("", ()),
+        ("apple,orange", ("apple", "orange")),
+        ("a,,b", ("a,b",)),
+        ("a,,,b", ("a,", "b")),
+        (" a b ", (" a b ",)),
+    ],
+)
+def test_texts_to_filter_by_stand_between_commas_and_two_commas_are_one_in_a_text(
+    settings: Parse, text: str, texts: tuple[str, ...]
+) -> None:
+    logs = settings(f"--duplicate-stdout-filters={text}", f"--duplicate-stderr-filters={text}", "x").logs
+    assert (logs.stdout_filters, logs.stderr_filters) == (texts, texts)
 
 
 def test_what_is_said_of_ends(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,3 +208,40 @@ def test_a_command_line_runs_a_job_in_this_process_and_leaves_no_signal_handler(
     assert run(["launch", "--nproc-per-node=2", "--no-python", "echo", "${local_rank}"]) == 0
     assert sorted(capfd.readouterr().out.split()) == ["0", "1"]
     assert [signal.getsignal(signum) for signum in HANDLED] == before
+
+
+def test_what_is_said_of_how_a_worker_is_run(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings("--run-path", "--no-python", "-m", "x").program.kind is Kind.PATH
+    assert settings("--no-use-env", "train.py", "--lr=1").program.arguments == ("--local-rank=${local_rank}", "--lr=1")
+    assert settings("--use-env", "train.py").program.arguments == ()
+    assert settings("x").virtual_local_rank is False
+    monkeypatch.setenv("PET_VIRTUAL_LOCAL_RANK", "1")
+    assert settings("x").virtual_local_rank is True
+
+
+def test_a_method_and_an_interval_that_make_no_difference_are_taken_and_it_is_said_once(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PET_START_METHOD", "fork")
+    assert run(["launch", "--monitor-interval=1", "--status=off", "--no-python", "true"]) == 0
+    unneeded = "a script is a program of its own, so there is nothing to fork from; leave it out"
+    assert capfd.readouterr().err.splitlines() == [
+        "elastic: --monitor-interval makes no difference: nothing polls here, a death is seen at once; leave it out",
+        f"elastic: PET_START_METHOD makes no difference: {unneeded}",
+    ]
+
+
+def test_a_master_where_nodes_meet_by_agreement_makes_no_difference(capfd: pytest.CaptureFixture[str]) -> None:
+    options = ("--standalone", "--master-addr=a", "--status=off", "--no-python", "true")
+    assert run(["launch", *options]) == 0
+    assert capfd.readouterr().err == (
+        "elastic: --master-addr makes no difference: only a static rendezvous has a master; leave it out\n"
+    )
+
+
+def test_filters_of_what_is_not_tee_d_make_no_difference(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["launch", "--duplicate-stdout-filters=a", "--redirects=3", "--status=off", "--no-python", "true"]) == 0
+    assert capfd.readouterr().err == (
+        "elastic: --duplicate-stdout-filters makes no difference: only what is tee'd is filtered; write --tee=3 too, or "
+        "leave it out\n"
+    )

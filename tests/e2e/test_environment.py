@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 import stage
 from launches import PROGRAMS, Launcher
+
+from elastic.adapters.workers.numa import bindings
 
 SHOW = PROGRAMS / "show.py"
 CHATTY = PROGRAMS / "chatty.py"
@@ -88,6 +91,38 @@ def test_a_module_is_run_as_python_does_it_and_a_program_without(launch: Launche
     search = {"PYTHONPATH": str(tmp_path)}
     assert launch("-m", "greeting", "x", environment=search).ends().out == "__main__ ['x']\n"
     assert launch("--no-python", "echo", "x").ends().out == "x\n"
+
+
+def test_a_script_may_be_run_by_its_path_and_its_exception_is_in_its_error_file(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    script = tmp_path / "greeting.py"
+    script.write_text("import sys; print(__name__, sys.argv, sys.path[0] == ''); raise KeyError(sys.argv[1])")
+    ended = launch("--run-path", "-m", "--log-dir", tmp_path / "logs", script, "x").ends()
+    assert (ended.code, ended.out) == (1, f"__main__ ['{script}', 'x'] True\n")
+    assert "KeyError: 'x'" in ended.err and "greeting.py:1" in ended.err
+    (error_file,) = (tmp_path / "logs").rglob("error.json")
+    assert json.loads(error_file.read_text())["message"]["message"] == "KeyError: 'x'"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_script_run_by_its_path_may_exit_as_it_likes(launch: Launcher, tmp_path: Path, code: int) -> None:
+    (tmp_path / "exits.py").write_text(f"raise SystemExit({code})")
+    ended = launch("--run-path", "--log-dir", tmp_path / "logs", tmp_path / "exits.py").ends()
+    assert ended.code == (1 if code else 0)
+    assert list((tmp_path / "logs").rglob("error.json")) == []
+
+
+def test_the_local_rank_is_the_first_argument_without_use_env(launch: Launcher, tmp_path: Path) -> None:
+    shows = tmp_path / "shows.py"
+    shows.write_text("import sys; print(sys.argv[1:])")
+    assert launch("--no-use-env", shows, "--lr=1").ends().out == "['--local-rank=0', '--lr=1']\n"
+
+
+def test_options_may_be_shortened(launch: Launcher, tmp_path: Path) -> None:
+    assert launch("--nproc-per=2", "--max-r", "1", SHOW, tmp_path, "--max-r").ends().code == 0
+    found = shown(tmp_path, 1)
+    assert (found["environment"]["TORCHELASTIC_MAX_RESTARTS"], found["arguments"]) == ("1", ["--max-r"])
 
 
 def test_another_python_may_be_named(launch: Launcher) -> None:
@@ -172,6 +207,19 @@ def test_a_tee_d_line_is_in_the_file_and_on_the_console_behind_its_prefix(
         assert files(logs)[f"attempt_1/{rank}/stdout.log"] == f"out of {rank} in round 1\n"
 
 
+def test_tee_d_lines_with_a_word_are_in_a_file_of_the_attempt_too(launch: Launcher, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    filters = ("--duplicate-stdout-filters=of 1,zeus", "--duplicate-stderr-filters=err")
+    ended = launch("--nproc-per-node=2", "--max-restarts=1", "-t", "3", *filters, "--log-dir", logs, CHATTY).ends()
+    assert ended.code == 0
+    found = files(logs)
+    assert found["attempt_0/filtered_stdout.log"] == "[default1]:out of 1 in round 0\n"
+    assert found["attempt_1/filtered_stdout.log"] == "[default1]:out of 1 in round 1\n"
+    assert sorted(found["attempt_1/filtered_stderr.log"].splitlines()) == [
+        f"[default{rank}]:err of {rank} in round 1" for rank in (0, 1)
+    ]
+
+
 def test_ranks_outside_the_filter_write_to_their_files_instead_of_the_console(launch: Launcher, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     ended = launch("--nproc-per-node=2", "--max-restarts=1", "--local-ranks-filter=0", "--log-dir", logs, CHATTY).ends()
@@ -248,3 +296,17 @@ os.dup2(write, 2)
 os.close(read)
 os.execv(sys.argv[1], sys.argv[1:])"""
 NONE = 'exec "$0" "$@" 0<&- 1>&- 2>&-'
+
+
+def test_a_worker_may_be_bound_to_the_cpus_of_its_node_and_the_launcher_is_not(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    script = tmp_path / "bound.py"
+    script.write_text("import os, stage; stage.tell(*sorted(os.sched_getaffinity(0))); stage.wait_for_gate()")
+    before = os.sched_getaffinity(0)
+    wanted = bindings("core-complex", 2)
+    job = launch("--nproc-per-node=2", "--numa-binding=core-complex", script)
+    assert [told.words for told in job.hears(2)] == [" ".join(map(str, sorted(cpus))) for cpus in wanted]
+    assert os.sched_getaffinity(job.pid) == before
+    job.open_gate()
+    assert job.ends().code == 0

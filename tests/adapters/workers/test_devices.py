@@ -6,58 +6,21 @@ import os
 from pathlib import Path
 
 import pytest
+from nvmls import FakeNvml
 
 from elastic.adapters.workers import devices
-from elastic.adapters.workers.devices import Kind, NoDevices, count_devices
+from elastic.adapters.workers.devices import Kind, count_devices
+from elastic.adapters.workers.nvml import NoDevices, Nvml
 
 UUIDS = ("GPU-8a31-aa", "GPU-8a32-bb", "GPU-91ff-cc", "GPU-a0a0-dd")
 CPUS = os.cpu_count()
 NOWHERE = Path("/no/driver")
 
 
-class FakeNvml:
-    """GPUs by UUID, each with its MIG slices; None is a slot that is not in use."""
-
-    class NVMLError(Exception):
-        pass
-
-    def __init__(
-        self, *uuids: str | bytes, slices: tuple[tuple[str | None, ...], ...] = (), works: bool = True
-    ) -> None:
-        self._uuids, self._slices, self._works = uuids, slices, works
-        self.open = 0
-
-    def nvmlInit(self) -> None:
-        if not self._works:
-            raise self.NVMLError("Driver Not Loaded")
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:
-        self.open -= 1
-
-    def nvmlDeviceGetCount(self) -> int:
-        return len(self._uuids)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        if self._uuids[index] == "GPU-lost":
-            raise self.NVMLError("GPU is lost")
-        return index
-
-    def nvmlDeviceGetUUID(self, handle: object) -> str:
-        return self._uuids[handle] if isinstance(handle, int) else handle  # type: ignore[return-value] # bytes, as in old versions
-
-    def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int:
-        assert isinstance(handle, int)
-        if handle >= len(self._slices):
-            raise self.NVMLError("Not Supported")
-        return len(self._slices[handle])
-
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, device: object, index: int) -> str:
-        assert isinstance(device, int)
-        uuid = self._slices[device][index]
-        if uuid is None:
-            raise self.NVMLError("Not Found")
-        return uuid
+@pytest.fixture(autouse=True)
+def no_other_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this machine has."""
+    monkeypatch.setattr(devices, "OTHERS", {"gpu": (), "auto": ()})
 
 
 def gpus(visible: str | None, *uuids: str | bytes, slices: tuple[tuple[str | None, ...], ...] = ()) -> int:
@@ -146,7 +109,7 @@ def test_an_nvml_that_fails_half_way_is_shut_down_and_quoted() -> None:
     assert nvml.open == 0
 
 
-def missing() -> devices.Nvml:
+def missing() -> Nvml:
     raise ImportError("No module named 'pynvml'")
 
 
@@ -161,5 +124,49 @@ def test_without_the_package_gpu_says_how_to_install_it_and_auto_does_so_if_ther
 
 def test_the_real_module_has_all_that_is_used_of_it() -> None:
     pynvml = pytest.importorskip("pynvml")
-    assert not {name for name in vars(devices.Nvml) if name.startswith("nvml")} - set(vars(pynvml))
+    assert not {name for name in vars(Nvml) if name.startswith("nvml")} - set(vars(pynvml))
     assert count_devices("auto") >= 1
+
+
+def test_devices_that_nvml_does_not_know_are_counted_by_torch_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This machine has none, and torch is asked for them all the same."""
+    monkeypatch.setattr(devices, "OTHERS", {"gpu": (tmp_path,), "auto": (tmp_path,)})
+    assert count_devices("auto", {}, missing, NOWHERE) == CPUS
+    with pytest.raises(NoDevices, match=r"^gpu: torch sees no GPU here; use cpu, or write a number, like --nproc"):
+        count_devices("gpu", {}, missing, NOWHERE)
+    with pytest.raises(NoDevices, match=r"^xpu: torch sees no xpu here; use cpu"):
+        count_devices("xpu")
+    with pytest.raises(NoDevices, match=r"^write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu$"):
+        devices.count_others("zeus")
+
+
+PLUGIN = """
+import sys, torch
+def load():
+    torch.utils.rename_privateuse1_backend("npx")
+    torch._register_device_module("npx", sys.modules[__name__])
+def is_available(): return True
+def device_count(): return 7
+"""
+
+
+def test_devices_of_a_vendor_s_plugin_are_counted_by_the_name_that_it_gives_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "npx_plugin.py").write_text(PLUGIN)
+    (tmp_path / "npx-1.dist-info").mkdir()
+    (tmp_path / "npx-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: npx\nVersion: 1\n")
+    (tmp_path / "npx-1.dist-info" / "entry_points.txt").write_text("[torch.backends]\nnpx = npx_plugin:load\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert devices.count_others("npx") == 7
+
+
+def test_where_torch_cannot_be_asked_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(
+        NoDevices, match=r"^xpu: such devices .* torch, which cannot: ImportError: no torch here; use cpu"
+    ):
+        count_devices("xpu")

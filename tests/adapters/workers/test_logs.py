@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from elastic.adapters.workers import logs
 from elastic.adapters.workers.logs import (
+    Logs,
     Std,
     Streams,
     file_name,
@@ -21,7 +22,7 @@ from elastic.adapters.workers.logs import (
     sinks,
     tail,
 )
-from elastic.adapters.workers.port import Sink
+from elastic.adapters.workers.port import Duplicate, Sink
 
 
 def test_one_digit_is_for_all_ranks() -> None:
@@ -60,15 +61,24 @@ D = Path("/logs/0")
 def test_a_stream_goes_to_the_file_the_console_or_both(
     redirects: Streams, tee: Streams, shown: set[int] | None, expected: tuple[Sink, Sink]
 ) -> None:
-    assert sinks(redirects, tee, shown, 0, D) == expected
+    assert sinks(Logs(None, redirects, tee, None if shown is None else frozenset(shown)), 0, D) == expected
 
 
 def test_without_a_directory_files_are_dev_null() -> None:
     null = Path("/dev/null")
-    assert sinks(Streams(Std.OUT), Streams(Std.ERR), None, 0, None) == (
+    assert sinks(Logs(None, Streams(Std.OUT), Streams(Std.ERR)), 0, None) == (
         Sink(null, console=False),
         Sink(null, console=True),
     )
+
+
+def test_of_tee_d_streams_lines_with_a_word_go_to_a_file_of_the_attempt() -> None:
+    asked = Logs(None, ALL, Streams(Std.OUT), frozenset({0}), None, ("an apple", "ä"), ("b",))
+    out, err = sinks(asked, 0, D)
+    assert out.duplicate == Duplicate(Path("/logs/filtered_stdout.log"), (b"an apple", "ä".encode()))
+    assert err == Sink(D / "stderr.log", console=False)
+    assert sinks(asked, 1, D)[0].duplicate is None
+    assert sinks(asked, 0, None)[0].duplicate == Duplicate(Path("/dev/null"), (b"an apple", "ä".encode()))
 
 
 def test_an_attempt_has_its_own_directory_once(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import TIMEOUT_S, comes_true
 
-from elastic.adapters.workers import pump as module
-from elastic.adapters.workers.pump import LogPump, cut, last
+from elastic.adapters.workers.lines import LINE_MAX, cut, last, matching
+from elastic.adapters.workers.port import Duplicate
+from elastic.adapters.workers.pump import PENDING_MAX, LogPump
 
 
 class Pipe:
@@ -139,28 +140,121 @@ def test_a_stream_may_be_finished_after_its_end(
     assert pump.drain(0.0)
 
 
-def test_a_drain_without_streams_needs_no_time_and_a_blocked_console_does_not_hold_it_for_ever(
+def fill(pipe: Pipe) -> int:
+    """So that it takes no more; returns how much it holds."""
+    os.set_blocking(pipe.write, False)
+    held = 0
+    while True:
+        try:
+            held += os.write(pipe.write, b"x" * 4096)
+        except BlockingIOError:
+            os.set_blocking(pipe.write, True)
+            return held
+
+
+def read_until(pipe: Pipe, end: bytes) -> bytes:
+    data = b""
+    while not data.endswith(end):
+        data += os.read(pipe.read, 1 << 20)
+    return data
+
+
+def test_a_console_that_does_not_read_holds_up_neither_the_file_nor_the_end(
     pipe: Callable[[], Pipe], tmp_path: Path
 ) -> None:
     pump, out, blocked = LogPump(), pipe(), pipe()
     assert pump.drain(0.0)
-    os.set_blocking(blocked.write, False)
-    while True:
-        try:
-            blocked.send(b"x" * 4096)
-        except BlockingIOError:
-            break
-    stream = pump.follow(out.read, tmp_path / "out", blocked.write, "")
+    held = fill(blocked)
+    stream = pump.follow(out.read, tmp_path / "out", blocked.write, ">")
     out.send(b"line\n")
     pump.finish(stream)
-    assert not pump.drain(0.05)
-    pump.close(timeout_s=0.01)
-    while not (read := os.read(blocked.read, 65536)).endswith(b"line\n"):
-        assert read
     assert pump.drain(TIMEOUT_S)
-    pump.close()
-    os.close(blocked.read)
     assert (tmp_path / "out").read_bytes() == b"line\n"
+    pump.close(timeout_s=0.01)
+    assert not pump._thread.is_alive()
+    os.set_blocking(blocked.read, False)
+    assert os.read(blocked.read, 1 << 20) == b"x" * held
+    os.close(blocked.read)
+
+
+def test_a_console_that_reads_late_gets_every_line_and_its_workers_wait_meanwhile_and_no_others(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    waits, late, blocked, goes_on = pipe(), pipe(), pipe(), pipe()
+    held = fill(blocked)
+    pump.follow(waits.read, tmp_path / "out", blocked.write, "1:")
+    lines = b"y" * 1023 + b"\n"
+    os.set_blocking(waits.write, False)
+    sent = 0
+
+    def takes_no_more() -> bool:
+        nonlocal sent
+        try:
+            sent += os.write(waits.write, lines)
+        except BlockingIOError:
+            return (tmp_path / "out").stat().st_size > PENDING_MAX * 0.9
+        return False
+
+    assert comes_true(takes_no_more)
+    assert sent < 2 * PENDING_MAX
+    pump.follow(late.read, tmp_path / "late", blocked.write, "2:")
+    late.send(b"late\n")
+    pump.follow(goes_on.read, tmp_path / "other", console, "3:")
+    goes_on.send(b"other\n")
+    assert comes_true(lambda: shown(console) == b"3:other\n")
+    waits.end()
+    late.end()
+    data = b""
+    while data.count(b"\n") < sent // 1024 + 1:
+        data += os.read(blocked.read, 1 << 20)
+    assert data[:held] == b"x" * held
+    assert sorted(data[held:].splitlines()) == sorted([*[b"1:" + lines[:-1]] * (sent // 1024), b"2:late"])
+    assert (tmp_path / "out").read_bytes() == lines * (sent // 1024)
+    os.close(blocked.read)
+
+
+def test_stdout_and_stderr_of_one_terminal_do_not_write_into_each_other_s_lines(
+    pump: LogPump, pipe: Callable[[], Pipe], tmp_path: Path
+) -> None:
+    out, err, blocked = pipe(), pipe(), pipe()
+    same = os.dup(blocked.write)
+    fill(blocked)
+    pump.follow(out.read, tmp_path / "out", blocked.write, "")
+    pump.follow(err.read, tmp_path / "err", same, "")
+    out.send(b"o" * 6000 + b"\n")
+    assert comes_true(lambda: (tmp_path / "out").stat().st_size == 6001)
+    err.send(b"e" * 6000 + b"\n")
+    data = read_until(blocked, b"e\n").lstrip(b"x")
+    assert data == b"o" * 6000 + b"\n" + b"e" * 6000 + b"\n"
+    os.close(same)
+    os.close(blocked.read)
+
+
+def test_lines_with_a_word_go_to_a_file_of_all_ranks_too(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    found = Duplicate(tmp_path / "filtered", (b"apple", b"a,b"))
+    streams = []
+    for number, text in enumerate((b"an apple\npear\nin a,b\xff", b"pear\n", b"apples\n")):
+        out = pipe()
+        streams.append(pump.follow(out.read, tmp_path / str(number), console, f"apple{number}:", found))
+        out.send(text)
+        pump.finish(streams[-1])
+        assert pump.drain(TIMEOUT_S)
+    assert found.path.read_bytes() == b"apple0:an apple\napple0:in a,b\xff\napple2:apples\n"
+    assert shown(console).count(b"\n") == 5
+
+
+def test_a_file_of_filtered_lines_that_fails_stops_nothing_else(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    out = pipe()
+    stream = pump.follow(out.read, tmp_path / "out", console, "", Duplicate(Path("/dev/full"), (b"a",)))
+    for _ in range(2):
+        out.send(b"a\n")
+    pump.finish(stream)
+    assert pump.drain(TIMEOUT_S)
+    assert shown(console) == b"a\na\n" == (tmp_path / "out").read_bytes()
 
 
 def test_a_console_that_fails_stops_neither_the_file_nor_the_other_console(
@@ -240,8 +334,19 @@ def test_however_the_bytes_arrive_the_console_shows_the_same_lines(data: bytes, 
     assert text == b"".join(b">" + line.rstrip(b"\r\n") + b"\n" for line in expected)
 
 
+@given(TEXT, st.lists(st.integers(min_value=0)))
+def test_however_the_bytes_arrive_the_same_lines_match(data: bytes, cuts: list[int]) -> None:
+    found, rest = b"", b""
+    for chunk in in_chunks(data, cuts):
+        before = rest + chunk
+        _, rest = cut(before, b">")
+        found += matching(before[: len(before) - len(rest)], (b"bc",), b">")
+    found += matching(rest, (b"bc",), b">")
+    assert found == b"".join(b">" + line.rstrip(b"\r\n") + b"\n" for line in data.splitlines() if b"bc" in line)
+
+
 def test_a_line_without_end_is_passed_on_in_pieces() -> None:
-    size = module.LINE_MAX
+    size = LINE_MAX
     text, rest = cut(b"a" * (2 * size + 3), b">")
     assert text == b">" + b"a" * size + b"\n>" + b"a" * size + b"\n"
     assert rest == b"aaa"

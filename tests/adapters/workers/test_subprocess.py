@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
+from attrs import evolve
 from processes import TIMEOUT_S, comes_true, is_alive
 
 from elastic.adapters.workers.guard import Guard
@@ -108,6 +109,15 @@ def test_a_worker_has_the_environment_it_was_given_and_the_agents_token(node: No
     token = seen.pop("ELASTIC_AGENT")
     assert seen == {"RANK": "3"} and len(token) == 32
     assert environment_of(node, tmp_path, {"ELASTIC_AGENT": "outer"})["ELASTIC_AGENT"] == f"outer:{token}"
+
+
+def test_a_worker_may_be_bound_to_some_cpus_and_its_starter_keeps_its_own(node: Node, tmp_path: Path) -> None:
+    before = os.sched_getaffinity(0)
+    bound = evolve(spec(0, f"grep Cpus_allowed_list /proc/self/status >{tmp_path}/cpus"), cpus=frozenset({max(before)}))
+    node.workers.start([bound])
+    assert node.workers.collect(node.dead()).code == 0
+    assert (tmp_path / "cpus").read_text().split() == ["Cpus_allowed_list:", str(max(before))]
+    assert os.sched_getaffinity(0) == before
 
 
 def test_a_signal_reaches_the_whole_group_of_every_worker(node: Node, tmp_path: Path) -> None:
@@ -222,8 +232,8 @@ def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
         node.run("echo a", "echo b >&2", stdout=out, stderr=Sink(tmp_path / "err", console=False))
         with pytest.raises(CannotStart):
             node.start("exit 0", "exit 0", stdout=out, stderr=Sink(tmp_path / "no" / "err"))
-        # two for each of the watcher, the pump and the reaper; the pump may still be closing a stream
-        assert comes_true(lambda: descriptors() == before + 6)
+        # two for each of the watcher, the pump and the reaper, one for the console; the pump may still be closing a stream
+        assert comes_true(lambda: descriptors() == before + 7)
     node.workers.close()
     assert descriptors() == before
     os.close(quiet)

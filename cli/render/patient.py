@@ -1,0 +1,57 @@
+"""Standard error for somebody who must not wait: the agent's own thread says here what happens, and decides what is next.
+
+What a terminal or a pipe does not take at once is kept, up to KEPT_MAX, and carried on by a thread that lives as long as
+there is something kept. What comes on top of that is not said: nobody reads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TextIO
+
+from ...adapters.workers.console import Console
+
+KEPT_MAX = 1 << 18
+"""In bytes."""
+LOOK_S = 1.0
+
+
+class PatientText:
+    """Text out to a descriptor. Any thread may write."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._descriptor = out.fileno()
+        self._encoding = out.encoding
+        self._console = Console(self._descriptor)
+        self._changed = threading.Condition()
+        self._carried = False
+
+    def write(self, text: str) -> int:
+        with self._changed:
+            if self._console.pending < KEPT_MAX:
+                self._console.put(text.encode(self._encoding, "backslashreplace"))
+            if self._console.pending and not self._carried:
+                self._carried = True
+                threading.Thread(target=self._carry, name="elastic-stderr", daemon=True).start()
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def close(self, timeout_s: float) -> None:
+        """Wait so long for whoever reads. Not to be used afterwards."""
+        with self._changed:
+            if self._changed.wait_for(lambda: not self._carried, timeout_s):
+                self._console.close()
+
+    def _carry(self) -> None:
+        while self._carried:
+            self._console.wait(LOOK_S)
+            with self._changed:
+                self._console.flush()
+                self._carried = self._console.pending > 0
+                self._changed.notify_all()

@@ -1,0 +1,95 @@
+"""Our options beside those of the torchrun that is installed: the same, or in the table of differences, with the reason."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from torch.distributed import argparse_util, run
+
+from elastic.cli.launch import launch
+from elastic.cli.option import Option
+
+TABLE = tomllib.loads((Path(__file__).parents[1] / "torchrun_differences.toml").read_text())
+SAME_AS_NONE: tuple[Any, ...] = (None, "", [], False)
+
+
+def theirs() -> dict[str, argparse.Action]:
+    """torchrun's options, by their name with dashes."""
+    parser = run.get_args_parser()
+    options = [action for action in parser._actions if action.option_strings and action.dest != "help"]
+    return {action.dest.replace("_", "-"): action for action in options}
+
+
+def ours() -> dict[str, Option]:
+    return {(param.name or "").replace("_", "-"): param for param in launch.params if isinstance(param, Option)}
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's parser reads PET_ variables when it is made."""
+    for name in [name for name in os.environ if name.startswith("PET_")]:
+        monkeypatch.delenv(name)
+
+
+def test_we_have_torchrun_s_options_and_those_in_the_table() -> None:
+    both = set(theirs()) | set(ours())
+    assert {name for name in both if name not in ours()} == set(TABLE.get("missing", {}))
+    assert {name for name in both if name not in theirs()} == set(TABLE["ours"])
+
+
+COMMON = sorted(set(theirs()) & set(ours()))
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_an_option_has_torchrun_s_spellings(name: str) -> None:
+    assert set(ours()[name].opts) == set(theirs()[name].option_strings)
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_an_option_has_torchrun_s_variable_or_none(name: str) -> None:
+    action = theirs()[name]
+    reads_variable = isinstance(action, (argparse_util.env, argparse_util.check_env))
+    assert ours()[name].envvar == (f"PET_{action.dest.upper()}" if reads_variable else None)
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_an_option_is_a_flag_where_torchrun_s_is(name: str) -> None:
+    assert ours()[name].is_flag == (theirs()[name].nargs == 0)
+
+
+def unset(option: Option) -> Any:
+    """The default; click has a mark of its own for none."""
+    with click.Context(launch) as ctx:
+        return option.get_default(ctx)
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_an_option_has_torchrun_s_default_or_one_of_the_table(name: str) -> None:
+    their, our = theirs()[name].default, unset(ours()[name])
+    row: Mapping[str, str] | None = TABLE["default"].get(name)
+    if row is None:
+        assert our == their or (our in SAME_AS_NONE and their in SAME_AS_NONE) or str(our) == str(their)
+    else:
+        assert (row["torchrun"], row.get("ours")) == (str(their), our) and row["reason"]
+        assert our != their, "no difference"
+
+
+@pytest.mark.parametrize("name", [name for name in COMMON if theirs()[name].choices])
+def test_an_option_takes_torchrun_s_choices_and_no_others(name: str) -> None:
+    choices = list(theirs()[name].choices or ())
+    with click.Context(launch) as ctx:
+        assert [ours()[name].type_cast_value(ctx, word) for word in choices] == choices
+        with pytest.raises(click.UsageError) as mistake:
+            ours()[name].type_cast_value(ctx, "zeus")
+    assert all(word in mistake.value.message for word in choices)
+
+
+def test_the_table_s_defaults_are_of_options_that_there_are() -> None:
+    assert set(TABLE["default"]) <= set(COMMON)
