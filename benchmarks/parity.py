@@ -7,7 +7,7 @@ docs/differences.toml, which docs/migrate.md shows with its reason, or a bug.
     .venv/bin/python benchmarks/parity.py --verbose   also the differences that are meant
 
 A line names those differences that are its own; those that are seen wherever workers run say `everywhere`. Exits with 1
-when a difference has no reason, or a line names one that is not seen in it.
+when a difference has no reason, or a line names one that is not seen in it (`name?` may be seen, if chance will have it).
 """
 
 from __future__ import annotations
@@ -85,22 +85,22 @@ def compare(line: Line, differences: Mapping[str, Difference]) -> Compared:
             folder.mkdir()
             seen[launcher] = watch(launcher, line, folder)
     found = differing(seen["torchrun"], seen["elastic"])
-    own = {name: differences[name] for name in line.because}
+    own = {name: differences[name.removesuffix("?")] for name in line.because}
     reasons = [*own.values(), *(each for each in differences.values() if each.everywhere)]
     meant = [text for text in found if any(reason.explains(text) for reason in reasons)]
-    vain = [name for name, reason in own.items() if not any(map(reason.explains, found))]
+    vain = [name for name, reason in own.items() if name[-1] != "?" and not any(map(reason.explains, found))]
     return Compared(line, tuple(meant), tuple(text for text in found if text not in meant), tuple(vain))
 
 
-def report(compared: Sequence[Compared], verbose: bool) -> list[str]:
-    lines = []
-    for each in compared:
-        own = f"  [{', '.join(each.line.because)}]" if each.line.because else ""
-        lines.append(f"{'ok ' if each.holds else 'BUG'}  {each.line.text}{own}")
-        lines += [f"       = {_short(text)}" for text in each.meant if verbose]
-        lines += [f"       ! {_short(text)}" for text in each.unexplained]
-        lines += [f"       ? {name}: not seen here" for name in each.vain]
-    return lines
+def show(compared: Compared, verbose: bool) -> None:
+    line = compared.line
+    own = f"  [{', '.join(line.because)}]" if line.because else ""
+    print(f"{'ok ' if compared.holds else 'BUG'}  {line.text}{own}", flush=True)
+    texts = [f"       = {_short(text)}" for text in compared.meant if verbose]
+    texts += [f"       ! {_short(text)}" for text in compared.unexplained]
+    texts += [f"       ? {name}: not seen here" for name in compared.vain]
+    for text in texts:
+        print(text, flush=True)
 
 
 def _short(text: str) -> str:
@@ -117,12 +117,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     differences = read_differences()
     lines = [line for line in read_lines() if options.only in line.text and (line.quick or not options.quick)]
     stop_on_signals()
+    compared = []
     try:
         with ThreadPoolExecutor(options.jobs) as threads:
-            compared = list(threads.map(lambda line: compare(line, differences), lines))
+            for each in threads.map(lambda line: compare(line, differences), lines):
+                compared.append(each)
+                show(each, options.verbose)
     finally:
         kill_descendants()
-    print("\n".join(report(compared, options.verbose)))
     bugs = sum(not each.holds for each in compared)
     agents = sum(len(each.line.agents) > 1 for each in compared)
     print(
