@@ -65,10 +65,13 @@ from .news import (
     Trace,
     TraceLost,
 )
+from .oversight import Followed, Overseers
 from .rendezvous_loop import RendezvousLoop, ToRecord
 from .settings import Kind, LaunchSettings
 from .workers.environment import command, environment
-from .workers.logs import ERROR_FILE, line_prefix, make_run_directory, sinks
+from .workers.errors import leave_error_file
+from .workers.logs import OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
+from .workers.nvml import DRIVER, VARIABLE
 from .workers.port import CannotStart, Exit, WorkerSpec
 from .workers.programs import check_script
 from .workers.subprocess import SubprocessWorkers
@@ -85,6 +88,22 @@ class Died:
 
     local_rank: int
     at: float
+
+
+@frozen
+class Stuck:
+    """A worker hangs in the kernel; what that means is in its error file if it has one."""
+
+    local_rank: int
+    pid: int
+    text: str
+
+
+@frozen
+class Asked:
+    """Somebody asks whether this thread lives."""
+
+    answer: Callable[[], None]
 
 
 @frozen
@@ -117,8 +136,8 @@ class Agent:
         self._clock = clock
         self._observer = observer
         self._trace = trace or NoTrace()
-        self._inbox: SimpleQueue[Event | Died | Heartbeat | Notice | TraceLost] = SimpleQueue()
-        self._directory = make_run_directory(settings.logs.directory, settings.run_id)
+        self._inbox: SimpleQueue[Event | Died | Stuck | Asked | Heartbeat | Notice | TraceLost] = SimpleQueue()
+        self._logs = _logs(settings)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
@@ -134,19 +153,21 @@ class Agent:
         self._state: RendezvousState | None = None
         self._attempts: Mapping[int, Attempt] = {}
         self._exits: dict[int, Exit] = {}
+        self._signal_seen = False
+        self._overseers = Overseers(settings.oversight, self._hangs, lambda answer: self._inbox.put(Asked(answer)))
 
     @property
     def report_path(self) -> str | None:
         """Where the report belongs if the user keeps logs."""
-        kept = self._directory.root and not self._directory.temporary
-        return str(self._directory.root / "report.json") if kept and self._directory.root else None
+        return self._logs.report_path
 
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. Nothing of it lives afterwards.
-        Raises CannotTrace before anything is done."""
+        Raises CannotTrace or CannotOversee before anything is done."""
         with self._signals():
             try:
                 self._begin_trace()
+                self._overseers.start()
                 self._rendezvous.start()
                 self._heart.start()
                 return self._run()
@@ -194,8 +215,15 @@ class Agent:
             self._observer.passed(self._clock.now())
             return Elapsed(self._clock.now())
         match message:
+            case Died(local_rank) if local_rank in self._exits:
+                return None  # it was given up
             case Died(local_rank):
-                return self._collected(local_rank)
+                return self._collected(local_rank, self._workers.collect(local_rank))
+            case Stuck(local_rank, pid, text):
+                return self._given_up(local_rank, pid, text)
+            case Asked(answer):
+                answer()
+                return None
             case Told(handlers.linger):
                 self._lingers = False
                 return None
@@ -229,9 +257,18 @@ class Agent:
             if isinstance(self._next(until), Signalled):
                 return
 
-    def _collected(self, local_rank: int) -> Exited:
-        ended = self._exits[local_rank] = self._workers.collect(local_rank)
+    def _given_up(self, local_rank: int, pid: int, text: str) -> Exited | None:
+        if ended := self._workers.give_up(local_rank, pid):
+            leave_error_file(self._attempts[local_rank].error_file, text)
+            return self._collected(local_rank, ended)
+        return None
+
+    def _collected(self, local_rank: int, ended: Exit) -> Exited:
+        self._exits[local_rank] = ended
         return Exited(local_rank, ended.code, ended.died_at, self._clock.now())
+
+    def _hangs(self, local_rank: int, pid: int, text: str) -> None:
+        self._inbox.put(Stuck(local_rank, pid, text))
 
     def _beaten(self, sent_at: float, life: Life | None) -> None:
         self._inbox.put(Heartbeat(sent_at, life))
@@ -255,6 +292,7 @@ class Agent:
                 signal.signal(signum, handler)
 
     def _signalled(self, signum: int, frame: FrameType | None) -> None:
+        self._signal_seen = True
         self._inbox.put(Signalled(signum, self._clock.now()))
 
     # --- commands out
@@ -298,12 +336,19 @@ class Agent:
     def _start(self, world: World) -> None:
         world = by_node_rank(world)
         self._round, self._ranks = world.round, assign(world)[self.node]
-        self._exits = {}
+        dead, self._exits = {ended.pid for ended in self._exits.values()}, {}
         try:
-            self._attempts = {worker.local_rank: self._attempt(world, worker) for worker in self._ranks.workers}
+            self._wait_for_gpus(dead)
+            self._attempts = self._places(world)
             if self._settings.program.kind in (Kind.SCRIPT, Kind.PATH):
                 check_script(self._settings.program.name)
             pids = self._workers.start([attempt.spec for attempt in self._attempts.values()])
+            self._overseers.follow(
+                {
+                    pid: Followed(rank, attempt.error_file)
+                    for pid, (rank, attempt) in zip(pids, self._attempts.items(), strict=True)
+                }
+            )
             started = Started(world, tuple(pids), self._clock.now())
             self._trace.took(Start, world.round, started.pids, started.at)
             self._observer.saw(started)
@@ -312,26 +357,48 @@ class Agent:
             self._inbox.put(Unstartable(str(error), now))
             self._inbox.put(Reaped(now))
 
-    def _attempt(self, world: World, worker: WorkerRanks) -> Attempt:
-        settings, logs = self._settings, self._settings.logs
-        directory = self._directory.attempt(world.round, worker.local_rank)
-        error_file = directory / ERROR_FILE if directory else None
-        stdout, stderr = sinks(logs, worker.local_rank, directory)
+    def _wait_for_gpus(self, dead: set[int]) -> None:
+        if dead and DRIVER.exists():
+            from .workers.gpu_memory import wait_until_given_back
+
+            visible = self._settings.environment.get(VARIABLE)
+            wait_until_given_back(dead, visible, lambda: self._signal_seen)
+
+    def _places(self, world: World) -> Mapping[int, Attempt]:
+        settings, slot = self._settings, self.node.slot
+        workers = {worker.local_rank: worker for worker in self._ranks.workers}
+        found = {rank: environment(settings, slot, world, self._ranks, each) for rank, each in workers.items()}
+        for each in found.values():
+            each.update(self._overseers.environment)
+        places = self._logs.places(world.round, found)
+        return {rank: self._attempt(world.round, each, found[rank], places[rank]) for rank, each in workers.items()}
+
+    def _attempt(self, round: int, worker: WorkerRanks, found: Mapping[str, str], place: Place) -> Attempt:
+        settings = self._settings
         spec = WorkerSpec(
             worker.local_rank,
             command(settings.program, worker),
-            environment(settings, self.node.slot, world, self._ranks, worker, error_file),
-            stdout,
-            stderr,
-            line_prefix(logs.prefix, settings.role, worker.rank, worker.local_rank),
+            found,
+            place.stdout,
+            place.stderr,
+            line_prefix(settings.logs.prefix, settings.role, worker.rank, worker.local_rank),
             settings.cpus[worker.local_rank] if settings.cpus else None,
         )
-        return Attempt(self.node, self._host, world.round, self._ranks, spec, error_file)
+        return Attempt(self.node, self._host, round, self._ranks, spec, place.error_file)
 
     def _close(self) -> None:
+        self._overseers.close()
         self._workers.close()
         self._rendezvous.stop()
         self._heart.stop()
         self._trace.end()
         self._reserved.release()
-        self._directory.remove_if_unused()
+        self._logs.close()
+
+
+def _logs(settings: LaunchSettings) -> WorkerLogs:
+    if settings.logs_plugin is None:
+        return OwnLogs(settings.logs, make_run_directory(settings.logs.directory, settings.run_id))
+    from .workers.plugged_logs import PluggedLogs
+
+    return PluggedLogs(settings.logs_plugin, settings.logs)

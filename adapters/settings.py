@@ -9,12 +9,17 @@ import signal
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import Attribute, field, frozen
 
 from ..core import group, rendezvous
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
+from .oversight import Oversight
 from .workers.logs import Logs as Logs
+
+if TYPE_CHECKING:
+    from .workers.plugged_logs import LogsSpecs
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that end an agent in order, unless it was told others."""
@@ -81,11 +86,14 @@ class LaunchSettings:
     rendezvous: rendezvous.Settings = rendezvous.Settings()
     group: group.Settings = group.Settings()
     logs: Logs = Logs()
+    logs_plugin: LogsSpecs | None = None
+    """Who says where logs go, if not we."""
     signals: tuple[signal.Signals, ...] = HANDLED
     environment: Mapping[str, str] = field(factory=dict)
     """What the workers inherit."""
     virtual_local_rank: bool = False
     """LOCAL_RANK is 0 for every worker, and CUDA_VISIBLE_DEVICES names the one device that is its own."""
+    oversight: Oversight = Oversight()
     cpus: tuple[frozenset[int], ...] = ()
     """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,7 @@ from ..adapters.agent import Agent, Result
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
 from ..adapters.news import CannotTrace, NoTrace, Trace
+from ..adapters.oversight import CannotOversee
 from ..adapters.report import Report, write_report
 from ..adapters.settings import Kind, LaunchSettings, Program
 from ..adapters.workers.logs import Logs
@@ -24,10 +25,14 @@ from .exit_codes import exit_code
 from .mistakes import Mistake
 from .option import SECTIONS, Option
 from .options import all_options
+from .oversight import oversight
 from .rare_options import said_once
 from .render.patient import PatientText
 from .render.report import render_report
 from .render.status import StatusLines
+
+if TYPE_CHECKING:
+    from ..adapters.workers.plugged_logs import LogsSpecs
 
 PATIENCE_S = 5.0
 """How long the end waits for a terminal that does not read what was said."""
@@ -135,6 +140,8 @@ def _run(
         return agent.run(), agent.report_path
     except CannotTrace as reason:
         raise Mistake(f"--trace={reason}") from None
+    except CannotOversee as reason:
+        raise Mistake(str(reason)) from None
 
 
 def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
@@ -154,7 +161,7 @@ def launch_settings(
     given: Mapping[str, Any], where: nodes.Place | etcd.EtcdPlace, environment: Mapping[str, str]
 ) -> LaunchSettings:
     """What the options ask for. Raises Mistake."""
-    meeting = nodes.settings(given)
+    meeting, logs = nodes.settings(given), _logs(given, environment)
     return LaunchSettings(
         program=_program(given, environment),
         local_world_size=given["nproc_per_node"],
@@ -166,11 +173,13 @@ def launch_settings(
         store=where.name,
         rendezvous=meeting,
         group=_group(given, meeting, environment),
-        logs=_logs(given, environment),
+        logs=logs,
+        logs_plugin=_logs_plugin(given["logs_specs"], logs),
         signals=given["signals_to_handle"],
         environment=dict(environment),
         virtual_local_rank=_virtual_local_rank(given, environment),
         cpus=_cpus(given, environment),
+        oversight=oversight(environment),
     )
 
 
@@ -258,3 +267,14 @@ def _logs(given: Mapping[str, Any], environment: Mapping[str, str]) -> Logs:
         given["duplicate_stdout_filters"],
         given["duplicate_stderr_filters"],
     )
+
+
+def _logs_plugin(name: str | None, logs: Logs) -> LogsSpecs | None:
+    if name is None:
+        return None
+    from ..adapters.workers.plugged_logs import make_plugin
+
+    try:
+        return make_plugin(name, logs)
+    except ValueError as reason:
+        raise Mistake(f"--logs-specs={name}: {reason}") from None

@@ -120,4 +120,13 @@ def rare_options() -> tuple[Decorator, ...]:
             type=Value("TEXT,...", values.filters),
             help="The same for stderr, into filtered_stderr.log.",
         ),
+        option(
+            "--logs-specs",
+            OUTPUT,
+            own=True,
+            default=None,
+            metavar="NAME",
+            type=Value("NAME", values.name),
+            help="A plugin (entry point of the group torchrun.logs_specs) that says where logs go.",
+        ),
     )

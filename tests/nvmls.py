@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from elastic.adapters.workers.nvml import Process
+
 
 class FakeNvml:
     """GPUs by UUID, each with its MIG slices; None is a slot that is not in use."""
@@ -33,6 +37,9 @@ class FakeNvml:
 
     def nvmlDeviceGetPciInfo(self, handle: object) -> object:
         raise self.NVMLError("not asked in this test")
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: object) -> Sequence[Process]:
+        return ()
 
     def nvmlDeviceGetUUID(self, handle: object) -> str:
         return self._uuids[handle] if isinstance(handle, int) else handle  # type: ignore[return-value] # bytes, as in old versions

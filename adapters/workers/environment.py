@@ -9,7 +9,6 @@ command takes it out of the environment before anything is started (cli/tokens.p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from string import Template
 
 from ...core.ranks import Ranks, WorkerRanks
@@ -21,10 +20,8 @@ ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""
 
 
-def environment(
-    settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks, error_file: Path | None
-) -> Mapping[str, str]:
-    """The whole environment of one worker; its own variables override inherited ones."""
+def environment(settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks) -> dict[str, str]:
+    """The whole environment of one worker, but for its error file; its own variables override inherited ones."""
     inherited = {name: text for name, text in settings.environment.items() if name != ETCD_PASSWORD}
     master = world.members[0].profile.endpoint
     return {
@@ -45,7 +42,6 @@ def environment(
         "TORCHELASTIC_RESTART_COUNT": str(world.failures),
         "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
-        "TORCHELASTIC_ERROR_FILE": str(error_file or ""),
         "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_ROUND": str(world.round),

@@ -8,11 +8,13 @@ the file, an uncaught exception is found at the end of stderr.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 import signal
 import stat
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,18 @@ def read_error_file(path: Path) -> ErrorFile | None:
     if len(data) > ERROR_FILE_BYTES_MAX:
         return _unreadable(path, f"longer than {ERROR_FILE_BYTES_MAX} bytes")
     return _parse(path, data) if data.strip() else _unreadable(path, "empty")
+
+
+def leave_error_file(path: Path | None, message: str) -> None:
+    """For a worker that cannot say itself why it ends. What it has said already stays."""
+    if path is None:
+        return
+    record = {"message": message, "timestamp": str(int(time.time()))}
+    try:
+        with open(path, "x") as file:
+            json.dump(record, file)
+    except OSError:
+        pass  # its exit code will be in the report all the same
 
 
 def _parse(path: Path, data: bytes) -> ErrorFile:

@@ -18,16 +18,18 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Flag
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 from attrs import field, frozen
 
 from .port import Duplicate, Sink
 
 STDOUT, STDERR, ERROR_FILE = "stdout.log", "stderr.log", "error.json"
+ERROR_FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"
 NOWHERE = Path("/dev/null")
 NAME_BYTES_MAX = 180
 """How much of a run id stands in a file name; the file system allows 255 bytes."""
@@ -81,6 +83,55 @@ class Logs:
     stdout_filters: tuple[str, ...] = ()
     """Lines of a tee'd stdout that contain one of these go to a file of all local ranks too."""
     stderr_filters: tuple[str, ...] = ()
+
+
+@frozen
+class Place:
+    """Where one worker of one round writes."""
+
+    stdout: Sink
+    stderr: Sink
+    error_file: Path | None
+
+
+class WorkerLogs(Protocol):
+    """Who says where the workers write."""
+
+    @property
+    def report_path(self) -> str | None:
+        """Where the report belongs if the user keeps logs."""
+
+    def places(self, round: int, environments: dict[int, dict[str, str]]) -> Mapping[int, Place]:
+        """Where those of a round write, by local rank; each environment gets the name of the error file. Raises
+        CannotStart or OSError."""
+
+    def close(self) -> None:
+        """Nobody writes any more."""
+
+
+@frozen
+class OwnLogs:
+    """Files of the run directory."""
+
+    logs: Logs
+    directory: RunDirectory
+
+    @property
+    def report_path(self) -> str | None:
+        kept = self.directory.root and not self.directory.temporary
+        return str(self.directory.root / "report.json") if kept and self.directory.root else None
+
+    def places(self, round: int, environments: dict[int, dict[str, str]]) -> Mapping[int, Place]:
+        return {rank: self._place(round, rank, environment) for rank, environment in environments.items()}
+
+    def close(self) -> None:
+        self.directory.remove_if_unused()
+
+    def _place(self, round: int, local_rank: int, environment: dict[str, str]) -> Place:
+        directory = self.directory.attempt(round, local_rank)
+        error_file = directory / ERROR_FILE if directory else None
+        environment[ERROR_FILE_VARIABLE] = str(error_file or "")
+        return Place(*sinks(self.logs, local_rank, directory), error_file)
 
 
 def sinks(logs: Logs, local_rank: int, directory: Path | None) -> tuple[Sink, Sink]:

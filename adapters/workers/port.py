@@ -80,6 +80,10 @@ class Workers(Protocol):
     def collect(self, local_rank: int) -> Exit:
         """Reap a worker that `on_exit` named, after killing what is left of its process group."""
 
+    def give_up(self, local_rank: int, pid: int) -> Exit | None:
+        """Collect a worker that may not die when it is killed; None if it is collected already. If it lives on, it is left
+        behind, and until it has died `start` refuses."""
+
     def drain(self, timeout_s: float) -> None:
         """Wait until the collected workers' output is in its files and on the console."""
 

@@ -29,6 +29,9 @@ from .programs import check_program, find_setpriv
 from .pump import LogPump, Stream
 from .watcher import Watcher
 
+GIVE_UP_TIMEOUT_S = 1.0
+"""How long one that was found stuck in the kernel may take to die after all."""
+
 
 @define(eq=False)
 class _Worker:
@@ -59,6 +62,7 @@ class SubprocessWorkers:
         self._console = console
         self._close_timeout_s = close_timeout_s
         self._running: dict[int, _Worker] = {}
+        self._left_behind: list[subprocess.Popen[bytes]] = []
         self._closed = False
         self._guarded = False
         self._watcher = Watcher(clock)
@@ -69,6 +73,10 @@ class SubprocessWorkers:
         if self._closed or self._running:
             state = "closed" if self._closed else f"not collected yet: {sorted(self._running)}"
             raise RuntimeError(f"start: {state}")
+        self._left_behind = [process for process in self._left_behind if process.poll() is None]
+        if self._left_behind:
+            pids = ", ".join(str(process.pid) for process in self._left_behind)
+            raise CannotStart(f"a worker that was killed still hangs in the kernel (pid {pids}): look at this machine")
         setpriv = find_setpriv()
         for program, path in dict.fromkeys((spec.command[0], spec.environment.get("PATH")) for spec in specs):
             check_program(program, path)
@@ -89,7 +97,20 @@ class SubprocessWorkers:
 
     def collect(self, local_rank: int) -> Exit:
         worker = self._running.pop(local_rank)
-        code = self._reap(worker)
+        return self._collected(local_rank, worker, self._reap(worker))
+
+    def give_up(self, local_rank: int, pid: int) -> Exit | None:
+        worker = self._running.get(local_rank)
+        if worker is None or worker.process.pid != pid:
+            return None
+        del self._running[local_rank]
+        groups.send(pid, signal.SIGKILL)
+        if groups.died_within(worker.pidfd, GIVE_UP_TIMEOUT_S):
+            return self._collected(local_rank, worker, self._reap(worker))
+        self._left_behind.append(worker.process)
+        return self._collected(local_rank, worker, -signal.SIGKILL)
+
+    def _collected(self, local_rank: int, worker: _Worker, code: int) -> Exit:
         self._release(worker)
         died_at = self._clock() if worker.died_at is None else worker.died_at
         return Exit(local_rank, worker.process.pid, code, worker.started_at, died_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ WORLD = World(
 )
 
 
-def found(node: Node, local_rank: int, error_file: Path | None = None, **settings: Any) -> dict[str, str]:
+def found(node: Node, local_rank: int, **settings: Any) -> dict[str, str]:
     role = "trainer" if node == FIRST else "server"
     made = LaunchSettings(
         Program(Kind.SCRIPT, "x"),
@@ -35,7 +34,7 @@ def found(node: Node, local_rank: int, error_file: Path | None = None, **setting
         **settings,
     )
     ranks = assign(WORLD)[node]
-    return dict(environment(made, node.slot, WORLD, ranks, ranks.workers[local_rank], error_file))
+    return dict(environment(made, node.slot, WORLD, ranks, ranks.workers[local_rank]))
 
 
 def test_a_worker_of_the_second_node_knows_its_place_in_the_job_its_node_and_its_role() -> None:
@@ -70,12 +69,7 @@ def test_threads_are_one_each_where_several_workers_share_a_host_and_nobody_said
     given = {} if inherited is None else {"OMP_NUM_THREADS": inherited}
     settings = LaunchSettings(Program(Kind.SCRIPT, "x"), local_world_size=workers, environment=given)
     ranks = assign(WORLD)[FIRST]
-    assert environment(settings, "a", WORLD, ranks, ranks.workers[0], None).get("OMP_NUM_THREADS") == threads
-
-
-def test_the_error_file_is_named_if_anything_is_stored() -> None:
-    assert found(FIRST, 0, Path("/logs/error.json"))["TORCHELASTIC_ERROR_FILE"] == "/logs/error.json"
-    assert found(FIRST, 0)["TORCHELASTIC_ERROR_FILE"] == ""
+    assert environment(settings, "a", WORLD, ranks, ranks.workers[0]).get("OMP_NUM_THREADS") == threads
 
 
 KINDS = [

@@ -93,3 +93,9 @@ def test_an_option_takes_torchrun_s_choices_and_no_others(name: str) -> None:
 
 def test_the_table_s_defaults_are_of_options_that_there_are() -> None:
     assert set(TABLE["default"]) <= set(COMMON)
+
+
+@pytest.mark.parametrize("name", sorted(ours()))
+def test_every_option_is_in_the_documentation(name: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "launch.md").read_text()
+    assert f"`--{name}`" in text.partition("## Every option")[2].partition("\n## ")[0]

@@ -310,3 +310,30 @@ def test_a_worker_may_be_bound_to_the_cpus_of_its_node_and_the_launcher_is_not(
     assert os.sched_getaffinity(job.pid) == before
     job.open_gate()
     assert job.ends().code == 0
+
+
+PLUGIN = """
+import os
+from torch.distributed.elastic.multiprocessing import LogsDest, LogsSpecs
+class Own(LogsSpecs):
+    root_log_dir = ""
+    def reify(self, envs):
+        place = f"{self._root_log_dir}/mine-{envs[0]['ELASTIC_ROUND']}"
+        os.makedirs(place)
+        return LogsDest(stdouts={0: f"{place}/out"}, tee_stdouts={0: f"{place}/out"}, error_files={0: f"{place}/error"})
+"""
+
+
+def test_a_plugin_may_say_where_logs_go(launch: Launcher, tmp_path: Path) -> None:
+    (tmp_path / "own_logs.py").write_text(PLUGIN)
+    (tmp_path / "own-1.dist-info").mkdir()
+    (tmp_path / "own-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
+    (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text("[torchrun.logs_specs]\nown = own_logs:Own\n")
+    search = {"PYTHONPATH": f"{tmp_path}:{launch.environment['PYTHONPATH']}"}
+    script = tmp_path / "fails.py"
+    script.write_text("import os\nprint('x')\nif os.environ['ELASTIC_ROUND'] == '0': raise SystemExit(1)")
+    ended = launch("--logs-specs=own", "--max-restarts=1", "--log-dir", tmp_path, script, environment=search).ends()
+    assert (ended.code, ended.out) == (0, "[default0]:x\n" * 2)
+    assert [(tmp_path / f"mine-{round}" / "out").read_text() for round in (0, 1)] == ["x\n", "x\n"]
+    ended = launch("--logs-specs=zeus", script, environment=search).ends()
+    assert ended.code == 2 and ended.err.endswith("there is: default, own\n")

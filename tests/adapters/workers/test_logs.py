@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from elastic.adapters.workers import logs
 from elastic.adapters.workers.logs import (
     Logs,
+    OwnLogs,
     Std,
     Streams,
     file_name,
@@ -92,6 +93,18 @@ def test_an_attempt_has_its_own_directory_once(tmp_path: Path) -> None:
     assert run.attempt(0, 1) == run.root / "attempt_0.3" / "1"
     run.remove_if_unused()
     assert (run.root / "attempt_0" / "1").is_dir()
+
+
+def test_the_error_file_is_named_in_the_environment_if_anything_is_stored(tmp_path: Path) -> None:
+    own = OwnLogs(Logs(str(tmp_path)), make_run_directory(str(tmp_path), "job"))
+    environments: dict[int, dict[str, str]] = {0: {"A": "b"}, 1: {"TORCHELASTIC_ERROR_FILE": "/of/another/launcher"}}
+    places = own.places(3, environments)
+    error_file = own.directory.root and own.directory.root / "attempt_3" / "1" / "error.json"
+    assert places[1].error_file == error_file and environments[1] == {"TORCHELASTIC_ERROR_FILE": str(error_file)}
+    assert environments[0]["A"] == "b"
+    stored = OwnLogs(Logs("/dev/null"), make_run_directory("/dev/null", "job"))
+    assert stored.places(0, environments)[0].error_file is None
+    assert environments[0]["TORCHELASTIC_ERROR_FILE"] == ""
 
 
 def test_agents_of_one_job_share_no_run_directory(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import pytest
 from attrs import evolve
 from processes import TIMEOUT_S, comes_true, is_alive
 
+from elastic.adapters.workers import groups
+from elastic.adapters.workers import subprocess as module
 from elastic.adapters.workers.guard import Guard
 from elastic.adapters.workers.port import CannotStart, Sink, Workers, WorkerSpec
 from elastic.adapters.workers.subprocess import SubprocessWorkers
@@ -219,6 +221,35 @@ def test_a_worker_that_cannot_be_killed_in_time_does_not_hold_up_the_close(make:
     os.close(never)
     os.close(other_end)
     assert worker.process.wait(TIMEOUT_S) == -signal.SIGKILL and not is_alive(pid)
+
+
+def test_a_worker_that_is_given_up_and_dies_is_collected_as_any_other(node: Node) -> None:
+    (pid,) = node.start(FOREVER)
+    assert node.workers.give_up(0, pid + 1) is None
+    ended = node.workers.give_up(0, pid)
+    assert ended and (ended.local_rank, ended.pid, ended.code) == (0, pid, -signal.SIGKILL) and not is_alive(pid)
+    assert node.workers.give_up(0, pid) is None
+    node.inbox = SimpleQueue()
+    assert node.run("exit 0") == [0]
+
+
+def test_a_worker_that_does_not_die_is_left_behind_and_until_it_has_died_nothing_starts(
+    make: Callable[..., Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None that can be made here outlives SIGKILL: one that was not killed stands in for it."""
+    node = make()
+    (pid,) = node.start(FOREVER)
+    monkeypatch.setattr(module, "GIVE_UP_TIMEOUT_S", 0.01)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(groups, "send", lambda group, signum: True)
+        ended = node.workers.give_up(0, pid)
+    assert ended and ended.code == -signal.SIGKILL and is_alive(pid)
+    with pytest.raises(CannotStart, match=rf"still hangs in the kernel \(pid {pid}\): look at this machine$"):
+        node.start("exit 0")
+    os.kill(pid, signal.SIGKILL)
+    assert comes_true(lambda: not is_alive(pid))
+    node.inbox = SimpleQueue()
+    assert node.run("exit 0") == [0]
 
 
 def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(

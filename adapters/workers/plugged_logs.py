@@ -1,0 +1,121 @@
+"""Where logs go when a plugin says so: an entry point of torchrun's group `torchrun.logs_specs`, used as torchrun uses it.
+
+The entry point is a class. It is called once, with what the options say, and its `reify` before each start with the
+workers' environments, which it may add to; it answers with the files of each local rank. torch's own types are made for it
+(its module imports torch anyway); an agent without a plugin never imports torch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from .logs import ERROR_FILE_VARIABLE, NOWHERE, Logs, Place, Streams
+from .port import CannotStart, Duplicate, Sink
+
+GROUP = "torchrun.logs_specs"
+OWN = "default"
+"""torchrun's name for what happens without a plugin."""
+
+
+class Destinations(Protocol):
+    """What is used of torch's LogsDest: files by local rank, an empty name where there is none."""
+
+    @property
+    def stdouts(self) -> Mapping[int, str]: ...
+    @property
+    def stderrs(self) -> Mapping[int, str]: ...
+    @property
+    def tee_stdouts(self) -> Mapping[int, str]: ...
+    @property
+    def tee_stderrs(self) -> Mapping[int, str]: ...
+    @property
+    def error_files(self) -> Mapping[int, str]: ...
+    @property
+    def filtered_stdout(self) -> str: ...
+    @property
+    def filtered_stderr(self) -> str: ...
+
+
+class LogsSpecs(Protocol):
+    """What is used of torch's class of that name."""
+
+    def reify(self, envs: dict[int, dict[str, str]]) -> Destinations: ...
+
+
+def make_plugin(name: str, logs: Logs, installed: Callable[..., Any] = entry_points) -> LogsSpecs | None:
+    """The plugin of this name; None for torchrun's own. Raises ValueError with the reason and what there is instead."""
+    if name == OWN:
+        return None
+    found: Mapping[str, EntryPoint] = {entry.name: entry for entry in installed(group=GROUP)}
+    if name not in found:
+        known = ", ".join(sorted({OWN, *found}))
+        raise ValueError(f"no such plugin (entry point of the group {GROUP}); there is: {known}")
+    try:
+        plugin: LogsSpecs = found[name].load()(
+            log_dir=logs.directory,
+            redirects=_as_torch_has_it(logs.redirects),
+            tee=_as_torch_has_it(logs.tee),
+            local_ranks_filter=None if logs.shown is None else set(logs.shown),
+        )
+    except Exception as error:
+        raise ValueError(f"{found[name].value}: {_said(error)}; mend the plugin, or leave it out") from error
+    return plugin
+
+
+@frozen
+class PluggedLogs:
+    """The files that a plugin names."""
+
+    plugin: LogsSpecs
+    logs: Logs
+    report_path: None = None
+
+    def places(self, round: int, environments: dict[int, dict[str, str]]) -> Mapping[int, Place]:
+        for environment in environments.values():
+            environment.pop(ERROR_FILE_VARIABLE, None)  # inherited from another launcher
+        try:
+            found = self.plugin.reify(environments)
+        except Exception as error:
+            raise CannotStart(f"the plugin of --logs-specs says nothing: {_said(error)}") from error
+        for rank, environment in environments.items():
+            environment.setdefault(ERROR_FILE_VARIABLE, found.error_files.get(rank, ""))
+        return {rank: self._place(found, rank) for rank in environments}
+
+    def close(self) -> None:
+        """What it made, it may keep."""
+
+    def _place(self, found: Destinations, rank: int) -> Place:
+        error_file = found.error_files.get(rank, "")
+        return Place(
+            _sink(found.stdouts, found.tee_stdouts, rank, found.filtered_stdout, self.logs.stdout_filters),
+            _sink(found.stderrs, found.tee_stderrs, rank, found.filtered_stderr, self.logs.stderr_filters),
+            Path(error_file) if error_file and Path(error_file) != NOWHERE else None,
+        )
+
+
+def _sink(
+    redirected: Mapping[int, str], teed: Mapping[int, str], rank: int, filtered: str, filters: tuple[str, ...]
+) -> Sink:
+    file, tee = redirected.get(rank, ""), teed.get(rank, "")
+    if not tee:
+        return Sink(Path(file), console=False) if file else Sink()
+    needles = tuple(os.fsencode(text) for text in filters)
+    return Sink(Path(tee), True, Duplicate(Path(filtered), needles) if needles and filtered else None)
+
+
+def _as_torch_has_it(streams: Streams) -> Any:
+    from torch.distributed.elastic.multiprocessing import Std
+
+    if streams.ranks:
+        return {rank: Std(chosen.value) for rank, chosen in streams.ranks.items()}
+    return Std(streams.default.value)
+
+
+def _said(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

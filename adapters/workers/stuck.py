@@ -1,0 +1,79 @@
+"""Workers in uninterruptible sleep: the kernel waits for a device or a file system, and not even SIGKILL ends them.
+
+TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT says for how long that is normal. There is no event for a process' state, so it is
+looked at, a few times within that span, and only where the variable is set.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from attrs import define, field
+
+LOOKS = 8
+"""Within the span."""
+LOOK_MAX_S = 1.0
+JOIN_TIMEOUT_S = 5.0
+PROC = Path("/proc")
+
+
+@define(eq=False)
+class StuckWatch:
+    """Tells once, `tell(local_rank, pid, text)` from a thread of its own, of each worker that has slept for `after_s`."""
+
+    after_s: float
+    tell: Callable[[int, int, str], None]
+    proc: Path = PROC
+    _ranks: Mapping[int, int] = field(factory=dict, init=False)
+    _since: dict[int, float] = field(factory=dict, init=False)
+    _over: threading.Event = field(factory=threading.Event, init=False)
+    _thread: threading.Thread = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="elastic-stuck", daemon=True)
+        self._thread.start()
+
+    def follow(self, ranks: Mapping[int, int]) -> None:
+        """These workers: local ranks by process id."""
+        self._ranks = ranks
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._over.set()
+        self._thread.join(JOIN_TIMEOUT_S)
+
+    def _run(self) -> None:
+        told: set[int] = set()
+        while not self._over.wait(min(self.after_s / LOOKS, LOOK_MAX_S)):
+            ranks = dict(self._ranks)
+            self._since = {pid: since for pid, since in self._look(ranks).items() if pid not in told}
+            for pid, since in self._since.items():
+                if time.monotonic() - since >= self.after_s:
+                    told.add(pid)
+                    self.tell(ranks[pid], pid, stuck(pid, self.after_s, self.proc))
+
+    def _look(self, ranks: Mapping[int, int]) -> dict[int, float]:
+        """Who sleeps so now, and since when they were seen to."""
+        now = time.monotonic()
+        return {pid: self._since.get(pid, now) for pid in ranks if state(pid, self.proc) == "D"}
+
+
+def state(pid: int, proc: Path = PROC) -> str | None:
+    """The kernel's letter."""
+    try:
+        return (proc / str(pid) / "stat").read_text().rpartition(") ")[2][:1]
+    except OSError:
+        return None
+
+
+def stuck(pid: int, after_s: float, proc: Path = PROC) -> str:
+    """What is the matter, for the failure's report."""
+    try:
+        where = (proc / str(pid) / "wchan").read_text().strip("0\n")
+    except OSError:
+        where = ""
+    place = f" in {where}" if where else ""
+    return f"pid {pid} was in uninterruptible sleep (state D){place} for {after_s:g} s, and was given up"

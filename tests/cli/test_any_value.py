@@ -1,0 +1,58 @@
+"""Whatever is written as a value, the answer is a setting or one line; never a traceback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from elastic.cli import nodes
+from elastic.cli.launch import launch, launch_settings
+from elastic.cli.mistakes import one_line
+from elastic.cli.option import Option
+
+OPTIONS = [param for param in launch.params if isinstance(param, Option) and not param.is_flag]
+ASKS_OTHERS = {"rdzv_endpoint", "master_addr"}
+"""Names of hosts are looked up."""
+PIECES = st.sampled_from(
+    [*"0123456789:,=;./[]%-+ \t\n\\\"'$²٣é\udcff", "SIGTERM", "0:3", "1,2", "http://", "1e9", "inf"]
+)
+TEXTS = st.text(max_size=12) | st.lists(PIECES, max_size=8).map("".join)
+
+
+def outcome(*arguments: str, all_of_it: bool = True) -> Any:
+    """The settings, or what is said instead; not `all_of_it`: what each option says for itself."""
+    try:
+        given_ = launch.make_context("launch", [*arguments, "x"]).params
+        if not all_of_it or ASKS_OTHERS & {name for name, value in given_.items() if value}:
+            return given_
+        return launch_settings(given_, nodes.place(given_, {}), {})
+    except click.ClickException as mistake:
+        return one_line(mistake)
+
+
+def is_answer(found: Any) -> bool:
+    return not isinstance(found, str) or (found.startswith("elastic: ") and "\n" not in found)
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=[str(option.name) for option in OPTIONS])
+@given(text=TEXTS)
+@example(text="")
+@settings(max_examples=40, deadline=None)
+def test_any_value_of_an_option_is_taken_or_answered_with_one_line(option: Option, text: str) -> None:
+    if option.name == "nproc_per_node" and text[:1].isalpha():
+        return  # a kind of device, of which torch is asked
+    assert is_answer(outcome(f"{max(option.opts, key=len)}={text}"))
+
+
+@given(
+    st.lists(
+        st.sampled_from([*(name for option in OPTIONS for name in option.opts), "--", "-", "-m", "-rt", "--n", "1"])
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_any_options_in_any_order_are_taken_or_answered_with_one_line(words: list[str]) -> None:
+    assert is_answer(outcome(*words, all_of_it=False))

@@ -1,0 +1,68 @@
+"""What torch's variables say of timers, stuck workers and the health check."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elastic.adapters.oversight import Oversight
+from elastic.cli.oversight import oversight
+
+
+def test_nothing_is_watched_unless_a_variable_says_so() -> None:
+    assert oversight({}) == Oversight()
+    quiet = {
+        "TORCHELASTIC_ENABLE_FILE_TIMER": "0",
+        "TORCHELASTIC_TIMER_FILE": "/x",
+        "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "0",
+        "TORCHELASTIC_HEALTH_CHECK_PORT": "",
+    }
+    assert oversight(quiet) == Oversight()
+
+
+def test_each_is_watched_when_it_is_said() -> None:
+    said = {
+        "TORCHELASTIC_ENABLE_FILE_TIMER": "1",
+        "TORCHELASTIC_TIMER_FILE": "/x",
+        "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "2.5",
+        "TORCHELASTIC_HEALTH_CHECK_PORT": "8080",
+    }
+    assert oversight(said) == Oversight("/x", 2.5, 8080)
+
+
+def test_a_pipe_without_a_name_has_a_new_one_among_the_temporary_files() -> None:
+    names = {oversight({"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TMPDIR": "/t"}).timer_file for _ in range(2)}
+    assert len(names) == 2 and all(name and name.startswith("/t/watchdog_timer_") for name in names)
+
+
+def test_values_that_cannot_be_meant_are_mistakes(
+    mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_HEALTH_CHECK_PORT", "http")
+    assert mistake("x") == "TORCHELASTIC_HEALTH_CHECK_PORT=http: write a port, 1 to 65535"
+    monkeypatch.delenv("TORCHELASTIC_HEALTH_CHECK_PORT")
+    monkeypatch.setenv("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "soon")
+    assert mistake("x") == (
+        "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=soon: write a number of seconds, 0 or more (0 for never)"
+    )
+    monkeypatch.delenv("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT")
+    (tmp_path / "mine").write_text("precious")
+    monkeypatch.setenv("TORCHELASTIC_ENABLE_FILE_TIMER", "1")
+    monkeypatch.setenv("TORCHELASTIC_TIMER_FILE", f"{tmp_path}/mine")
+    assert mistake("x") == f"TORCHELASTIC_TIMER_FILE={tmp_path}/mine: file exists; name a new file"
+
+
+def test_a_port_that_is_taken_is_a_mistake_and_nothing_is_left_of_what_had_begun(
+    mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_ENABLE_FILE_TIMER", "1")
+    monkeypatch.setenv("TORCHELASTIC_TIMER_FILE", f"{tmp_path}/timers")
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("TORCHELASTIC_HEALTH_CHECK_PORT", str(port))
+        said = f"TORCHELASTIC_HEALTH_CHECK_PORT={port}: address already in use; name another port"
+        assert mistake("x") == said
+    assert not (tmp_path / "timers").exists()
