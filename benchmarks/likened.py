@@ -51,10 +51,19 @@ def seen(ends: Sequence[End], folder: Path, env: Mapping[str, str], port: str) -
         "stdout": alike("\n".join(sorted(line for end in ends for line in end.out.splitlines()))),
         "workers' stderr": alike("\n".join(sorted(errors))),
         "launcher's words": " + ".join(sorted({_kind(end.err) for end in ends})),
+        "events": alike("\n".join(sorted({each for end in ends for each in _events(end.err)}))),
         "in TMPDIR": alike(" ".join(sorted(each.name for each in (folder / "tmp").glob("torchelastic_*")))),
         **dict(_files(folder / "logs", alike)),
         **dict(_workers(folder, env, alike)),
     }
+
+
+def _events(err: str) -> Iterator[str]:
+    """The name of each event that was written as JSON, whose it is, and its fields."""
+    for line in err.splitlines():
+        if line.startswith("{"):
+            event = json.loads(line)
+            yield f"{event['source']} {event['name']} {' '.join(sorted({**event, **event['metadata']}))}"
 
 
 def told(folder: Path) -> list[Path]:
