@@ -18,7 +18,7 @@ from likened import End, Seen, seen, told
 from measuring import BIN, HERE, MARK
 
 TELL = HERE / "programs" / "tell_all.py"
-TIMEOUT_S = 120.0
+TIMEOUT_S = 300.0
 """A launcher that has not ended by then is taken for one that waits."""
 SETTLE_S = 2.0
 """How long what a launcher has left may take to end by itself."""
