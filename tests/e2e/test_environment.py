@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -123,6 +124,12 @@ def test_options_may_be_shortened(launch: Launcher, tmp_path: Path) -> None:
     assert launch("--nproc-per=2", "--max-r", "1", SHOW, tmp_path, "--max-r").ends().code == 0
     found = shown(tmp_path, 1)
     assert (found["environment"]["TORCHELASTIC_MAX_RESTARTS"], found["arguments"]) == ("1", ["--max-r"])
+
+
+def test_the_command_is_a_module_too(launch: Launcher, nothing_left: str) -> None:
+    command = [sys.executable, "-m", "elastic", "launch", "--status=off", "--no-python", "echo", "x"]
+    ended = subprocess.run(command, env=launch.environment, capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("x\n", "")
 
 
 def test_another_python_may_be_named(launch: Launcher) -> None:
