@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 /usr/bin/pyt
 
 # torch is pinned here as well as in constraints.txt: only this spelling finds a local CPU build where there is one.
 TORCH := torch==2.13.0
-EXTRAS := dev,torch,etcd,gpu
+EXTRAS := dev,torch,etcd,gpu,frameworks
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -166,6 +166,10 @@ bench: setup etcd  ## the benchmarks beside torchrun: about 40 minutes; single o
 	$(BIN)/python benchmarks/launch.py
 	$(BIN)/python benchmarks/nodes.py
 	$(BIN)/python benchmarks/rendezvous.py
+
+.PHONY: parity
+parity: setup  ## the same command lines under torchrun and elastic launch: each difference has a reason; some minutes
+	$(BIN)/python benchmarks/parity.py
 
 .PHONY: clean
 clean:  ## remove all that make made, .venv too

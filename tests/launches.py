@@ -201,12 +201,16 @@ class Launcher:
         traced: bool = True,
     ) -> Launch:
         """`elastic launch` with these arguments; `under` is put before the command, like nohup."""
+        trace = [f"--trace={self.traces}/"] if traced else []
+        return self.command(*under, ELASTIC, "launch", *trace, *arguments, environment=environment)
+
+    def command(self, *command: str | Path, environment: Mapping[str, str] | None = None) -> Launch:
+        """Another launcher, in the same environment."""
         self._count += 1
         stage_folder = self._folder / f"stage{self._count}"
         stage_folder.mkdir()
-        trace = [f"--trace={self.traces}/"] if traced else []
-        command = [*under, ELASTIC, "launch", *trace, *map(str, arguments)]
-        return Launch(command, {**self.environment, **(environment or {})}, stage_folder, self._stack)
+        words = [str(word) for word in command]
+        return Launch(words, {**self.environment, **(environment or {})}, stage_folder, self._stack)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -1,0 +1,62 @@
+"""What people start with torchrun, started with `elastic launch`: nothing in their scripts knows of us."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from launches import PROGRAMS, Launcher
+
+pytestmark = pytest.mark.slow
+MISSING = "is not here, so nothing is known of it: write pip install 'elastic-launch[frameworks]'"
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} {MISSING}")
+
+
+@needs("accelerate")
+def test_accelerate_finds_its_place_and_sums_over_all_workers(launch: Launcher) -> None:
+    launched = launch("--nproc-per-node=2", PROGRAMS / "with_accelerate.py")
+    assert [told.words for told in launched.hears(2)] == ["0/2 local 0 MULTI_CPU sum 3", "1/2 local 1 MULTI_CPU sum 3"]
+    assert launched.ends().code == 0
+
+
+@needs("lightning_fabric")
+def test_fabric_knows_that_it_was_launched_and_launches_nothing_itself(launch: Launcher) -> None:
+    launched = launch("--nproc-per-node=2", PROGRAMS / "with_fabric.py")
+    assert [told.words for told in launched.hears(2)] == ["0/2 local 0 sum 3", "1/2 local 1 sum 3"]
+    assert launched.ends().code == 0
+
+
+@needs("hydra")
+def test_hydra_sweeps_in_each_worker_and_its_own_interpolations_reach_it_unharmed(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    sweep = ("hydra.sweep.dir=" + str(tmp_path) + "/rank_${oc.env:RANK}", "hydra.sweep.subdir=job_${hydra.job.num}")
+    script = (PROGRAMS / "with_hydra.py", "--multirun", "+lr=0.1,0.2", "+local=${local_rank}", *sweep)
+    launched = launch("--nproc-per-node=2", *script)
+    assert sorted(told.words for told in launched.hears(4)) == [
+        f"lr {lr} local {rank} rank {rank} rank_{rank} job_{job}"
+        for job, lr in enumerate((0.1, 0.2))
+        for rank in (0, 1)
+    ]
+    assert launched.ends().code == 0
+    assert {path.name for path in (tmp_path / "rank_1").iterdir()} == {"job_0", "job_1", "multirun.yaml"}
+
+
+def test_a_checkpoint_that_was_being_written_when_a_worker_died_is_not_taken_for_a_whole_one(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    """torch.distributed.checkpoint's asynchronous save, under a restart."""
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    launched = launch("--nproc-per-node=2", "--max-restarts=1", "--grace=5", PROGRAMS / "saving.py", folder)
+    assert [(told.round, told.words) for told in launched.hears(2)] == [(0, "from step 0")] * 2
+    again = launched.hears(2)
+    assert {told.round for told in again} == {1} and len({told.words for told in again}) == 1
+    ends = launched.hears(2)
+    assert [told.words for told in ends] == ["to step 4 weights [4.0]", "to step 4 weights [5.0]"]
+    assert launched.ends().code == 0
+    assert (folder / "4-1" / ".metadata").exists()
