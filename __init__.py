@@ -10,9 +10,9 @@ TYPE_CHECKING = False  # type checkers hold it for true; `typing` itself takes i
 
 if TYPE_CHECKING:
     from . import inprocess
-    from .api.errors import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
-    from .api.launch import Launch, launch
-    from .api.settings import LaunchSettings
+    from .cli.api.errors import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
+    from .cli.api.launch import Launch, launch
+    from .cli.api.settings import LaunchSettings
 
     __version__: str
 
@@ -38,7 +38,7 @@ _HOMES = {
     "SignalException": "errors",
     "launch": "launch",
 }
-"""In which module of `api` a name is."""
+"""In which module of `cli.api` a name is."""
 
 if not TYPE_CHECKING:  # or every name would be right for a type checker
 
@@ -52,5 +52,5 @@ if not TYPE_CHECKING:  # or every name would be right for a type checker
         if name == "inprocess":
             return import_module(".inprocess", __name__)
         if name in _HOMES:
-            return getattr(import_module(f".api.{_HOMES[name]}", __name__), name)
+            return getattr(import_module(f".cli.api.{_HOMES[name]}", __name__), name)
         raise AttributeError(f"module 'elastic' has no attribute {name!r}")

@@ -8,7 +8,7 @@ import pytest
 from attrs import fields
 
 import elastic
-from elastic.api.settings import options, options_of
+from elastic.cli.api.settings import options, options_of
 from elastic.cli.launch import launch
 
 FIELDS = {field.name for field in fields(elastic.LaunchSettings)}

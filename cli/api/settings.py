@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 import click
 from attrs import field, frozen
 
-from ..adapters.workers.functions import StartMethod
-from ..cli.launch import launch as command
-from ..cli.mistakes import one_line
+from ...adapters.workers.functions import StartMethod
+from ..launch import launch as command
+from ..mistakes import one_line
 
 
 @frozen(kw_only=True)

@@ -9,12 +9,12 @@ from typing import Any, ParamSpec, TypeVar, overload
 import click
 from attrs import frozen
 
-from ..adapters.report import Report
-from ..adapters.settings import Function, Program
-from ..adapters.workers.functions import calling, name_of
-from ..adapters.workers.processes import Spawner
-from ..cli.launch import launched, script_program
-from ..core.world import Ending, Verdict
+from ...adapters.report import Report
+from ...adapters.settings import Function, Program
+from ...adapters.workers.functions import calling, name_of
+from ...adapters.workers.processes import Spawner
+from ...core.world import Ending, Verdict
+from ..launch import launched, script_program
 from .errors import error
 from .settings import LaunchSettings, options, without_dashes
 

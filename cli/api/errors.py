@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from ..adapters.faults import error_data, timestamp
-from ..adapters.report import Report
-from ..adapters.workers.errors import exit_sentence, signal_name
-from ..core.group import Stopped
-from ..core.group.state import Refused
-from ..core.world import Fault
+from ...adapters.faults import error_data, timestamp
+from ...adapters.report import Report
+from ...adapters.workers.errors import exit_sentence, signal_name
+from ...core.group import Stopped
+from ...core.group.state import Refused
+from ...core.world import Fault
 
 Kind = TypeVar("Kind", bound="type[LaunchError]")
 NOT_AVAILABLE = "<N/A>"
