@@ -53,7 +53,7 @@ def seen(ends: Sequence[End], folder: Path, env: Mapping[str, str], port: str) -
         "launcher's words": " + ".join(sorted({_kind(end.err) for end in ends})),
         "events": alike("\n".join(sorted({each for end in ends for each in _events(end.err)}))),
         "in TMPDIR": alike(" ".join(sorted(each.name for each in (folder / "tmp").glob("torchelastic_*")))),
-        **dict(_files(folder / "logs", alike)),
+        **_files(folder / "logs", alike),
         **dict(_workers(folder, env, alike)),
     }
 
@@ -77,16 +77,19 @@ def _kind(err: str) -> str:
     return next((kind for kind, pattern in KINDS if re.search(pattern, own, re.MULTILINE)), "nothing")
 
 
-def _files(logs: Path, alike: Alike) -> Iterator[tuple[str, str]]:
-    """Of the log directory; of a JSON file its keys, of others the lines in order."""
+def _files(logs: Path, alike: Alike) -> Mapping[str, str]:
+    """Of the log directory; of those that several agents call alike, all."""
+    found: dict[str, list[str]] = {}
     for path in sorted(logs.rglob("*")):
-        name = alike(str(path.relative_to(logs)))
-        if path.is_dir():
-            yield f"file {name}/", ""
-        elif path.suffix == ".json":
-            yield f"file {name}", " ".join(sorted(json.loads(path.read_text())))
-        else:
-            yield f"file {name}", alike("\n".join(sorted(path.read_text(errors="replace").splitlines())))
+        name = f"file {alike(str(path.relative_to(logs)))}{'/' if path.is_dir() else ''}"
+        found.setdefault(name, []).append("" if path.is_dir() else _content(path, alike))
+    return {name: "\n".join(sorted(contents)) for name, contents in found.items()}
+
+
+def _content(path: Path, alike: Alike) -> str:
+    """Of a JSON file the keys, of others the lines in order."""
+    text = path.read_text(errors="replace")
+    return " ".join(sorted(json.loads(text))) if path.suffix == ".json" else alike("\n".join(sorted(text.splitlines())))
 
 
 def _workers(folder: Path, env: Mapping[str, str], alike: Alike) -> Iterator[tuple[str, str]]:
