@@ -86,7 +86,9 @@ def train() -> float:
     global _iteration
     _iteration += 1
     say("in", _iteration)
-    time.sleep(SETTLE_S if _iteration else FIRST_S)
+    goes_on_at = time.monotonic() + (SETTLE_S if _iteration else FIRST_S)
+    while time.monotonic() < goes_on_at:
+        time.sleep(0.01)
     if _iteration < COUNT:
         if RANK == WHO:
             say("fault", _iteration)

@@ -96,7 +96,7 @@ def test_a_rank_that_hangs_is_called_back_and_keeps_its_process(launch: Launcher
 
 
 def test_a_rank_that_computes_for_longer_than_the_limit_is_left_alone(launch: Launcher) -> None:
-    running = job(launch, "0:1:busy", *SOFT)
+    running = job(launch, "0:1:busy", "soft_timeout=3.0", "hard_timeout=20.0")
     begun(running)
     assert told(running, 2) == returned(0, 0, 1)
     assert running.ends().code == 0
