@@ -151,7 +151,7 @@ class EtcdMeeting:
             pass  # what waits for it says so
 
     def beside(self, name: str) -> Backend:
-        return self._of_run(beside(self._run_id, name))
+        return self._of_run(self._run_id, space=name)
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()

@@ -90,11 +90,13 @@ class EtcdBackend:
         fallback_s: float = 1.0,
         kept_s: int = KEPT_S,
         shared: Shared | None = None,
+        space: str = "",
     ) -> None:
         """Connects when first asked something. `lease_s` is the TTL of a heartbeat that is asked for, of which the cluster
-        may grant more; `fallback_s` is how often a wait looks by itself; `shared` is what a clone knows."""
+        may grant more; `fallback_s` is how often a wait looks by itself; `shared` is what a clone knows; `space` names a
+        register of the run's workers."""
         self._members = members
-        self._keys = Keys(run_id, str(members))
+        self._keys = Keys(run_id, str(members), space)
         self._clock = clock
         self._spans = lease_s, fallback_s, kept_s
         self._lease_s, self._fallback_s, self._kept_s = self._spans
@@ -366,7 +368,8 @@ class EtcdBackend:
     # --- clients
 
     def clone(self) -> EtcdBackend:
-        return EtcdBackend(self._members, self._keys.run_id, self._clock, *self._spans, shared=self._shared)
+        run_id, space = self._keys.run_id, self._keys.space
+        return EtcdBackend(self._members, run_id, self._clock, *self._spans, shared=self._shared, space=space)
 
     def close(self) -> None:
         self._closing.set()

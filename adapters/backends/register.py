@@ -80,18 +80,21 @@ class Seen:
 
 @frozen
 class Keys:
-    """Of one run."""
+    """Of one register of a run."""
 
     run_id: str
     place: str
     """The store, for the texts."""
+    space: str = ""
+    """Of the run's workers, who keep registers of their own; empty: the agents'."""
     prefix: str = field(init=False)
     register: bytes = field(init=False)
     life: bytes = field(init=False)
 
     @prefix.default
     def _prefix(self) -> str:
-        return prefix_of(self.run_id)
+        below = f"workers/{quote(self.space, safe='')}/" if self.space else ""
+        return f"{prefix_of(self.run_id)}{below}"
 
     @register.default
     def _register(self) -> bytes:

@@ -47,6 +47,7 @@ class LaunchSettings:
     master_port: int | None = None
     max_restarts: int = 0
     grace: float = 30
+    restart_scope: Literal["group", "rank"] = "group"
     shutdown_timeout: float | None = None
     on_store_loss: Literal["continue", "stop"] = "continue"
     signals_to_handle: str = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"

@@ -6,12 +6,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from conformance import SOON_S, Clients, Waiting, born, fault, grown
-from etcd_clients import LEASE_S, Etcds, clients
+from etcd_clients import LEASE_S, PLAIN, Etcds, addresses, clients
 from etcds import Cluster, single
 from leased import LeasedConformance
 from processes import comes_true
@@ -22,7 +23,9 @@ from elastic.adapters.backends.etcdrpc import rpc
 from elastic.adapters.backends.members import transacted
 from elastic.adapters.backends.port import Backend, OutOfReach, Shown, Unreadable
 from elastic.adapters.backends.register import put
-from elastic.core.rendezvous import Restore, codec, restored
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.meeting import EtcdMeeting
+from elastic.core.rendezvous import Limits, Restore, Settings, codec, restored
 
 NEVER_S = 60.0
 ENVELOPE = b"elastic 1 cluster 1 write 0123456789abcdef epoch 1 life life\n"
@@ -302,6 +305,21 @@ def test_a_register_that_went_is_absent_and_another_may_begin(client: Etcds, etc
     fresh = born("fresh")
     assert one.set(fresh, None).state == fresh
     assert waiter.wait_for_change(None, math.inf).state == fresh
+
+
+def test_the_registers_of_a_run_s_workers_are_below_the_run_s_own_prefix(etcd: Cluster, run_id: str) -> None:
+    """So that whoever may use the run may use them."""
+    meeting = EtcdMeeting(addresses(etcd), PLAIN, run_id, SystemClock(), Settings(Limits(1, 1)))
+    one, other = meeting.beside("one"), meeting.beside("a/b")
+    with closing(one), closing(other), closing(clone := one.clone()):
+        one.set(born(), None)
+        assert clone.get().state == born()
+        assert other.get().state is None
+        other.set(born("other"), None)
+    meeting.close(0.0)
+    below = f"elastic/{run_id}/workers"
+    places = [f"{below}/{space}/{name}" for space in ("a%2Fb", "one") for name in ("life", "register")]
+    assert keys(etcd, f"elastic/{run_id}") == places
 
 
 # --- a cluster that was restored from a snapshot
