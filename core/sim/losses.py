@@ -98,8 +98,7 @@ class Losses:
 
 def _is_made_of(state: RendezvousState, held: RendezvousState) -> bool:
     """No world was completed in a life that is later than the one that is held, by those who had forgotten."""
-    epoch, _ = state.rank[0]
-    return state.provisional and epoch <= held.life.epoch
+    return state.provisional and state.base[0][0] <= held.life.epoch
 
 
 def slept(process: Process, now: float) -> None:
