@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..diagram import drawn
 from .state import (
     Beaten,
     Closed,
@@ -61,9 +62,4 @@ MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
 
 def diagram() -> str:
     """The table as a Mermaid state diagram."""
-    arrows = dict[tuple[Phase, Phase], list[str]]()
-    for (phase, event), targets in MOVES.items():
-        for target in targets:
-            arrows.setdefault((phase, target), []).append(event.__name__)
-    lines = [f"    {start.name} --> {end.name}: {', '.join(events)}" for (start, end), events in arrows.items()]
-    return "\n".join(["stateDiagram-v2", f"    [*] --> {P.JOINING.name}", *lines, f"    {P.ENDED.name} --> [*]"])
+    return drawn(MOVES, P.JOINING, P.ENDED)
