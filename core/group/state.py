@@ -304,7 +304,7 @@ class Group:
     restarted: int = 0
     """How often workers of this world were started again by themselves."""
     succeeded: bool = False
-    """A worker of this world has."""
+    """A worker of this world has; told only where others are started again alone."""
     stopped_at: float | None = None
     """When we sent the workers of this world their first signal."""
     kill_at: float | None = None

@@ -151,7 +151,7 @@ def _start(group: Group, world: World) -> Step:
 def _running(group: Group, event: Event) -> Step:
     match event:
         case Exited(code=0):
-            succeeded = evolve(group, succeeded=True)
+            succeeded = evolve(group, succeeded=True) if group.settings.alone else group
             return (succeeded, ()) if group.running else (evolve(succeeded, phase=Phase.BARRIER), (MarkDone(),))
         case Exited(code=code) if (alone := group.settings.alone) and code not in alone.job_over:
             return _failed_alone(group, alone, event)
