@@ -1,4 +1,4 @@
-"""What all tests share: how hard Hypothesis looks (profiles.py), and that nothing stays behind (leftovers.py)."""
+"""What all tests share: how hard Hypothesis looks (profiles.py), that nothing stays behind (leftovers.py), a port."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from uuid import uuid4
 import leftovers
 import profiles  # noqa: F401
 import pytest
+from ports import reserved
 
-SETTLE_S = 2.0
-"""How long what a test started may take to end by itself after the test."""
+SETTLE_S = 10.0
+"""How long what a test started may take to end by itself after the test, on a machine that is busy with something else."""
 
 
 @pytest.fixture
@@ -26,3 +27,10 @@ def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     leftovers.kill(left, token)
     if left:
         pytest.fail("left behind, killed now:\n" + "\n".join(f"  {process}" for process in left), pytrace=False)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """One for the test alone, where nobody listens yet."""
+    with reserved() as free:
+        yield free

@@ -6,7 +6,6 @@ Data lies in memory where the machine has a place for it (/dev/shm), since etcd 
 from __future__ import annotations
 
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from certificates import Authority as Authority
 from etcd_members import Member as Member
 from etcd_members import Place as Place
 from etcd_members import etcdctl, wait_until
+from ports import reserved
 
 INSTALL = "write: apt-get install etcd-server etcd-client"
 MEMORY = Path("/dev/shm")
@@ -130,7 +130,7 @@ def single(folder: Path, tls: Authority | None = None) -> Iterator[Cluster]:
 def cluster(folder: Path, size: int = 3, tls: Authority | None = None) -> Iterator[Cluster]:
     """So many members on loopback, healthy; all are killed and their data removed at the end."""
     with ExitStack() as stack:
-        places = [Place("127.0.0.1", free_port(stack), free_port(stack), free_port(stack)) for _ in range(size)]
+        places = [_place(stack) for _ in range(size)]
         made = assembled(folder, places, tls, stack)
         made.start()
         yield made
@@ -158,12 +158,10 @@ def skip_without_etcd() -> None:
         pytest.skip(f"{' and '.join(missing)} not found, so nothing here was tried on a real etcd; {INSTALL}")
 
 
-def free_port(stack: ExitStack) -> int:
-    """A port of loopback that the kernel gives to nobody else for as long as the stack stands."""
-    holder = stack.enter_context(socket.socket(socket.AF_INET))
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
-    return int(holder.getsockname()[1])
+def _place(stack: ExitStack) -> Place:
+    """On loopback, with ports that are nobody else's for as long as the stack stands."""
+    client, peer, metrics = (stack.enter_context(reserved()) for _ in range(3))
+    return Place("127.0.0.1", client, peer, metrics)
 
 
 def _initial(members: list[Member]) -> str:

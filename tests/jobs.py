@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,6 +20,7 @@ from attrs import define, field
 from etcd_clients import addresses, made
 from etcds import Cluster
 from launches import PROGRAMS, TIMEOUT_S, Ended, Launch, Launcher, Told
+from ports import reserved
 from processes import is_alive
 
 from elastic.adapters.backends.port import Backend, OutOfReach
@@ -128,28 +128,16 @@ Jobs = Callable[..., Job]
 @contextmanager
 def jobs(launch: Launcher, folder: Path, shared: Address, etcd: Cluster | None = None) -> Iterator[Jobs]:
     """Makes jobs; one with `own_store` has its port kept free for it until its first agent listens there."""
-    held: list[socket.socket] = []
+    stack = ExitStack()
 
     def make(nnodes: str, *options: str, conf: str = CONF, own_store: bool = False, seal: Seal = UNSEALED) -> Job:
         store = shared
         if own_store:
-            held.append(reserved())
-            store = Address("localhost", held[-1].getsockname()[1])
+            store = Address("localhost", stack.enter_context(reserved()))
         return Job(launch, folder, etcd, store, nnodes, options, conf, own_store, seal)
 
-    try:
+    with stack:
         yield make
-    finally:
-        for holder in held:
-            holder.close()
-
-
-def reserved() -> socket.socket:
-    """A port that the kernel gives to nobody who does not ask for it."""
-    holder = socket.socket(socket.AF_INET)
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
-    return holder
 
 
 def prefix(job: Job) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 
 import pytest
 from launches import PROGRAMS, Launch, Launcher
+from ports import reserved
 from processes import dies
 
 PROGRAM = PROGRAMS / "restarts.py"
@@ -244,11 +244,10 @@ def test_what_went_wrong_on_any_rank_is_on_record(launch: Launcher) -> None:
 
 def test_without_a_launcher_the_first_rank_serves_the_store_until_all_have_heard(launch: Launcher) -> None:
     """Plain processes that know of each other by the environment alone."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    rank = f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=2 RANK=$R {sys.executable} {PROGRAM} 0:1:exception"
-    script = f"unset ELASTIC_RELAY; for R in 0 1; do export R; {rank} & done; wait"
-    running = launch("--no-python", "sh", "-c", script)
-    begun(running)
-    comes_to(running, *entered(1, 0, 1), *returned(1, 0, 1))
-    assert running.ends().code == 0
+    with reserved() as port:
+        rank = f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=2 RANK=$R {sys.executable} {PROGRAM} 0:1:exception"
+        script = f"unset ELASTIC_RELAY; for R in 0 1; do export R; {rank} & done; wait"
+        running = launch("--no-python", "sh", "-c", script)
+        begun(running)
+        comes_to(running, *entered(1, 0, 1), *returned(1, 0, 1))
+        assert running.ends().code == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import urllib.request
 from pathlib import Path
 
@@ -49,9 +48,7 @@ def test_a_worker_that_hangs_in_the_kernel_is_a_failure_that_says_so(launch: Lau
     assert "was in uninterruptible sleep (state D)" in ended.err and "for 0.5 s, and was given up" in ended.err
 
 
-def test_the_health_check_answers_for_as_long_as_the_agent_does(launch: Launcher) -> None:
-    with socket.create_server(("", 0)) as free:
-        port = free.getsockname()[1]
+def test_the_health_check_answers_for_as_long_as_the_agent_does(launch: Launcher, port: int) -> None:
     job = launch(PROGRAMS / "stay.py", environment={"TORCHELASTIC_HEALTH_CHECK_PORT": str(port)})
     job.hears(1)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-from jobs import alive, codes, end, kill, reserved, run, worlds
+from jobs import alive, codes, end, kill, run, worlds
 from launches import PROGRAMS, Launch, Launcher
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    """One for the master."""
-    with reserved() as holder:
-        yield holder.getsockname()[1]
 
 
 def node(launch: Launcher, rank: int, port: int, *options: str, program: str = "ranks.py") -> Launch:

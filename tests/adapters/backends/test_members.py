@@ -17,6 +17,7 @@ from attrs import define
 from conformance import ANSWER_S, SOON_S, Waiting, born, fault, grown
 from etcd_clients import PLAIN, TIMEOUT_S, addresses, clients
 from etcds import Cluster, Member, cluster, single
+from ports import reserved
 from processes import comes_true
 from worlds import node
 
@@ -168,12 +169,10 @@ def test_without_a_majority_nothing_is_answered_and_afterwards_all_is_as_it_was(
 
 
 def test_a_cluster_of_which_nobody_is_there_is_out_of_reach_at_once_and_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = Address("127.0.0.1", server.getsockname()[1])
-    with clients([address], timeout_s=ANSWER_S) as client:
+    with reserved() as port, clients([Address("127.0.0.1", port)], timeout_s=ANSWER_S) as client:
         began = time.monotonic()
         for ask in (client().get, lambda: client().set(born(), None).state, client().probe):
-            with out_of_reach(rf"no answer from etcd at {address} .*Connection refused.*majority"):
+            with out_of_reach(rf"no answer from etcd at 127.0.0.1:{port} .*Connection refused.*majority"):
                 ask()
         assert time.monotonic() - began < SOON_S
 

@@ -28,11 +28,6 @@ time.sleep(60)
 """
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def answers(address: Address) -> bool:
     try:
         with WireClient(address, ANSWER_S, 1_000) as client:
@@ -43,8 +38,10 @@ def answers(address: Address) -> bool:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", socket.gethostname()])
-def test_of_two_agents_on_the_endpoints_host_one_serves_and_both_reach_it(nothing_left: str, host: str) -> None:
-    endpoint = Address(host, free_port())
+def test_of_two_agents_on_the_endpoints_host_one_serves_and_both_reach_it(
+    nothing_left: str, port: int, host: str
+) -> None:
+    endpoint = Address(host, port)
     first, at = serve(endpoint, None)
     second, also_at = serve(endpoint, None)
     assert first and not second
@@ -62,8 +59,8 @@ def test_port_0_becomes_a_real_one(nothing_left: str) -> None:
     host.close()
 
 
-def test_who_is_not_to_serve_does_not() -> None:
-    endpoint = Address("localhost", free_port())
+def test_who_is_not_to_serve_does_not(port: int) -> None:
+    endpoint = Address("localhost", port)
     assert serve(endpoint, False) == (None, endpoint)
     assert not answers(endpoint)
 

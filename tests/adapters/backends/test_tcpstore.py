@@ -19,6 +19,7 @@ from uuid import uuid4
 import pytest
 from attrs import evolve
 from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown
+from ports import reserved
 from processes import comes_true
 from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node
@@ -322,11 +323,9 @@ def test_what_is_no_store_is_out_of_reach_and_named(answer: Callable[[socket.soc
 
 
 def test_a_host_without_a_store_is_out_of_reach_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = Address("127.0.0.1", server.getsockname()[1])
-    with clients(address, timeout_s=ANSWER_S) as client:
+    with reserved() as port, clients(Address("127.0.0.1", port), timeout_s=ANSWER_S) as client:
         began = time.monotonic()
-        with pytest.raises(OutOfReach, match=rf"{address.host}:{address.port} \(Connection refused\)"):
+        with pytest.raises(OutOfReach, match=rf"127.0.0.1:{port} \(Connection refused\)"):
             client().get()
         with pytest.raises(OutOfReach):
             client().set(born(), None)
@@ -577,7 +576,5 @@ def test_a_store_that_came_back_empty_is_given_back_what_its_nodes_hold() -> Non
 
 
 def test_the_wire_refuses_a_store_that_is_not_there() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = Address("127.0.0.1", server.getsockname()[1])
-    with pytest.raises(Unsent):
-        WireClient(address, 1.0, 1_000)
+    with reserved() as port, pytest.raises(Unsent):
+        WireClient(Address("127.0.0.1", port), 1.0, 1_000)
