@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import stage
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 ELASTIC = str(Path(sys.executable).with_name("elastic"))
 PROGRAMS = Path(__file__).parent / "e2e" / "programs"
@@ -52,13 +52,13 @@ class _Reader:
     """What comes out of a pipe. It is never read to its end: a process that was left behind may hold it open."""
 
     descriptor: int
-    data: bytes = b""
+    data: bytearray = field(factory=bytearray)
 
     def read(self) -> None:
+        """What is there now, and not what is written meanwhile: others have something to say too."""
         os.set_blocking(self.descriptor, False)
         try:
-            while chunk := os.read(self.descriptor, 65_536):
-                self.data += chunk
+            self.data += os.read(self.descriptor, fcntl.fcntl(self.descriptor, fcntl.F_GETPIPE_SZ))
         except BlockingIOError:
             pass
 

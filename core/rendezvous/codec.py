@@ -7,8 +7,7 @@ names the place; nothing is executed, and no field is guessed. A state that deco
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
 import msgspec
@@ -40,8 +39,6 @@ BYTES_MAX = 8 * 2**20
 """A larger value is refused unread."""
 FAULT_BYTES_MAX = 2**20
 WISH_BYTES_MAX = 2**17
-SEATS_KEPT = 4_096
-"""How many seats' values are kept, to be found again in the next version."""
 
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
@@ -184,7 +181,7 @@ def _profile(wire: _Profile) -> Profile:
 
 
 def _from_wire(wire: _State) -> RendezvousState:
-    seats = dict(map(_seated, wire.seats))
+    seats = dict(_KNOWN.seated(wire.seats))
     if len(seats) < len(wire.seats):
         raise ValueError("a node is seated twice")
     if not wire.job.isprintable():
@@ -211,10 +208,24 @@ def _from_wire(wire: _State) -> RendezvousState:
     )
 
 
-@lru_cache(maxsize=SEATS_KEPT)
 def _seated(wire: _Seat) -> tuple[Node, Seat]:
-    """Of all seats one differs from those of the version before, as a rule."""
     return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, _profile(wire))
+
+
+class _Known:
+    """The seats of the state that was decoded last: of all seats one differs in the next version, as a rule. No more than
+    those, since a process may see versions for ever."""
+
+    def __init__(self) -> None:
+        self._last: Mapping[_Seat, tuple[Node, Seat]] = {}
+
+    def seated(self, wires: tuple[_Seat, ...]) -> Iterable[tuple[Node, Seat]]:
+        last = self._last
+        now = self._last = {wire: last.get(wire) or _seated(wire) for wire in wires}
+        return now.values()
+
+
+_KNOWN = _Known()
 
 
 def _pair(node: Node) -> tuple[str, int]:

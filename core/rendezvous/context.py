@@ -83,7 +83,7 @@ class Held:
     mine: WorldId | None = None
     """The world that my workers last ran in."""
     ran: frozenset[WorldId] = NO_WORLDS
-    """All worlds that they ran in."""
+    """Of each life the last world that they ran in."""
     done_in: WorldId | None = None
     """The world in which they have all succeeded, as the register has known once."""
     reserve_in: WorldId | None = None
@@ -110,6 +110,10 @@ class Held:
     @property
     def token(self) -> Token | None:
         return self.state.token if self.state else None
+
+    def is_behind(self, world: WorldId) -> bool:
+        """My workers ran in it, or in a later one of its life: rounds of one life only rise, so it is over for me."""
+        return any(ran.life == world.life and ran.round >= world.round for ran in self.ran)
 
 
 @frozen

@@ -43,7 +43,7 @@ def join(ctx: Context, deadline: float) -> Action:
         return Fail(Why.CLOSED, state.closed)
     if ctx.seat is None and (refusal := _refused(ctx, state)):
         return refusal
-    if state.complete and ctx.status is Status.IN and state.world_id not in ctx.held.ran:
+    if state.complete and ctx.status is Status.IN and not ctx.held.is_behind(state.world.id):
         return Finish(state.world)
     if state.complete and ctx.status in (Status.IN, Status.DONE, Status.RESERVE):
         return End(state.round, Why.FENCED)

@@ -203,7 +203,8 @@ def gathered(held: Held, wishes: Mapping[Node, Wish], now: float) -> Held:
 
 def joined(held: Held, world: WorldId) -> Held:
     """After a join: the world that my workers will run in."""
-    return evolve(held, mine=world, ran=held.ran | {world})
+    ran = frozenset(each for each in held.ran if each.life != world.life)
+    return evolve(held, mine=world, ran=ran | {world})
 
 
 def marked(held: Held) -> Held:

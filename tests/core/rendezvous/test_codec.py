@@ -272,6 +272,16 @@ def test_a_node_that_is_seated_twice_is_refused() -> None:
         decode(json.dumps(made).encode())
 
 
+def test_the_seats_of_the_version_before_are_found_again_and_no_older_ones() -> None:
+    """So a change of one seat costs one seat, and a process that reads for ever holds the seats of one version."""
+    first, next = decode(encode(running("a b"))), decode(encode(arrived(running("a b", size="2:3"), "c")))
+    assert all(next.seats[who] is seat for who, seat in first.seats.items())
+    decode(encode(register("1")))
+    assert all(
+        decode(encode(running("a b"))).seats[who] is not seat for who, seat in next.seats.items() if who in first.seats
+    )
+
+
 def test_more_seats_than_a_register_has_are_refused() -> None:
     made = wire()
     made["seats"] = [made["seats"][0] | {"slot": f"s{i}"} for i in range(4097)]

@@ -133,8 +133,21 @@ def test_join_3_a_complete_round_later_than_mine_is_the_world() -> None:
 
 def test_join_3_a_world_that_i_never_ran_in_is_the_world_whatever_its_round() -> None:
     """A store that lost its memory may have gone back in rounds, and on with other worlds."""
-    held = joined(holding("a", running(), ran=7), WorldId(Life("other"), 0))
-    assert action(join, held) == Finish(running().world)
+    other = Life("other", 2)
+    state = evolve(running(), life=other, completed_in=other)
+    assert action(join, joined(holding("a", state), WorldId(LIFE, 7))) == Finish(state.world)
+
+
+@pytest.mark.parametrize("round", [0, 6, 7])
+def test_join_4_a_round_of_a_life_in_which_i_ran_a_later_one_is_ended_and_not_run(round: int) -> None:
+    """Whoever slept through rounds and restored an older one is told so; of each life only the last one is remembered."""
+    state = evolve(running(), round=round)
+    assert action(join, holding("a", state, ran=7), deadline=10) == End(round, Why.FENCED)
+
+
+def test_join_3_a_later_round_of_a_life_is_the_world_though_another_life_came_between() -> None:
+    held = joined(holding("a", evolve(running(), round=8), ran=7), WorldId(Life("other", 2), 9))
+    assert action(join, held) == Finish(evolve(running(), round=8).world)
 
 
 @pytest.mark.parametrize("state", [running(), edited(running(), "a", Done(0))], ids=["in", "done"])

@@ -237,6 +237,16 @@ def test_joined_and_introduced_are_remembered() -> None:
     assert again.ran == {WorldId(LIFE, 3), again.mine}
 
 
+def test_of_the_worlds_of_a_life_the_last_one_is_remembered() -> None:
+    """A life may have rounds without end."""
+    held = joined(holding("a", ONE), WorldId(Life("before"), 0))
+    for round in range(3):
+        held = joined(held, WorldId(LIFE, round))
+    assert held.ran == {WorldId(Life("before"), 0), WorldId(LIFE, 2)}
+    assert [held.is_behind(WorldId(LIFE, round)) for round in range(4)] == [True, True, True, False]
+    assert not held.is_behind(WorldId(Life("after", 2), 0))
+
+
 def test_the_token_is_that_of_the_state_held() -> None:
     assert holding("a", ONE).token == ONE.token
     assert holding("a", None).token is None

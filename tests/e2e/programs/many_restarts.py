@@ -3,16 +3,19 @@
     many_restarts.py ITERATIONS
 
 Tells whether it was entered in order, each of its own failures once (an iteration of another's may be over before it is
-entered here), and what the process and its monitor hold after a hundred and at the end.
+entered here), and what the process and its monitor hold after a hundred and at the end. It remembers nothing of an
+iteration itself.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
 import time
 from pathlib import Path
+from statistics import median
 
 import stage
 
@@ -20,16 +23,20 @@ from elastic.inprocess import CallWrapper, Wrapper
 
 ITERATIONS = int(sys.argv[1])
 WARM = min(100, ITERATIONS // 2)
+SAMPLES = 9
+"""In so many iterations in a row it looks at what is held: the median counts."""
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-entered: list[int] = []
+trim = ctypes.CDLL(None).malloc_trim
+last, of_its_own, in_order = -1, 0, True
+samples: list[tuple[int, ...]] = []
 
 
-def held(process: Path) -> str:
+def held(process: Path) -> tuple[int, ...]:
     """Descriptors, threads, and kilobytes of memory of its own."""
     descriptors, threads = (len(list((process / each).iterdir())) for each in ("fd", "task"))
     rollup = (process / "smaps_rollup").read_text().splitlines()
     own = sum(int(line.split()[1]) for line in rollup if line.startswith(("Private_Dirty:", "Private_Clean:")))
-    return f"{descriptors} {threads} {own}"
+    return descriptors, threads, own
 
 
 def monitor() -> Path:
@@ -38,28 +45,33 @@ def monitor() -> Path:
     return Path("/proc") / pid
 
 
-def tell() -> None:
+def look(iteration: int) -> None:
+    """Those around this iteration, once it is reached."""
     gc.collect()
-    stage.tell(f"holds {held(Path('/proc/self'))}")
-    stage.tell(f"monitor holds {held(monitor())}")
+    trim(0)
+    samples.append((*held(Path("/proc/self")), *held(monitor())))
+    if iteration in (WARM, ITERATIONS):
+        middle = " ".join(str(int(median(values))) for values in zip(*samples, strict=True))
+        samples.clear()
+        stage.tell(f"holds {middle}")
 
 
 @Wrapper(completion_timeout=300.0)
 def train(call: CallWrapper) -> None:
-    entered.append(call.iteration)
-    if call.iteration == WARM:
-        tell()
-    elif call.iteration % WARM == 0:
-        stage.tell(f"is in {call.iteration}")
-    if call.iteration == ITERATIONS:
-        tell()
+    global last, of_its_own, in_order
+    now = call.iteration
+    in_order, last = in_order and now > last, now
+    of_its_own += now % RANKS == RANK and now < ITERATIONS
+    if now % 10 == 0:
+        stage.tell(f"is in {now}")
+    if WARM - SAMPLES < now <= WARM or now > ITERATIONS - SAMPLES:
+        look(now)
+    if now == ITERATIONS:
         return
-    if call.iteration % RANKS == RANK:
-        raise ValueError(f"iteration {call.iteration}")
+    if now % RANKS == RANK:
+        raise ValueError(f"iteration {now}")
     time.sleep(1000)
 
 
 train()
-own = [iteration for iteration in entered if iteration % RANKS == RANK and iteration < ITERATIONS]
-in_order = entered == sorted(set(entered)) and entered[-1] == ITERATIONS
-stage.tell(f"ended: in order {in_order}, {len(own)} of its own")
+stage.tell(f"ended: in order {in_order and last == ITERATIONS}, {of_its_own} of its own")

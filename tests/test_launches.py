@@ -1,0 +1,26 @@
+"""What the tests hear of the real command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from launches import launcher
+
+WRITES_WITHOUT_END = """
+import os, stage, subprocess
+for _ in range(512):
+    os.write(2, bytes(65_536))
+writers = [subprocess.Popen(["yes"], stdout=2) for _ in range(2)]
+for number in range(9):
+    stage.tell(number)
+for writer in writers:
+    writer.wait()
+"""
+
+
+def test_words_are_heard_though_somebody_else_never_stops_writing(tmp_path: Path) -> None:
+    """Nor do they wait longer, the more was said before them."""
+    with launcher(tmp_path) as start:
+        running = start.command(sys.executable, "-c", WRITES_WITHOUT_END)
+        assert [each.words for _ in range(9) for each in running.hears(1)] == [str(number) for number in range(9)]
