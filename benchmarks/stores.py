@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from fleets import TIMEOUT_S, BareClient
 
 from elastic.adapters.backends.access import Access
 from elastic.adapters.backends.etcd import EtcdBackend
-from elastic.adapters.backends.etcdrpc import grpc, rpc
+from elastic.adapters.backends.etcdrpc import grpc, method, rpc
 from elastic.adapters.backends.members import OPTIONS, Members
 from elastic.adapters.backends.port import Backend
 from elastic.adapters.backends.register import prefix_of
@@ -100,15 +99,15 @@ class BareEtcd:
 
     def __init__(self, address: Address, prefix: str) -> None:
         channel = grpc.insecure_channel(str(address), OPTIONS)
-        self._kv, self._seen = rpc.KVStub(channel), set[str]()
+        self._put, self._seen = method(channel, "KV", "Put"), set[str]()
         end = f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
         create = rpc.WatchCreateRequest(key=prefix.encode(), range_end=end.encode())
-        self._changes = rpc.WatchStub(channel).Watch(_open(rpc.WatchRequest(create_request=create)))
+        self._changes = iter(method(channel, "Watch", "Watch")(rpc.WatchRequest(create_request=create)))
         next(self._changes)
 
     def put(self, key: str) -> None:
         with _ended():
-            self._kv.Put(rpc.PutRequest(key=key.encode(), value=PAYLOAD))
+            self._put(rpc.PutRequest(key=key.encode(), value=PAYLOAD)).result()
 
     def wait(self, keys: Sequence[str]) -> None:
         with _ended():
@@ -123,9 +122,3 @@ def _ended() -> Iterator[None]:
         yield
     except grpc.RpcError as error:
         raise OSError(str(error.code())) from error
-
-
-def _open(request: object) -> Iterator[object]:
-    """A stream without an end."""
-    yield request
-    threading.Event().wait()

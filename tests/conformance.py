@@ -53,6 +53,8 @@ Clients = Callable[[], Backend]
 
 SOON_S = 2.0
 """How late what is pushed may come on a busy machine; a poll at any sensible period would miss it many times over."""
+ERAS = 140
+"""More than one question may name keys."""
 ANSWER_S = 20.0
 """No answer comes later than this in a test that passes."""
 
@@ -433,6 +435,15 @@ class Conformance:
         assert [one.put_wish(node("a"), wish) for wish in (back, mark, later)] == [1, 1, 1]
         assert two.put_wish(node("b"), later) == 2
         assert client().wishes([node("a"), node("b")]) == {node("a"): later, node("b"): later}
+
+    def test_who_has_wished_in_many_eras_reads_what_all_wish_in_this_one(self, client: Clients) -> None:
+        one = client()
+        one.set(state := born(), None)
+        eras = [Token(state.life, version) for version in range(ERAS)]
+        assert [one.put_wish(node("a"), Wish(era, Done(0))) for era in eras] == [1] * ERAS
+        for _ in range(3):
+            assert one.wishes([node("a")]) == {node("a"): Wish(eras[-1], Done(0))}
+        assert client().put_wish(node("b"), Wish(eras[-1], Done(0))) == 2
 
     def test_of_many_who_wish_at_once_one_is_told_that_it_is_the_last(self, client: Clients) -> None:
         one = client()

@@ -43,6 +43,8 @@ KEPT_S = 86_400
 KEEPS_PER_SPAN = 24
 """How often in that span a node keeps them alive."""
 FAULTS_PER_PAGE = 8
+FORGOTTEN_AT_ONCE = 64
+"""Counts of wishes that are deleted with one question: etcd takes 128 operations."""
 PAUSE_S = 0.1
 """After a watch that ended as soon as it began, and before what is only a copy is shown again."""
 
@@ -290,8 +292,9 @@ class EtcdBackend:
 
     def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
         those = {self._keys.wish(node): node for node in nodes}
-        asks = [asked(self._keys.below("wish", limit=2 * NODES_MAX)), *map(deleted, self._wished[:-1])]
-        self._wished = self._wished[-1:]  # on the others nobody counts on
+        over = self._wished[:-1][:FORGOTTEN_AT_ONCE]  # nobody counts on
+        asks = [asked(self._keys.below("wish", limit=2 * NODES_MAX)), *map(deleted, over)]
+        self._wished = self._wished[len(over) :]
         answer = self._line.ask(transacted, rpc.TxnRequest(success=asks))
         kvs = answer.responses[0].response_range.kvs
         return dict(codec.decode_wishes({those[kv.key]: kv.value for kv in kvs if kv.key in those}))

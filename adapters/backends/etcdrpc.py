@@ -1,21 +1,33 @@
-"""The one place that imports etcd3: etcd's v3 requests and answers, and the gRPC that carries them.
+"""The one place that knows etcd3 and gRPC: etcd's v3 requests and answers, its services, and what carries them.
 
-etcd3 0.12.0 brings code that protoc made long ago, which only protobuf's Python implementation still takes. That choice is
-an environment variable, read when protobuf is imported; so is gRPC's own log, which would write C++ lines to the terminal.
-Both are set around the import only, so that no worker inherits them.
+etcd3 0.12.0 brings code that protoc made long ago, which only protobuf's Python implementation still takes: slow, and chosen
+for a whole process by an environment variable. That code also holds etcd's own descriptors, of which it was made; so our
+messages are made of those, in a pool of their own, by whichever implementation protobuf has. Nothing of etcd3 is run: its
+client knows one endpoint, hides the header of an answer and the lease of a key, and its watch neither raises nor ends when
+its member dies.
 
-Of etcd3's client nothing is used but these messages and stubs: it knows one endpoint, hides the header of an answer and the
-lease of a key, and its watch neither raises nor ends when its member dies.
+gRPC's own log would write C++ lines to the terminal. It is silenced by an environment variable, set around the import only,
+so that no worker inherits it.
 """
 
 from __future__ import annotations
 
+import ast
 import os
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-WHILE_IMPORTING = {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python", "GRPC_VERBOSITY": "NONE"}
+from google.protobuf import message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+
+FILES = ("kv", "auth", "rpc")
+"""Each after those that it refers to."""
+WHILE_IMPORTING = {"GRPC_VERBOSITY": "NONE"}
 
 
 @contextmanager
@@ -32,15 +44,77 @@ def _environment(set_to: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = text
 
 
-with _environment(WHILE_IMPORTING), warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of its age
-    try:
-        import etcd3.etcdrpc as rpc
-        import grpc
-    except TypeError as error:
-        raise ImportError(
-            "protobuf was imported before, in an implementation that etcd3 cannot use; "
-            "set PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python before this program starts"
-        ) from error
+with _environment(WHILE_IMPORTING):
+    import grpc
 
-__all__ = ["grpc", "rpc"]
+
+def _descriptor(name: str) -> bytes:
+    """As protoc wrote it into etcd3's code, which is read and not run. Raises ImportError."""
+    spec = find_spec("etcd3")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        text = (Path(folder) / "etcdrpc" / f"{name}_pb2.py").read_text()
+        if found := re.search(r"\bserialized_pb=_b\(('.*')\)", text):
+            return str(ast.literal_eval(found[1])).encode("latin1")
+    raise ImportError(f"no etcd3 with the descriptor of {name}.proto: install etcd3==0.12.0")
+
+
+def _pool() -> DescriptorPool:
+    pool = DescriptorPool()
+    for name in FILES:
+        pool.AddSerializedFile(_descriptor(name))
+    return pool
+
+
+_made = _pool()
+rpc: Any = SimpleNamespace(
+    **{
+        name.rpartition(".")[2]: message
+        for name, message in message_factory.GetMessageClassesForFiles(
+            [f"{name}.proto" for name in FILES], _made
+        ).items()
+    }
+)
+"""The messages, by name."""
+
+
+class Call:
+    """One that is under way. Its answers are taken in the thread that asks for them: gRPC's other calls have a thread read
+    for them, which must hand on each answer."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[Any]:
+        """The answers until it ends. Raises grpc.RpcError."""
+        return iter(self._stream)
+
+    def result(self) -> Any:
+        """The one answer. Raises grpc.RpcError, and StopIteration if there is none."""
+        answer = next(self._stream)
+        with suppress(grpc.RpcError):
+            next(self._stream, None)  # a call that is not read to its end is kept by its channel
+        return answer
+
+    def cancel(self) -> bool:
+        """From any thread."""
+        return bool(self._stream.cancel())
+
+
+OPTION_OF_CALLS = ("SingleThreadedUnaryStream", 1)
+"""What a channel must be told for it."""
+
+
+def method(channel: Any, service: str, name: str) -> Callable[..., Call]:
+    """(request, timeout=, metadata=) -> the call. It asks once and no more, also where etcd would take a stream of requests:
+    a watch and a lease that is kept alive go on answering."""
+    found = _made.FindServiceByName(f"etcdserverpb.{service}").methods_by_name[name]
+    request, answer = map(message_factory.GetMessageClass, (found.input_type, found.output_type))
+    begin = channel.unary_stream(
+        f"/etcdserverpb.{service}/{name}",
+        request_serializer=request.SerializeToString,
+        response_deserializer=answer.FromString,
+    )
+    return lambda *given, **how: Call(begin(*given, **how))
+
+
+__all__ = ["OPTION_OF_CALLS", "Call", "grpc", "method", "rpc"]

@@ -7,7 +7,7 @@ the key by itself from time to time, and opens another feed when this one has mi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -54,7 +54,7 @@ class Feed:
         self._news: SimpleQueue[Change | Ended] = SimpleQueue()
         self._over = threading.Event()
         create = rpc.WatchRequest(create_request=rpc.WatchCreateRequest(key=key, start_revision=revision))
-        self._call = stubs.watch.Watch(self._requests(create), metadata=metadata)
+        self._call = stubs.watch(create, metadata=metadata)
         self._thread = threading.Thread(target=self._read, name="elastic-feed", daemon=True)
         self._thread.start()
 
@@ -76,10 +76,6 @@ class Feed:
         self._over.set()
         self._call.cancel()
         self._thread.join(CLOSE_TIMEOUT_S)
-
-    def _requests(self, create: Any) -> Iterator[Any]:
-        yield create
-        self._over.wait()  # a stream without an end of ours is kept open
 
     def _read(self) -> None:
         try:

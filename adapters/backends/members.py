@@ -8,12 +8,12 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from attrs import frozen
 
 from .access import Access
-from .etcdrpc import grpc, rpc
+from .etcdrpc import OPTION_OF_CALLS, Call, grpc, method
 from .wire import Address
 
 MESSAGE_MAX = 16 * 2**20
@@ -31,15 +31,8 @@ OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.use_local_subchannel_pool", 1),
+    OPTION_OF_CALLS,
 )
-
-
-class Call(Protocol):
-    """A question that is under way."""
-
-    def result(self) -> Any: ...
-
-    def cancel(self) -> bool: ...
 
 
 Begin = Callable[..., Call]
@@ -53,43 +46,41 @@ class Stubs:
 
     address: Address
     channel: Any
-    kv: Any
-    lease: Any
-    watch: Any
-    auth: Any
+    range: Begin
+    transact: Begin
+    grant: Begin
+    revoke: Begin
+    renew: Begin
+    watch: Begin
+    authenticate: Begin
 
-    def renew(self, request: Any, **how: Any) -> Call:
-        """Keep a lease alive once, over a stream that ends with the answer."""
-        return _First(self.lease.LeaseKeepAlive(iter((request,)), **how))
 
-
-@frozen
-class _First:
-    """The first answer of a stream."""
-
-    stream: Any
-
-    def result(self) -> Any:
-        return next(self.stream)
-
-    def cancel(self) -> bool:
-        return bool(self.stream.cancel())
+ASKED = (
+    ("KV", "Range"),
+    ("KV", "Txn"),
+    ("Lease", "LeaseGrant"),
+    ("Lease", "LeaseRevoke"),
+    ("Lease", "LeaseKeepAlive"),
+    ("Watch", "Watch"),
+    ("Auth", "Authenticate"),
+)
+"""Service and method, in the order of the stubs."""
 
 
 def ranged(stubs: Stubs) -> Begin:
-    return stubs.kv.Range.future  # type: ignore[no-any-return]
+    return stubs.range
 
 
 def transacted(stubs: Stubs) -> Begin:
-    return stubs.kv.Txn.future  # type: ignore[no-any-return]
+    return stubs.transact
 
 
 def granted(stubs: Stubs) -> Begin:
-    return stubs.lease.LeaseGrant.future  # type: ignore[no-any-return]
+    return stubs.grant
 
 
 def revoked(stubs: Stubs) -> Begin:
-    return stubs.lease.LeaseRevoke.future  # type: ignore[no-any-return]
+    return stubs.revoke
 
 
 def renewed(stubs: Stubs) -> Begin:
@@ -97,7 +88,7 @@ def renewed(stubs: Stubs) -> Begin:
 
 
 def authenticated(stubs: Stubs) -> Begin:
-    return stubs.auth.Authenticate.future  # type: ignore[no-any-return]
+    return stubs.authenticate
 
 
 class Members:
@@ -155,8 +146,7 @@ class Members:
             stubs = self._stubs.get(address)
             if stubs is None:
                 channel = self._channel(address)
-                services = rpc.KVStub, rpc.LeaseStub, rpc.WatchStub, rpc.AuthStub
-                stubs = self._stubs[address] = Stubs(address, channel, *(service(channel) for service in services))
+                stubs = self._stubs[address] = Stubs(address, channel, *(method(channel, *each) for each in ASKED))
         return stubs
 
     def _channel(self, address: Address) -> Any:
