@@ -85,6 +85,8 @@ class Wrapper:
         min_world_size: int = 1,
         min_active_world_size: int = 1,
         max_rank_faults: int | None = None,
+        max_repeats: int | None = None,
+        repeat_window: Duration = 60.0,
         unwind_timeout: Duration = 30.0,
         abort_timeout: Duration = 30.0,
         callback_timeout: Duration = 60.0,
@@ -92,7 +94,8 @@ class Wrapper:
         on_interrupt: str = "close",
     ) -> None:
         """`upscale`: a rank that comes later is let in at once, which ends the iteration, and not at the next fault; None:
-        if the launcher starts lost ranks again. Raises TypeError and ValueError."""
+        if the launcher starts lost ranks again. `max_repeats`: times that the same exception (type and place) of a rank may
+        follow upon itself, each within `repeat_window` of its function's beginning. Raises TypeError and ValueError."""
         spans = {
             "monitor_thread_interval": monitor_thread_interval,
             "monitor_process_interval": monitor_process_interval,
@@ -108,6 +111,7 @@ class Wrapper:
             "unwind_timeout": unwind_timeout,
             "abort_timeout": abort_timeout,
             "callback_timeout": callback_timeout,
+            "repeat_window": repeat_window,
         }
         callbacks = {
             "initialize": initialize,
@@ -123,6 +127,7 @@ class Wrapper:
                 **{name: seconds(name, value) for name, value in spans.items()},
                 max_iterations=count("max_iterations", max_iterations),
                 max_faults=count("max_rank_faults", max_rank_faults),
+                max_repeats=count("max_repeats", max_repeats),
                 on_interrupt=inprocess.OnInterrupt(on_interrupt),
             ),
             Callbacks(**{name: something_to_call(name, value) for name, value in callbacks.items()}),

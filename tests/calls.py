@@ -38,6 +38,7 @@ from elastic.core.world import Ending, Verdict, Why
 VARIANTS = (
     Settings(),
     Settings(max_iterations=1, max_faults=0, on_interrupt=OnInterrupt.LEAVE),
+    Settings(max_repeats=0),
 )
 TRIES_MAX = 1
 
@@ -107,6 +108,8 @@ def _counted_anew(call: Call) -> Call:
         token=1,
         round=None if call.round is None else 0,
         faults=0,
+        mark=None if leaving else call.mark,
+        repeats=0 if leaving else call.repeats,
         tries=min(call.tries, TRIES_MAX),
         verdict=evolve(call.verdict, round=0) if call.verdict else None,
         result=None if result is None else 0,

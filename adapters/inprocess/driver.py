@@ -36,7 +36,7 @@ from .gate import Gate
 from .outcomes import RestartAbort, raised
 from .page import ARMED, BEAT, BYE, HARD, LEAVING, SOFT, STAMP, UNWIND_AT, Bye, Page, Span
 from .progress import Progress
-from .task import Task
+from .task import Task, mark
 
 log = logging.getLogger("elastic.inprocess")
 
@@ -248,7 +248,7 @@ class Driver:
         if ended.token == self._call.token:
             self._keep(ended)
         how = core.How.GAVE_UP if isinstance(ended.error, RestartAbort) else HOWS[ended.how]
-        return core.SpanEnded(ended.token, how)
+        return core.SpanEnded(ended.token, how, mark(ended.error) if how is core.How.FAILED and ended.error else "")
 
     def _keep(self, ended: Ended) -> None:
         kept = self._kept

@@ -89,7 +89,6 @@ class Task:
     def fault(self, me: Node, end: End, clock: Clock) -> Fault:
         """Why this rank ends the round, as the job remembers it."""
         error, host = self.state.fault, os.uname().nodename
-        frames = traceback.extract_tb(error.__traceback__) if error else []
         return Fault(
             node=me,
             round=end.round,
@@ -102,7 +101,7 @@ class Task:
             host=host,
             when=clock.wall_text(),
             message=f"{type(error).__name__}: {error}" if error else end.cause.value,
-            where=f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else "",
+            where=_where(error) if error else "",
         )
 
     def code(self, span: Span) -> Callable[[], object]:
@@ -134,6 +133,16 @@ class Task:
         os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"
         if state.active_rank is not None:
             os.environ.update(RANK=str(state.active_rank), WORLD_SIZE=str(state.active_world_size))
+
+
+def mark(error: BaseException) -> str:
+    """What two failures have in common that are the same: type and place, whatever the message says."""
+    return f"{type(error).__module__}.{type(error).__qualname__} {_where(error)}"
+
+
+def _where(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
 
 
 def _told(callback: Callback | None, state: State) -> object:

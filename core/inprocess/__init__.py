@@ -5,8 +5,8 @@ is posted makes a step and begins the commands in their order:
 
 - rendezvous: `Join`, `End`, `MarkDone`, `MarkReserve`, `Leave`, `Close`. One queue in order, each until the register
   answers; answers are `Ready`, `Over`, `Closed`, `Left`, `Refused`. `StoreLost` and `StoreBack` tell whether it is in reach.
-- main thread, which waits: `Run(span, token)`, answered by `SpanEnded(token, how)`, posted after the gate is disarmed; and
-  `Finish(outcome)`, the last command.
+- main thread, which waits: `Run(span, token)`, answered by `SpanEnded(token, how, mark)`, posted after the gate is disarmed;
+  and `Finish(outcome)`, the last command.
 - gate: `Want(token)`, answered at once by `GateRead(token, depth)`; `AtomicLeft(token)` when an outermost section is left.
   `Inject(token)`: the signal. It needs no answer: `Timer.AGAIN` repeats it until `SpanEnded`.
 - `Abort`: runs in a thread of its own, answered by `AbortEnded`. `Kill`: for the monitor process.

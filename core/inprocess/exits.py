@@ -18,6 +18,7 @@ EXIT_CODES: Mapping[Reason, int | None] = {
     Reason.UNHEALTHY: 74,
     Reason.ABORT_HUNG: 75,
     Reason.TOO_MANY_FAULTS: 71,
+    Reason.CRASH_LOOP: 71,
     Reason.OTHER_POLICY: 71,
     Reason.OUTCOME_UNKNOWN: 72,
     Reason.STORE_LOST: 72,

@@ -94,6 +94,10 @@ class Settings:
     """Rounds that the function may be called in."""
     max_faults: int | None = field(default=None, validator=_count_or_none(0))
     """Faults that this rank may report before the job is given up."""
+    max_repeats: int | None = field(default=None, validator=_count_or_none(0))
+    """Times that the same failure of this rank may follow upon itself before the job is given up."""
+    repeat_window: float = _positive(60.0)
+    """User code that has run for so long got on: a failure after that repeats nothing."""
     on_interrupt: OnInterrupt = OnInterrupt.CLOSE
 
     def __attrs_post_init__(self) -> None:

@@ -93,6 +93,10 @@ class Call:
     """Signals sent again to the present span."""
     faults: int = 0
     """What this rank has reported in all."""
+    mark: str | None = None
+    """Of its last failure, if that came soon after its user code had begun."""
+    repeats: int = 0
+    """How often that has followed upon itself."""
     store_lost: bool = False
     verdict: Verdict | None = None
     leaving: Reason | None = None
@@ -110,10 +114,11 @@ def deadlines(call: Call) -> tuple[Deadline, ...]:
     settings, round = call.settings, call.round or 0
     match call.phase:
         case Phase.STARTING | Phase.RUNNING:
-            return (
+            guarded = (
                 Deadline(Timer.SOFT, call.token, settings.soft_timeout),
                 Deadline(Timer.HARD, call.token, settings.hard_timeout),
             )
+            return guarded if call.mark is None else (*guarded, _steady(call))
         case Phase.RESERVE:
             return (Deadline(Timer.STORE, round, settings.store_timeout),) if call.store_lost else ()
         case Phase.SHORT | Phase.RETURNED if call.asked:
@@ -143,6 +148,10 @@ def _of_span(call: Call) -> tuple[Deadline, ...]:
         return (Deadline(Timer.LIMIT, call.token, call.settings.callback_timeout),)
     pause = min(FIRST_PAUSE_S * 2.0 ** min(call.tries, PAUSE_DOUBLINGS), LAST_PAUSE_S)
     return Deadline(Timer.AGAIN, call.token, pause, call.tries), _unwind(call)
+
+
+def _steady(call: Call) -> Deadline:
+    return Deadline(Timer.STEADY, call.token, call.settings.repeat_window)
 
 
 def _unwind(call: Call) -> Deadline:

@@ -174,8 +174,8 @@ def _starting(call: Call, event: Event) -> Step:
             return _run(call, Phase.RUNNING, Span.FUNCTION)
         case SpanEnded(how=How.RETURNED):
             return evolve(call, phase=Phase.RESERVE), ()
-        case SpanEnded(how=How.FAILED):
-            return _fault(call, Cause.INITIALIZE)
+        case SpanEnded(how=How.FAILED, mark=mark):
+            return _fault(_repeated(call, mark), Cause.INITIALIZE)
         case _:
             return _in_span(call, event)
 
@@ -183,10 +183,10 @@ def _starting(call: Call, event: Event) -> Step:
 def _running(call: Call, event: Event) -> Step:
     match event:
         case SpanEnded(how=How.RETURNED):
-            held = evolve(call, phase=Phase.RETURNED, result=call.round, asked=False)
+            held = evolve(_steadied(call), phase=Phase.RETURNED, result=call.round, asked=False)
             return held, (MarkDone(_round(call)),)
-        case SpanEnded(how=How.FAILED):
-            return _fault(call, Cause.EXCEPTION)
+        case SpanEnded(how=How.FAILED, mark=mark):
+            return _fault(_repeated(call, mark), Cause.EXCEPTION)
         case _:
             return _in_span(call, event)
 
@@ -199,7 +199,9 @@ def _in_span(call: Call, event: Event) -> Step:
         case Over() | Closed():
             return _stop(call)
         case Elapsed(deadline) if deadline.timer is Timer.SOFT:
-            return _fault(call, Cause.SOFT_TIMEOUT)
+            return _fault(_steadied(call), Cause.SOFT_TIMEOUT)
+        case Elapsed(deadline) if deadline.timer is Timer.STEADY:
+            return _steadied(call), ()
         case Elapsed():
             return call, (Kill(),)
         case _:
@@ -336,7 +338,21 @@ def _fault(call: Call, cause: Cause) -> Step:
         return _leave(call, Reason.UNFIT, Leave())
     if call.settings.max_faults is not None and call.faults > call.settings.max_faults:
         return _leave(call, Reason.TOO_MANY_FAULTS, Close(Ending.LIMIT))
+    if call.settings.max_repeats is not None and call.repeats > call.settings.max_repeats:
+        return _leave(call, Reason.CRASH_LOOP, Close(Ending.LIMIT))
     return _first(End(_round(call), cause), then=_stop(call))
+
+
+def _repeated(call: Call, mark: str) -> Call:
+    """A failure of this rank's own. What it only suffers, because others are gone, mostly comes when its round is over."""
+    if call.settings.max_repeats is None or not call.active:
+        return call
+    return evolve(call, mark=mark, repeats=call.repeats + 1 if mark == call.mark else 0)
+
+
+def _steadied(call: Call) -> Call:
+    """User code got on since its last failure."""
+    return call if call.mark is None else evolve(call, mark=None, repeats=0)
 
 
 _GOES_BY = {How.EXITED: Reason.EXITED, How.INTERRUPTED: Reason.INTERRUPTED, How.GAVE_UP: Reason.GAVE_UP}

@@ -71,6 +71,11 @@ def _of_call(call: Call) -> Iterator[Finding]:
         yield "C4", "leaving without a reason"
     if call.left and call.leaving is None:
         yield "C4", "gone, but it never left"
+    if call.repeats and call.mark is None:
+        yield "C10", f"{call.repeats} repetitions of no failure"
+    limit = call.settings.max_repeats
+    if limit is not None and call.repeats > limit and call.leaving is None:
+        yield "C10", f"{call.repeats} repetitions, {limit} allowed, and it goes on"
     if call.phase not in _WITHOUT_TIMER and not deadlines(call):
         yield "C5", f"{call.phase.value} without a timer"
 

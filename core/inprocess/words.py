@@ -63,6 +63,7 @@ class Reason(Enum):
     UNHEALTHY = "finalize or the health check failed"
     ABORT_HUNG = "abort did not end"
     TOO_MANY_FAULTS = "too many faults of this rank"
+    CRASH_LOOP = "the same failure of this rank again and again"
     OTHER_POLICY = "the ranks follow different policies"
     OUTCOME_UNKNOWN = "the outcome is unknown"
     STORE_LOST = "the store is out of reach"
@@ -129,10 +130,12 @@ class StoreBack:
 
 @frozen
 class SpanEnded:
-    """User code is over: the main thread has disarmed the gate and waits."""
+    """User code is over: the main thread has disarmed the gate and waits. `mark` tells one failure from another: the type of
+    the exception and its place."""
 
     token: int
     how: How
+    mark: str = ""
 
 
 @frozen
@@ -177,6 +180,8 @@ class Timer(Enum):
     CONFIRM = "confirm"
     STORE = "store"
     LEAVE = "leave"
+    STEADY = "steady"
+    """User code has run for so long that its next failure is no repetition."""
 
 
 @frozen

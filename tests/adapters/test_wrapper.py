@@ -48,6 +48,8 @@ def test_a_wrong_type_is_named(given: dict[str, Any], text: str) -> None:
         ({"soft_timeout": -1}, "soft_timeout: a span above 0 seconds, not -1"),
         ({"min_world_size": 0}, "min_world_size: at least 1, not 0"),
         ({"max_iterations": 0}, "max_iterations: at least 1"),
+        ({"max_repeats": -1}, "max_repeats: at least 0"),
+        ({"repeat_window": 0}, "repeat_window: a span above 0 seconds, not 0"),
         ({"monitor_process_logfile": "monitor.log"}, "an absolute path, not 'monitor.log'"),
         ({"on_interrupt": "ask"}, "ask"),
     ],

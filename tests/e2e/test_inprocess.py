@@ -235,6 +235,16 @@ def test_a_rank_whose_faults_have_no_end_ends_the_job(launch: Launcher) -> None:
     assert running.ends().code == 1
 
 
+def test_a_rank_that_fails_the_same_way_again_and_again_ends_the_job(launch: Launcher) -> None:
+    running = job(launch, *(f"{iteration}:1:exception" for iteration in range(5)), "max_repeats=1")
+    begun(running)
+    begun(running, 1, more=2)
+    begun(running, 2, more=2)
+    text = "raised Stopped rank 1: the same failure of this rank again and again (last error here: ValueError: boom)"
+    comes_to(running, "0 raised Stopped rank 0: the job spent its restarts", f"1 {text}")
+    assert running.ends().code == 1
+
+
 def test_what_went_wrong_on_any_rank_is_on_record(launch: Launcher) -> None:
     running = job(launch, "0:1:exception", "faults")
     begun(running)

@@ -1,11 +1,11 @@
-"""What must hold in a world of calls: I1 to I17, but for I14 (the first world has no limit of its own) and for what the
-register's own invariants say already at every write (I11 and I12 are its B2). Each raises Broken with its number.
+"""What must hold in a world of calls: I1 to I18, but for what the register's own invariants say already at every write (I11
+and I12 are its B2). Each raises Broken with its number.
 """
 
 from __future__ import annotations
 
 from ...caller import Terms
-from ...inprocess.words import Raised, Returned, Run, Span
+from ...inprocess.words import Raised, Reason, Returned, Run, Span
 from ...policies import place
 from ...rendezvous import RendezvousState, Status
 from ...rendezvous.state import AWAY
@@ -21,6 +21,14 @@ def ordered(rank: Rank, run: Run) -> None:
         raise Broken("I2", f"{rank.node} is ordered to {run.span.value} while its main thread is: {rank.main.at.value}")
     if rank.aborts and run.span in ROUND_OF_USER:
         raise Broken("I3", f"{rank.node} begins {run.span.value} while abort runs")
+
+
+def goes_on(world: World, rank: Rank, run: Run) -> None:
+    """The rank is given another try."""
+    mark, often = rank.alike
+    limit = world.calls.max_repeats
+    if run.span in ROUND_OF_USER and limit is not None and often > limit + 1:
+        raise Broken("I18", f"{rank.node} goes on after it failed {often} times {mark}, {limit} repetitions allowed")
 
 
 def called(world: World, rank: Rank, round: int) -> None:
@@ -69,7 +77,8 @@ def sheltered(rank: Rank) -> None:
 
 def finished(world: World, rank: Rank, outcome: Returned | Raised) -> None:
     """The call is over."""
-    if not isinstance(outcome, Returned):
+    if isinstance(outcome, Raised):
+        _gave_up(world, rank, outcome.reason)
         return
     closed = world.register.closed if world.register else None
     if world.register is None or closed is None or closed.ending is not Ending.SUCCEEDED:
@@ -80,8 +89,18 @@ def finished(world: World, rank: Rank, outcome: Returned | Raised) -> None:
         raise Broken("I7", f"{rank.node} returns what it had in round {outcome.round}")
 
 
-def wrote(world: World, before: RendezvousState | None, after: RendezvousState) -> None:
-    """The register has changed."""
+def _gave_up(world: World, rank: Rank, reason: Reason) -> None:
+    mark, often = rank.alike
+    if reason is Reason.CRASH_LOOP and not often > (world.calls.max_repeats or 0) + 1:
+        raise Broken(
+            "I18", f"{rank.node} gives up as one that fails again and again, but has failed {often} times {mark}"
+        )
+
+
+def wrote(world: World, before: RendezvousState | None, after: RendezvousState, waited: bool = False) -> None:
+    """The register has changed. `waited`: its writer has waited for as long as any span lasts."""
+    if after.complete and not after.ended and not (before and before.complete):
+        _began(world, after, waited)
     seated = world.unseated & after.seats.keys()
     if seated:
         raise Broken("I13", f"{', '.join(map(str, sorted(seated)))} left and is seated again")
@@ -89,6 +108,14 @@ def wrote(world: World, before: RendezvousState | None, after: RendezvousState) 
         _succeeded(world, after)
     if before and after.round > before.round and after.ended and after.ended.why is not Why.UPSCALE:
         _ended(world, before, after, after.ended.by)
+
+
+def _began(world: World, after: RendezvousState, waited: bool) -> None:
+    missing = [rank for rank in world.ranks if rank.node not in after.seats]
+    excused = waited or any(not rank.runs or rank.call.leaving or rank.node.incarnation > 1 for rank in missing)
+    if len(after.members) < after.limits.max_nodes and not excused:
+        names = ", ".join(str(rank.node) for rank in missing)
+        raise Broken("I14", f"the first world has begun without {names}, who are on their way")
 
 
 def _succeeded(world: World, after: RendezvousState) -> None:

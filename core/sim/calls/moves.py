@@ -119,7 +119,8 @@ def _of_kind(world: World, what: str, how: How | None) -> bool:
 
 
 FAULTS = (
-    *("user code ends", "hangs", "is stuck", "swallows", "dies", "is lost", "is told to stop", "is interrupted"),
+    *("user code ends", "fails here", "fails there", "hangs", "is stuck", "swallows", "dies", "is lost"),
+    *("is told to stop", "is interrupted"),
     *("abort hangs", "starves", "is cut off", "P dies", "is suspected"),
 )
 """All kinds."""
@@ -138,6 +139,8 @@ def _faults(world: World, rank: Rank) -> Iterator[tuple[str, How | None]]:
         for how in (How.FAILED, How.EXITED, How.INTERRUPTED, How.GAVE_UP):
             yield "user code ends", how
         yield from (("hangs", None), ("is stuck", None))
+        if main.span in GUARDED:
+            yield from (("fails here", None), ("fails there", None))
     if rank.signalled and gate.raises(rank.page, main.at is At.USER):
         yield "swallows", None
     yield from (("dies", None), ("is lost", None), ("is told to stop", None))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from typing import Any
 
 from attrs import field, frozen
 
 from ...caller import Terms, signature
 from ...inprocess import Call, Event
+from ...inprocess import Settings as CallSettings
 from ...inprocess.words import Deadline, How, Outcome, Span
 from ...rendezvous import Held, Limits, RendezvousState, Settings
 from ...rendezvous.agenda import Agenda
@@ -41,6 +43,8 @@ class Main:
     span: Span | None = None
     token: int = 0
     how: How | None = None
+    mark: str = ""
+    """Of the failure by which it ended."""
     hang: Hang = Hang.NO
 
 
@@ -70,9 +74,13 @@ class Rank:
     """The round in which the function was called last."""
     limited: int = 0
     """The token of the span of which a limit has passed."""
+    alike: tuple[str, int] = ("", 0)
+    """The mark of the last failure that ended a round, and how often it came in a row without any getting on in between."""
     passed: frozenset[Deadline] = frozenset()
     returned: Outcome | None = None
     """How the call ended."""
+    answered: Any = field(default=None, eq=False, repr=False)
+    """What it would ask of the register now, and what that was worked out from: it is looked for at every step of all."""
 
     @property
     def runs(self) -> bool:
@@ -98,6 +106,7 @@ class World:
     budget: Budget = Budget()
     kinds: frozenset[str] = frozenset()
     """Which faults there may be; none named: all."""
+    calls: CallSettings = CallSettings()
     clean: bool = True
     """No fault has happened."""
     rings: int = 0
@@ -128,6 +137,11 @@ class Shape:
     terms: Terms = field(factory=Terms)
     budget: Budget = Budget()
     kinds: frozenset[str] = frozenset()
+    calls: CallSettings = CallSettings()
+    last_call_s: float = 0.0
+    """As long as a round after the first waits for more than it needs."""
+    upscale: bool = True
+    """A rank that comes later is let in at once."""
 
 
 LIFE = Life("calls")
@@ -135,11 +149,21 @@ PROFILE = Profile(Endpoint("h", 1))
 JITTER = 0.0
 
 
-def born(slot: str, incarnation: int, settings: Settings, terms: Terms) -> Rank:
+def born(slot: str, incarnation: int, settings: Settings, terms: Terms, calls: CallSettings) -> Rank:
     """A rank whose process has just started."""
     node = Node(slot, incarnation)
-    return Rank(node, Held(node, PROFILE, settings, LIFE, policy=partial(signature, terms)), Call())
+    return Rank(node, Held(node, PROFILE, settings, LIFE, policy=partial(signature, terms)), Call(calls))
+
+
+FIRST_CALL_S = 90.0
+NEVER_S = 1e9
 
 
 def settings_of(shape: Shape) -> Settings:
-    return Settings(limits=Limits(shape.min_ranks, shape.ranks, shape.max_restarts))
+    """Of the register, as the wrapper makes them."""
+    return Settings(
+        limits=Limits(shape.min_ranks, shape.ranks, shape.max_restarts),
+        last_call_timeout=shape.last_call_s,
+        first_call_timeout=FIRST_CALL_S,
+        upscale_after=1.0 if shape.upscale else NEVER_S,
+    )

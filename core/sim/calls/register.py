@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
+from operator import is_
 
 from attrs import frozen
 
@@ -42,6 +43,15 @@ class When(Enum):
 
 def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
     """None: nothing but to be told of a change."""
+    if when is not When.NOW:
+        return _asked(world, rank, when)
+    about = world.register, rank.agenda, rank.held
+    if rank.answered is None or not all(map(is_, rank.answered[0], about)):
+        object.__setattr__(rank, "answered", (about, _asked(world, rank, when)))
+    return rank.answered[1] if rank.answered else None
+
+
+def _asked(world: World, rank: Rank, when: When) -> Question | None:
     agenda, held = rank.agenda, rank.held
     if agenda.due:
         agenda, held, _ = begun(agenda, held, 0.0, JITTER)
@@ -68,11 +78,11 @@ def _seen(world: World, held: Held, me: Node, late: bool) -> Held:
     return evolve(held, sightings=Sightings(sightings, 0.0), spans=spans)
 
 
-def answer(world: World, rank: Rank, question: Question) -> tuple[World, Rank, Event | None]:
+def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[World, Rank, Event | None]:
     """After the register has answered; and what the call hears of it."""
     agenda, held, ask = question.agenda, question.held, question.ask
     if isinstance(ask, Write):
-        return written(world, ask.state), evolve(rank, agenda=agenda, held=held), None
+        return written(world, ask.state, waited=when is not When.NOW), evolve(rank, agenda=agenda, held=held), None
     outcome = ask.outcome if isinstance(ask, Return) else ask
     handler = agenda.operation.handler if agenda.operation else None
     agenda, held = answered(agenda, held, outcome)
@@ -92,9 +102,10 @@ def edited(world: World, edit: Edit, by: Node) -> World:
     return written(world, after)
 
 
-def written(world: World, after: RendezvousState) -> World:
+def written(world: World, after: RendezvousState, waited: bool = False) -> World:
+    """`waited`: whoever writes has waited for as long as any span lasts."""
     before = world.register
-    wrote(world, before, after)
+    wrote(world, before, after, waited)
     left = frozenset(before.seats.keys() - after.seats.keys()) if before else frozenset[Node]()
     gone = frozenset(rank.node for rank in world.ranks if rank.call.leaving and rank.node in left)
     return evolve(world, register=after, unseated=world.unseated | gone)

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from ...caller import wished
 from ...evolving import evolve
-from ...inprocess import Call, Command, begin, deadlines, transition, verify, verify_step, words
+from ...inprocess import Call, Command, Phase, begin, deadlines, transition, verify, verify_step, words
 from ...inprocess.words import (
     Abort,
     AbortEnded,
@@ -49,8 +49,8 @@ from .register import When, answer, asked, edited
 def beginning(shape: Shape) -> World:
     """A world before its first step."""
     settings = settings_of(shape)
-    ranks = [_started(born(str(slot), 1, settings, shape.terms)) for slot in range(shape.ranks)]
-    return World(None, tuple(ranks), shape.terms, shape.budget, shape.kinds)
+    ranks = [_started(born(str(slot), 1, settings, shape.terms, shape.calls)) for slot in range(shape.ranks)]
+    return World(None, tuple(ranks), shape.terms, shape.budget, shape.kinds, shape.calls)
 
 
 def _started(rank: Rank) -> Rank:
@@ -100,9 +100,9 @@ def _arms(world: World, move: Move, note: Note) -> World:
     return _set(world, move.rank, page=page, main=evolve(main, at=At.USER), called_in=round)
 
 
-def _ends(world: World, move: Move, note: Note, how: How = How.RETURNED) -> World:
+def _ends(world: World, move: Move, note: Note, how: How = How.RETURNED, mark: str = "") -> World:
     rank = world.ranks[move.rank]
-    return _set(world, move.rank, main=evolve(rank.main, at=At.OVER, how=how, hang=Hang.NO))
+    return _set(world, move.rank, main=evolve(rank.main, at=At.OVER, how=how, mark=mark, hang=Hang.NO))
 
 
 def _disarms(world: World, move: Move, note: Note) -> World:
@@ -112,7 +112,7 @@ def _disarms(world: World, move: Move, note: Note) -> World:
 
 def _tells(world: World, move: Move, note: Note) -> World:
     main = world.ranks[move.rank].main
-    event = SpanEnded(main.token, main.how or How.RETURNED)
+    event = SpanEnded(main.token, main.how or How.RETURNED, main.mark)
     return _posted(world, move.rank, event, main=Main(token=main.token))
 
 
@@ -165,6 +165,7 @@ def _told(world: World, place: int, event: Event, note: Note) -> World:
     verify(after)
     verify_step(before, event, after, commands)
     _noted(before, event, after, note)
+    world = _set(world, place, alike=_alike(world.ranks[place].alike, before, event))
     kept = world.ranks[place].passed & frozenset(deadlines(after))
     world = _set(world, place, call=after, passed=kept)
     for command in commands:
@@ -172,6 +173,19 @@ def _told(world: World, place: int, event: Event, note: Note) -> World:
     want = next((command.token for command in commands if isinstance(command, Want)), None)
     rank = world.ranks[place]
     return world if want is None or not rank.runs else _told(world, place, GateRead(want, rank.page.depth), note)
+
+
+def _alike(alike: tuple[str, int], before: Call, event: Event) -> tuple[str, int]:
+    """How often in a row a failure of this mark has ended a round, as one counts who reads the rank's log."""
+    match event:
+        case Elapsed(Deadline(timer=Timer.STEADY | Timer.SOFT)):
+            return "", 0
+        case SpanEnded(how=How.RETURNED) if before.phase is Phase.RUNNING:
+            return "", 0
+        case SpanEnded(how=How.FAILED, mark=mark) if before.phase in (Phase.STARTING, Phase.RUNNING) and before.active:
+            return mark, alike[1] + 1 if mark == alike[0] else 1
+        case _:
+            return alike
 
 
 def _noted(before: Call, event: Event, after: Call, note: Note) -> None:
@@ -191,6 +205,7 @@ def _carried_out(world: World, place: int, command: Command, note: Note) -> Worl
             return _set(world, place, agenda=_submitted(rank.agenda, command))
         case Run(span, token):
             laws.ordered(rank, command)
+            laws.goes_on(world, rank, command)
             return _set(world, place, main=Main(At.ORDERED, span, token))
         case Want(token):
             return _set(world, place, page=evolve(rank.page, want=token))
@@ -216,7 +231,7 @@ def _asks(world: World, move: Move, note: Note, when: When = When.NOW) -> World:
     if question is None:
         return world
     before = world.register
-    world, rank, event = answer(world, rank, question)
+    world, rank, event = answer(world, rank, question, when)
     after = world.register
     if after is not before and after is not None:
         _told_of(before.round if before else 0, world, note)
@@ -284,6 +299,12 @@ def _user_code_ends(world: World, move: Move, note: Note) -> World:
     return _ends(_paid(world), move, note, move.how)
 
 
+def _fails(world: World, move: Move, note: Note) -> World:
+    """The same way whenever it is the same move."""
+    note(f"fault: {move.what}")
+    return _ends(_paid(world), move, note, How.FAILED, move.what)
+
+
 def _hangs(world: World, move: Move, note: Note, hang: Hang) -> World:
     return _fault(world, move, note, main=evolve(world.ranks[move.rank].main, hang=hang))
 
@@ -318,7 +339,7 @@ def _starts_again(world: World, move: Move, note: Note) -> World:
     dead = world.ranks[move.rank]
     slot, incarnation = dead.node
     world = evolve(world, budget=evolve(world.budget, respawns=world.budget.respawns - 1))
-    return _put(world, move.rank, _started(born(slot, incarnation + 1, dead.held.settings, world.terms)))
+    return _put(world, move.rank, _started(born(slot, incarnation + 1, dead.held.settings, world.terms, world.calls)))
 
 
 def _time_passes(world: World, move: Move, note: Note) -> World:
@@ -361,6 +382,8 @@ STEPS: Mapping[str, Callable[[World, Move, Note], World]] = {
     "P ends": _p_ends,
     "P kills": _dies,
     "user code ends": _user_code_ends,
+    "fails here": _fails,
+    "fails there": _fails,
     "hangs": partial(_hangs, hang=Hang.YES),
     "is stuck": partial(_hangs, hang=Hang.STUCK),
     "swallows": _swallows,

@@ -7,8 +7,10 @@ from collections import Counter
 from attrs import frozen
 
 from ...caller import Terms
+from ...evolving import evolve
+from ...inprocess import OnInterrupt, Settings
 from ...inprocess import Violation as OfCall
-from ...policies import Policy, at_most, chain, fill_gaps, multiple_of, shift
+from ...policies import Layer, at_most, by, chain, fill_gaps, multiple_of, shift, tree
 from ...rendezvous import Violation as OfRegister
 from ..chance import Choose, one, seeded
 from . import laws
@@ -20,6 +22,7 @@ STEPS_MAX = 2_500
 """A run that has not ended by then never will (I17)."""
 ODDS = 12
 """Of so many steps one is a fault, while there are some left."""
+ODDS_OF_LOOP, FAULTS_OF_LOOP, RESTARTS_OF_LOOP = 4, 6, 12
 SOON = 40
 """Of so many runs' steps one is a timed move although others can move: limits pass on busy machines too."""
 
@@ -36,17 +39,45 @@ class Walk:
 
 def drawn(choose: Choose) -> Shape:
     """What a run begins with."""
-    ranks = 2 + choose(3)
+    ranks = 2 + choose(3) if choose(LARGE_ONE_IN) else 5 + choose(4)
     terms = one(choose, _terms(ranks))
-    budget = Budget(choose(6), choose(4), choose(3))
-    kinds = frozenset(one(choose, FAULTS) for _ in range(3)) if choose(2) else frozenset[str]()
-    return Shape(ranks, 1 + choose(ranks), choose(3), terms, budget, kinds)
+    budget = Budget(choose(6) if choose(4) else 6 + choose(8), choose(4), choose(4))
+    calls = one(choose, CALLS)
+    loops = calls.max_repeats is not None and choose(3) > 0
+    some = frozenset(one(choose, FAULTS) for _ in range(3)) if choose(2) else frozenset[str]()
+    kinds = LOOP if loops else some
+    budget = evolve(budget, faults=budget.faults + FAULTS_OF_LOOP) if loops else budget
+    return Shape(
+        ranks,
+        1 + choose(ranks),
+        RESTARTS_OF_LOOP if loops else choose(4),
+        terms,
+        budget,
+        kinds,
+        calls,
+        last_call_s=one(choose, (0.0, 0.0, 5.0)),
+        upscale=choose(3) > 0,
+    )
+
+
+LOOP = frozenset(("fails here", "fails there"))
+"""Where repetitions are limited, most runs have hardly anything else."""
+LARGE_ONE_IN = 5
+"""Of so many runs one has five to eight ranks, the others two to four."""
+CALLS = (
+    *(Settings(), Settings(), Settings(repeat_window=30.0, max_repeats=0), Settings(repeat_window=30.0, max_repeats=1)),
+    *(Settings(max_faults=1), Settings(max_iterations=2), Settings(on_interrupt=OnInterrupt.LEAVE)),
+)
 
 
 def _terms(ranks: int) -> tuple[Terms, ...]:
     """What a world of all ranks can be begun by."""
-    reserves: Policy = chain(fill_gaps(), at_most(max(ranks - 1, 1)))
-    return Terms(), Terms(shift(), 2, 2), Terms(reserves), Terms(multiple_of(2)), Terms(chain(), ranks, ranks)
+    pairs = by(lambda member: str(int(member.node.slot) // 2))
+    return (
+        *(Terms(), Terms(shift(), 2, 2), Terms(multiple_of(2)), Terms(chain(), ranks, ranks)),
+        *(Terms(chain(fill_gaps(), at_most(most))) for most in (max(ranks - 1, 1), max(ranks // 2, 1))),
+        *(Terms(chain(shift(), multiple_of(2)), 2, 2), Terms(tree(Layer(pairs, 2, back_fill=True)))),
+    )
 
 
 def walked(seed: int, shape: Shape | None = None, early: bool = True, steps_max: int = STEPS_MAX) -> Walk:
@@ -68,11 +99,12 @@ def walked(seed: int, shape: Shape | None = None, early: bool = True, steps_max:
 
 
 def _next(choose: Choose, world: World, early: bool) -> Move | None:
-    extra = faults(world) if not choose(ODDS) else []
+    odds, seldom = (ODDS_OF_LOOP, ODDS) if world.kinds is LOOP else (ODDS, SOON)
+    extra = faults(world) if not choose(odds) else []
     if extra:
         what = one(choose, list(dict.fromkeys(move.what for move in extra)))
         return one(choose, [move for move in extra if move.what == what])
-    soon = early and not world.clean and not choose(SOON)
+    soon = early and not world.clean and not choose(seldom)
     late = timed(world) if soon else []
     return (one(choose, late) if late else None) or _of_a_thread(choose, world) or _of_time(choose, world)
 

@@ -34,6 +34,8 @@ def test_the_message_names_both() -> None:
         ({"last_call_wait": -1.0}, "last_call_wait: a span of 0 or more seconds, not -1"),
         ({"max_iterations": 0}, "max_iterations: at least 1, or None for no limit, not 0"),
         ({"max_faults": -1}, "max_faults: at least 0, or None for no limit, not -1"),
+        ({"max_repeats": -1}, "max_repeats: at least 0, or None for no limit, not -1"),
+        ({"repeat_window": 0.0}, "repeat_window: a span above 0 seconds, not 0"),
     ],
 )
 def test_a_bad_value_is_refused(given: dict[str, Any], message: str) -> None:

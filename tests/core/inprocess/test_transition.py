@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from calls import elapsed, ended, led, ready, told, verdict
 
-from elastic.core.inprocess import Call, Event, OnInterrupt, Phase, Settings, transition
+from elastic.core.inprocess import Call, Event, OnInterrupt, Phase, Settings, deadlines, transition
 from elastic.core.inprocess.state import Aborting
 from elastic.core.inprocess.words import (
     Abort,
@@ -33,6 +33,7 @@ from elastic.core.inprocess.words import (
     Returned,
     Run,
     Span,
+    SpanEnded,
     StoreBack,
     StoreLost,
     Terminated,
@@ -200,6 +201,68 @@ def test_a_rank_with_too_many_faults_gives_the_job_up() -> None:
     again = (*RUNNING, EXC, AbortEnded(), OK, OK, ready(1), OK, EXC)
     assert told(*RUNNING, EXC, settings=once)[1] == (End(0, Cause.EXCEPTION), Abort())
     assert told(*again, settings=once)[1] == (Close(Ending.LIMIT), Abort())
+
+
+ONCE_MORE = Settings(max_repeats=1)
+HERE, THERE = "ValueError here", "ValueError there"
+
+
+def failing(*marks: str) -> tuple[Event | How, ...]:
+    """A call whose function fails again and again, in one round after the other."""
+    rounds = [(ready(round), OK, mark) for round, mark in enumerate(marks)]
+    called, tokens = list[Event | How](), 0
+    for world, initialized, mark in rounds:
+        called += [world, initialized, SpanEnded(tokens + 2, How.FAILED, mark), AbortEnded(), OK, OK]
+        tokens += 4
+    return tuple(called[:-3])
+
+
+def test_a_rank_that_fails_the_same_way_again_and_again_gives_the_job_up() -> None:
+    assert told(*failing(HERE, HERE), settings=ONCE_MORE)[1] == (End(1, Cause.EXCEPTION), Abort())
+    call, commands = told(*failing(HERE, HERE, HERE), settings=ONCE_MORE)
+    assert (call.leaving, commands) == (Reason.CRASH_LOOP, (Close(Ending.LIMIT), Abort()))
+
+
+def test_another_failure_in_between_begins_the_count_anew() -> None:
+    for marks in ((HERE, HERE, THERE, THERE), (HERE, THERE, HERE, THERE), (HERE, HERE, THERE, HERE)):
+        assert told(*failing(*marks), settings=ONCE_MORE)[0].leaving is None
+    assert told(*failing(THERE, HERE, HERE, HERE), settings=ONCE_MORE)[0].leaving is Reason.CRASH_LOOP
+
+
+def test_without_a_limit_no_failure_is_remembered() -> None:
+    call = led(*failing(*[HERE] * 20))
+    assert (call.mark, call.repeats, call.leaving) == (None, 0, None)
+
+
+def again(*before: Event | How) -> Call:
+    """Failed twice the same way, then this, then once more."""
+    call = led(*failing(HERE, HERE), AbortEnded(), OK, OK, *before, settings=ONCE_MORE)
+    return transition(call, SpanEnded(call.token, How.FAILED, HERE))[0]
+
+
+def test_what_counts_as_getting_on() -> None:
+    running = (ready(2), OK)
+    call = led(*failing(HERE, HERE), AbortEnded(), OK, OK, *running, settings=ONCE_MORE)
+    assert again(*running).leaving is Reason.CRASH_LOOP
+    steady = elapsed(call, Timer.STEADY)
+    assert steady.deadline.after_s == ONCE_MORE.repeat_window
+    assert Timer.STEADY not in [each.timer for each in deadlines(transition(call, steady)[0])]
+    assert again(*running, steady).leaving is None
+    soft = elapsed(call, Timer.SOFT)
+    later = (GateRead(call.token, 0), How.INJECTED, AbortEnded(), OK, OK, ready(3), OK)
+    assert again(*running, soft, *later).leaving is None
+    assert again(*running, OK, Over(2), AbortEnded(), OK, OK, ready(3), OK).leaving is None
+
+
+def test_a_failure_of_initialize_counts_like_one_of_the_function() -> None:
+    assert again(ready(2)).leaving is Reason.CRASH_LOOP
+    assert Timer.STEADY in [
+        each.timer for each in deadlines(led(*failing(HERE), AbortEnded(), OK, OK, ready(1), settings=ONCE_MORE))
+    ]
+
+
+def test_what_a_rank_suffers_when_its_round_is_over_is_no_repetition() -> None:
+    assert again(ready(2), OK, Over(2)).repeats == 1
 
 
 def test_ranks_of_different_policies_give_the_job_up() -> None:

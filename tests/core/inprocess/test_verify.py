@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from calls import led, ready, verdict
 
-from elastic.core.inprocess import Call, Command, Phase, Violation, verify, verify_step
+from elastic.core.inprocess import Call, Command, Phase, Settings, Violation, verify, verify_step
 from elastic.core.inprocess.state import Aborting
 from elastic.core.inprocess.words import (
     Abort,
@@ -37,6 +37,7 @@ RETURNED = led(ready(), OK, OK)
 UNWINDING = led(ready(), OK, How.FAILED)
 LEAVING = led(Terminated())
 JOINING = led()
+REPEATED = evolve(led(ready(), OK, settings=Settings(max_repeats=2)), mark="a failure", repeats=2)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,8 @@ JOINING = led()
         ("C4", LEAVING, {"leaving": None}),
         ("C4", JOINING, {"left": True}),
         ("C5", UNWINDING, {"abort": Aborting.ENDED}),
+        ("C10", RUNNING, {"repeats": 1}),
+        ("C10", REPEATED, {"repeats": 3}),
     ],
 )
 def test_a_call_that_cannot_be_is_refused(number: str, call: Call, changes: dict[str, Any]) -> None:

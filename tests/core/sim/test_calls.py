@@ -11,17 +11,17 @@ from attrs import evolve
 from callworlds import explored
 
 from elastic.core.caller import Terms
-from elastic.core.inprocess import Call, Phase
+from elastic.core.inprocess import Call, Phase, Settings
 from elastic.core.inprocess.words import Deadline, How, Over, Raised, Reason, Returned, Run, Span, Timer
 from elastic.core.policies import at_most, multiple_of
-from elastic.core.rendezvous import End, Leave, RendezvousState, Status, apply
+from elastic.core.rendezvous import Complete, End, Leave, RendezvousState, Status, apply
 from elastic.core.sim.calls import gate, laws
 from elastic.core.sim.calls.moves import Move, faults, prompt, timed
 from elastic.core.sim.calls.ranks import At, Broken, Budget, Main, Rank, Shape, World
 from elastic.core.sim.calls.register import edited
 from elastic.core.sim.calls.steps import beginning, step
 from elastic.core.sim.calls.walk import STEPS_MAX, walked
-from elastic.core.world import Why
+from elastic.core.world import Ending, Verdict, Why
 
 RICH = Shape(2, budget=Budget(faults=9, sections=9, respawns=2))
 SEEN: Counter[str] = Counter()
@@ -203,6 +203,33 @@ def test_a_dead_rank_starts_again_as_another_incarnation() -> None:
     stage.ends()
 
 
+LOOPING = Shape(2, max_restarts=9, budget=Budget(9), calls=Settings(repeat_window=30.0, max_repeats=1))
+
+
+def fails(stage: Stage, *whats: str) -> Stage:
+    """The first rank's function, once in each round."""
+    for what in whats:
+        stage.runs().does(what)
+    return stage
+
+
+def test_the_same_failure_again_and_again_ends_the_job() -> None:
+    stage = fails(Stage(LOOPING), "fails here", "fails here", "fails here").ends()
+    assert stage.rank(0).returned == Raised(Reason.CRASH_LOOP)
+    assert stage.rank(1).returned == Raised(Reason.JOB_LIMIT)
+    assert SEEN["leaves: the same failure of this rank again and again"]
+
+
+def test_another_failure_or_a_while_without_one_begins_the_count_anew() -> None:
+    stage = fails(Stage(LOOPING), "fails here", "fails there", "fails here", "fails here").runs()
+    assert stage.rank().alike == ("fails here", 2)
+    stage.rings(Timer.STEADY)
+    assert stage.rank().alike == ("", 0)
+    assert fails(stage, "fails here", "fails here").ends().register.closed == Verdict(
+        Ending.SUCCEEDED, 6, stage.rank(1).node, Why.DONE
+    )
+
+
 def test_a_callback_that_is_over_when_its_signal_comes_is_not_hit() -> None:
     stage = Stage().runs().does("user code ends", how=How.FAILED).rests("M ends")
     assert stage.rank().main.span is Span.FINALIZE
@@ -336,6 +363,28 @@ def test_i13_who_left_is_gone_for_good() -> None:
     stays = changed(RUNNING, 0, returned=Raised(Reason.EXITED), monitor=True)
     other = evolve(stays.ranks[1], returned=Raised(Reason.EXITED), alive=False)
     broken("I13", lambda: laws.ended(evolve(stays, ranks=(stays.ranks[0], other))))
+
+
+def test_i14_the_first_world_waits_for_all_that_are_on_their_way() -> None:
+    alone = Stage().does("T asks").register
+    assert not alone.complete
+    early = apply(alone, Complete(0), RUNNING.rank().node)
+    broken("I14", lambda: laws.wrote(RUNNING.world, alone, early))
+    laws.wrote(RUNNING.world, alone, early, waited=True)
+    laws.wrote(changed(RUNNING, 1, alive=False), alone, early)
+
+
+def test_i18_who_fails_the_same_way_too_often_gives_the_job_up_and_nobody_else() -> None:
+    twice = evolve(RUNNING.rank(), alike=("fails here", 2))
+    thrice = evolve(RUNNING.rank(), alike=("fails here", 3))
+    limited = evolve(RUNNING.world, calls=Settings(max_repeats=1))
+    run, gave_up = Run(Span.INITIALIZE, 9), Raised(Reason.CRASH_LOOP)
+    broken("I18", lambda: laws.goes_on(limited, thrice, run))
+    broken("I18", lambda: laws.finished(limited, twice, gave_up))
+    laws.goes_on(limited, twice, run)
+    laws.goes_on(limited, thrice, Run(Span.TERMINATE, 9))
+    laws.goes_on(RUNNING.world, thrice, run)
+    laws.finished(limited, thrice, gave_up)
 
 
 def test_i15_if_nothing_goes_wrong_the_job_succeeds_without_a_timer() -> None:
