@@ -1,4 +1,4 @@
-"""A trace on disk: what `elastic launch --trace` writes and `elastic replay` reads.
+"""A trace on disk: what `elastic launch --trace` and the ranks under it write, and `elastic replay` reads.
 
 A line per step, each in one write to a file that is only appended to, so that an agent that is killed leaves whole lines
 behind, but for the last at most. Steps are taken by several threads; they only put them into a queue, and a thread of its
@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 
 from ..core import group
+from ..core.inprocess import Call
 from ..core.rendezvous import Held
-from ..core.sim.trace import CUT, FORMAT, LINE_MAX, NAME, STEPS, Header, Step, encoded
-from ..core.world import Node
+from ..core.sim.trace import CUT, FORMAT, LINE_MAX, NAME, STEPS, Calling, Header, Step, Working, encoded
 from .clock import Clock
 from .news import CannotTrace, TraceLost
 
@@ -33,11 +33,13 @@ NAME_CHARS = 200
 
 
 class TraceFile:
-    """The trace of one agent. `path` is the file, or the directory (by a / at its end, or if it is one) that gets it."""
+    """The trace of one agent, or of one rank's call. `path` is the file, or the directory (by a / at its end, or if it is
+    one) that gets it."""
 
     def __init__(self, path: str, queue_max: int = QUEUE_MAX) -> None:
         self._path = path
         self._queue_max = queue_max
+        self._header: Header | None = None
         self._file: int | None = None
         self._lost: Callable[[TraceLost], None] = lambda lost: None
         self._queue: SimpleQueue[Step | None] = SimpleQueue()
@@ -45,28 +47,21 @@ class TraceFile:
         self._thread = threading.Thread(target=self._run, name="elastic-trace", daemon=True)
 
     def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
-        header = Header(
-            NAME,
-            FORMAT,
-            held.node,
-            os.uname().nodename,
-            _boot(),
-            clock.wall(),
-            clock.now(),
-            held.profile,
-            held.nonce,
-            held.settings,
-            settings,
-        )
-        line, _ = encoded(header, None)
+        self._lost = lost
+        self._header = _header(held, Working(settings), clock)
         try:
-            self._path = _place(self._path, held.node)
-            self._file = _opened(self._path, line)
+            self._open()
         except BlockingIOError:
             raise CannotTrace(f"{self._path}: another agent writes there; {EACH}") from None
         except OSError as error:
             raise CannotTrace(f"{self._path}: {_why(error)}; name a file that can be written to") from None
+        self._thread.start()
+
+    def begin_call(self, held: Held, call: Call, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
+        """The call as it is before its first step. A rank waits for no disk, not even now: whatever goes wrong is told to
+        `lost`, once."""
         self._lost = lost
+        self._header = _header(held, Calling(call.settings, call.token), clock)
         self._thread.start()
 
     def took(self, function: Callable[..., object], *given: object) -> None:
@@ -76,10 +71,10 @@ class TraceFile:
         if self._queue.qsize() > self._queue_max:
             self._give_up(f"the disk does not keep up, {self._queue_max} steps wait")
 
-    def end(self) -> None:
+    def end(self, timeout_s: float = END_TIMEOUT_S) -> None:
         self._queue.put(None)
         if self._thread.ident is not None:
-            self._thread.join(END_TIMEOUT_S)
+            self._thread.join(timeout_s)
 
     def _give_up(self, why: str) -> None:
         """Once; what is taken afterwards is not written."""
@@ -91,15 +86,29 @@ class TraceFile:
 
     def _run(self) -> None:
         last = None
-        assert self._file is not None
         try:
+            file = self._file if self._file is not None else self._open()
             while step := self._queue.get():
                 line, last = encoded(step, last)
-                _write(self._file, line)
+                _write(file, line)
         except OSError as error:
             self._give_up(_why(error))
         finally:
-            os.close(self._file)
+            if self._file is not None:
+                os.close(self._file)
+
+    def _open(self) -> int:
+        assert self._header
+        line, _ = encoded(self._header, None)
+        self._path = _place(self._path, self._header)
+        self._file = _opened(self._path, line)
+        return self._file
+
+
+def _header(held: Held, machine: Working | Calling, clock: Clock) -> Header:
+    times = clock.wall(), clock.now()
+    host = os.uname().nodename
+    return Header(NAME, FORMAT, held.node, host, _boot(), *times, held.profile, held.nonce, held.settings, machine)
 
 
 def _boot() -> str:
@@ -111,12 +120,14 @@ def _boot() -> str:
         return os.urandom(16).hex()
 
 
-def _place(path: str, node: Node) -> str:
+def _place(path: str, header: Header) -> str:
+    node = header.node
     if not (path.endswith("/") or os.path.isdir(path)):
         return path
     os.makedirs(path, exist_ok=True)
     slot = re.sub(r"[^\w.-]", "_", node.slot)[:NAME_CHARS]
-    return os.path.join(path, f"{slot}_{node.incarnation}.ndjson")
+    prefix = "rank_" if isinstance(header.machine, Calling) else ""
+    return os.path.join(path, f"{prefix}{slot}_{node.incarnation}.ndjson")
 
 
 def _opened(path: str, header: bytes) -> int:

@@ -36,6 +36,7 @@ from .inprocess.parameters import (
     absolute_path,
     at_least_one,
     count,
+    path,
     policy,
     seconds,
     something_to_call,
@@ -92,10 +93,12 @@ class Wrapper:
         callback_timeout: Duration = 60.0,
         upscale: bool | None = None,
         on_interrupt: str = "close",
+        trace: str | None = None,
     ) -> None:
         """`upscale`: a rank that comes later is let in at once, which ends the iteration, and not at the next fault; None:
         if the launcher starts lost ranks again. `max_repeats`: times that the same exception (type and place) of a rank may
-        follow upon itself, each within `repeat_window` of its function's beginning. Raises TypeError and ValueError."""
+        follow upon itself, each within `repeat_window` of its function's beginning. `trace`: the directory that gets a file
+        per call, for elastic replay; None: the one that ELASTIC_TRACE names, if it does. Raises TypeError and ValueError."""
         spans = {
             "monitor_thread_interval": monitor_thread_interval,
             "monitor_process_interval": monitor_process_interval,
@@ -137,8 +140,9 @@ class Wrapper:
                 at_least_one("min_active_world_size", min_active_world_size),
             ),
             store_to_make(store_factory, store_kwargs),
-            absolute_path(monitor_process_logfile),
+            absolute_path("monitor_process_logfile", monitor_process_logfile),
             None if upscale is None else yes_or_no("upscale", upscale),
+            path("trace", trace),
         )
 
     def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:

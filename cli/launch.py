@@ -18,6 +18,7 @@ from ..adapters.news import CannotTrace, NoTrace, Observer, Observers, Trace
 from ..adapters.oversight import CannotOversee
 from ..adapters.report import Report, write_report
 from ..adapters.settings import Function, Kind, LaunchSettings, Program
+from ..adapters.workers.environment import TRACE
 from ..adapters.workers.logs import Logs
 from ..adapters.workers.nvml import NoDevices
 from ..adapters.workers.processes import Spawner
@@ -172,6 +173,14 @@ def _trace(path: str | None) -> Trace:
     return TraceFile(path)
 
 
+def _ranks_trace(path: str | None) -> Mapping[str, str]:
+    """What tells the workers where their wrapped functions are traced: beside the agent, whatever their own directory is."""
+    if path is None:
+        return {}
+    is_directory = path.endswith("/") or os.path.isdir(path)
+    return {TRACE: os.path.abspath(path if is_directory else f"{path}.ranks")}
+
+
 def _run(
     settings: LaunchSettings,
     meeting: Meeting,
@@ -228,7 +237,7 @@ def launch_settings(
         logs=logs,
         logs_plugin=_logs_plugin(given["logs_specs"], logs),
         signals=given["signals_to_handle"],
-        environment=dict(environment),
+        environment={**environment, **_ranks_trace(given["trace"])},
         virtual_local_rank=_virtual_local_rank(given, environment),
         cpus=_cpus(given, environment),
         oversight=oversight(environment),

@@ -242,7 +242,7 @@ def _options() -> tuple[Decorator, ...]:
             metavar="FILE|DIR/",
             type=Value("FILE|DIR/", values.file_or_directory),
             help="Write down every step of this agent, for elastic replay: appended to FILE, or to a file of DIR that is "
-            "named after the node.",
+            "named after the node. Wrapped functions (elastic.inprocess) are traced beside it.",
         ),
         option(
             "--event-log-handler",

@@ -12,7 +12,10 @@ import click
 from attrs import frozen
 
 from ..adapters.trace import lines
+from ..core.inprocess import Violation as CallViolation
 from ..core.rendezvous import Violation
+from ..core.sim.calls.ranks import Broken
+from ..core.sim.calls.restarts import Restart, restarts
 from ..core.sim.history import History, broken, histories
 from ..core.sim.lanes import Lanes
 from ..core.sim.plain import plain
@@ -23,7 +26,7 @@ from ..core.world import Node
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake
 from .render.picture import picture
-from .render.timeline import names, rendered
+from .render.timeline import names, rank_names, rendered, rendered_call
 from .render.words import count
 
 EPILOG = """\b
@@ -31,6 +34,7 @@ EPILOG = """\b
   elastic replay traces/*.ndjson
 \b
 Several traces of one job are put in order by the versions of its register; one that is missing is no fault.
+Wrapped functions (elastic.inprocess) are traced beside the agents: rank_*.ndjson, one per call of each rank.
 \b
 Exit codes:  0 all is well · 1 a step differs or a property is broken · 2 a file that cannot be read
 """
@@ -49,7 +53,7 @@ class Judged:
     """A job, and the first property that its traces break."""
 
     history: History
-    violation: Violation | None
+    violation: Violation | CallViolation | Broken | None
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -61,7 +65,7 @@ class Judged:
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
-    """Run what elastic launch --trace wrote through the core once more.
+    """Run what elastic launch --trace, and the ranks under it, wrote through the core once more.
 
     Every step must come out as it was traced, and what must always hold is judged over all traces together. Then it is told
     what happened when.
@@ -90,12 +94,12 @@ def _read(path: str) -> list[Read]:
 
 
 def _draw(path: str, judged: Sequence[Judged]) -> None:
-    """One job's agents; a picture has one axis of time."""
+    """One job's agents, or one call's ranks; a picture has one axis of time."""
     if len(judged) != 1:
-        raise Mistake(f"--picture={path}: these traces are of {len(judged)} jobs; name those of one")
+        raise Mistake(f"--picture={path}: these traces are of {_and(_jobs(judged))}; name those of one")
     history = judged[0].history
     try:
-        Path(path).write_text(picture(lanes(history), f"replay: {count(len(history.runs), 'agent')}"))
+        Path(path).write_text(picture(lanes(history), f"replay: {count(len(history.runs), _who(history))}"))
     except OSError as error:
         raise Mistake(f"--picture={path}: {(error.strerror or str(error)).lower()}") from None
 
@@ -105,13 +109,33 @@ def _draw(path: str, judged: Sequence[Judged]) -> None:
 
 def _lines(read: Sequence[Read], judged: Sequence[Judged]) -> Iterator[str]:
     steps = sum(len(each.run.moments) for each in read)
-    known = names({node: host for job in judged for node, host in job.history.hosts.items()})
+    known = _names(judged)
     same = "" if any(each.run.differs for each in read) else ", all as traced"
-    yield f"elastic  {count(len(read), 'agent')}, {count(len(judged), 'job')}: {count(steps, 'step')} taken again{same}"
+    ranks = sum(each.run.calls for each in read)
+    who = [count(number, what) for number, what in ((len(read) - ranks, "agent"), (ranks, "rank")) if number]
+    yield f"elastic  {', '.join([*who, *_jobs(judged)])}: {count(steps, 'step')} taken again{same}"
     for each in read:
         yield from (f"  {line}" for line in _of_trace(each, known))
     for job in judged:
         yield from _of_job(job, known)
+
+
+def _names(judged: Sequence[Judged]) -> Mapping[Node, str]:
+    agents = names({node: host for job in judged if not job.history.calls for node, host in job.history.hosts.items()})
+    return {**agents, **rank_names(node for job in judged if job.history.calls for node in job.history.hosts)}
+
+
+def _jobs(judged: Sequence[Judged]) -> list[str]:
+    calls = sum(job.history.calls for job in judged)
+    return [count(number, what) for number, what in ((len(judged) - calls, "job"), (calls, "call")) if number]
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(words)
+
+
+def _who(history: History) -> str:
+    return "rank" if history.calls else "agent"
 
 
 def _of_trace(read: Read, known: Mapping[Node, str]) -> Iterator[str]:
@@ -123,18 +147,24 @@ def _of_trace(read: Read, known: Mapping[Node, str]) -> Iterator[str]:
         yield f"         core    {differs.core}"
     elif not run.ended:
         where = " in the middle of a line" if run.trace.cut else ""
-        yield f"unended    {node}: the trace breaks off{where}: its agent was killed, or still runs"
+        who = "process" if run.calls else "agent"
+        yield f"unended    {node}: the trace breaks off{where}: its {who} was killed, or still runs"
 
 
 def _of_job(job: Judged, known: Mapping[Node, str]) -> Iterator[str]:
     history = job.history
+    if history.calls:
+        yield f"  call       of {', '.join(sorted(known[run.trace.header.node] for run in history.runs))}"
     versions = count(len(history.states), "version")
     missing = f", {len(history.missing)} that nobody's trace shows" if history.missing else ""
     yield f"  register   {versions}{missing}" if history.states else "  register   nobody saw it"
     yield f"  VIOLATION  {job.violation}" if job.violation else "  violations none"
     if len(history.origins) > 1:
         yield "  times      of different hosts are compared by their wall clocks"
-    yield from rendered(rounds(history), recoveries(history), known)
+    if history.calls:
+        yield from rendered_call(rounds(history), restarts(history), known)
+    else:
+        yield from rendered(rounds(history), recoveries(history), known)
 
 
 # --- for programs
@@ -167,10 +197,12 @@ def _job_data(job: Judged) -> Any:
     history, violation = job.history, job.violation
     return {
         "job": history.job,
+        "of": _who(history),
         "versions": len(history.states),
         "missing": list(history.missing),
         "violation": violation and {"number": violation.number, "fact": str(violation)},
         "rounds": plain(rounds(history), tuple[Round, ...]),
         "recoveries": plain(recoveries(history), tuple[Recovery, ...]),
+        "restarts": plain(restarts(history), tuple[Restart, ...]) if history.calls else [],
         "lanes": plain(lanes(history), Lanes),
     }

@@ -19,6 +19,7 @@ from elastic.core.rendezvous import (
     Held,
     Limits,
     Observe,
+    Outcome,
     Propose,
     Raise,
     RendezvousState,
@@ -36,7 +37,8 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous import heard as beats_heard
 from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
-from elastic.core.sim.trace import FORMAT, NAME, STEPS, Header, Step, Trace, encoded
+from elastic.core.rendezvous.context import Handler
+from elastic.core.sim.trace import FORMAT, NAME, STEPS, Calling, Header, Step, Trace, Working, encoded
 from elastic.core.world import Life, Node
 
 PAIR = Settings(Limits(2, 2, 3))
@@ -54,7 +56,7 @@ class Shared:
     here: bool = True
     """The register was written in the store as it is now."""
     now: float = 100.0
-    watchers: list[Agent] = field(factory=list)
+    watchers: list[Party] = field(factory=list)
     """Who looks at each state."""
     wishes: dict[Node, Wish] = field(factory=dict)
 
@@ -77,8 +79,8 @@ class Shared:
 
 
 @define
-class Agent:
-    """One node; `boot` and `wall` are its host's."""
+class Party:
+    """Whoever has a seat, and the way from its wishes to the register; `boot` and `wall` are its host's."""
 
     name: str
     shared: Shared
@@ -87,10 +89,8 @@ class Agent:
     host: str = ""
     steps: list[Step] = field(factory=list)
     held: Held = field(init=False)
-    group: Group = field(init=False)
     agenda: Agenda = Agenda()
     began_at: float = 0.0
-    lingers: bool = False
     nonce: Life = field(init=False)
     """That it was born with."""
 
@@ -98,24 +98,19 @@ class Agent:
         self.nonce = Life(f"by {self.name}")
         self.held = Held(node(self.name), profile(self.name), self.settings, self.nonce)
         self.began_at = self.shared.tick()
-        self.group, commands = begin(Group(node(self.name), GroupSettings()), self.began_at)
-        self._took(transition, None, commands, self.began_at)
-        self._carry_out(commands)
+        self.begins()
 
-    def hears(self, *events: Event) -> None:
-        """The group hears these, one after the other, and what follows from them."""
-        for event in events:
-            self.group, commands = transition(self.group, event)
-            self._took(transition, event, commands, self.shared.tick())
-            self._carry_out(commands)
-            if consequence := follows(event, self.group, self.shared.now):
-                self.hears(consequence)
-            if self.group.outcome and not self.lingers and (last := farewell(self.group.outcome)):
-                self.lingers = True
-                self._submits(last)
+    def begins(self) -> None:
+        """Its machine takes its first step."""
+        raise NotImplementedError
 
-    def exits(self, code: int, local_rank: int = 0) -> None:
-        self.hears(Exited(local_rank, code, self.shared.now, self.shared.tick()))
+    def answered(self, handler: Handler, answer: Outcome | Raise) -> None:
+        """Its machine hears of an operation's end."""
+        raise NotImplementedError
+
+    @property
+    def machine(self) -> Working | Calling:
+        raise NotImplementedError
 
     def runs(self) -> None:
         """Until it waits for somebody else, or nothing is to be done."""
@@ -139,7 +134,7 @@ class Agent:
             profile(self.name),
             self.nonce,
             self.settings,
-            GroupSettings(),
+            self.machine,
         )
 
     @property
@@ -154,18 +149,6 @@ class Agent:
 
     def _took(self, function: Callable[..., object], *given: object) -> None:
         self.steps.append(STEPS[function](*given))
-
-    def _carry_out(self, commands: Iterable[Command]) -> None:
-        for command in commands:
-            if isinstance(command, Record | RecordUnstartable):
-                self._submits(Errand(None))
-            elif request := wished(command, profile(self.name)):
-                self._submits(request)
-            elif isinstance(command, Beat):
-                at = self.shared.tick()
-                self.hears(Beaten(at, at))
-            elif isinstance(command, Start):
-                self._took(Start, command.world.round, (4711,), self.shared.tick())
 
     def _submits(self, wish: Request | Errand) -> None:
         self._took(submitted, wish)
@@ -205,8 +188,7 @@ class Agent:
                 self._remembers(gathered, wishes, self.shared.tick())
             case Return(answer) | (Raise() as answer):
                 self.agenda, self.held = answered(self.agenda, self.held, answer)
-                if event := heard(under_way.handler, answer, self.shared.tick()):
-                    self.hears(event)
+                self.answered(under_way.handler, answer)
         return True
 
     def _remembers(self, function: Callable[..., Held], *given: object) -> None:
@@ -223,6 +205,54 @@ class Agent:
         now = self.shared.tick()
         self._took(woke, now)
         self.held = woke(self.held, now)
+
+
+@define
+class Agent(Party):
+    """One node with its workers."""
+
+    group: Group = field(init=False)
+    lingers: bool = False
+
+    def begins(self) -> None:
+        self.group, commands = begin(Group(node(self.name), GroupSettings()), self.began_at)
+        self._took(transition, None, commands, self.began_at)
+        self._carry_out(commands)
+
+    def answered(self, handler: Handler, answer: Outcome | Raise) -> None:
+        if event := heard(handler, answer, self.shared.tick()):
+            self.hears(event)
+
+    @property
+    def machine(self) -> Working:
+        return Working(GroupSettings())
+
+    def hears(self, *events: Event) -> None:
+        """The group hears these, one after the other, and what follows from them."""
+        for event in events:
+            self.group, commands = transition(self.group, event)
+            self._took(transition, event, commands, self.shared.tick())
+            self._carry_out(commands)
+            if consequence := follows(event, self.group, self.shared.now):
+                self.hears(consequence)
+            if self.group.outcome and not self.lingers and (last := farewell(self.group.outcome)):
+                self.lingers = True
+                self._submits(last)
+
+    def exits(self, code: int, local_rank: int = 0) -> None:
+        self.hears(Exited(local_rank, code, self.shared.now, self.shared.tick()))
+
+    def _carry_out(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Record | RecordUnstartable):
+                self._submits(Errand(None))
+            elif request := wished(command, profile(self.name)):
+                self._submits(request)
+            elif isinstance(command, Beat):
+                at = self.shared.tick()
+                self.hears(Beaten(at, at))
+            elif isinstance(command, Start):
+                self._took(Start, command.world.round, (4711,), self.shared.tick())
 
 
 def lines(*steps: Header | Step) -> list[bytes]:

@@ -22,7 +22,7 @@ from ..backends.serving import address_towards
 from ..backends.wire import Address
 from ..clock import SystemClock
 from ..rendezvous_loop import RendezvousLoop
-from ..workers.environment import SCOPE
+from ..workers.environment import SCOPE, TRACE
 from .alarm import Alarm
 from .driver import Driver, Finished, Message, ToMain, log
 from .gate import Gate
@@ -32,6 +32,7 @@ from .serving import serve
 from .stores import Store, store_of_the_launcher
 from .supervisor import Charge, Supervisor
 from .task import Callbacks, Task
+from .tracing import traced, untraced
 
 FAREWELL_S = 10.0
 """How much longer than it tries to tell the register the monitor may take to end."""
@@ -54,6 +55,8 @@ class Plan:
     monitor_log: str | None
     upscale: bool | None
     """None: if the launcher starts lost ranks again."""
+    trace: str | None
+    """The directory that gets traces; None: where the launcher says, if it does."""
 
 
 def _alarm() -> Alarm | None:
@@ -124,18 +127,21 @@ class Assembly:
         """Until the call is over, by the thread that called. Nobody waits for what is let go of then, but who serves the
         store."""
         global _token
+        call = inprocess.Call(self._plan.settings, token=_token)
+        self._trace = trace = traced(self._plan.trace or os.environ.get(TRACE), self._held, call, self._clock)
         driver = Driver(
             self.task,
-            inprocess.Call(self._plan.settings, token=_token),
+            call,
             self._parts.gate,
             self._parts.page,
             self._parts.progress,
             self._parts.inbox,
             self._parts.orders,
-            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post),
+            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, trace),
             self._me,
             self._clock,
             self._let_go,
+            trace,
         )
         if impediment := self._parts.gate.impediment():
             log.warning("rank %s can be called back at safe points alone: %s", self._me.slot, impediment)
@@ -149,6 +155,7 @@ class Assembly:
 
     def _let_go(self) -> None:
         """The register knows how the call ended, or the monitor tells it."""
+        untraced(self._trace)
         self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
         self._store.close(self.backend, FAREWELL_S)
         self.backend.close()

@@ -29,7 +29,7 @@ from ...core.rendezvous import Raise
 from ...core.world import Node, Profile, Why, World
 from ..clock import Clock
 from ..endpoint import Reservation
-from ..news import Notice, StoreBack, StoreSilent, Told
+from ..news import Notice, StoreBack, StoreSilent, Told, Trace
 from ..rendezvous_loop import RendezvousLoop, ToRecord
 from .events import Ended, How, LeftAtomic, Order, Signalled
 from .gate import Gate
@@ -115,6 +115,7 @@ class Driver:
         me: Node,
         clock: Clock,
         farewell: Callable[[], None],
+        trace: Trace,
     ) -> None:
         """`farewell` is called last, when the main thread has gone on: nobody waits for it."""
         self._task = task
@@ -128,6 +129,7 @@ class Driver:
         self._me = me
         self._clock = clock
         self._farewell = farewell
+        self._trace = trace
         self._timers: Timers = IDLE
         self._soon: deque[core.Event] = deque()
         self._kept = _Iteration()
@@ -158,16 +160,17 @@ class Driver:
             os._exit(INTERNAL)
 
     def _run(self) -> None:
-        self._took(begin(self._call))
+        self._took(None, begin(self._call))
         while self._call.outcome is None:
             for event in self._next():
                 if self._call.outcome is None:
-                    self._took(transition(self._call, event))
+                    self._took(event, transition(self._call, event))
         self._end(self._call.outcome)
 
-    def _took(self, step: tuple[Call, tuple[core.Command, ...]]) -> None:
+    def _took(self, event: core.Event | None, step: tuple[Call, tuple[core.Command, ...]]) -> None:
         before, (self._call, commands) = self._call, step
         now = self._clock.now()
+        self._trace.took(transition, event, commands, now)
         self._timers = running(self._timers, self._call, now)
         self._tell_monitor(now)
         for command in commands:
@@ -187,6 +190,7 @@ class Driver:
                 self._orders.put(Finished(None, error))
         self._kept = _Iteration()
         self._loop.stop()
+        self._trace.end()
         if self._reserved:
             self._reserved.release()
         self._farewell()

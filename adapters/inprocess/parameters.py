@@ -48,14 +48,17 @@ def something_to_call(name: str, value: Any) -> Any:
     return value
 
 
-def absolute_path(path: object) -> str | None:
-    if path is None:
-        return None
-    if not isinstance(path, str):
-        raise TypeError(f"monitor_process_logfile: a path or None, not {path!r}")
-    if not Path(path).is_absolute():
-        raise ValueError(f"monitor_process_logfile: an absolute path, not {path!r}")
-    return path
+def path(name: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name}: a path or None, not {value!r}")
+    return value
+
+
+def absolute_path(name: str, value: object) -> str | None:
+    text = path(name, value)
+    if text is not None and not Path(text).is_absolute():
+        raise ValueError(f"{name}: an absolute path, not {text!r}")
+    return text
 
 
 def policy(given: object) -> Policy:

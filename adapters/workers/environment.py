@@ -3,7 +3,8 @@
 Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
 ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY and ELASTIC_WORLD say where the workers of
-this world may keep a register of their own (adapters/backends/relay_host.py). The token of the job's store is the agents'
+this world may keep a register of their own (adapters/backends/relay_host.py), and ELASTIC_TRACE, under --trace alone, where
+wrapped functions write their traces. The token of the job's store is the agents'
 alone: the command takes it out of the environment before anything is started (cli/tokens.py).
 """
 
@@ -22,6 +23,8 @@ SCOPE = "ELASTIC_RESTART_SCOPE"
 """Whether a worker that fails is started again with all others (group) or by itself (rank)."""
 WORLD = "ELASTIC_WORLD"
 """The identity of the workers' world, the same on all nodes and never again."""
+TRACE = "ELASTIC_TRACE"
+"""The directory that gets the traces of wrapped functions; unset: none are written."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...adapters.workers.errors import exit_sentence, signal_name
 from ...core.group.state import Elapsed, Event, Exited, Over, Signalled, Unstartable
+from ...core.inprocess import words
+from ...core.sim.calls.restarts import Restart
 from ...core.sim.timeline import Recovery, Round
 from ...core.world import Node, Why
 from .words import count
@@ -23,6 +25,16 @@ def names(hosts: Mapping[Node, str]) -> dict[Node, str]:
     }
 
 
+def rank_names(nodes: Iterable[Node]) -> dict[Node, str]:
+    """A rank by its number, and which start of it, if there were several."""
+    starts = Counter[str]()
+    known = {}
+    for node in sorted(nodes):
+        starts[node.slot] += 1
+        known[node] = f"rank {node.slot}" + (f" (start {starts[node.slot]})" if starts[node.slot] > 1 else "")
+    return known
+
+
 def rendered(rounds: Sequence[Round], recoveries: Sequence[Recovery], known: Mapping[Node, str]) -> list[str]:
     """A line per round, and between two of them how long it took."""
     lines = []
@@ -32,23 +44,39 @@ def rendered(rounds: Sequence[Round], recoveries: Sequence[Recovery], known: Map
     return lines
 
 
+def rendered_call(rounds: Sequence[Round], restarts: Sequence[Restart], known: Mapping[Node, str]) -> list[str]:
+    """The same for a wrapped function: its iterations."""
+    lines = []
+    for round in rounds:
+        lines += [_restart(each, known) for each in restarts if each.began == round.number]
+        lines.append(_iteration(round, known))
+    return lines
+
+
 def _round(round: Round, known: Mapping[Node, str]) -> str:
-    over = f" · {_end(round, known)}"
+    over = f" · {_end(round, known, WHY)}"
     if round.complete_at is None:
         return f"  round {round.number}   not complete{over}"
     who = f"{count(len(round.members), 'node')} ({_named(round.members, known)}), {count(round.workers, 'worker')}"
     return f"  round {round.number}   {who} · complete at {round.complete_at:.1f} s{over}"
 
 
-def _end(round: Round, known: Mapping[Node, str]) -> str:
+def _iteration(round: Round, known: Mapping[Node, str]) -> str:
+    over = f" · {_end(round, known, WHY_CALLED_AGAIN)}"
+    if round.complete_at is None:
+        return f"  iteration {round.number}   not complete{over}"
+    who = f"{count(len(round.members), 'rank')} ({_named(round.members, known)})"
+    return f"  iteration {round.number}   {who} · complete at {round.complete_at:.1f} s{over}"
+
+
+def _end(round: Round, known: Mapping[Node, str], words: Mapping[Why, str]) -> str:
     if round.over_at is None:
         return "stands at the end of the traces"
     by = f" ({_named([round.by], known)})" if round.by else ""
     if round.verdict:
         return f"{round.verdict.ending.value} at {round.over_at:.1f} s: {round.verdict.why.value}{by}"
-    return (
-        f"over at {round.over_at:.1f} s: {WHY.get(round.why, round.why.value) if round.why else 'nobody tells why'}{by}"
-    )
+    why = words.get(round.why, round.why.value) if round.why else "nobody tells why"
+    return f"over at {round.over_at:.1f} s: {why}{by}"
 
 
 WHY = {
@@ -57,6 +85,12 @@ WHY = {
     Why.LEFT: "a node left",
     Why.UPSCALE: "a node waited and there was room",
     Why.FENCED: "a node had lost the store and stopped its workers",
+}
+WHY_CALLED_AGAIN = {
+    Why.FAILED: "it went wrong on a rank",
+    Why.LOST: "a rank was lost",
+    Why.LEFT: "a rank left",
+    Why.UPSCALE: "a rank waited and there was room",
 }
 
 
@@ -67,9 +101,25 @@ def _recovery(recovery: Recovery, known: Mapping[Node, str]) -> str:
         ("complete", recovery.complete_at),
         ("workers started", recovery.started_at),
     )
-    told = [f"{what} +{span(at - recovery.detected_at)}" for what, at in moments if at is not None]
     seen = _seen(recovery.event, _named([recovery.first], known))
-    return f"     then   {recovery.detected_at:.1f} s: {seen} · {', '.join(told)}"
+    return _then(recovery.detected_at, seen, moments)
+
+
+def _restart(restart: Restart, known: Mapping[Node, str]) -> str:
+    moments = (
+        ("all out of it", restart.interrupted_at),
+        ("aborted", restart.aborted_at),
+        ("all back", restart.joined_at),
+        ("complete", restart.complete_at),
+        ("called again", restart.called_at),
+    )
+    seen = _noticed(restart, _named([restart.first], known))
+    return _then(restart.detected_at, seen, moments)
+
+
+def _then(detected_at: float, seen: str, moments: Iterable[tuple[str, float | None]]) -> str:
+    told = [f"{what} +{span(at - detected_at)}" for what, at in moments if at is not None]
+    return f"     then   {detected_at:.1f} s: {seen} · {', '.join(told)}"
 
 
 def span(seconds: float) -> str:
@@ -91,6 +141,22 @@ def _seen(event: Event, node: str) -> str:
             return f"{node} had lost the store and stopped its workers"
         case _:
             return f"{node} heard that the job is over"
+
+
+def _noticed(restart: Restart, rank: str) -> str:
+    match restart.event:
+        case words.SpanEnded(how=how):
+            return f"{restart.span.value if restart.span else 'user code'} {how.value} on {rank}"
+        case words.Elapsed(deadline):
+            return f"{rank} passed its {deadline.timer.value} limit"
+        case words.Interrupted() | words.Terminated():
+            return f"{rank} was told to stop"
+        case words.Over():
+            return f"{rank} heard that the iteration is over"
+        case words.Refused(why):
+            return f"{rank} was refused ({why.value})"
+        case _:
+            return f"{rank} heard that the job is over"
 
 
 def _named(nodes: Sequence[Node], known: Mapping[Node, str]) -> str:

@@ -19,14 +19,18 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from ..group.state import End, Gone, MarkDone, Record, RecordUnstartable
+from ..group.state import End, Event, Gone, MarkDone, Record, RecordUnstartable
+from ..inprocess import Violation as CallViolation
+from ..inprocess import words
 from ..rendezvous import Deed, RendezvousState, Restore, Status, Token, Violation, Write, verify, verify_step
 from ..world import Life, Node, WorldId
+from .calls import judging
+from .calls.ranks import Broken
 from .properties import Fact, Failed, Judge, Left, Reaped, Succeeded, Wrote
 from .properties import Started as WorkersStarted
 from .properties import Stepped as GroupStepped
 from .replay import Moment, Replayed
-from .trace import Saw, Started, Stepped, Turned
+from .trace import CallStepped, Saw, Started, Stepped, Turned
 
 Place: TypeAlias = tuple[int, int, str]
 """Where a state stands in the history of its job: epoch, version, and the nonce of the life, should two have one epoch."""
@@ -52,7 +56,12 @@ class History:
 
     job: str
     runs: tuple[Replayed, ...]
-    """The agents whose traces are there, in the order in which they began."""
+    """The agents (or the ranks that call) whose traces are there, in the order in which they began."""
+
+    @property
+    def calls(self) -> bool:
+        """It is the register of a wrapped function."""
+        return self.runs[0].calls
 
     @cached_property
     def sightings(self) -> Mapping[Place, tuple[tuple[Node, float, RendezvousState], ...]]:
@@ -147,14 +156,18 @@ def landed(moment: Moment, states: Mapping[Place, RendezvousState]) -> Write | N
 # --- what must hold
 
 
-def broken(history: History) -> Violation | None:
+def broken(history: History) -> Violation | CallViolation | Broken | None:
     """The first property that does not hold, as far as these traces tell."""
     judge = Judge(jobs={state.life: state.job for state in history.states.values()})
     try:
         _verify(history)
         for fact in _facts(history):
             judge.saw(fact)
-    except Violation as violation:
+        if history.calls:
+            judge_of_calls = judging.CallJudge()
+            for told in call_facts(history):
+                judge_of_calls.saw(told)
+    except (Violation, CallViolation, Broken) as violation:
         return violation
     return None
 
@@ -178,6 +191,28 @@ def _facts(history: History) -> Iterator[Fact]:
     found = [*_of_register(history), *(fact for run in history.runs for fact in _of_agent(run, history.states))]
     for _, fact in sorted(found, key=lambda dated: dated[0]):
         yield fact
+
+
+def call_facts(history: History) -> list[judging.Fact]:
+    """What the laws of calls are judged by, in an order that no rank could tell from the real one."""
+    found = [*_of_versions(history), *(fact for run in history.runs for fact in _of_rank(run, history))]
+    return [fact for _, fact in sorted(found, key=lambda dated: dated[0])]
+
+
+def _of_versions(history: History) -> Iterator[tuple[tuple[Place, int], judging.Fact]]:
+    before: RendezvousState | None = None
+    for where, after in history.states.items():
+        follows = before and before.life == after.life and before.version + 1 == after.version
+        yield (where, 0), judging.Stands(before if follows else None, after)
+        before = after
+
+
+def _of_rank(run: Replayed, history: History) -> Iterator[tuple[tuple[Place, int], judging.Fact]]:
+    node, known = run.trace.header.node, BEFORE_ALL
+    for number, (known, _) in enumerate(_knowing(run, history.states)):
+        yield from (((known, 1), fact) for fact in judging.facts(node, run.moments, number))
+    if not run.ended:
+        yield (known, 1), judging.BreaksOff(node)
 
 
 Dated = tuple[tuple[Place, int], Fact]
@@ -231,31 +266,59 @@ def _taken_at_its_word(before: RendezvousState | None, after: RendezvousState) -
 
 
 def _of_agent(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator[Dated]:
-    known: Place = (0, 0, "")
+    for known, moment in _knowing(run, states):
+        yield from (((known, 1), fact) for fact in _of_moment(moment))
+
+
+BEFORE_ALL: Place = (0, 0, "")
+
+
+def _knowing(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator[tuple[Place, Moment]]:
+    """Each moment, and the last version that its node knows there."""
+    known = BEFORE_ALL
     for moment in run.moments:
         write = landed(moment, states)
         for state in (moment.after.held.state, write.state if write else None):
             known = max(known, place(state.life, state.version)) if state else known
-        yield from (((known, 1), fact) for fact in _of_moment(moment))
+        yield known, moment
 
 
 def _of_moment(moment: Moment) -> Iterator[Fact]:
-    before, after = moment.before.group, moment.after.group
-    node, world = after.node, before.world
     match moment.step:
         case Started():
-            assert world is not None
-            yield WorkersStarted(node, world)
-        case Stepped(event, commands, at) if event:
-            yield GroupStepped(before, event, after, commands, at)
-            alone = before.settings.alone is not None and End not in map(type, commands)
-            if world and not alone and any(isinstance(command, Record | RecordUnstartable) for command in commands):
-                yield Failed(node, world.id)
-            if world and any(isinstance(command, MarkDone) for command in commands):
-                yield Succeeded(node, world.id)
-            if before.running and not after.running:
-                yield Reaped(node)
-            if isinstance(event, Gone):
-                yield Left(node)
+            assert moment.before.group.world is not None
+            yield WorkersStarted(moment.after.group.node, moment.before.group.world)
+        case Stepped(event):
+            if event:
+                yield from _of_group(moment, event, moment.step)
+        case CallStepped():
+            yield from _of_call(moment, moment.step)
         case _:
             return
+
+
+def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:
+    """What its register is judged by."""
+    node, world = moment.after.held.node, moment.after.held.mine
+    for command in step.commands:
+        if world and isinstance(command, words.End):
+            yield Failed(node, world)
+        if world and isinstance(command, words.MarkDone):
+            yield Succeeded(node, world)
+    if isinstance(step.event, words.Left):
+        yield Left(node)
+
+
+def _of_group(moment: Moment, event: Event, step: Stepped) -> Iterator[Fact]:
+    before, after, commands = moment.before.group, moment.after.group, step.commands
+    node, world = after.node, before.world
+    yield GroupStepped(before, event, after, commands, step.at)
+    alone = before.settings.alone is not None and End not in map(type, commands)
+    if world and not alone and any(isinstance(command, Record | RecordUnstartable) for command in commands):
+        yield Failed(node, world.id)
+    if world and any(isinstance(command, MarkDone) for command in commands):
+        yield Succeeded(node, world.id)
+    if before.running and not after.running:
+        yield Reaped(node)
+    if isinstance(event, Gone):
+        yield Left(node)

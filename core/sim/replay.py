@@ -8,23 +8,26 @@ nothing after it can be judged.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from typing import Any, TypeAlias, TypeVar, assert_never
+from typing import TypeAlias, assert_never
 
-import msgspec
 from attrs import frozen
 
+from .. import inprocess
 from ..agent import farewell, wished
 from ..agent import heard as heard_by_the_group
+from ..caller import Terms
+from ..caller import heard as heard_by_the_call
 from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
 from ..group.state import Closed, Command, Event, Gone, Over, Ready, Record, RecordUnstartable, Refused
+from ..inprocess import Call
 from ..rendezvous import (
     Ask,
     Held,
+    Outcome,
     Raise,
     Return,
+    Write,
     gathered,
     heard,
     proposed,
@@ -36,10 +39,13 @@ from ..rendezvous import (
     woke,
 )
 from ..rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
-from ..rendezvous.codec import encode
-from .plain import plain
+from ..rendezvous.context import Handler
+from .calls import retaken
+from .differs import Differs, same, spelled
 from .trace import (
     Begun,
+    Calling,
+    CallStepped,
     Gathered,
     Header,
     Heard,
@@ -55,35 +61,38 @@ from .trace import (
     Unanswered,
     Unreadable,
     Woke,
-    registers,
+    Working,
     step_at,
 )
 
 Wish: TypeAlias = Request | Errand
-Value = TypeVar("Value")
-
-
-class Differs(Exception):
-    """What the trace says and what the core says are not the same."""
-
-    def __init__(self, what: str, traced: str, core: str) -> None:
-        super().__init__(f"{what}: traced {traced}, the core says {core}")
-        self.what = what
-        self.traced = traced
-        self.core = core
 
 
 @frozen
 class Replica:
-    """One agent between two steps, and the words that are on their way between its two machines."""
+    """One agent, or one rank that calls, between two steps, and the words that are on their way between its two machines."""
 
     held: Held
-    group: Group
+    machine: Group | Call
     agenda: Agenda = Agenda()
     wishes: tuple[Wish, ...] = ()
-    """What the group wished for and the rendezvous has not been given yet."""
-    told: tuple[Event, ...] = ()
-    """What the rendezvous answered and the group has not heard yet."""
+    """What the machine wished for and the rendezvous has not been given yet."""
+    told: tuple[Event | inprocess.Event, ...] = ()
+    """What the rendezvous answered and the machine has not heard yet."""
+
+    @property
+    def group(self) -> Group:
+        """An agent's. Raises Differs."""
+        if not isinstance(self.machine, Group):
+            raise Differs("whose step this is", '"a worker group"', '"a call"')
+        return self.machine
+
+    @property
+    def call(self) -> Call:
+        """A rank's. Raises Differs."""
+        if not isinstance(self.machine, Call):
+            raise Differs("whose step this is", '"a call"', '"a worker group"')
+        return self.machine
 
 
 @frozen
@@ -109,7 +118,12 @@ class Replayed:
     @property
     def ended(self) -> bool:
         """The agent came to its end, and its trace tells."""
-        return bool(self.moments) and self.moments[-1].after.group.phase is Phase.ENDED
+        return bool(self.moments) and self.moments[-1].after.machine.phase in (Phase.ENDED, inprocess.Phase.ENDED)
+
+    @property
+    def calls(self) -> bool:
+        """It is the trace of a rank that calls a wrapped function."""
+        return isinstance(self.trace.header.machine, Calling)
 
     @property
     def ended_at(self) -> float:
@@ -134,7 +148,13 @@ def replayed(trace: Trace) -> Replayed:
 
 def _newborn(header: Header) -> Replica:
     held = Held(header.node, header.profile, header.rendezvous, header.nonce)
-    return Replica(held, Group(header.node, header.group))
+    match header.machine:
+        case Working(settings):
+            return Replica(held, Group(header.node, settings))
+        case Calling(settings, token):
+            return Replica(held, Call(settings, token))
+        case other:
+            assert_never(other)
 
 
 def taken(replica: Replica, step: Step) -> Replica:
@@ -165,9 +185,12 @@ def taken(replica: Replica, step: Step) -> Replica:
             return evolve(replica, held=unreadable(held, text))
         case Stepped():
             return _stepped(replica, step)
+        case CallStepped():
+            call, told, wished_for = retaken.stepped(replica.call, replica.told, step)
+            return evolve(replica, machine=call, told=told, wishes=(*replica.wishes, *wished_for))
         case Started(round):
             standing = replica.group.world.round if replica.group.world and replica.group.running else None
-            _same("workers started in round", round, standing, int | None)
+            same("workers started in round", round, standing, int | None)
             return replica
         case other:
             assert_never(other)
@@ -178,83 +201,63 @@ def _submitted(replica: Replica, wish: Wish) -> Replica:
     # each round has an endpoint of its own, which the agent drew
     if isinstance(first, Request) and isinstance(wish, Request) and first.profile:
         first = evolve(first, profile=wish.profile)
-    _same("what the agent wishes for", wish, first, Request | Errand | None)
+    same("what the agent wishes for", wish, first, Request | Errand | None)
     agenda = submitted(replica.agenda, wish)
     return evolve(replica, agenda=agenda, wishes=tuple(rest))
 
 
 def _begun(replica: Replica, step: Begun) -> Replica:
     if not replica.agenda.due:
-        raise Differs("what begins", _spelled(step, Begun), "nothing is due")
+        raise Differs("what begins", spelled(step, Begun), "nothing is due")
     agenda, held, _ = begun(replica.agenda, replica.held, step.now, step.jitter)
-    _same("what begins", step, evolve(step, handler=agenda.operation.handler if agenda.operation else None), Begun)
+    same("what begins", step, evolve(step, handler=agenda.operation.handler if agenda.operation else None), Begun)
     return evolve(replica, agenda=agenda, held=held)
 
 
 def _turned(replica: Replica, now: float, ask: Ask) -> Replica:
     under_way = replica.agenda.operation
     if under_way is None:
-        raise Differs("what is asked for", _spelled(ask, Ask), "nothing is under way")
-    _same("what is asked for", ask, turn(under_way, replica.held, now), Ask)
+        raise Differs("what is asked for", spelled(ask, Ask), "nothing is under way")
+    held = replica.held
+    if isinstance(replica.machine, Call) and isinstance(ask, Write):
+        # what its rank policy makes of a world is the rank's word
+        held = evolve(held, policy=lambda world: ask.state.policy)
+    same("what is asked for", ask, turn(under_way, held, now), Ask)
     match ask:
         case Return(answer) | (Raise() as answer):
             agenda, held = answered(replica.agenda, replica.held, answer)
-            event = heard_by_the_group(under_way.handler, answer, now)
+            event = _heard(replica, under_way.handler, answer, held, now)
             return evolve(replica, agenda=agenda, held=held, told=(*replica.told, *([event] if event else [])))
         case _:
             return replica
+
+
+def _heard(
+    replica: Replica, handler: Handler, answer: Outcome | Raise, held: Held, now: float
+) -> Event | inprocess.Event | None:
+    """What the machine is to hear of an answer."""
+    if isinstance(replica.machine, Call):
+        return heard_by_the_call(handler, answer, Terms(), held)
+    return heard_by_the_group(handler, answer, now)
 
 
 def _stepped(replica: Replica, step: Stepped) -> Replica:
     event, told = step.event, replica.told
     if isinstance(event, Ready | Over | Closed | Refused | Gone):
         first, *rest = told or (None,)
-        _same("what the group hears", event, evolve(first, at=event.at) if first else None, Event | None)
+        expected = evolve(first, at=event.at) if isinstance(first, Ready | Over | Closed | Refused | Gone) else None
+        same("what the group hears", event, expected, Event | None)
         told = tuple(rest)
     group, commands = transition(replica.group, event) if event else begin(replica.group, step.at)
-    _same("what the group commands", step.commands, commands, tuple[Command, ...])
+    same("what the group commands", step.commands, commands, tuple[Command, ...])
     wishes = tuple(wish for command in commands if (wish := _wish(command, replica)))
     ends = group.outcome if group.phase is Phase.ENDED and replica.group.phase is not Phase.ENDED else None
     if ends and (last := farewell(ends)):
         wishes = (*wishes, last)
-    return evolve(replica, group=group, told=told, wishes=(*replica.wishes, *wishes))
+    return evolve(replica, machine=group, told=told, wishes=(*replica.wishes, *wishes))
 
 
 def _wish(command: Command, replica: Replica) -> Wish | None:
     if isinstance(command, Record | RecordUnstartable):
         return Errand(None)
     return wished(command, replica.held.profile)
-
-
-# --- what differs, for people
-
-
-def _same(what: str, traced: object, core: object, kind: Any) -> None:
-    """Raises Differs, with the first place in which two values do."""
-    if traced != core and (found := _first_difference("", _open(traced, kind), _open(core, kind))):
-        place, one, other = found
-        raise Differs(f"{what}{f' ({place[1:]})' if place else ''}", json.dumps(one), json.dumps(other))
-
-
-def _spelled(value: object, kind: Any) -> str:
-    return json.dumps(_open(value, kind))
-
-
-def _open(value: object, kind: Any) -> Any:
-    """As JSON has it, the register too."""
-    data = plain(value, kind)
-    for place, key in registers(data) if isinstance(data, dict) else ():
-        place[key] = msgspec.Raw(encode(place[key]))
-    return msgspec.json.decode(msgspec.json.encode(data))
-
-
-def _first_difference(place: str, one: Any, other: Any) -> tuple[str, Any, Any] | None:
-    """Where, and what stands there; None if all is the same."""
-    if one == other:
-        return None
-    inner: Iterable[tuple[str, Any, Any]] = ()
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        inner = ((f"{place}.{key}", one[key], other[key]) for key in one)
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        inner = ((f"{place}.{index}", *pair) for index, pair in enumerate(zip(one, other, strict=True)))
-    return next((found for each in inner if (found := _first_difference(*each))), (place, one, other))

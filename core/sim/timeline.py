@@ -13,13 +13,15 @@ from attrs import frozen
 
 from ..group import Phase
 from ..group.state import Command, Event, Record, RecordUnstartable
+from ..inprocess import Call
 from ..rendezvous import Arrive, RendezvousState, Restore, Together, Write
 from ..world import Node, Verdict, Why, World
+from .calls import lanes as of_calls
 from .history import History, landed
 from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
 from .plain import word
 from .replay import Moment, Replayed, Replica
-from .trace import Saw, Started, Stepped, Turned
+from .trace import CallStepped, Saw, Started, Stepped, Turned
 
 
 @frozen
@@ -87,8 +89,8 @@ def _round(history: History, number: int) -> Round:
 
 
 def recoveries(history: History) -> tuple[Recovery, ...]:
-    """In the order of rounds; one per boot whose nodes had workers before and after."""
-    boots = dict.fromkeys(run.trace.header.boot for run in history.runs)
+    """In the order of rounds; one per boot whose nodes had workers before and after. Of a call there are `restarts`."""
+    boots = dict.fromkeys(run.trace.header.boot for run in history.runs if not run.calls)
     found = [each for boot in boots for each in _on(history, boot)]
     return tuple(sorted(found, key=lambda each: (each.began, each.detected_at)))
 
@@ -188,6 +190,8 @@ def _spans(history: History, run: Replayed) -> Iterator[Span]:
 
 
 def _about(replica: Replica) -> tuple[SpanKind, str]:
+    if isinstance(replica.machine, Call):
+        return of_calls.about(replica.machine)
     group, state = replica.group, replica.held.state
     if group.phase is Phase.JOINING and state and group.node in state.redundancy_list:
         return "waiting", ""
@@ -200,6 +204,9 @@ def _marks(history: History, run: Replayed) -> Iterator[Mark]:
         at = history.at(run, moment.at)
         if isinstance(moment.step, Stepped):
             yield from (Mark(node, at, "fault", _fault(command)) for command in moment.step.commands if _fault(command))
+        if isinstance(moment.step, CallStepped):
+            faults = map(of_calls.fault, moment.step.commands)
+            yield from (Mark(node, at, "fault", text) for text in faults if text)
         if write := landed(moment, history.states):
             yield Mark(node, at, _written(moment.before.held.state, write), word(type(write.edit)))
     if run.differs:

@@ -3,7 +3,7 @@
 A trace is NDJSON: a header, then a line per step, in the order in which they were taken. Written down is what went *into*
 the node's memory, its agenda and its group, and what the core decided; what the node remembers is not, since the same
 functions derive it again from the same inputs (`replay`). A step is therefore one function of the core and what it was given
-beside the node itself.
+beside the node itself. A rank that calls a wrapped function is traced in the same way, with its call for a group.
 
 Lines are bounded and checked. A state that is the last one written is referred to by its version. A line that was cut off
 by the end of its agent is no error: it has no end, or the next agent that writes to the file has marked it (`CUT`).
@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 import msgspec
 from attrs import frozen
 
-from .. import group
+from .. import group, inprocess
 from ..group.state import Command, Event, Start
 from ..group.transition import transition
+from ..inprocess.transition import transition as call_transition
 from ..rendezvous import (
     Ask,
     RendezvousState,
@@ -43,13 +44,28 @@ from ..world import Life, Node, Profile
 from .plain import made, plain
 
 NAME = "elastic trace"
-FORMAT = 3
+FORMAT = 4
 LINE_MAX = 2 * BYTES_MAX
 """A longer line is refused unread."""
 CUT = b" ... cut off\n"
 """What ends a line that its writer did not end."""
 SAME = "same"
 """The key of a reference: the version of the last state written."""
+
+
+@frozen
+class Working:
+    """A node with a group of workers."""
+
+    settings: group.Settings
+
+
+@frozen
+class Calling:
+    """A rank that calls a wrapped function. `token` is that of the last span of its process."""
+
+    settings: inprocess.Settings
+    token: int
 
 
 @frozen
@@ -67,7 +83,7 @@ class Header:
     profile: Profile
     nonce: Life
     rendezvous: Settings
-    group: group.Settings
+    machine: Working | Calling
 
 
 @frozen
@@ -170,6 +186,15 @@ class Stepped:
 
 
 @frozen
+class CallStepped:
+    """What the call decided to do; without an event, at the start."""
+
+    event: inprocess.Event | None
+    commands: tuple[inprocess.Command, ...]
+    at: float
+
+
+@frozen
 class Started:
     """Workers of this round were started, by these process ids."""
 
@@ -191,6 +216,7 @@ Step: TypeAlias = (
     | Unreadable
     | Turned
     | Stepped
+    | CallStepped
     | Started
 )
 
@@ -200,7 +226,7 @@ def step_at(step: Step) -> float | None:
     match step:
         case Submitted() | Unreadable():
             return None
-        case Stepped(at=at) | Started(at=at):
+        case Stepped(at=at) | CallStepped(at=at) | Started(at=at):
             return at
         case timed:
             return timed.now
@@ -219,6 +245,7 @@ STEPS: Mapping[Callable[..., Any], Callable[..., Step]] = {
     unreadable: Unreadable,
     turn: Turned,
     transition: Stepped,
+    call_transition: CallStepped,
     Start: Started,
 }
 """Which step it is to have given this to that function of the core (or to have carried out that command)."""

@@ -24,8 +24,10 @@ from elastic.adapters.settings import Kind, LaunchSettings, Logs, Program
 from elastic.adapters.trace import TraceFile
 from elastic.adapters.trace import lines as lines_of
 from elastic.core import group, rendezvous
+from elastic.core.inprocess import Call, Settings, transition
+from elastic.core.inprocess.words import Join
 from elastic.core.rendezvous import Held, silent
-from elastic.core.sim.trace import CUT, STEPS, Silent, Trace, traces
+from elastic.core.sim.trace import CUT, STEPS, Calling, CallStepped, Silent, Trace, traces
 from elastic.core.world import Ending, Verdict
 
 CLOCK = SystemClock()
@@ -58,6 +60,43 @@ def test_what_is_taken_is_written_behind_a_header(tmp_path: Path, lost: SimpleQu
     assert (header.node, header.profile, header.rendezvous, header.nonce) == (HELD.node, HELD.profile, PAIR, LIFE)
     assert header.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert header.host == os.uname().nodename
+
+
+def call_begun(path: Path | str, lost: SimpleQueue[TraceLost]) -> TraceFile:
+    made = TraceFile(f"{path}/")
+    made.begin_call(HELD, Call(token=7), CLOCK, lost.put)
+    return made
+
+
+def test_a_call_s_trace_has_a_file_of_its_own(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    begun(f"{tmp_path}/", lost).end()
+    made = call_begun(tmp_path, lost)
+    made.took(transition, None, (Join(),), 3.0)
+    made.end()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a_1.ndjson", "rank_a_1.ndjson"]
+    (trace,) = read(tmp_path / "rank_a_1.ndjson")
+    assert trace.steps == (CallStepped(None, (Join(),), 3.0),)
+    assert trace.header.machine == Calling(Settings(), 7)
+
+
+def test_a_call_that_cannot_be_traced_goes_on_and_says_so_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    made = call_begun("/dev/null/traces", lost)
+    told = lost.get(timeout=TIMEOUT_S)
+    made.took(transition, None, (Join(),), 3.0)
+    made.end()
+    assert told == TraceLost("/dev/null/traces/: not a directory")
+    assert lost.empty()
+
+
+def test_a_full_disk_ends_a_call_s_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    with small_files():
+        made = call_begun(tmp_path, lost)
+        for step in range(1_000):
+            made.took(silent, float(step))
+        told = lost.get(timeout=TIMEOUT_S)
+        made.end()
+    assert told == TraceLost(f"{tmp_path}/rank_a_1.ndjson: file too large")
+    assert lost.empty()
 
 
 def test_steps_of_many_threads_are_all_written_whole(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:

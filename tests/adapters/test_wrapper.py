@@ -32,6 +32,7 @@ def test_spans_are_timedeltas_or_seconds() -> None:
         ({"max_iterations": 1.5}, "max_iterations: a whole number or None, not 1.5"),
         ({"min_world_size": None}, "min_world_size: a whole number, not None"),
         ({"monitor_process_logfile": 3}, "monitor_process_logfile: a path or None, not 3"),
+        ({"trace": 3}, "trace: a path or None, not 3"),
     ],
 )
 def test_a_wrong_type_is_named(given: dict[str, Any], text: str) -> None:

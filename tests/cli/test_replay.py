@@ -11,13 +11,18 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from traced import Agent, Pair, Shared, finished, started
+from replays import complaints
+from traced import Agent, Pair, Party, Shared, finished, started
+from traced_calls import Rank, called_again, ranks
 
 from elastic.cli.exit_codes import FAILED, SUCCEEDED
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
-from elastic.cli.render.timeline import names, rendered, span
+from elastic.cli.render.timeline import names, rank_names, rendered, rendered_call, span
 from elastic.core.group.state import Closed, Elapsed, Event, Exited, Signalled, Unstartable
+from elastic.core.inprocess import words
+from elastic.core.inprocess.words import How, Span
+from elastic.core.sim.calls.restarts import restarts
 from elastic.core.sim.history import histories
 from elastic.core.sim.replay import replayed
 from elastic.core.sim.timeline import recoveries, rounds
@@ -39,7 +44,7 @@ def replay(capfd: pytest.CaptureFixture[str]) -> Replay:
     return command
 
 
-def written(folder: Path, *agents: Agent) -> list[Path]:
+def written(folder: Path, *agents: Party) -> list[Path]:
     files = [folder / f"{agent.name}.ndjson" for agent in agents]
     for file, agent in zip(files, agents, strict=True):
         file.write_bytes(b"".join(agent.lines))
@@ -158,6 +163,88 @@ def test_files_must_be_named(replay: Replay) -> None:
     code, text = replay()
     assert code == USAGE
     assert "FILE... is missing" in text
+
+
+# --- calls
+
+
+def test_a_wrapped_function_s_restarts_are_told(replay: Replay, tmp_path: Path) -> None:
+    made = called_again().finish()
+    code, text = replay(*written(tmp_path, made.a, made.b))
+    assert code == SUCCEEDED
+    assert text.splitlines() == [
+        "elastic  2 ranks, 1 call: 111 steps taken again, all as traced",
+        "  call       of rank 0, rank 1",
+        "  register   7 versions",
+        "  violations none",
+        "  iteration 0   2 ranks (rank 0, rank 1) · complete at 0.2 s · over at 0.5 s: it went wrong on a rank (rank 1)",
+        (
+            "     then   0.4 s: function failed on rank 1 · all out of it +0.2 s, aborted +0.2 s, all back +0.3 s, "
+            "complete +0.3 s, called again +0.5 s"
+        ),
+        "  iteration 1   2 ranks (rank 0, rank 1) · complete at 0.7 s · succeeded at 1.1 s: done (rank 1)",
+    ]
+
+
+def test_a_law_of_calls_that_is_broken_is_named_though_every_step_is_as_traced(replay: Replay, tmp_path: Path) -> None:
+    """Rank 0 is hit in the function while its round stands."""
+    made = ranks()
+    made.a.ends(How.INJECTED).ends(span=Span.FINALIZE).ends(span=Span.CHECK)
+    made.run()
+    code, text = replay(*written(tmp_path, made.a, made.b))
+    assert code == FAILED
+    assert "all as traced\n" in text
+    assert "  VIOLATION  I5: 0#1 is hit though round 0 stands\n" in text
+    assert complaints([replayed(made.a.trace), replayed(made.b.trace)]) == ["I5: 0#1 is hit though round 0 stands"]
+
+
+def test_a_rank_s_trace_that_breaks_off_is_told_and_a_later_start_of_it_has_a_name(
+    replay: Replay, tmp_path: Path
+) -> None:
+    made = ranks()
+    later = Rank("1", made.a.shared, incarnation=2)
+    made.a.shared.watchers.append(later)
+    later.runs()
+    files = written(tmp_path, made.a, made.b)
+    (tmp_path / "later.ndjson").write_bytes(b"".join(later.lines))
+    code, text = replay(*files, tmp_path / "later.ndjson")
+    assert code == SUCCEEDED
+    assert "  unended    rank 1 (start 2): the trace breaks off: its process was killed, or still runs\n" in text
+    assert "  call       of rank 0, rank 1, rank 1 (start 2)\n" in text
+
+
+def test_a_call_is_no_part_of_its_job_in_a_picture(replay: Replay, tmp_path: Path) -> None:
+    made, pair = ranks(), finished()
+    calls, jobs = written(tmp_path, made.a, made.b), written(tmp_path, pair.a, pair.b)
+    code, text = replay(*calls, *jobs, f"--picture={tmp_path}/job.svg")
+    assert (code, "these traces are of 1 job and 1 call; name those of one" in text) == (USAGE, True)
+    assert replay(*calls, f"--picture={tmp_path}/call.svg")[0] == SUCCEEDED
+    assert "replay: 2 ranks" in (tmp_path / "call.svg").read_text()
+
+
+def test_as_data_a_call_has_restarts(replay: Replay, tmp_path: Path) -> None:
+    made = called_again()
+    _, text = replay("--json", *written(tmp_path, made.a, made.b))
+    (job,) = json.loads(text)["jobs"]
+    assert (job["of"], job["recoveries"]) == ("rank", [])
+    assert [(each["ended"], each["began"], each["span"]) for each in job["restarts"]] == [(0, 1, "function")]
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (words.Over(0), "rank 1 heard that the iteration is over"),
+        (words.Terminated(), "rank 1 was told to stop"),
+        (words.Refused(Why.SUPERSEDED), "rank 1 was refused (superseded)"),
+        (words.Elapsed(words.Deadline(words.Timer.SOFT, 1, 2.0)), "rank 1 passed its soft limit"),
+        (words.Closed(Verdict(Ending.CANCELLED, 0, Node("1", 1), Why.ASKED)), "rank 1 heard that the job is over"),
+    ],
+)
+def test_what_took_the_ranks_out_of_the_function_is_told(event: words.Event, told: str) -> None:
+    history = called_again().history
+    (restart,) = restarts(history)
+    lines = rendered_call(rounds(history), [evolve(restart, event=event)], rank_names(history.hosts))
+    assert lines[1].startswith(f"     then   0.4 s: {told} · ")
 
 
 # --- words

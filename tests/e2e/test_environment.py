@@ -70,6 +70,7 @@ def test_a_worker_finds_torchrun_s_variables_and_ours_and_no_others(launch: Laun
             "ELASTIC_ROUND": "0",
             "ELASTIC_NODE_ID": "n0",
             "ELASTIC_RESTART_SCOPE": "group",
+            "ELASTIC_TRACE": str(launch.traces),
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 
 import pytest
 from launches import PROGRAMS, Launch, Launcher
@@ -14,6 +15,13 @@ from processes import dies
 PROGRAM = PROGRAMS / "restarts.py"
 FIRST_GATE = 10
 SOFT = ("soft_timeout=0.5", "hard_timeout=20.0")
+
+
+@pytest.fixture(autouse=True)
+def traced(launch: Launcher) -> Iterator[None]:
+    """The ranks of each job here have written traces, for `launch` to replay."""
+    yield
+    assert list(launch.traces.glob("rank_*.ndjson"))
 
 
 def job(launch: Launcher, *faults: str, ranks: int = 2, restarts: int = 0) -> Launch:

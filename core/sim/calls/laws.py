@@ -1,11 +1,13 @@
 """What must hold in a world of calls: I1 to I18, but for what the register's own invariants say already at every write (I11
-and I12 are its B2). Each raises Broken with its number.
+and I12 are its B2). Each raises Broken with its number. What the traces of real ranks tell is held to the same facts
+(`judging`).
 """
 
 from __future__ import annotations
 
 from ...caller import Terms
-from ...inprocess.words import Raised, Reason, Returned, Run, Span
+from ...inprocess import Call
+from ...inprocess.words import Outcome, Raised, Reason, Returned, Run, Span
 from ...policies import place
 from ...rendezvous import RendezvousState, Status
 from ...rendezvous.state import AWAY
@@ -17,10 +19,15 @@ ROUND_OF_USER = (Span.INITIALIZE, Span.FUNCTION)
 
 def ordered(rank: Rank, run: Run) -> None:
     """M is told to run user code."""
-    if rank.main.at is not At.WAITS:
-        raise Broken("I2", f"{rank.node} is ordered to {run.span.value} while its main thread is: {rank.main.at.value}")
-    if rank.aborts and run.span in ROUND_OF_USER:
-        raise Broken("I3", f"{rank.node} begins {run.span.value} while abort runs")
+    waits(rank.node, run, None if rank.main.at is At.WAITS else rank.main.at.value, aborts=rank.aborts)
+
+
+def waits(node: Node, run: Run, busy: str | None, *, aborts: bool) -> None:
+    """Who is told to run user code does nothing else (`busy`)."""
+    if busy is not None:
+        raise Broken("I2", f"{node} is ordered to {run.span.value} while its main thread is: {busy}")
+    if aborts and run.span in ROUND_OF_USER:
+        raise Broken("I3", f"{node} begins {run.span.value} while abort runs")
 
 
 def goes_on(world: World, rank: Rank, run: Run) -> None:
@@ -33,16 +40,24 @@ def goes_on(world: World, rank: Rank, run: Run) -> None:
 
 def called(world: World, rank: Rank, round: int) -> None:
     """The function is called."""
-    if rank.called_in >= round:
-        raise Broken("I1", f"{rank.node} is called in round {round} after round {rank.called_in}")
+    once(rank.node, rank.called_in, round)
     register = world.register
     here = register.members if register and register.round == round else ()
     for other in world.ranks:
-        late = other.main.at is At.USER and other.main.span in ROUND_OF_USER and other.page.armed_round < round
-        if other.alive and other.node in here and late:
-            raise Broken(
-                "I4", f"{rank.node} is called in round {round}, {other.node} is in round {other.page.armed_round}"
-            )
+        if other.alive and other.node in here and other.main.at is At.USER and other.main.span in ROUND_OF_USER:
+            together(rank.node, round, other.node, other.page.armed_round)
+
+
+def once(node: Node, called_in: int, round: int) -> None:
+    """The function is called in later and later rounds."""
+    if called_in >= round:
+        raise Broken("I1", f"{node} is called in round {round} after round {called_in}")
+
+
+def together(node: Node, round: int, other: Node, in_round: int) -> None:
+    """No member of the world that the function is called in is in user code of an older one."""
+    if in_round < round:
+        raise Broken("I4", f"{node} is called in round {round}, {other} is in round {in_round}")
 
 
 def raised(world: World, rank: Rank) -> None:
@@ -75,18 +90,34 @@ def sheltered(rank: Rank) -> None:
         raise Broken("I6", f"{rank.node} enters an atomic section while abort runs")
 
 
-def finished(world: World, rank: Rank, outcome: Returned | Raised) -> None:
+def finished(world: World, rank: Rank, outcome: Outcome) -> None:
     """The call is over."""
     if isinstance(outcome, Raised):
         _gave_up(world, rank, outcome.reason)
+    returned(world.register, rank.node, outcome)
+
+
+def returned(register: RendezvousState | None, node: Node, outcome: Outcome) -> None:
+    """A value counts by the verdict on its very round."""
+    if not isinstance(outcome, Returned):
         return
-    closed = world.register.closed if world.register else None
-    if world.register is None or closed is None or closed.ending is not Ending.SUCCEEDED:
-        raise Broken("I7", f"{rank.node} returns, but the job has not succeeded")
-    seat = world.register.seats.get(rank.node)
-    counts = seat is not None and seat.status in (Status.DONE, Status.GONE)
-    if outcome.round is not None and not (counts and outcome.round == closed.round):
-        raise Broken("I7", f"{rank.node} returns what it had in round {outcome.round}")
+    closed = register.closed if register else None
+    if register is None or closed is None or closed.ending is not Ending.SUCCEEDED:
+        raise Broken("I7", f"{node} returns, but the job has not succeeded")
+    if outcome.round is not None and not (_is_done(register, node) and outcome.round == closed.round):
+        raise Broken("I7", f"{node} returns what it had in round {outcome.round}")
+
+
+def kept(register: RendezvousState | None, node: Node, outcome: Outcome | None) -> None:
+    """Who was done when the job succeeded has its value."""
+    succeeded = register and register.closed and register.closed.ending is Ending.SUCCEEDED
+    if register and succeeded and _is_done(register, node) and outcome == Returned(None):
+        raise Broken("I9", f"{node} was done, but returned no value")
+
+
+def _is_done(register: RendezvousState, node: Node) -> bool:
+    seat = register.seats.get(node)
+    return seat is not None and seat.status in (Status.DONE, Status.GONE)
 
 
 def _gave_up(world: World, rank: Rank, reason: Reason) -> None:
@@ -101,13 +132,16 @@ def wrote(world: World, before: RendezvousState | None, after: RendezvousState, 
     """The register has changed. `waited`: its writer has waited for as long as any span lasts."""
     if after.complete and not after.ended and not (before and before.complete):
         _began(world, after, waited)
-    seated = world.unseated & after.seats.keys()
-    if seated:
-        raise Broken("I13", f"{', '.join(map(str, sorted(seated)))} left and is seated again")
+    unseated_stay_away(world.unseated, after)
     if after.closed and after.closed.ending is Ending.SUCCEEDED and not (before and before.closed):
         _succeeded(world, after)
     if before and after.round > before.round and after.ended and after.ended.why is not Why.UPSCALE:
-        _ended(world, before, after, after.ended.by)
+        ended_by_active(before, after, _active(world.terms, before))
+
+
+def unseated_stay_away(unseated: frozenset[Node], after: RendezvousState) -> None:
+    if seated := unseated & after.seats.keys():
+        raise Broken("I13", f"{', '.join(map(str, sorted(seated)))} left and is seated again")
 
 
 def _began(world: World, after: RendezvousState, waited: bool) -> None:
@@ -120,16 +154,26 @@ def _began(world: World, after: RendezvousState, waited: bool) -> None:
 
 def _succeeded(world: World, after: RendezvousState) -> None:
     active = _active(world.terms, after)
+    somebody(active)
+    for rank in world.ranks:
+        if rank.alive and rank.node in active and rank.returned != Returned(after.round):
+            holds_result(rank.node, after.round, rank.call)
+
+
+def somebody(active: frozenset[Node]) -> None:
     if not active:
         raise Broken("I8", "closed as succeeded though nobody was active")
-    for rank in world.ranks:
-        held = rank.call.result == after.round or rank.returned == Returned(after.round)
-        if rank.alive and rank.node in active and not (held or rank.call.leaving):
-            raise Broken("I8", f"closed as succeeded, but {rank.node} holds no result of round {after.round}")
 
 
-def _ended(world: World, before: RendezvousState, after: RendezvousState, by: Node) -> None:
-    active = _active(world.terms, before)
+def holds_result(node: Node, round: int, call: Call) -> None:
+    """Who was active when the job succeeded, and stays."""
+    if call.result != round and not call.leaving:
+        raise Broken("I8", f"closed as succeeded, but {node} holds no result of round {round}")
+
+
+def ended_by_active(before: RendezvousState, after: RendezvousState, active: frozenset[Node]) -> None:
+    """Or with one, or by one that has not said yet that it is a reserve."""
+    by = after.ended.by if after.ended else None
     cause = {by, *(node for node in before.seats if node not in after.seats)}
     unmarked = {node for node, seat in before.seats.items() if seat.status is Status.IN}
     if not cause & (active | unmarked):
@@ -162,7 +206,5 @@ def _gone(world: World, rank: Rank) -> None:
     spoken_for = rank.monitor and (not rank.alive or isinstance(rank.returned, Raised))
     if spoken_for and not register.closed and seat.status not in AWAY:
         raise Broken("I13", f"{rank.node} is gone, but its seat is not")
-    succeeded = register.closed is not None and register.closed.ending is Ending.SUCCEEDED
-    done = seat.status in (Status.DONE, Status.GONE)
-    if rank.alive and succeeded and done and rank.returned == Returned(None):
-        raise Broken("I9", f"{rank.node} was done, but returned no value")
+    if rank.alive:
+        kept(register, rank.node, rank.returned)

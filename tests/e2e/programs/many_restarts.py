@@ -29,6 +29,7 @@ RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 trim = ctypes.CDLL(None).malloc_trim
 last, of_its_own, in_order = -1, 0, True
 samples: list[tuple[int, ...]] = []
+is_warm = False
 
 
 def held(process: Path) -> tuple[int, ...]:
@@ -45,27 +46,31 @@ def monitor() -> Path:
     return Path("/proc") / pid
 
 
-def look(iteration: int) -> None:
-    """Those around this iteration, once it is reached."""
+def look() -> None:
     gc.collect()
     trim(0)
     samples.append((*held(Path("/proc/self")), *held(monitor())))
-    if iteration in (WARM, ITERATIONS):
-        middle = " ".join(str(int(median(values))) for values in zip(*samples, strict=True))
-        samples.clear()
-        stage.tell(f"holds {middle}")
+
+
+def tell() -> None:
+    stage.tell("holds", *(str(int(median(values))) for values in zip(*samples, strict=True)))
+    samples.clear()
 
 
 @Wrapper(completion_timeout=300.0)
 def train(call: CallWrapper) -> None:
-    global last, of_its_own, in_order
+    global last, of_its_own, in_order, is_warm
     now = call.iteration
     in_order, last = in_order and now > last, now
     of_its_own += now % RANKS == RANK and now < ITERATIONS
     if now % 10 == 0:
         stage.tell(f"is in {now}")
-    if WARM - SAMPLES < now <= WARM or now > ITERATIONS - SAMPLES:
-        look(now)
+    if now > (ITERATIONS if is_warm else WARM) - SAMPLES:
+        with call.atomic():  # the other rank fails meanwhile
+            look()
+            if now >= (ITERATIONS if is_warm else WARM):
+                tell()
+                is_warm = True
     if now == ITERATIONS:
         return
     if now % RANKS == RANK:

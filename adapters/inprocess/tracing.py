@@ -1,0 +1,42 @@
+"""A wrapped call's trace: written behind the rank's back, at the least cost that it can be had for.
+
+The rank waits for no disk. Where the trace cannot be written, or no longer, that is said once, and the training goes on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import logging
+import os
+
+from ...core.inprocess import Call
+from ...core.rendezvous import Held
+from ..clock import Clock
+from ..news import NoTrace, Trace, TraceLost
+
+log = logging.getLogger("elastic.inprocess")
+
+EXIT_S = 1.0
+"""How long a process that ends waits for the disk."""
+
+
+def traced(directory: str | None, held: Held, call: Call, clock: Clock) -> Trace:
+    """Begun already: one file per call."""
+    if not directory:
+        return NoTrace()
+    from ..trace import TraceFile  # with the codec behind it, which an untraced rank needs not
+
+    trace = TraceFile(os.path.join(os.path.abspath(directory), ""))
+    trace.begin_call(held, call, clock, functools.partial(_lost, held.node.slot))
+    atexit.register(trace.end, EXIT_S)  # the thread that writes does not keep the process alive
+    return trace
+
+
+def untraced(trace: Trace) -> None:
+    """It has ended: nobody needs to see to that at the end of the process."""
+    atexit.unregister(trace.end)
+
+
+def _lost(rank: str, lost: TraceLost) -> None:
+    log.warning("rank %s is traced no longer: %s", rank, lost.text)
