@@ -78,6 +78,7 @@ class Wrapper:
         last_call_wait: Duration = 0.0,
         termination_grace_time: Duration = 5.0,
         monitor_process_logfile: str | None = None,
+        monitor_process_pidfile: str | None = None,
         enabled: bool = True,
         completion: Callback | None = None,
         terminate: Callback | None = None,
@@ -88,6 +89,9 @@ class Wrapper:
         unwind_timeout: Duration = 30.0,
         abort_timeout: Duration = 30.0,
         callback_timeout: Duration = 60.0,
+        leave_timeout: Duration = 5.0,
+        confirm_timeout: Duration = 120.0,
+        store_timeout: Duration = 600.0,
         upscale: bool | None = None,
         on_interrupt: str = "close",
     ) -> None:
@@ -108,6 +112,9 @@ class Wrapper:
             "unwind_timeout": unwind_timeout,
             "abort_timeout": abort_timeout,
             "callback_timeout": callback_timeout,
+            "leave_timeout": leave_timeout,
+            "confirm_timeout": confirm_timeout,
+            "store_timeout": store_timeout,
         }
         callbacks = {
             "initialize": initialize,
@@ -132,7 +139,8 @@ class Wrapper:
                 at_least_one("min_active_world_size", min_active_world_size),
             ),
             store_to_make(store_factory, store_kwargs),
-            absolute_path(monitor_process_logfile),
+            absolute_path("monitor_process_logfile", monitor_process_logfile),
+            absolute_path("monitor_process_pidfile", monitor_process_pidfile),
             None if upscale is None else yes_or_no("upscale", upscale),
         )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...core.policies import Policy, chain, shift
-from .stores import Store
+from .stores import Store, store_of_the_launcher
 
 Duration: TypeAlias = timedelta | float | int
 
@@ -48,13 +48,13 @@ def something_to_call(name: str, value: Any) -> Any:
     return value
 
 
-def absolute_path(path: object) -> str | None:
+def absolute_path(name: str, path: object) -> str | None:
     if path is None:
         return None
     if not isinstance(path, str):
-        raise TypeError(f"monitor_process_logfile: a path or None, not {path!r}")
+        raise TypeError(f"{name}: a path or None, not {path!r}")
     if not Path(path).is_absolute():
-        raise ValueError(f"monitor_process_logfile: an absolute path, not {path!r}")
+        raise ValueError(f"{name}: an absolute path, not {path!r}")
     return path
 
 
@@ -68,10 +68,9 @@ def policy(given: object) -> Policy:
     return chain(*several)
 
 
-def store_to_make(factory: Any, given: object) -> Callable[[], Store] | None:
-    """None: the launcher's."""
+def store_to_make(factory: Any, given: object) -> Callable[[], Store]:
+    """By default the launcher's."""
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"store_kwargs: named arguments, not {given!r}")
-    if factory is None:
-        return None
-    return functools.partial(something_to_call("store_factory", factory), **(given or {}))
+    made = something_to_call("store_factory", factory) or store_of_the_launcher
+    return functools.partial(made, **(given or {}))
