@@ -7,11 +7,15 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
 from launches import Ended, Launch, Launcher
 
 from elastic.adapters.backends.wire import Address
 
 EXAMPLES = Path(__file__).parents[2] / "examples/inprocess"
+IMPORT_S = 180.0
+
+pytestmark = pytest.mark.timeout(400)
 
 
 def whereabouts(printed: str) -> set[str]:
@@ -19,8 +23,8 @@ def whereabouts(printed: str) -> set[str]:
 
 
 def ended_of(running: Launch) -> Ended:
-    """The import of torch, of which an optimizer has its own part, and its unloading have time-outs of their own."""
-    running.prints("in iteration 0")
+    """What takes its time is the import of torch, of which an optimizer has its own part, and its unloading."""
+    running.prints("in iteration 0", IMPORT_S)
     running.prints("trained 20 steps")
     return running.ends()
 

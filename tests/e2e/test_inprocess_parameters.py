@@ -114,6 +114,15 @@ def test_a_newcomer_waits_for_the_next_iteration_where_it_is_not_to_end_the_pres
     assert "rank 0, iteration 1: function ended by ValueError" in ended.err
 
 
+def test_a_reserve_that_cannot_begin_leaves_and_disturbs_nobody(launch: Launcher) -> None:
+    running = behaves(launch, "returns", "policy=one", "1:initialize:raise")
+    assert told(running, 1) == entered(0, 0, of=1)
+    comes_to(running, "1 raised Unhealthy rank 1: a reserve failed to initialize (last error here: OSError: not yet)")
+    running.open_gate(FIRST_GATE)
+    comes_to(running, *returned(0, 0))
+    assert running.ends().code == 0
+
+
 def test_ranks_whose_policies_are_not_the_same_end_the_job(launch: Launcher) -> None:
     running = behaves(launch, "returns", "policy=own")
     running.open_gate(FIRST_GATE)

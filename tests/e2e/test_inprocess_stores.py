@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 from etcds import single
 from launches import PROGRAMS, TIMEOUT_S, Launch, Launcher
@@ -76,6 +77,20 @@ def test_a_port_that_is_another_program_s_is_named_and_nobody_waits_for_ever(lau
         meet = f"(the ranks meet in the TCPStore at localhost:{port})"
         comes_to(running, f"0 raised Stopped rank 0: the store is out of reach {meet}")
         assert running.ends().out == "0 ended by 72\n"
+
+
+@needs_torch
+def test_a_rank_whose_place_a_later_process_takes_ends(launch: Launcher, shared_store: Address) -> None:
+    place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "TORCHELASTIC_RUN_ID": uuid4().hex}
+    command = (sys.executable, PROGRAM, "sleeps", f"port={shared_store.port}")
+    first = launch.command(*command, environment=place)
+    assert told(first, 1) == entered(0, 0, of=1)
+    first.open_gate(FIRST_GATE)
+    second = launch.command(*command, environment=place)
+    comes_to(second, *entered(1, 0, of=1), *returned(1, 0))
+    assert second.ends().code == 0
+    comes_to(first, "0 raised Stopped rank 0: a later incarnation took this rank's place")
+    assert first.ends().code == 77
 
 
 @contextmanager

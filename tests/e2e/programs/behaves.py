@@ -175,8 +175,8 @@ def policies() -> Any:
     match OPTIONS.pop("policy", None):
         case "own":
             return at_most(10 + MINE)
-        case "two":
-            return [shift(), at_most(2)]
+        case "one" | "two" as most:
+            return [shift(), at_most(("one", "two").index(most) + 1)]
         case "broken":
             return filter_groups(by(lambda seat: str(1 // 0)), count_at_least(1))
         case _:
