@@ -105,24 +105,28 @@ unit: setup etcd  ## every test but those that start launchers (tests/e2e) and t
 properties: setup  ## the property tests, as `test` runs them: the same examples every time
 	$(BIN)/pytest property_tests
 
-# The core needs nothing compiled for one Python, so the other Pythons run it from the same links, without torch; and what
-# raises into user code, since each Python looks for signals at other places.
+# The package needs nothing compiled for one Python, so the other Pythons run it from the same links, without torch: the core;
+# what raises into user code, since each Python looks for signals at other places; wrapped calls under the launcher.
 GATE_TESTS := tests/adapters/inprocess/test_gate*.py tests/adapters/inprocess/test_injections.py
+WRAPPER_TESTS := tests/adapters/test_wrapper.py tests/adapters/helpers/test_monitor.py tests/adapters/inprocess/test_injection.py \
+  tests/adapters/inprocess/test_callbacks.py tests/e2e/test_inprocess.py tests/e2e/test_inprocess_parameters.py \
+  tests/e2e/test_inprocess_stores.py
 OTHER_PYTHONS := 3.12 3.13
 PYENV_ROOT ?= $(HOME)/.pyenv
 
 .PHONY: pythons
-pythons: setup  ## core, property tests and the gate on Python 3.12 and 3.13, where pyenv has them
+pythons: setup etcd  ## core, property tests and the wrapper on Python 3.12 and 3.13, where pyenv has them
 	@for version in $(OTHER_PYTHONS); do \
 	  python=$$(ls -d $(PYENV_ROOT)/versions/$$version.*/bin/python 2>/dev/null | tail -1); \
 	  python=$${python:-$$(command -v /usr/bin/python$$version)}; \
 	  if [ -z "$$python" ]; then echo "Python $$version: not here, passed over"; continue; fi; \
 	  echo "Python $$version: $$python"; \
-	  [ -x .venvs/$$version/bin/pytest ] || { $$python -m venv .venvs/$$version && \
-	    .venvs/$$version/bin/pip install -qq --disable-pip-version-check -c constraints.txt \
-	      attrs msgspec hypothesis pytest pytest-timeout; } || exit 1; \
-	  PYTHONPATH=$$(echo build/__editable__.*) .venvs/$$version/bin/pytest -q -p no:cacheprovider \
-	    $(wildcard tests/core property_tests $(GATE_TESTS)) || exit 1; \
+	  [ -x .venvs/$$version/bin/elastic ] || { $$python -m venv .venvs/$$version && \
+	    pip=".venvs/$$version/bin/pip install -qq --disable-pip-version-check -c constraints.txt" && \
+	    $$pip $$(grep '^setuptools==' constraints.txt) hypothesis pytest pytest-timeout && \
+	    $$pip --no-build-isolation --config-settings editable_mode=strict --editable '.[etcd]'; } || exit 1; \
+	  .venvs/$$version/bin/pytest -q -p no:cacheprovider \
+	    $(wildcard tests/core property_tests $(GATE_TESTS) $(WRAPPER_TESTS)) || exit 1; \
 	done
 
 .PHONY: nightly

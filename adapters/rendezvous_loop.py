@@ -78,12 +78,22 @@ class _Stop:
 
 
 Post = Callable[[Notice], None]
+Guard = Callable[[Callable[[], None]], None]
 
 
 class RendezvousLoop:
     """One node's operations on the register."""
 
-    def __init__(self, backend: Backend, held: Held, clock: Clock, post: Post, trace: Trace | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        held: Held,
+        clock: Clock,
+        post: Post,
+        trace: Trace | None = None,
+        guard: Guard = lambda thread: thread(),
+    ) -> None:
+        """`guard` runs each of the loop's threads, and says what becomes of an error in one."""
         self._backend = backend.clone()
         self._waiting = backend.clone()
         self._held = held
@@ -99,8 +109,8 @@ class RendezvousLoop:
         self._stopped = False
         self._wakefulness = Wakefulness(held.settings.ttl)
         self._threads = [
-            threading.Thread(target=self._run, name="elastic-rendezvous", daemon=True),
-            threading.Thread(target=self._wait_for_changes, name="elastic-waiter", daemon=True),
+            threading.Thread(target=guard, args=(self._run,), name="elastic-rendezvous", daemon=True),
+            threading.Thread(target=guard, args=(self._wait_for_changes,), name="elastic-waiter", daemon=True),
         ]
 
     def start(self) -> None:

@@ -79,6 +79,7 @@ class Wrapper:
         last_call_wait: Duration = 0.0,
         termination_grace_time: Duration = 5.0,
         monitor_process_logfile: str | None = None,
+        monitor_process_pidfile: str | None = None,
         enabled: bool = True,
         completion: Callback | None = None,
         terminate: Callback | None = None,
@@ -91,6 +92,9 @@ class Wrapper:
         unwind_timeout: Duration = 30.0,
         abort_timeout: Duration = 30.0,
         callback_timeout: Duration = 60.0,
+        leave_timeout: Duration = 5.0,
+        confirm_timeout: Duration = 120.0,
+        store_timeout: Duration = 600.0,
         upscale: bool | None = None,
         on_interrupt: str = "close",
         trace: str | None = None,
@@ -115,6 +119,9 @@ class Wrapper:
             "abort_timeout": abort_timeout,
             "callback_timeout": callback_timeout,
             "repeat_window": repeat_window,
+            "leave_timeout": leave_timeout,
+            "confirm_timeout": confirm_timeout,
+            "store_timeout": store_timeout,
         }
         callbacks = {
             "initialize": initialize,
@@ -141,6 +148,7 @@ class Wrapper:
             ),
             store_to_make(store_factory, store_kwargs),
             absolute_path("monitor_process_logfile", monitor_process_logfile),
+            absolute_path("monitor_process_pidfile", monitor_process_pidfile),
             None if upscale is None else yes_or_no("upscale", upscale),
             path("trace", trace),
         )

@@ -117,9 +117,9 @@ class Launch:
             self._read()
         return text in self._err.text
 
-    def prints(self, text: str) -> str:
+    def prints(self, text: str, timeout_s: float = TIMEOUT_S) -> str:
         """Wait until a worker has printed this; returns all that was printed so far."""
-        self._wait(lambda: text in self._out.text, f"{text!r} on stdout")
+        self._wait(lambda: text in self._out.text, f"{text!r} on stdout", timeout_s)
         return self._out.text
 
     def keeps_up(self) -> None:
@@ -143,8 +143,8 @@ class Launch:
         for reader in (self._out, self._err, self._told):
             reader.read()
 
-    def _wait(self, claim: Callable[[], bool], what: str) -> None:
-        ends_at = time.monotonic() + TIMEOUT_S
+    def _wait(self, claim: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S) -> None:
+        ends_at = time.monotonic() + timeout_s
         sources = [self._told.descriptor, self._out.descriptor, self._err.descriptor, self._pidfd]
         over = False
         while not self._comes_true(claim):

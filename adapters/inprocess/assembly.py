@@ -24,12 +24,12 @@ from ..clock import SystemClock
 from ..rendezvous_loop import RendezvousLoop
 from ..workers.environment import SCOPE, TRACE
 from .alarm import Alarm
-from .driver import Driver, Finished, Message, ToMain, log
+from .driver import Driver, Finished, Message, ToMain, log, supervised
 from .gate import Gate
 from .page import Page
 from .progress import Progress
 from .serving import serve
-from .stores import Store, store_of_the_launcher
+from .stores import Store
 from .supervisor import Charge, Supervisor
 from .task import Callbacks, Task
 from .tracing import traced, untraced
@@ -51,8 +51,9 @@ class Plan:
     settings: inprocess.Settings
     callbacks: Callbacks
     terms: Terms
-    store: Callable[[], Store] | None
+    store: Callable[[], Store]
     monitor_log: str | None
+    monitor_pid: str | None
     upscale: bool | None
     """None: if the launcher starts lost ranks again."""
     trace: str | None
@@ -108,7 +109,7 @@ class Assembly:
         rank, world_size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
         self._me = Node(str(rank), int(self._clock.wall() * 1000))
         self._profile = _profile()
-        self._store = plan.store() if plan.store else store_of_the_launcher()
+        self._store = plan.store()
         self._space, _calls = str(_calls), _calls + 1
         self.backend: Backend = self._store.backend(self._space, self._clock)
         self._held = Held(
@@ -119,9 +120,10 @@ class Assembly:
             policy=functools.partial(signature, plan.terms),
         )
         probe_s = plan.settings.progress_watchdog_interval
-        self.task = Task(function, plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s)
+        given = (plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s, str(self._store))
+        self.task = Task(function, *given)
         charge = _charge(plan, self._me, self._store.place(self._space))
-        self._supervisor = Supervisor(parts.page, charge, parts.alarm)
+        self._supervisor = Supervisor(parts.page, charge, parts.alarm, pid_file=_own(plan.monitor_pid, self._me))
 
     def carry_through(self) -> Finished:
         """Until the call is over, by the thread that called. Nobody waits for what is let go of then, but who serves the
@@ -137,7 +139,7 @@ class Assembly:
             self._parts.progress,
             self._parts.inbox,
             self._parts.orders,
-            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, trace),
+            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, trace, supervised),
             self._me,
             self._clock,
             self._let_go,
@@ -188,5 +190,9 @@ def _rendezvous(plan: Plan, world_size: int) -> Settings:
 def _charge(plan: Plan, me: Node, place: Mapping[str, Any]) -> Charge:
     own = plan.settings
     rules = Rules(unwind_s=own.unwind_timeout, grace_s=own.termination_grace_time, leave_s=own.leave_timeout)
-    path = Path(plan.monitor_log.replace("{rank}", me.slot)) if plan.monitor_log else None
-    return Charge(me, place, rules, own.heartbeat_interval, path)
+    return Charge(me, place, rules, own.heartbeat_interval, _own(plan.monitor_log, me))
+
+
+def _own(path: str | None, me: Node) -> Path | None:
+    """This rank's file."""
+    return Path(path.replace("{rank}", me.slot)) if path else None

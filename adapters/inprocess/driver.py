@@ -90,6 +90,16 @@ HOWS = {
 }
 
 
+def supervised(thread: Callable[[], None]) -> None:
+    """Nobody trains unsupervised: an error in T or in its rendezvous (a policy that raises, say) is the end of the process,
+    and the monitor speaks for it."""
+    try:
+        thread()
+    except BaseException:  # noqa: BLE001 - whatever it was, there is nobody above to tell
+        traceback.print_exc()
+        os._exit(INTERNAL)
+
+
 @define
 class _Iteration:
     """What this process keeps of the round that it is in."""
@@ -136,7 +146,7 @@ class Driver:
         self._last_error: BaseException | None = None
         self._reserved: Reservation | None = None
         self._probe_at: float | None = None
-        self._thread = threading.Thread(target=self._guarded, name="elastic-inprocess", daemon=True)
+        self._thread = threading.Thread(target=supervised, args=(self._run,), name="elastic-inprocess", daemon=True)
 
     @property
     def token(self) -> int:
@@ -150,14 +160,6 @@ class Driver:
     def join(self) -> None:
         """Until all is let go of."""
         self._thread.join()
-
-    def _guarded(self) -> None:
-        """Nobody trains unsupervised: a bug in T is the end of the process, and the monitor speaks for it."""
-        try:
-            self._run()
-        except BaseException:  # noqa: BLE001 - whatever it was, there is nobody above to tell
-            traceback.print_exc()
-            os._exit(INTERNAL)
 
     def _run(self) -> None:
         self._took(None, begin(self._call))
@@ -186,7 +188,8 @@ class Driver:
             case core.Returned(round):
                 self._orders.put(Finished(value if round is not None else None, None))
             case core.Raised() as failed:
-                error = raised(failed, self._task.state.initial_rank, value, self._last_error)
+                task = self._task
+                error = raised(failed, task.state.initial_rank, value, self._last_error, task.meets_at)
                 self._orders.put(Finished(None, error))
         self._kept = _Iteration()
         self._loop.stop()

@@ -61,14 +61,20 @@ OWN = (Reason.EXITED, Reason.INTERRUPTED, Reason.GAVE_UP, Reason.DRAINED)
 """What the user's own exception says, if there is one."""
 
 
-def raised(outcome: Raised, rank: int, value: object, error: BaseException | None) -> BaseException:
-    """What the call raises. `error` is the last that this rank's code raised."""
+UNMET = (Reason.STORE_LOST, Reason.TIMED_OUT, Reason.OUTCOME_UNKNOWN)
+"""Where it matters in which store the ranks meet."""
+
+
+def raised(outcome: Raised, rank: int, value: object, error: BaseException | None, meets_at: str) -> BaseException:
+    """What the call raises. `error` is the last that this rank's code raised, `meets_at` the store, in words."""
     reason = outcome.reason
     if reason in OWN and error is not None and not isinstance(error, Exception):
         return error
     if reason is Reason.INTERRUPTED:
         return KeyboardInterrupt()
     text = f"rank {rank}: {reason.value}"
+    if reason in UNMET:
+        text += f" (the ranks meet in {meets_at})"
     if error is not None:
         text += f" (last error here: {type(error).__name__}: {error})"
     stopped = _stopped(reason, text, value)

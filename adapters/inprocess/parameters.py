@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...core.policies import Policy, chain, shift
-from .stores import Store
+from .stores import Store, store_of_the_launcher
 
 Duration: TypeAlias = timedelta | float | int
 
@@ -71,10 +71,9 @@ def policy(given: object) -> Policy:
     return chain(*several)
 
 
-def store_to_make(factory: Any, given: object) -> Callable[[], Store] | None:
-    """None: the launcher's."""
+def store_to_make(factory: Any, given: object) -> Callable[[], Store]:
+    """By default the launcher's."""
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"store_kwargs: named arguments, not {given!r}")
-    if factory is None:
-        return None
-    return functools.partial(something_to_call("store_factory", factory), **(given or {}))
+    made = something_to_call("store_factory", factory) or store_of_the_launcher
+    return functools.partial(made, **(given or {}))

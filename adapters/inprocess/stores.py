@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...core.rendezvous.state import AWAY
 from ..backends.port import Backend, StoreError
@@ -54,6 +54,9 @@ class RelayStore:
     def place(self, space: str) -> Mapping[str, object]:
         return {"relay": self._path, "space": f"{self._world}/{space}"}
 
+    def __str__(self) -> str:
+        return "the launcher's store"
+
     serves = False
 
     def close(self, backend: Backend, timeout_s: float) -> None:
@@ -80,6 +83,9 @@ class TCPStore:
     def place(self, space: str) -> Mapping[str, object]:
         return {"host": self._address.host, "port": self._address.port, "space": self._run(space)}
 
+    def __str__(self) -> str:
+        return f"the TCPStore at {self._address}"
+
     @property
     def serves(self) -> bool:
         return self._host is not None
@@ -100,13 +106,13 @@ class TCPStore:
         return f"inprocess/{run_id}/{count}/{space}"
 
 
-def store_of_the_launcher() -> Store:
-    """Raises NoStore."""
+def store_of_the_launcher(**given: Any) -> Store:
+    """What is `given` is for a TCPStore, where there is no launcher of ours. Raises NoStore."""
     path, world = os.environ.get(RELAY), os.environ.get(WORLD)
     if path and world:
         return RelayStore(path, world)
-    if "MASTER_ADDR" in os.environ:
-        return TCPStore()
+    if "MASTER_ADDR" in os.environ or "host_name" in given:
+        return TCPStore(**given)
     raise NoStore(
         "no launcher's store (ELASTIC_RELAY) and no MASTER_ADDR: start the program by `elastic launch`, or give "
         "store_factory and store_kwargs"

@@ -60,7 +60,16 @@ class Charge:
 class Supervisor:
     """One process's monitor. Close it after the page says `Bye`."""
 
-    def __init__(self, page: Page, charge: Charge, alarm: Alarm | None = None, python: str = sys.executable) -> None:
+    def __init__(
+        self,
+        page: Page,
+        charge: Charge,
+        alarm: Alarm | None = None,
+        python: str = sys.executable,
+        pid_file: Path | None = None,
+    ) -> None:
+        """`pid_file` tells the monitor's pid for as long as there is one."""
+        self._pid_file = pid_file
         self._page = page
         self._charge = charge
         self._alarm = alarm
@@ -95,6 +104,8 @@ class Supervisor:
         if self._thread.ident is not None:
             self._thread.join()
         self._end(timeout_s)
+        if self._pid_file:
+            self._pid_file.unlink(missing_ok=True)
         os.close(self._stop)
         os.close(self._self)
         self._stop = -1
@@ -127,6 +138,14 @@ class Supervisor:
             self._process.stdin.close()
         except BrokenPipeError:
             pass  # it is dead, and will be started again
+        self._write_pid()
+
+    def _write_pid(self) -> None:
+        if self._pid_file and self._process:
+            try:
+                self._pid_file.write_text(f"{self._process.pid}\n")
+            except OSError as error:
+                log.warning("the monitor process is %s, which cannot be written down: %s", self._process.pid, error)
 
     # --- the thread
 

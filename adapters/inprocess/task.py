@@ -46,13 +46,16 @@ class Task:
         profile: Profile,
         initial: tuple[int, int],
         probe_s: float,
+        meets_at: str,
     ) -> None:
-        """`initial`: rank and world size at the call; `probe_s`: how often it is seen that the main thread gets on."""
+        """`initial`: rank and world size at the call; `probe_s`: how often it is seen that the main thread gets on;
+        `meets_at`: where the ranks meet, in words."""
         self._function = function
         self._callbacks = callbacks
         self.terms = terms
         self.profile = profile
         self.probe_s = probe_s
+        self.meets_at = meets_at
         self._since = 0.0
         rank, world_size = initial
         self.state = State(rank, world_size, rank, world_size, rank, world_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from datetime import timedelta
 from typing import Any
 
@@ -52,6 +53,7 @@ def test_a_wrong_type_is_named(given: dict[str, Any], text: str) -> None:
         ({"max_repeats": -1}, "max_repeats: at least 0"),
         ({"repeat_window": 0}, "repeat_window: a span above 0 seconds, not 0"),
         ({"monitor_process_logfile": "monitor.log"}, "an absolute path, not 'monitor.log'"),
+        ({"monitor_process_pidfile": "pid"}, "monitor_process_pidfile: an absolute path, not 'pid'"),
         ({"on_interrupt": "ask"}, "ask"),
     ],
 )
@@ -104,3 +106,18 @@ def test_programs_that_change_their_import_find_the_names_that_they_use() -> Non
     )
     assert made.plan.terms.policy.name == "shift + at most 8"
     assert elastic.inprocess is inprocess
+
+
+def test_where_there_is_no_launcher_what_is_said_of_the_store_is_for_a_tcpstore(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ELASTIC_RELAY", raising=False)
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
+    monkeypatch.setenv("MASTER_ADDR", "localhost")
+    with socket.create_server(("localhost", 0)) as others:
+        port = others.getsockname()[1]
+        store = Wrapper(store_kwargs={"port": port, "timeout": timedelta(seconds=9)}).plan.store()
+        assert store.place("0")["port"] == port
+    monkeypatch.setenv("ELASTIC_RELAY", "/run/relay")
+    monkeypatch.setenv("ELASTIC_WORLD", "0")
+    assert Wrapper(store_kwargs={"port": port}).plan.store().place("0")["relay"] == "/run/relay"

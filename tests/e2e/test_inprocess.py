@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from launches import PROGRAMS, Launch, Launcher
+from launches import Launcher
 from ports import reserved
 from processes import dies
+from wrapped import FIRST_GATE, RESTARTS, begun, comes_to, entered, job, needs_torch, returned, told
 
-PROGRAM = PROGRAMS / "restarts.py"
-FIRST_GATE = 10
 SOFT = ("soft_timeout=0.5", "hard_timeout=20.0")
 
 
@@ -22,39 +21,6 @@ def traced(launch: Launcher) -> Iterator[None]:
     """The ranks of each job here have written traces, for `launch` to replay."""
     yield
     assert list(launch.traces.glob("rank_*.ndjson"))
-
-
-def job(launch: Launcher, *faults: str, ranks: int = 2, restarts: int = 0) -> Launch:
-    return launch("--restart-scope=rank", f"--max-restarts={restarts}", f"--nproc-per-node={ranks}", PROGRAM, *faults)
-
-
-def told(running: Launch, count: int) -> list[str]:
-    return [f"{each.rank} {each.words}" for each in running.hears(count)]
-
-
-def begun(running: Launch, iteration: int = 0, ranks: tuple[int, ...] = (0, 1), more: int = 0) -> list[str]:
-    """All are in the function of this iteration, and what is to go wrong there may; what was told until then besides."""
-    heard = told(running, len(ranks) + more)
-    there = entered(iteration, *ranks, of=len(ranks))
-    assert set(there) <= set(heard), (heard, running.account())
-    running.open_gate(FIRST_GATE + iteration)
-    return sorted(set(heard) - set(there))
-
-
-def comes_to(running: Launch, *words: str) -> None:
-    """All of this is told, sooner or later, whatever else is."""
-    missing = set(words)
-    while missing:
-        missing -= set(told(running, 1))
-
-
-def entered(iteration: int, *ranks: int, of: int = 2) -> list[str]:
-    """Survivors move up: the first of them is rank 0."""
-    return [f"{rank} in {iteration} of {of} as {place}" for place, rank in enumerate(ranks)]
-
-
-def returned(iteration: int, *ranks: int) -> list[str]:
-    return [f"{rank} returned {rank} in {iteration}" for rank in ranks]
 
 
 def test_an_exception_on_one_rank_takes_all_back_into_the_function_in_the_same_processes(launch: Launcher) -> None:
@@ -260,10 +226,13 @@ def test_what_went_wrong_on_any_rank_is_on_record(launch: Launcher) -> None:
     assert running.ends().code == 0
 
 
+@needs_torch
 def test_without_a_launcher_the_first_rank_serves_the_store_until_all_have_heard(launch: Launcher) -> None:
     """Plain processes that know of each other by the environment alone."""
     with reserved() as port:
-        rank = f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=2 RANK=$R {sys.executable} {PROGRAM} 0:1:exception"
+        rank = (
+            f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=2 RANK=$R {sys.executable} {RESTARTS} 0:1:exception"
+        )
         script = f"unset ELASTIC_RELAY; for R in 0 1; do export R; {rank} & done; wait"
         running = launch("--no-python", "sh", "-c", script)
         begun(running)

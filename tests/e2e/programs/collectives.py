@@ -19,10 +19,14 @@ from elastic.inprocess import CallWrapper, Wrapper
 MINE = int(os.environ["RANK"])
 FAULTS = {(int(iteration), int(rank)): fault for iteration, rank, fault in (a.split(":") for a in sys.argv[1:])}
 
+KEPT: list[object] = []
+"""As a program may that does not know that its groups are destroyed."""
+
 
 @Wrapper()
 def train(call: CallWrapper) -> float:
     distributed.init_process_group("gloo")
+    KEPT.append(distributed.group.WORLD)
     stage.tell("in", call.iteration, "of", distributed.get_world_size())
     total = torch.ones(1)
     distributed.all_reduce(total)

@@ -90,7 +90,7 @@ def fail(call: CallWrapper) -> None:
 
 
 def interrupt(call: CallWrapper) -> None:
-    raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 WAYS: dict[str, Callable[[CallWrapper], object]] = {

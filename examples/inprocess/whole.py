@@ -1,0 +1,87 @@
+"""A whole program as a wrapped function, written for nvidia-resiliency-ext and run here: its import line alone is another.
+
+This is the simplest use that its documentation shows: everything is in the function, the program's own store included, and a
+restart begins with the last checkpoint. A new iteration has a new MASTER_PORT, so a store on the port after it is new too.
+
+    elastic launch --nproc-per-node=2 --restart-scope=rank --max-restarts=3 whole.py --checkpoint FILE
+
+`--fault STEP:RANK`, once per iteration that is to fail, raises an exception there.
+"""
+
+import argparse
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.nn.parallel import DistributedDataParallel
+
+import elastic.inprocess as inprocess  # was: import nvidia_resiliency_ext.inprocess as inprocess
+
+SAVE_EVERY = 5
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Train nothing in particular, and go on after a fault.")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--fault", action="append", default=[], metavar="STEP:RANK")
+    return parser.parse_args()
+
+
+@inprocess.Wrapper(
+    store_kwargs={"port": int(os.getenv("MASTER_PORT", "29500")) + 2},
+    health_check=inprocess.health_check.CudaHealthCheck(),
+)
+def main(call_wrapper: inprocess.CallWrapper | None = None) -> str:
+    assert call_wrapper
+    options = parse_options()
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    store = TCPStore(
+        host_name=os.environ["MASTER_ADDR"],
+        port=int(os.environ["MASTER_PORT"]) + 1,
+        world_size=world_size,
+        is_master=rank == 0,
+        multi_tenant=True,
+        wait_for_workers=True,
+        use_libuv=True,
+    )
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=timedelta(seconds=10))
+    parallel = DistributedDataParallel(model)
+
+    done = 0
+    if options.checkpoint.exists():
+        saved = torch.load(options.checkpoint, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        done = saved["step"]
+    print(f"rank {rank} of {world_size} in iteration {call_wrapper.iteration} at step {done}", flush=True)
+
+    for step in range(done, options.steps):
+        if step and step % SAVE_EVERY == 0:
+            dist.barrier()
+            if rank == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+                with call_wrapper.atomic():
+                    torch.save(saved, options.checkpoint)
+        if options.fault[call_wrapper.iteration :][:1] == [f"{step}:{rank}"]:
+            raise RuntimeError(f"a fault at step {step} on rank {rank}")
+        optimizer.zero_grad()
+        generator = torch.Generator().manual_seed(step * world_size + rank)
+        loss = parallel(torch.rand(8, 16, generator=generator)).square().mean()
+        loss.backward()
+        optimizer.step()
+
+    dist.destroy_process_group()
+    return f"trained {options.steps} steps"
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print(main(), flush=True)
