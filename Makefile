@@ -67,10 +67,10 @@ network:  ## iproute2 and iptables, with which tests make hosts of their own
 
 # ---------------------------------------------------------------------------------------------------------------- checks
 
-# Most tests wait, for the leases and deadlines of real processes, so several runners go through them beside each other; RUNNERS=0
-# is pytest as it is. A group goes to one runner, the largest first: that one computes the property tests while the others wait.
+# Most tests wait, for the leases and deadlines of real processes, so several runners go through them beside each other, and one of
+# them computes the property tests meanwhile (tests/runners.py); RUNNERS=0 is pytest as it is.
 RUNNERS ?= 3
-PYTEST := $(BIN)/pytest --numprocesses=$(RUNNERS) --dist=loadgroup
+PYTEST := $(BIN)/pytest --numprocesses=$(RUNNERS)
 
 # The full run ends with pytest's closing line: the last thing that CI reads.
 .PHONY: test

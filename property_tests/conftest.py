@@ -1,16 +1,19 @@
-"""The property tests run under the same Hypothesis profiles as the others, and beside them all in one runner."""
+"""The property tests run under the same Hypothesis profiles as the others, and beside them all in one of several runners."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import profiles  # noqa: F401
 import pytest
 
+if TYPE_CHECKING:
+    from runners import Apart
+    from xdist.remote import Producer
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They compute while the others wait, and what several of them look at is worked out once."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.xdist_group("properties"))
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Apart:
+    from runners import Apart
+
+    return Apart(config, log)

@@ -119,11 +119,11 @@ KNOWN = callmutants.known()
 def finders() -> Mapping[str, Mapping[str, Any]]:
     """What finds each mutant now."""
     command = [sys.executable, callmutants.__file__, "check"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout.splitlines()
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=1_200).stdout.splitlines()
     return {answer["mutant"]: answer for answer in map(json.loads, lines)}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("each", KNOWN, ids=[each.mutant.name for each in KNOWN])
 def test_a_mutant_is_found_by_the_run_of_its_seed(each: Known, finders: Mapping[str, Mapping[str, Any]]) -> None:
     finder = finders[each.mutant.name]

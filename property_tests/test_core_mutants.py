@@ -35,11 +35,11 @@ MEDIAN, LONGEST = 15, 30
 def killers() -> Mapping[str, Answer]:
     """What kills each mutant now."""
     command = [sys.executable, mutation.__file__, "check"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout.splitlines()
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=1_200).stdout.splitlines()
     return {answer["mutant"]: answer for answer in map(json.loads, lines)}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
 def test_a_mutant_is_killed_by_what_is_recorded(mutant: Mutant, killers: Mapping[str, Answer]) -> None:
     killer = killers[mutant.name]

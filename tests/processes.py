@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 def is_alive(pid: int) -> bool:

@@ -14,7 +14,7 @@ from processes import comes_true, dies
 from elastic.adapters.backends.serving import CannotServe, address_towards, serve
 from elastic.adapters.backends.wire import Address, Unsent, WireClient
 
-ANSWER_S = 20.0
+ANSWER_S = 60.0
 ELSEWHERE = "192.0.2.1"
 """An address for documentation: no host has it."""
 

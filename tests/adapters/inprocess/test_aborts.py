@@ -37,6 +37,7 @@ def test_whoever_is_blocked_in_gloo_or_its_store_is_left_and_can_begin_anew(port
         for rank in range(2):
             command = [sys.executable, "-W", "ignore", str(PROGRAM), str(rank), *ports]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stack.enter_context(process)
             stack.callback(process.kill)
             ranks.append(process)
         for rank, process in enumerate(ranks):

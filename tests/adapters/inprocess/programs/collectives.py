@@ -66,10 +66,10 @@ BLOCKED = threading.Event()
 
 
 def blocked_in(rank: int, group: dist.ProcessGroup) -> Callable[[], object]:
-    """One waits for the other in a reduction, which waits for a message."""
+    """One waits for the other in a reduction, which waits for a message; neither looks up what an abort has undone."""
     if rank == 0:
         return lambda: dist.all_reduce(torch.ones(4), group=group)
-    return lambda: dist.recv(torch.ones(4), src=0, group=group)
+    return lambda: dist.recv(torch.ones(4), group=group, group_src=0)
 
 
 def waits_for_the_other(port: int) -> None:

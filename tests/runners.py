@@ -1,0 +1,15 @@
+"""Which tests go to which of several runners (pytest-xdist)."""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+COMPUTES = "property_tests"
+
+
+class Apart(LoadScopeScheduling):  # type: ignore[misc]
+    """The property tests go to one runner, which begins with them: they compute while the others wait, and what several of
+    them look at is worked out once. Every other test goes to whoever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return COMPUTES if nodeid.startswith(f"{COMPUTES}/") else nodeid
