@@ -47,7 +47,7 @@ from ..core.ranks import Ranks, WorkerRanks, assign, by_node_rank, node_rank_lab
 from ..core.rendezvous import Held, RendezvousState, handlers
 from ..core.rendezvous.operations import LINGER_S
 from ..core.world import Fault, Life, Node, Profile, World
-from .backends.port import Backend, StoreError
+from .backends.port import Backend, StoreError, noted
 from .clock import Clock
 from .endpoint import Reservation
 from .ends import WorkerEnd, worker_ends
@@ -262,7 +262,7 @@ class Agent:
 
     def _recorded(self, recorded: Recorded) -> None:
         self._recording -= 1
-        self._own_faults.append(recorded.fault)
+        noted(self._own_faults, recorded.fault)
         self._observer.saw(recorded)
 
     def _last_words(self, outcome: Outcome) -> None:

@@ -23,7 +23,7 @@ from attrs import evolve
 from processes import comes_true
 from worlds import arrived, edited, node, profile, register
 
-from elastic.adapters.backends.port import Backend
+from elastic.adapters.backends.port import FAULTS_MAX, Backend
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.heart import Heart
 from elastic.adapters.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told
@@ -480,6 +480,12 @@ class Conformance:
         large = evolve(fault("a", message="ä\n" * 2_048), tail=("☃" * 4_096,) * 20)
         client().put_fault(large)
         assert client().faults() == (large,)
+
+    def test_of_more_faults_than_a_record_shows_the_first_and_the_last_are_kept(self, client: Clients) -> None:
+        one, half = client(), FAULTS_MAX // 2
+        for number in range(FAULTS_MAX + 3):
+            one.put_fault(fault("a", number))
+        assert [each.round for each in client().faults()] == [*range(half), *range(half + 3, FAULTS_MAX + 3)]
 
     # --- clients
 

@@ -42,6 +42,7 @@ KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late one hears the verdict."""
 KEEPS_PER_SPAN = 24
 """How often in that span a node keeps them alive."""
+FAULTS_HALF = FAULTS_MAX // 2
 FAULTS_PER_PAGE = 8
 FORGOTTEN_AT_ONCE = 64
 """Counts of wishes that are deleted with one question: etcd takes 128 operations."""
@@ -311,22 +312,34 @@ class EtcdBackend:
         return tuple(sorted(self._readable(self._records()), key=lambda fault: fault.round))
 
     def _records(self) -> Iterator[bytes]:
-        """All of them, in the order in which they were put; a few at a time, since each may be large."""
-        first, count = 0, 0
-        while count < FAULTS_MAX:
+        """In the order in which they were put; of many the first and the last."""
+        first = self._some(rpc.RangeRequest.ASCEND, 0)
+        last = self._some(rpc.RangeRequest.DESCEND, first[-1].create_revision) if len(first) == FAULTS_HALF else []
+        for kv in (*first, *reversed(last)):
+            yield kv.value
+
+    def _some(self, order: int, after: int) -> list[Any]:
+        """Of those that were put after this revision so many, in this order; a few at a time, since each may be large."""
+        found: list[Any] = []
+        until = 0
+        while len(found) < FAULTS_HALF:
             page = self._keys.below(
                 "faults",
                 sort_target=rpc.RangeRequest.CREATE,
-                sort_order=rpc.RangeRequest.ASCEND,
-                min_create_revision=first,
+                sort_order=order,
+                min_create_revision=after + 1,
+                max_create_revision=until,
                 limit=FAULTS_PER_PAGE,
             )
             kvs = self._line.ask(ranged, page).kvs
-            for kv in kvs:
-                yield kv.value
+            found += kvs
             if len(kvs) < FAULTS_PER_PAGE:
-                return
-            first, count = kvs[-1].create_revision + 1, count + len(kvs)
+                break
+            if order == rpc.RangeRequest.ASCEND:
+                after = kvs[-1].create_revision
+            else:
+                until = kvs[-1].create_revision - 1
+        return found
 
     def _readable(self, records: Iterable[bytes]) -> Iterator[Fault]:
         for data in records:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from ...core.rendezvous import RendezvousState, Token, Wish
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
-from .port import Heartbeats, Shown
+from .port import Heartbeats, Shown, noted
 
 
 class MemoryStore:
@@ -86,7 +86,7 @@ class MemoryBackend:
 
     def put_fault(self, fault: Fault) -> None:
         with self._store.changed:
-            self._store.faults.append(fault)
+            noted(self._store.faults, fault)
 
     def faults(self) -> tuple[Fault, ...]:
         with self._store.changed:

@@ -16,7 +16,14 @@ from ...core.rendezvous import RendezvousState, Token, Wish
 from ...core.world import Fault, Life, Node
 
 FAULTS_MAX = 4_096
-"""Most failures that a report reads."""
+"""Most failures that a job's record shows: the first half of them, and of all later ones the last half."""
+
+
+def noted(faults: list[Fault], fault: Fault) -> None:
+    """Put it behind these; of more than a record shows, one in the middle is let go of."""
+    faults.append(fault)
+    if len(faults) > FAULTS_MAX:
+        del faults[FAULTS_MAX // 2]
 
 
 class StoreError(Exception):
@@ -107,7 +114,8 @@ class Backend(Protocol):
         """Add a worker's failure to the job's record."""
 
     def faults(self) -> tuple[Fault, ...]:
-        """All failures on record, by round; those of one round in the order in which they were put."""
+        """The failures on record, by round; those of one round in the order in which they were put. Of more than FAULTS_MAX
+        those in the middle are left out: the first tell how it began, the last how it ended."""
 
     def clone(self) -> Backend:
         """A client of the same register for another thread."""

@@ -8,6 +8,7 @@
     wished/<kind>           how many wish so in this era
     bye/<node>              the node has learned the verdict, or has left
     faults/count, faults/<n>
+                            the second half of the places is used over and over
 
 All under `elastic/<run id>/`. A write names the version that it follows; whoever comes second finds the key taken. An old
 version is not deleted but emptied to a mark: a node that slept would otherwise find its key free and believe that it wrote.
@@ -40,6 +41,7 @@ from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
 
 EMPTIED = b"-"
 """What is left of an old version."""
+FAULTS_HALF = FAULTS_MAX // 2
 KEPT = 16
 """How many versions behind the head a late reader still finds whole."""
 STRIDE = 4
@@ -169,13 +171,17 @@ class TCPStoreBackend:
     def put_fault(self, fault: Fault) -> None:
         with self._asking() as client:
             count = client.add(self._key("faults/count"), 1)
-            self._put(client, self._key(f"faults/{count}"), codec.encode_fault(fault))
+            self._put(client, self._fault_key(count), codec.encode_fault(fault))
             client.get(self._key("root"))
 
     def faults(self) -> tuple[Fault, ...]:
         with self._asking() as client:
-            count = min(number(client.get(self._key("faults/count"))[0]) or 0, FAULTS_MAX)
-            keys = [self._key(f"faults/{index}") for index in range(1, count + 1)]
+            count = number(client.get(self._key("faults/count"))[0]) or 0
+            first, last = (
+                range(1, min(count, FAULTS_HALF) + 1),
+                range(max(count - FAULTS_HALF, FAULTS_HALF) + 1, count + 1),
+            )
+            keys = [self._fault_key(each) for each in (*first, *last)]
             answers = [trusted(self._seal, key, client.get(key)[0]) for key in keys]
         return tuple(sorted(self._readable(answers), key=lambda fault: fault.round))
 
@@ -245,6 +251,11 @@ class TCPStoreBackend:
 
     def _put(self, client: WireClient, key: str, value: bytes) -> None:
         client.set(key, self._seal.sealed(key, value))
+
+    def _fault_key(self, count: int) -> str:
+        """Of the failure that was put as this one."""
+        again = FAULTS_HALF + 1 + (count - FAULTS_HALF - 1) % FAULTS_HALF
+        return self._key(f"faults/{count if count <= FAULTS_HALF else again}")
 
     def _opened(self, key: str, data: bytes) -> bytes:
         try:

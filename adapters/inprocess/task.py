@@ -18,6 +18,7 @@ from ...core.caller import Terms
 from ...core.inprocess.words import End, Span
 from ...core.world import Fault, Member, Node, Profile, World
 from ..clock import Clock
+from . import master_port
 from .state import Mode, State
 
 Callback: TypeAlias = Callable[[State], object]
@@ -132,7 +133,8 @@ class Task:
         state = self.state
         if first:
             master = first.profile.endpoint
-            os.environ.update(MASTER_ADDR=master.address, MASTER_PORT=str(master.port))
+            os.environ["MASTER_ADDR"] = master.address
+            master_port.tell(master.port)
         os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"
         if state.active_rank is not None:
             os.environ.update(RANK=str(state.active_rank), WORLD_SIZE=str(state.active_world_size))
