@@ -36,8 +36,14 @@ class TraceFile:
     """The trace of one agent, or of one rank's call. `path` is the file, or the directory (by a / at its end, or if it is
     one) that gets it."""
 
-    def __init__(self, path: str, queue_max: int = QUEUE_MAX) -> None:
+    def __init__(
+        self, path: str, queue_max: int = QUEUE_MAX, end_timeout_s: float = END_TIMEOUT_S, pause_s: float = 0.0
+    ) -> None:
+        """`pause_s`: steps are written so long after they were taken, when those who take them have no hurry any longer."""
         self._path = path
+        self._end_timeout_s = end_timeout_s
+        self._pause_s = pause_s
+        self._ended = threading.Event()
         self._queue_max = queue_max
         self._header: Header | None = None
         self._file: int | None = None
@@ -71,10 +77,11 @@ class TraceFile:
         if self._queue.qsize() > self._queue_max:
             self._give_up(f"the disk does not keep up, {self._queue_max} steps wait")
 
-    def end(self, timeout_s: float = END_TIMEOUT_S) -> None:
+    def end(self) -> None:
         self._queue.put(None)
+        self._ended.set()
         if self._thread.ident is not None:
-            self._thread.join(timeout_s)
+            self._thread.join(self._end_timeout_s)
 
     def _give_up(self, why: str) -> None:
         """Once; what is taken afterwards is not written."""
@@ -88,7 +95,7 @@ class TraceFile:
         last = None
         try:
             file = self._file if self._file is not None else self._open()
-            while step := self._queue.get():
+            while step := self._next():
                 line, last = encoded(step, last)
                 _write(file, line)
         except OSError as error:
@@ -96,6 +103,13 @@ class TraceFile:
         finally:
             if self._file is not None:
                 os.close(self._file)
+
+    def _next(self) -> Step | None:
+        rests = self._queue.empty()
+        step = self._queue.get()
+        if rests and self._pause_s:
+            self._ended.wait(self._pause_s)
+        return step
 
     def _open(self) -> int:
         assert self._header

@@ -157,11 +157,11 @@ class Assembly:
 
     def _let_go(self) -> None:
         """The register knows how the call ended, or the monitor tells it."""
-        untraced(self._trace)
         self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
         self._store.close(self.backend, FAREWELL_S)
         self.backend.close()
         self._parts.close()
+        untraced(self._trace)
 
 
 def _profile() -> Profile:

@@ -193,7 +193,6 @@ class Driver:
                 self._orders.put(Finished(None, error))
         self._kept = _Iteration()
         self._loop.stop()
-        self._trace.end()
         if self._reserved:
             self._reserved.release()
         self._farewell()

@@ -17,7 +17,9 @@ from ..news import NoTrace, Trace, TraceLost
 
 log = logging.getLogger("elastic.inprocess")
 
-EXIT_S = 1.0
+PAUSE_S = 0.1
+"""A restart takes a few milliseconds, in which the thread that writes would be in the way of those that decide."""
+END_TIMEOUT_S = 1.0
 """How long a process that ends waits for the disk."""
 
 
@@ -27,14 +29,15 @@ def traced(directory: str | None, held: Held, call: Call, clock: Clock) -> Trace
         return NoTrace()
     from ..trace import TraceFile  # with the codec behind it, which an untraced rank needs not
 
-    trace = TraceFile(os.path.join(os.path.abspath(directory), ""))
+    trace = TraceFile(os.path.join(os.path.abspath(directory), ""), end_timeout_s=END_TIMEOUT_S, pause_s=PAUSE_S)
     trace.begin_call(held, call, clock, functools.partial(_lost, held.node.slot))
-    atexit.register(trace.end, EXIT_S)  # the thread that writes does not keep the process alive
+    atexit.register(trace.end)  # the thread that writes does not keep the process alive
     return trace
 
 
 def untraced(trace: Trace) -> None:
-    """It has ended: nobody needs to see to that at the end of the process."""
+    """No step follows, and nobody needs to see to that at the end of the process."""
+    trace.end()
     atexit.unregister(trace.end)
 
 

@@ -21,6 +21,7 @@ from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
 from ..group.state import Closed, Command, Event, Gone, Over, Ready, Record, RecordUnstartable, Refused
 from ..inprocess import Call
+from ..inprocess.timers import IDLE, Timers
 from ..rendezvous import (
     Ask,
     Held,
@@ -79,6 +80,9 @@ class Replica:
     """What the machine wished for and the rendezvous has not been given yet."""
     told: tuple[Event | inprocess.Event, ...] = ()
     """What the rendezvous answered and the machine has not heard yet."""
+
+    timers: Timers = IDLE
+    """Of a call."""
 
     @property
     def group(self) -> Group:
@@ -186,8 +190,9 @@ def taken(replica: Replica, step: Step) -> Replica:
         case Stepped():
             return _stepped(replica, step)
         case CallStepped():
-            call, told, wished_for = retaken.stepped(replica.call, replica.told, step)
-            return evolve(replica, machine=call, told=told, wishes=(*replica.wishes, *wished_for))
+            stands = retaken.stepped(retaken.Standing(replica.call, replica.timers, replica.told), step)
+            wished_for = (*replica.wishes, *stands.wishes)
+            return evolve(replica, machine=stands.call, timers=stands.timers, told=stands.told, wishes=wished_for)
         case Started(round):
             standing = replica.group.world.round if replica.group.world and replica.group.running else None
             same("workers started in round", round, standing, int | None)

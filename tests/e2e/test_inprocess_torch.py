@@ -18,3 +18,4 @@ def test_ranks_blocked_in_gloo_come_back_and_meet_in_a_new_group(launch: Launche
     assert [(told.rank, told.words) for told in third] == [(0, "in 2 of 2"), (1, "in 2 of 2")]
     assert [told.words for told in running.hears(2)] == ["returned 2.0"] * 2
     assert running.ends().code == 0
+    assert len(list(launch.traces.glob("rank_*.ndjson"))) == 3, "for `launch` to replay"

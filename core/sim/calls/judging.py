@@ -209,7 +209,8 @@ class CallJudge:
     def _active(self, state: RendezvousState) -> frozenset[Node] | None:
         """None: not everybody's trace is there."""
         known = self.active.get(state.round, {})
-        return frozenset(node for node in known if known[node]) if known.keys() >= set(state.members) else None
+        told = state.complete and known.keys() >= set(state.members)
+        return frozenset(node for node in known if known[node]) if told else None
 
     def _succeeded(self, after: RendezvousState) -> None:
         active = self._active(after)

@@ -1,17 +1,35 @@
 """One step of a rank's call, taken again from its trace.
 
-What the call hears of the rendezvous must have been answered, what the main thread tells it must have been ordered, and what
-the gate says must have been asked. Which ranks are active in a world, and whether it is big enough, is taken at the rank's
-word: its policy is a function, which no trace holds.
+What the call hears of the rendezvous must have been answered, what the main thread tells it must have been ordered, what the
+gate says must have been asked, and a deadline must have passed (but for those that progress moves, which no trace tells).
+Which ranks are active in a world, and whether it is big enough, is taken at the rank's word: its policy is a function, which
+no trace holds.
 """
 
 from __future__ import annotations
+
+import math
+
+from attrs import frozen
 
 from ...caller import wished
 from ...evolving import evolve
 from ...inprocess import Call, Command, Event, begin, transition
 from ...inprocess.state import Aborting
-from ...inprocess.words import AbortEnded, Closed, End, GateRead, Left, Over, Ready, Refused, SpanEnded
+from ...inprocess.timers import IDLE, Timers, running
+from ...inprocess.words import (
+    AbortEnded,
+    Closed,
+    Elapsed,
+    End,
+    GateRead,
+    Left,
+    Over,
+    Ready,
+    Refused,
+    SpanEnded,
+    Timer,
+)
 from ...rendezvous.agenda import Errand, Request
 from ...world import Endpoint, Profile
 from ..differs import same
@@ -21,20 +39,29 @@ ANY = Profile(Endpoint("any", 1))
 """What a rank says of itself is another thing in each round, and the shell's to say."""
 
 
-def stepped(
-    call: Call, told: tuple[object, ...], step: CallStepped
-) -> tuple[Call, tuple[object, ...], tuple[Request | Errand, ...]]:
-    """The call after a step, what it has not heard yet of `told`, and what it wishes for. Raises Differs."""
-    event = step.event
+@frozen
+class Standing:
+    """A call between two steps. `told`: what it has not heard yet; `wishes`: what it has wished for by its last step."""
+
+    call: Call
+    timers: Timers = IDLE
+    told: tuple[object, ...] = ()
+    wishes: tuple[Request | Errand, ...] = ()
+
+
+def stepped(before: Standing, step: CallStepped) -> Standing:
+    """After a step. Raises Differs."""
+    call, told, event = before.call, before.told, step.event
     if isinstance(event, Ready | Over | Closed | Left | Refused):
         first, *rest = told or (None,)
         same("what the call hears", event, _at_its_word(event, first), Event | None)
         told = tuple(rest)
     elif event:
-        same("what the call hears", event, _possible(call, event), Event | None)
+        same("what the call hears", event, event if _may_come(before, event, step.at) else None, Event | None)
     after, commands = transition(call, event) if event else begin(call)
     same("what the call commands", step.commands, commands, tuple[Command, ...])
-    return after, told, tuple(wish for command in commands for wish in _wishes(command))
+    wishes = tuple(wish for command in commands for wish in _wishes(command))
+    return Standing(after, running(before.timers, after, step.at), told, wishes)
 
 
 def _at_its_word(event: Event, answered: object) -> object:
@@ -43,17 +70,20 @@ def _at_its_word(event: Event, answered: object) -> object:
     return answered
 
 
-def _possible(call: Call, event: Event) -> Event | None:
-    """None for what nobody has caused."""
+def _may_come(before: Standing, event: Event, at: float) -> bool:
+    """Somebody has caused it."""
+    call = before.call
     match event:
-        case SpanEnded(token) if token != call.token or call.span is None:
-            return None
-        case GateRead(token) if token != call.token or not call.asked:
-            return None
-        case AbortEnded() if call.abort not in (Aborting.RUNNING, Aborting.STUCK):
-            return None
+        case SpanEnded(token):
+            return token == call.token and call.span is not None
+        case GateRead(token):
+            return token == call.token and call.asked
+        case AbortEnded():
+            return call.abort in (Aborting.RUNNING, Aborting.STUCK)
+        case Elapsed(deadline) if deadline.timer not in (Timer.SOFT, Timer.HARD):
+            return at >= before.timers.began_at.get(deadline, -math.inf) + deadline.after_s
         case _:
-            return event
+            return True
 
 
 def _wishes(command: Command) -> tuple[Request | Errand, ...]:

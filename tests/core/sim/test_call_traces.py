@@ -11,16 +11,20 @@ from traced import finished
 from traced_calls import ONE_ACTIVE, Rank, called_again, ranks
 
 from elastic.core.group.state import Reaped
+from elastic.core.inprocess import deadlines
 from elastic.core.inprocess.words import (
     AbortEnded,
+    Elapsed,
     Event,
     GateRead,
     How,
     MarkDone,
     Ready,
     Run,
+    Span,
     SpanEnded,
     Terminated,
+    Timer,
 )
 from elastic.core.rendezvous import Write
 from elastic.core.rendezvous.agenda import Errand
@@ -90,6 +94,28 @@ def test_which_ranks_are_active_is_taken_at_the_rank_s_word() -> None:
 @pytest.mark.parametrize("event", [SpanEnded(0, How.RETURNED), GateRead(0, 0), AbortEnded()])
 def test_what_nobody_has_caused_is_not_heard(event: Event) -> None:
     assert difference(told(event)) == "what the call hears"
+
+
+@pytest.mark.parametrize(("after_s", "differs"), [(59.0, True), (61.0, False)])
+def test_a_deadline_passes_no_sooner_than_it_does(after_s: float, differs: bool) -> None:
+    made = ranks()
+    made.b.ends(How.FAILED).ends(span=Span.FINALIZE)
+    (limit,) = deadlines(made.b.call)
+    assert (limit.timer, limit.after_s) == (Timer.LIMIT, 60.0)
+    made.b.shared.now += after_s
+    made.b.hears(Elapsed(limit))
+    run = replayed(made.b.trace)
+    assert (run.differs is not None) == differs
+    assert not differs or difference(run) == "what the call hears"
+
+
+def test_progress_may_move_a_deadline_and_one_that_runs_no_longer_says_nothing() -> None:
+    made = ranks()
+    soft, _ = deadlines(made.b.call)
+    made.b.hears(Elapsed(evolve(soft, of=1)), Elapsed(soft))
+    run = replayed(made.b.trace)
+    assert run.differs is None
+    assert run.moments[-1].after.call.over
 
 
 def test_what_comes_from_outside_may_come_at_any_time() -> None:
