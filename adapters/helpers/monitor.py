@@ -183,9 +183,9 @@ class Program:
                 self._say("speaks for it: it is dead, or its call is over and nobody may know")
                 self._speak(handlers.bury)
             case Terminate():
-                self._say("past its limit: SIGCONT, SIGTERM")
-                self._send(signal.SIGCONT)
+                self._say("past its limit: SIGTERM, SIGCONT")
                 self._send(signal.SIGTERM)
+                self._send(signal.SIGCONT)
             case Kill():
                 self._say("SIGKILL")
                 self._send(signal.SIGKILL)

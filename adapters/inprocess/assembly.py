@@ -29,6 +29,7 @@ from .gate import Gate
 from .page import Page
 from .progress import Progress
 from .serving import serve
+from .state import State
 from .stores import Store
 from .supervisor import Charge, Supervisor
 from .task import Callbacks, Task
@@ -96,6 +97,8 @@ _calls = 0
 """Calls of wrapped functions in this process so far: each has a register of its own."""
 _token = 0
 """Of the last span of the last call."""
+_stood: State | None = None
+"""Where this rank stood when the last call was over: RANK and WORLD_SIZE say another thing since."""
 
 
 class Assembly:
@@ -106,7 +109,7 @@ class Assembly:
         global _calls
         self._plan, self._parts = plan, parts
         self._clock = SystemClock()
-        rank, world_size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+        rank, world_size = _place()
         self._me = Node(str(rank), int(self._clock.wall() * 1000))
         self._profile = _profile()
         self._store = plan.store()
@@ -128,7 +131,7 @@ class Assembly:
     def carry_through(self) -> Finished:
         """Until the call is over, by the thread that called. Nobody waits for what is let go of then, but who serves the
         store."""
-        global _token
+        global _stood, _token
         call = inprocess.Call(self._plan.settings, token=_token)
         self._trace = trace = traced(self._plan.trace or os.environ.get(TRACE), self._held, call, self._clock)
         driver = Driver(
@@ -150,7 +153,7 @@ class Assembly:
         self._supervisor.start()
         driver.start()
         finished = serve(self._parts.gate, self._parts.orders)
-        _token = driver.token
+        _token, _stood = driver.token, self.task.state
         if self._store.serves:
             driver.join()
         return finished
@@ -162,6 +165,20 @@ class Assembly:
         self.backend.close()
         self._parts.close()
         untraced(self._trace)
+
+
+def _place() -> tuple[int, int]:
+    """The launcher's rank, which is the name of this rank, and world size."""
+    if _stood:
+        return _stood.initial_rank, _stood.initial_world_size
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _first_wait(own: inprocess.Settings) -> float:
+    """How long the first iteration waits for all. Who was missing in the last call may be so for good."""
+    waits = FIRST_CALL * own.barrier_timeout
+    missing = _stood is not None and _stood.world_size < _stood.initial_world_size
+    return min(waits, own.heartbeat_timeout) if missing else waits
 
 
 def _profile() -> Profile:
@@ -178,7 +195,7 @@ def _rendezvous(plan: Plan, world_size: int) -> Settings:
         limits=Limits(1, world_size, COUNT_MAX - 1),
         join_timeout=own.barrier_timeout,
         last_call_timeout=own.last_call_wait,
-        first_call_timeout=FIRST_CALL * own.barrier_timeout,
+        first_call_timeout=_first_wait(own),
         keep_alive_interval=own.heartbeat_interval,
         keep_alive_max_attempt=max(2, math.ceil(own.heartbeat_timeout / own.heartbeat_interval)),
         leave_timeout=own.leave_timeout,

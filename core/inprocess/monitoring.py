@@ -127,7 +127,7 @@ class SayDead:
 
 @frozen
 class Terminate:
-    """SIGCONT and SIGTERM."""
+    """SIGTERM, then SIGCONT, so that a process which stands still meets it at once."""
 
 
 @frozen

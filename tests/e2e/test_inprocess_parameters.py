@@ -14,8 +14,8 @@ from wrapped import FIRST_GATE, begun, comes_to, entered, job, returned, told
 PROGRAM = PROGRAMS / "behaves.py"
 
 
-def behaves(launch: Launcher, *arguments: str, restarts: int = 0) -> Launch:
-    return job(launch, *arguments, restarts=restarts, program=PROGRAM)
+def behaves(launch: Launcher, *arguments: str, ranks: int = 2, restarts: int = 0) -> Launch:
+    return job(launch, *arguments, ranks=ranks, restarts=restarts, program=PROGRAM)
 
 
 def called(running: Launch, *ranks: int) -> dict[int, list[str]]:
@@ -161,6 +161,15 @@ def test_calls_one_after_the_other_are_apart_and_one_inside_of_another_is_refuse
         begun(running)
         comes_to(running, *entered(1, 0, 1), f"0 {refused}", f"1 {refused}")
     comes_to(running, *returned(1, 0, 1))
+    assert running.ends().code == 0
+
+
+def test_a_rank_that_moved_up_in_one_call_is_in_nobody_s_way_in_the_next(launch: Launcher) -> None:
+    """Rank 1 is lost in the first call, rank 2 takes its number, and then rank 1 is started again."""
+    running = behaves(launch, "killed", "again", "upscale=False", ranks=3, restarts=1)
+    begun(running, ranks=(0, 1, 2))
+    comes_to(running, *entered(1, 0, 2), *(f"{rank} again in 0 of 3 as {rank}" for rank in range(3)))
+    comes_to(running, *returned(0, 0, 1, 2))
     assert running.ends().code == 0
 
 

@@ -159,7 +159,7 @@ def test_user_code_that_does_not_end_is_told_to_go_and_spoken_for(tmp_path: Path
         it.monitor()
         it.edit("b", End(0, Why.FAILED))
         assert it.line() == "ended base"
-        assert it.says("SIGCONT, SIGTERM")
+        assert it.says("SIGTERM, SIGCONT")
         it.process.kill()
         assert it.becomes(lambda state: A not in state.seats)
 

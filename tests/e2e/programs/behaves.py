@@ -28,6 +28,7 @@ from elastic.core.rendezvous import Status
 from elastic.inprocess import (
     AbortTorchDistributed,
     CallWrapper,
+    Mode,
     OutcomeUnknown,
     State,
     TCPStore,
@@ -86,14 +87,13 @@ def hang_in_a_section(call: CallWrapper) -> None:
         time.sleep(LONG_S)
 
 
-def wait_for_a_newcomer(call: CallWrapper) -> None:
-    """Who must not disturb this iteration."""
+def wait_for_one(status: Status) -> None:
+    """Until the register shows one."""
     backend = RelayBackend(os.environ["ELASTIC_RELAY"], f"{os.environ['ELASTIC_WORLD']}/0", SystemClock())
     state = backend.get().state
-    while state is None or not state.those(Status.WAITING):
+    while state is None or not state.those(status):
         state = backend.wait_for_change(state.token if state else None, math.inf).state
     backend.close()
-    raise ValueError("boom")
 
 
 WAYS: dict[str, Callable[[CallWrapper], object]] = {
@@ -134,10 +134,17 @@ def train(call: CallWrapper) -> str:
     elif call.iteration == 0 and WAY not in RETURN:
         wait(call)
     elif "newcomer" in HOW and call.iteration == 1:
-        wait_for_a_newcomer(call)
+        wait_for_one(Status.WAITING)
+        raise ValueError("boom")
     if "twice" in HOW and call.iteration == 1:
         nest()
     assert large.itself is large
+    return f"{MINE} in {call.iteration}"
+
+
+def again(call: CallWrapper) -> str:
+    """A second call, of another function."""
+    stage.tell("again in", call.iteration, "of", os.environ["WORLD_SIZE"], "as", os.environ["RANK"])
     return f"{MINE} in {call.iteration}"
 
 
@@ -157,6 +164,8 @@ def wait(call: CallWrapper) -> None:
 
 
 def callback(name: str, state: State) -> None:
+    if state.mode is Mode.INACTIVE and name == "initialize":
+        wait_for_one(Status.RESERVE)
     CALLED.append(f"{name} {state.iteration} {state.mode.value}")
     faults = [what for rank, of, what in FAULTS if (int(rank), of) == (MINE, name)]
     if faults and (state.fault or name != "health_check"):
@@ -200,7 +209,10 @@ def called() -> object:
     options: dict[str, Any] = {**own, **INTERVALS, **OPTIONS}
     wrapper = Wrapper(**options)
     wrapped = wrapper(train)
-    return wrapped() if "twice" not in HOW else (wrapped(), wrapped())[1]
+    first = wrapped()
+    if "again" in HOW:
+        return wrapper(again)()
+    return wrapped() if "twice" in HOW else first
 
 
 def main() -> None:
