@@ -82,7 +82,8 @@ class ElasticAgent:
     """The rendezvous and the heart of one agent, as `adapters/agent.py` runs them; its workers need no time to end."""
 
     def __init__(self, backend: Backend, number: int, agents: int, stamps: Stamps) -> None:
-        clock, settings = SystemClock(), Settings(Limits(agents, agents, RESTARTS))
+        clock = SystemClock()
+        settings = Settings(Limits(agents, agents, RESTARTS), leased=backend.lease_s is not None)
         node = Node(f"n{number}", 1)
         self._profile = Profile(Endpoint("localhost", 20_000 + number))
         self._stamps = stamps

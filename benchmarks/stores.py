@@ -102,12 +102,12 @@ class BareEtcd:
         self._put, self._seen = method(channel, "KV", "Put"), set[str]()
         end = f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
         create = rpc.WatchCreateRequest(key=prefix.encode(), range_end=end.encode())
-        self._changes = iter(method(channel, "Watch", "Watch")(rpc.WatchRequest(create_request=create)))
+        self._changes = method(channel, "Watch", "Watch")(rpc.WatchRequest(create_request=create))
         next(self._changes)
 
     def put(self, key: str) -> None:
         with _ended():
-            self._put(rpc.PutRequest(key=key.encode(), value=PAYLOAD)).result()
+            self._put(rpc.PutRequest(key=key.encode(), value=PAYLOAD))
 
     def wait(self, keys: Sequence[str]) -> None:
         with _ended():

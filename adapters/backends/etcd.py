@@ -22,7 +22,6 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from attrs import define, field
 
@@ -36,7 +35,7 @@ from .line import LeaseGone, Line
 from .members import Members, granted, ranged, renewed, revoked, transacted
 from .numerals import counter
 from .port import FAULTS_MAX, Heartbeats, OutcomeUnknown, OutOfReach, Shown
-from .register import Keys, Seen, Stamp, asked, deleted, put
+from .register import Keys, Seen, Stamp, asked, deleted, put, spelled
 
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late one hears the verdict."""
@@ -107,6 +106,8 @@ class EtcdBackend:
         self._line = Line(members)
         self._feed: Feed | None = None
         self._looked_at = 0.0
+        self._due = 0
+        """What the last look saw: the feed, which may come late, has told of that revision by the next one."""
         self._closing = threading.Event()
         self._beats: dict[Node, _Beat] = {}
         self._wished: list[bytes] = []
@@ -180,15 +181,16 @@ class EtcdBackend:
 
     def _look(self) -> Seen:
         """What stands, by a question of our own; and a feed of what comes after it."""
-        latest = self._shared.latest
-        if latest is None or latest.state is None or self._feed is None:
+        latest, feed = self._shared.latest, self._feed
+        if latest is None or latest.state is None or feed is None:
             seen = self._read()
         else:
             answer = self._line.ask(ranged, self._keys.both(min_mod_revision=latest.revision + 1))
             unchanged = answer.header.cluster_id == latest.cluster and answer.count == 2 and not answer.kvs
             seen = latest if unchanged else self._read()
-            if seen is not latest or self._feed.address != self._members.in_turn()[0]:
+            if feed.told < self._due or seen.cluster != latest.cluster or feed.address != self._members.in_turn()[0]:
                 self._drop_feed()  # it has missed something, or its member is no longer the one that answers
+        self._due = seen.revision
         self._looked_at = self._clock.now()
         if self._feed is None:
             self._feed = self._line.watch(self._keys.register, seen.at + 1)
@@ -304,7 +306,7 @@ class EtcdBackend:
 
     def put_fault(self, fault: Fault) -> None:
         lease = self._lease()
-        name = f"faults/{fault.round}/{quote(str(fault.node), safe='')}/{os.urandom(8).hex()}"
+        name = f"faults/{fault.round}/{spelled(fault.node)}/{os.urandom(8).hex()}"
         written = put(self._keys.key(name), codec.encode_fault(fault), lease)
         self._line.ask(transacted, rpc.TxnRequest(success=[written]))
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,44 +77,17 @@ rpc: Any = SimpleNamespace(
 """The messages, by name."""
 
 
-class Call:
-    """One that is under way. Its answers are taken in the thread that asks for them: gRPC's other calls have a thread read
-    for them, which must hand on each answer."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __iter__(self) -> Iterator[Any]:
-        """The answers until it ends. Raises grpc.RpcError."""
-        return iter(self._stream)
-
-    def result(self) -> Any:
-        """The one answer. Raises grpc.RpcError, and StopIteration if there is none."""
-        answer = next(self._stream)
-        with suppress(grpc.RpcError):
-            next(self._stream, None)  # a call that is not read to its end is kept by its channel
-        return answer
-
-    def cancel(self) -> bool:
-        """From any thread."""
-        return bool(self._stream.cancel())
-
-
-OPTION_OF_CALLS = ("SingleThreadedUnaryStream", 1)
-"""What a channel must be told for it."""
-
-
-def method(channel: Any, service: str, name: str) -> Callable[..., Call]:
-    """(request, timeout=, metadata=) -> the call. It asks once and no more, also where etcd would take a stream of requests:
-    a watch and a lease that is kept alive go on answering."""
+def method(channel: Any, service: str, name: str) -> Any:
+    """As it is asked over this channel, of gRPC's kind. It asks once and no more, also where etcd would take a stream of
+    requests, for which gRPC would need a thread: a watch and a lease that is kept alive go on answering."""
     found = _made.FindServiceByName(f"etcdserverpb.{service}").methods_by_name[name]
     request, answer = map(message_factory.GetMessageClass, (found.input_type, found.output_type))
-    begin = channel.unary_stream(
+    make = channel.unary_stream if found.server_streaming else channel.unary_unary
+    return make(
         f"/etcdserverpb.{service}/{name}",
         request_serializer=request.SerializeToString,
         response_deserializer=answer.FromString,
     )
-    return lambda *given, **how: Call(begin(*given, **how))
 
 
-__all__ = ["OPTION_OF_CALLS", "Call", "grpc", "method", "rpc"]
+__all__ = ["grpc", "method", "rpc"]

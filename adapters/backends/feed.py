@@ -50,6 +50,8 @@ class Feed:
     ) -> None:
         """The changes of this key from this revision on; `failed` is told, by the feed's thread, when the member ends it."""
         self.address: Address = stubs.address
+        self.told = revision - 1
+        """The revision of the last change that came, or what it began after."""
         self._failed = failed
         self._news: SimpleQueue[Change | Ended] = SimpleQueue()
         self._over = threading.Event()
@@ -85,6 +87,7 @@ class Feed:
                     break
                 if answer.events:
                     event = answer.events[-1]
+                    self.told = event.kv.mod_revision
                     self._news.put(Change(event.kv, bool(event.type), answer.header.cluster_id))
         except grpc.RpcError as error:
             self._ends(str(error.code()))

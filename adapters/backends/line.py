@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .access import diagnosed
-from .etcdrpc import Call, grpc, rpc
+from .etcdrpc import grpc, rpc
 from .feed import Feed
-from .members import Begin, Members, Method, Stubs, authenticated, ranged
+from .members import Begin, Call, Members, Method, Stubs, authenticated, ranged
 from .port import Denied, OutcomeUnknown, OutOfReach, Unreadable
 
 PASSWORD_TIMEOUT_S = 5.0
@@ -137,7 +137,7 @@ class Line:
             if self._closed:  # between the look and the call
                 call.cancel()
             return call.result()
-        except StopIteration:
+        except (grpc.FutureCancelledError, StopIteration):
             self._refuse_if_closed()
             raise OutOfReach(f"etcd at {self.members} ended a call without an answer") from None
         except ValueError:  # gRPC's word for a connection that is closed, by `close` in this very moment

@@ -8,12 +8,12 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import frozen
 
 from .access import Access
-from .etcdrpc import OPTION_OF_CALLS, Call, grpc, method
+from .etcdrpc import grpc, method
 from .wire import Address
 
 MESSAGE_MAX = 16 * 2**20
@@ -31,8 +31,15 @@ OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.use_local_subchannel_pool", 1),
-    OPTION_OF_CALLS,
 )
+
+
+class Call(Protocol):
+    """A question that is under way."""
+
+    def result(self) -> Any: ...
+
+    def cancel(self) -> bool: ...
 
 
 Begin = Callable[..., Call]
@@ -42,17 +49,21 @@ Method = Callable[["Stubs"], Begin]
 
 @frozen
 class Stubs:
-    """What can be asked of a member."""
+    """What can be asked of a member; by gRPC's word, each of these methods can be called."""
 
     address: Address
     channel: Any
-    range: Begin
-    transact: Begin
-    grant: Begin
-    revoke: Begin
-    renew: Begin
-    watch: Begin
-    authenticate: Begin
+    range: Any
+    transact: Any
+    grant: Any
+    revoke: Any
+    keep_alive: Any
+    watch: Any
+    authenticate: Any
+
+    def renew(self, request: Any, **how: Any) -> Call:
+        """Keep a lease alive once, over a stream that ends with the answer."""
+        return _First(self.keep_alive(request, **how))
 
 
 ASKED = (
@@ -67,20 +78,33 @@ ASKED = (
 """Service and method, in the order of the stubs."""
 
 
+@frozen
+class _First:
+    """The first answer of a stream."""
+
+    stream: Any
+
+    def result(self) -> Any:
+        return next(self.stream)
+
+    def cancel(self) -> bool:
+        return bool(self.stream.cancel())
+
+
 def ranged(stubs: Stubs) -> Begin:
-    return stubs.range
+    return stubs.range.future  # type: ignore[no-any-return]
 
 
 def transacted(stubs: Stubs) -> Begin:
-    return stubs.transact
+    return stubs.transact.future  # type: ignore[no-any-return]
 
 
 def granted(stubs: Stubs) -> Begin:
-    return stubs.grant
+    return stubs.grant.future  # type: ignore[no-any-return]
 
 
 def revoked(stubs: Stubs) -> Begin:
-    return stubs.revoke
+    return stubs.revoke.future  # type: ignore[no-any-return]
 
 
 def renewed(stubs: Stubs) -> Begin:
@@ -88,7 +112,7 @@ def renewed(stubs: Stubs) -> Begin:
 
 
 def authenticated(stubs: Stubs) -> Begin:
-    return stubs.authenticate
+    return stubs.authenticate.future  # type: ignore[no-any-return]
 
 
 class Members:

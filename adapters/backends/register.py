@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
 from attrs import field, frozen
 
 from ...core.rendezvous import RendezvousState, Token, codec
+from ...core.rendezvous.state import NODES_MAX
 from ...core.world import NAME_MAX, Life, Node
 from .etcdrpc import rpc
 from .port import Shown, Unreadable
@@ -51,6 +53,12 @@ def stamp(text: str) -> Stamp | None:
 def prefix_of(run_id: str) -> str:
     """What all keys of a run begin with."""
     return f"elastic/{quote(run_id, safe='')}/"
+
+
+@lru_cache(maxsize=2 * NODES_MAX)
+def spelled(node: Node) -> str:
+    """As the name of a key."""
+    return quote(str(node), safe="")
 
 
 @frozen
@@ -108,10 +116,10 @@ class Keys:
         return f"{self.prefix}{name}".encode()
 
     def wish(self, node: Node) -> bytes:
-        return self.key(f"wish/{quote(str(node), safe='')}")
+        return self.key(f"wish/{spelled(node)}")
 
     def heartbeat(self, node: Node) -> bytes:
-        return self.key(f"heartbeat/{quote(str(node), safe='')}")
+        return self.key(f"heartbeat/{spelled(node)}")
 
     # --- requests
 

@@ -23,10 +23,10 @@ from worlds import node
 
 from elastic.adapters.backends.access import Access
 from elastic.adapters.backends.etcd import EtcdBackend
-from elastic.adapters.backends.etcdrpc import Call, rpc
+from elastic.adapters.backends.etcdrpc import rpc
 from elastic.adapters.backends.feed import Change, Ended
 from elastic.adapters.backends.line import Line
-from elastic.adapters.backends.members import Begin, Members, Stubs, ranged
+from elastic.adapters.backends.members import Begin, Call, Members, Stubs, ranged
 from elastic.adapters.backends.port import Denied, OutcomeUnknown, OutOfReach
 from elastic.adapters.backends.wire import Address
 from elastic.core.rendezvous import RendezvousState
