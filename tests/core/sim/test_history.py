@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import pytest
 from attrs import evolve
@@ -10,7 +11,7 @@ from traced import Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
 
 from elastic.core.group.state import Gone, Signalled
-from elastic.core.rendezvous import RendezvousState, Restore, Violation, Write
+from elastic.core.rendezvous import RendezvousState, Restore, Write
 from elastic.core.sim.history import History, broken, histories
 from elastic.core.sim.replay import Moment, Replayed, replayed
 from elastic.core.sim.trace import Saw, Started, Stepped, Turned
@@ -48,7 +49,11 @@ def of(*runs: Replayed) -> History:
     return History(state.job, runs)
 
 
-def numbers(found: Violation | None) -> str | None:
+class Numbered(Protocol):
+    number: str
+
+
+def numbers(found: Numbered | None) -> str | None:
     return found.number if found else None
 
 
