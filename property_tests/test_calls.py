@@ -84,7 +84,6 @@ RARE = frozenset(
     {
         *("P ends for T", "declined in: atomic", "leaves: too many faults of this rank"),
         *("leaves: the same failure of this rank again and again", "timer: steady", "injected by P"),
-        "leaves: a later incarnation took this rank's place",
     }
 )
 """What 400 runs need not show, and 10,000 must (`elastic simulate --calls` warns)."""
