@@ -134,6 +134,7 @@ nightly: setup  ## the property tests with fresh examples, ten times as many
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout=0 property_tests
 
 SOAK_STEPS ?= 12500000
+SOAK_CALL_STEPS ?= 10000000
 SOAK_FAULTS ?= 1000
 SOAK_INJECTIONS ?= 150000
 SOAK_RESTARTS ?= 10000
@@ -146,6 +147,7 @@ soak: setup etcd network  ## 1,000 real faults, 10^5 injections, 10^8 simulated 
 	  | tee logs/chaos-$$(date -u +%Y%m%dT%H%M%SZ).log
 	for nodes in $(SOAK_SIZES); do $(BIN)/elastic simulate --nodes=$$nodes --steps=$(SOAK_STEPS) || exit 1; done 2>&1 \
 	  | tee logs/simulate-$$(date -u +%Y%m%dT%H%M%SZ).log
+	$(BIN)/elastic simulate --calls --steps=$(SOAK_CALL_STEPS) 2>&1 | tee logs/calls-$$(date -u +%Y%m%dT%H%M%SZ).log
 	ELASTIC_INJECTIONS=$(SOAK_INJECTIONS) ELASTIC_GATE_STRIDE=1 $(BIN)/pytest --timeout=0 \
 	  $(GATE_TESTS) 2>&1 \
 	  | tee logs/gate-$$(date -u +%Y%m%dT%H%M%SZ).log

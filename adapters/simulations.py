@@ -21,10 +21,12 @@ from multiprocessing import get_context, parent_process
 
 from attrs import frozen
 
+from ..core.sim.calls.sometimes import SOMETIMES as OF_CALLS
+from ..core.sim.calls.walk import walked
 from ..core.sim.properties import Property
 from ..core.sim.run import run_seed, wander
 from ..core.sim.swarm import Shape
-from ..core.sim.tally import Showed, showed
+from ..core.sim.tally import Broken, Showed, showed
 
 CHUNK = 8
 """Runs that a worker takes at once."""
@@ -50,7 +52,20 @@ class Campaign:
             raise
 
 
-def campaign(what: Campaign, runs: int | None, jobs: int) -> Generator[Showed, None, None]:
+@frozen
+class Calls:
+    """Runs of ranks that call functions, by their seed. No time passes in them, and what is done to them is among what was
+    seen: their writes, rounds, seconds and operations are not counted."""
+
+    seed: int
+
+    def run(self, number: int) -> Showed:
+        walk = walked(run_seed(self.seed, number))
+        seen = {what: walk.seen[what] for what in OF_CALLS if walk.seen[what]}
+        return Showed(number, walk.steps, 0, 0, 0.0, {}, seen, Broken(*walk.broken) if walk.broken else None)
+
+
+def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[Showed, None, None]:
     """What each run shows, from number 0 on; without end if `runs` is None."""
     numbers = iter(range(runs) if runs is not None else count())
     if jobs == 1:
@@ -69,7 +84,7 @@ def campaign(what: Campaign, runs: int | None, jobs: int) -> Generator[Showed, N
             workers.shutdown(cancel_futures=True)
 
 
-def _submitted(workers: ProcessPoolExecutor, what: Campaign, chunk: list[int]) -> Future[list[Showed]]:
+def _submitted(workers: ProcessPoolExecutor, what: Campaign | Calls, chunk: list[int]) -> Future[list[Showed]]:
     """A worker that starts with this is deaf to Ctrl-C: who asked for the runs hears it and ends the workers in order."""
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -78,7 +93,7 @@ def _submitted(workers: ProcessPoolExecutor, what: Campaign, chunk: list[int]) -
         signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
 
-def _chunk(what: Campaign, numbers: list[int]) -> list[Showed]:
+def _chunk(what: Campaign | Calls, numbers: list[int]) -> list[Showed]:
     return [what.run(number) for number in numbers]
 
 

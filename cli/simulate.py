@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
-from attrs import define
 
-from ..adapters.simulations import campaign
 from ..core.sim.drawing import drawn
 from ..core.sim.run import Run, run_seed, tell, wander
 from ..core.sim.shrink import shrunk
 from ..core.sim.story import StoryError, parsed
 from ..core.sim.swarm import DRAWN
 from ..core.sim.tally import Tally
+from . import simulate_calls, values
 from . import simulate_options as options
-from . import values
+from .campaigns import carried_through
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
 from .mistakes import Mistake, Value
 from .option import Decorator
 from .render import simulation
 from .render.picture import picture
-from .render.progress import Progress
 
 EPILOG = """\b
   elastic simulate                                       a thousand runs of five nodes, on all cores
   elastic simulate --nodes 16 --faults=crash,fail --steps 100000000
   elastic simulate --seed 0x5eed --only 417              one of them again, told line by line
   elastic simulate --replay v10-417.story --picture v10-417.svg
+  elastic simulate --calls                               ranks that are restarted inside their processes
 \b
 A run is drawn from the seed and its number: the same on every machine, and whatever --jobs says. It ends when all
 faults are over, everybody has come to rest, and all nodes were told the same end.
@@ -76,12 +71,15 @@ def _given(name: str, metavar: str, read: Callable[[str], Any], help: str, **att
 @click.option("--replay", metavar="FILE", help="Tell this story, line by line.")
 @_given("--story", "FILE", values.new_file, "Where the story goes, of the violation or of --only's run.")
 @_given("--picture", "FILE.svg", values.new_file, "Draw it: the violation, or the run that is told.")
+@click.option("--calls", is_flag=True, help="Ranks that are restarted inside their processes, instead of nodes.")
 @click.option("--json", "as_json", is_flag=True, help="The result as data, for programs.")
 def simulate(**given: Any) -> int:
     """Run the rendezvous through faults, in a world of simulated nodes, and judge every step.
 
     The nodes run the code of elastic launch; their clocks, their network, the store and their workers are simulated.
     """
+    if given.pop("calls"):
+        return simulate_calls.simulated(simulate_calls.asked_for(given))
     asked = options.asked_for(given)
     if asked.replay is not None:
         return _replays(asked)
@@ -94,16 +92,8 @@ def simulate(**given: Any) -> int:
 
 
 def _runs(asked: options.Asked) -> int:
-    tally, began_at = Tally(), time.monotonic()
-    progress = Progress(sys.stderr, asked.runs, began_at)
-    with _until_signalled() as stopped, closing(campaign(asked.what, asked.runs, asked.jobs)) as showed:
-        for one in showed:
-            tally.adds(one)
-            progress.shows(tally, time.monotonic())
-            if stopped.signum is not None or (asked.steps is not None and tally.steps >= asked.steps):
-                break
-    progress.clear()
-    took_s = time.monotonic() - began_at
+    tally = Tally()
+    stopped, took_s = carried_through(asked.what, asked.runs, asked.steps, asked.jobs, tally)
     if not asked.as_json:
         _print(*simulation.summary(asked.what, tally, took_s, asked.command))
     found = _smaller(asked, tally.first[0]) if tally.first else None
@@ -122,28 +112,6 @@ def _smaller(asked: options.Asked, number: int) -> simulation.Found:
     click.echo(f"elastic  run {number:,}: looking for the least of it that breaks the same", err=True)
     run = wander(run_seed(asked.what.seed, number), asked.what.shape, also=asked.also)
     return simulation.Found(number, len(run.story.operations), shrunk(run))
-
-
-@define
-class Stopped:
-    """The first signal that asks to stop; the next one ends the program as it would any other."""
-
-    signum: int | None = None
-
-    def hears(self, signum: int, frame: FrameType | None) -> None:
-        self.signum = signum
-        signal.signal(signum, signal.SIG_DFL)
-
-
-@contextmanager
-def _until_signalled() -> Iterator[Stopped]:
-    stopped = Stopped()
-    before = {signum: signal.signal(signum, stopped.hears) for signum in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopped
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
 
 
 # --- one run, told

@@ -18,9 +18,10 @@ from profiles import SOAK
 from elastic.core.caller import Terms
 from elastic.core.policies import at_most
 from elastic.core.sim.calls.ranks import Budget, Shape
+from elastic.core.sim.calls.sometimes import SOMETIMES
 from elastic.core.sim.calls.walk import walked
 
-RUNS = 120_000 if SOAK else 400
+RUNS = 10_000 if SOAK else 400
 """About 87 steps each."""
 
 
@@ -76,40 +77,16 @@ def test_runs_by_chance_keep_the_laws_and_show_what_they_should() -> None:
         run = walked(seed)
         assert run.broken is None, f"walked({seed}): {run.broken}"
         seen += run.seen
-    assert SOMETIMES - seen.keys() == frozenset()
+    assert set(SOMETIMES) - seen.keys() <= (frozenset() if SOAK else RARE)
 
 
-SOMETIMES = frozenset(
+RARE = frozenset(
     {
-        *("injected", "injected by P", "P injects", "P leaves for T", "P speaks for a dead rank"),
-        *("declined in: waits", "declined in: ordered, not armed", "declined in: user code over, not disarmed"),
-        *("declined in: disarmed, not told", "declined in: user code", "gate busy", "atomic refused"),
-        *("raised at the end of atomic", "fault: swallows", "killed at a limit", "starts again"),
-        *("the function is called again", "result dropped when returned", "reserve → unwinding"),
-        *(
-            "short → joining",
-            "short → leaving",
-            "completing → ended",
-            "timer: soft",
-            "timer: completion",
-            "timer: short",
-        ),
-        *(
-            "timer: again",
-            "timer: abort",
-            "timer: limit",
-            "timer: leave",
-            "timer: store",
-            "timer: unwind",
-            "timer: confirm",
-        ),
-        *(f"end by {why}" for why in ("failed", "lost", "left", "upscale")),
-        *(f"closed {ending}" for ending in ("SUCCEEDED", "FAILED", "LIMIT", "CANCELLED")),
-        *("returned True", "returned False", "leaves: abort did not end", "leaves: a reserve failed to initialize"),
-        *("leaves: finalize or the health check failed", "leaves: the outcome is unknown", "leaves: told to stop"),
-        *("leaves: no round was complete in time", "leaves: the store is out of reach", "leaves: user code gave up"),
+        *("P ends for T", "declined in: atomic", "leaves: too many faults of this rank"),
+        *("leaves: the same failure of this rank again and again", "timer: steady", "injected by P"),
     }
 )
+"""What 400 runs need not show, and 10,000 must (`elastic simulate --calls` warns)."""
 
 
 KNOWN = callmutants.known()

@@ -36,7 +36,7 @@ SEEDS = 150
 NOTHING = "nothing"
 CORE = ROOT / "core"
 SURVIVORS = ROOT / "property_tests" / "survivors.toml"
-RENDEZVOUS, GROUP = "tests/core/rendezvous", "tests/core/group"
+RENDEZVOUS, GROUP, CALLS = "tests/core/rendezvous", "tests/core/group", "tests/core/inprocess"
 FILES: Mapping[str, tuple[str, ...]] = {
     "rendezvous/apply.py": (f"{RENDEZVOUS}/test_apply.py",),
     "rendezvous/handlers.py": (f"{RENDEZVOUS}/test_handlers.py",),
@@ -56,6 +56,15 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "rendezvous/explain.py": (f"{RENDEZVOUS}/test_explain.py",),
     "rendezvous/actions.py": (f"{RENDEZVOUS}/test_apply.py",),
     "group/table.py": (f"{GROUP}/test_table.py",),
+    "inprocess/transition.py": (f"{CALLS}/test_transition.py",),
+    "inprocess/state.py": (f"{CALLS}/test_transition.py",),
+    "inprocess/verify.py": (f"{CALLS}/test_verify.py",),
+    "inprocess/timers.py": (f"{CALLS}/test_watchdog.py",),
+    "inprocess/watchdog.py": (f"{CALLS}/test_watchdog.py",),
+    "inprocess/monitoring.py": (f"{CALLS}/test_monitoring.py",),
+    "inprocess/settings.py": (f"{CALLS}/test_settings.py",),
+    "policies.py": ("tests/core/test_policies.py",),
+    "caller.py": ("tests/core/test_caller.py",),
 }
 """The files in order of importance, each with the tests that meet its mutants first."""
 ALL = (
@@ -66,6 +75,8 @@ ALL = (
     "tests/core/test_world.py",
     "tests/stories",
 )
+OF_CALLS = (CALLS, "tests/core/test_policies.py", "tests/core/test_caller.py", "tests/core/sim/test_calls.py")
+"""Instead of all others, for what a restart inside the process is made of."""
 PASSED_OVER = ("Is_Eq", "IsNot_NotEq", "VariableReplacer", "VariableInserter")
 """Of what is compared by identity (None, members of an enumeration) equality says the same; the others want a name."""
 PYTEST = (
@@ -146,9 +157,10 @@ def meets(change: Change) -> Answer:
     os.dup2(silent, 2)
     if _fails(FILES[change.file]):
         return {"by": "its own tests"}
-    if _fails(ALL):
+    of_calls = change.file.startswith(("inprocess/", "policies", "caller"))
+    if _fails(OF_CALLS if of_calls else ALL):
         return {"by": "the core's tests"}
-    return {"by": "the simulator" if _breaks() else NOTHING}
+    return {"by": "the simulator" if (_calls_break() if of_calls else _breaks()) else NOTHING}
 
 
 def _fails(tests: tuple[str, ...]) -> bool:
@@ -163,6 +175,12 @@ def _breaks() -> bool:
     return any(wander(seed, Shape(nodes=2 + seed % 5)).violation for seed in range(SEEDS))
 
 
+def _calls_break() -> bool:
+    from elastic.core.sim.calls.walk import walked
+
+    return any(walked(seed).broken for seed in range(SEEDS))
+
+
 # --- in the parent
 
 
@@ -172,9 +190,9 @@ def survivors() -> Mapping[tuple[str, str, str], str]:
     return {(row["file"], row["old"], row["new"]): row["why"] for row in rows}
 
 
-def tried(change: Change) -> str:
+def tried(change: Change, timeout_s: int) -> str:
     """What kills it."""
-    answer = in_a_fork(lambda: meets(change), TIMEOUT_S)
+    answer = in_a_fork(lambda: meets(change), timeout_s)
     return str(answer.get("by", "an error, or no end"))
 
 
@@ -182,6 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*")
     parser.add_argument("--again", action="store_true", help="only those that are known to survive")
+    parser.add_argument("--timeout", type=int, default=TIMEOUT_S, help="of one, in seconds: longer on a busy machine")
     asked = parser.parse_args()
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sys.dont_write_bytecode = True
@@ -191,7 +210,7 @@ def main() -> None:
         for change in changes(file):
             if asked.again and change.key not in known:
                 continue
-            killer = tried(change)
+            killer = tried(change, asked.timeout)
             if (killer == NOTHING) != (change.key in known):
                 unknown += 1
                 what = "survives" if killer == NOTHING else "needs no reason"

@@ -69,28 +69,28 @@ def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str])
         many(tally.steps, "step"),
         f"{hours:,.1f} simulated hours" if hours < 100 else f"{hours:,.0f} simulated hours",
         f"{tally.steps / took_s:,.0f} steps/s",
-        _span(took_s),
+        span(took_s),
     )
     return [
         f" {' · '.join(head)}",
-        *_row("register", " · ".join(_register(tally, took_s))),
-        *_row("faults", "  ".join(_faults(tally)) or "none"),
-        *_row("seen", _seen(tally)),
-        *(_row("never seen", ", ".join(tally.never)) if tally.never else ()),
-        *(_row("WARNING", _warning(tally)) if not shows_enough(what.shape, tally) else ()),
-        *_row("violations", _violations(tally)),
-        _line("seed", f"{what.seed:#x} · any run again: {again}"),
+        *row("register", " · ".join(_register(tally, took_s))),
+        *row("faults", "  ".join(_faults(tally)) or "none"),
+        *row("seen", rarest_of(tally)),
+        *(row("never seen", ", ".join(tally.never)) if tally.never else ()),
+        *(row("WARNING", _warning(tally)) if not shows_enough(what.shape, tally) else ()),
+        *row("violations", violations_of(tally)),
+        line("seed", f"{what.seed:#x} · any run again: {again}"),
     ]
 
 
-def _row(label: str, text: str) -> Iterator[str]:
+def row(label: str, text: str) -> Iterator[str]:
     """Broken where there is a blank that is no TIE."""
     lines = wrap(text, WIDTH - LABEL, break_on_hyphens=False, break_long_words=False)
-    for word, line in zip_longest([label], lines, fillvalue=""):
-        yield _line(word, line).replace(TIE, " ")
+    for word, part in zip_longest([label], lines, fillvalue=""):
+        yield line(word, part).replace(TIE, " ")
 
 
-def _line(label: str, text: str) -> str:
+def line(label: str, text: str) -> str:
     """Unbroken, to be copied."""
     return f" {label:<{LABEL}}{text}"
 
@@ -106,8 +106,8 @@ def _faults(tally: Tally) -> list[str]:
     return [f"{kind.value}{TIE}{times:,}" for kind, times in often if kind not in NO_FAULT]
 
 
-def _seen(tally: Tally) -> str:
-    seen = f'{len(SOMETIMES) - len(tally.never)} of {len(SOMETIMES)} "sometimes"'
+def rarest_of(tally: Tally) -> str:
+    seen = f'{len(tally.sometimes) - len(tally.never)} of {len(tally.sometimes)} "sometimes"'
     if tally.rarest is None:
         return seen
     what, runs = tally.rarest
@@ -127,7 +127,7 @@ def _warning(tally: Tally) -> str:
     )
 
 
-def _violations(tally: Tally) -> str:
+def violations_of(tally: Tally) -> str:
     if not tally.broken:
         return "none"
     numbers = (
@@ -136,7 +136,7 @@ def _violations(tally: Tally) -> str:
     return ", ".join(numbers)
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
@@ -154,19 +154,19 @@ def violation(found: Found, command: Sequence[str], written: Sequence[Written]) 
         f"shrunk from {found.operations} operations to {left}" if left < found.operations else many(left, "operation")
     )
     return [
-        _line("VIOLATION", str(broken)),
+        line("VIOLATION", str(broken)),
         *_notes(sentence_of(broken.number), " · ".join((*where, size))),
         "",
         *(f"   {line}" for line in str(run.story).splitlines()),
         f"   → after {run.world.future.now:.3f} s: {broken.number}",
         "",
-        _line("replay", _replay(command, written)),
+        line("replay", _replay(command, written)),
         *files(written),
     ]
 
 
 def _notes(*notes: str | None) -> list[str]:
-    return [_line("", note) for note in notes if note]
+    return [line("", note) for note in notes if note]
 
 
 def _replay(command: Sequence[str], written: Sequence[Written]) -> str:
@@ -189,7 +189,7 @@ def all_well(run: Run, written: Sequence[Written]) -> list[str]:
 
 def files(written: Sequence[Written]) -> list[str]:
     return [
-        _line(each.what, f"not written: {each.path}: {each.why_not}" if each.why_not else each.path) for each in written
+        line(each.what, f"not written: {each.path}: {each.why_not}" if each.why_not else each.path) for each in written
     ]
 
 

@@ -68,6 +68,8 @@ class Tally:
     """In how many runs."""
     counts: Counter[str] = field(factory=Counter)
     """How often."""
+    sometimes: tuple[str, ...] = tuple(SOMETIMES)
+    """What may be seen."""
     broken: dict[str, list[tuple[int, Broken]]] = field(factory=dict)
     """By number: in which runs, the first one first."""
 
@@ -95,7 +97,7 @@ class Tally:
     @property
     def never(self) -> tuple[str, ...]:
         """What may be seen and was not."""
-        return tuple(what for what in SOMETIMES if what not in self.seen)
+        return tuple(what for what in self.sometimes if what not in self.seen)
 
     @property
     def rarest(self) -> tuple[str, int] | None:

@@ -116,9 +116,15 @@ def test_a_branch_is_back_filled_from_the_smallest() -> None:
     assert lined_up(hosts, "0") == " | 0"
 
 
+def test_branches_that_miss_several_are_filled_up_to_what_they_need_and_no_further() -> None:
+    racks = tree(Layer(by_label("rack"), at_least=3, back_fill=True), Layer(by_host(), at_most=1))
+    assert lined_up(racks, "0 4 5 6 7 8 9 10 11 12 13") == "0 7 9 4 6 5 8 10 12 | 11 13"
+
+
 def test_a_branch_is_topped_up_when_it_may_be() -> None:
     racks = tree(Layer(by_label("rack"), at_most=4, back_fill=True), Layer(by_host(), at_most=2))
     assert lined_up(racks, "0 1 2 3 4 5 8 9 10 11 12") == "0 1 2 3 4 5 12 8 9 10 11"
+    assert lined_up(racks, "0 4 5 6 7 8 9 10 11 12 13 14") == "0 12 13 14 4 5 6 7 8 9 10 11"
     unbounded = tree(Layer(by_host(), at_least=2, back_fill=True))
     assert lined_up(unbounded, "0 1 2 4") == "0 1 2 4"
 

@@ -90,7 +90,7 @@ def walked(seed: int, shape: Shape | None = None, early: bool = True, steps_max:
             move = _next(choose, world, early)
             if move is None:
                 laws.ended(world)
-                return Walk(len(moves), seen)
+                return Walk(len(moves), seen, moves=tuple(moves))
             moves.append(move)
             world = step(world, move, lambda word: seen.update((word,)))
     except (Broken, OfCall, OfRegister) as broken:

@@ -1,0 +1,27 @@
+"""What runs of calls must show sometimes, or all that they keep is worth nothing: by the words in which `steps` notes it."""
+
+from __future__ import annotations
+
+SOMETIMES: tuple[str, ...] = (
+    *("injected", "injected by P", "P injects", "P ends for T", "P leaves for T", "P speaks for a dead rank"),
+    *("declined in: waits", "declined in: ordered, not armed", "declined in: user code over, not disarmed"),
+    *("declined in: disarmed, not told", "declined in: user code", "declined in: atomic"),
+    *("gate busy", "atomic refused", "raised at the end of atomic", "killed at a limit", "starts again"),
+    *("the function is called again", "result dropped when returned", "reserve → unwinding"),
+    *("short → joining", "short → leaving", "completing → ended"),
+    *(f"end by {why}" for why in ("failed", "lost", "left", "upscale")),
+    *(f"closed {ending}" for ending in ("SUCCEEDED", "FAILED", "LIMIT", "CANCELLED")),
+    *("returned True", "returned False"),
+    *("leaves: user code exited", "leaves: interrupted", "leaves: user code gave up", "leaves: told to stop"),
+    *("leaves: a reserve failed to initialize", "leaves: finalize or the health check failed"),
+    *("leaves: abort did not end", "leaves: too many faults of this rank"),
+    *("leaves: the same failure of this rank again and again", "leaves: the outcome is unknown"),
+    *("leaves: the store is out of reach", "leaves: no round was complete in time"),
+    *("leaves: the job failed", "leaves: the job spent its restarts", "leaves: the job was cancelled"),
+    *(f"timer: {name}" for name in ("soft", "steady", "limit", "again", "unwind", "abort", "short", "completion")),
+    *(f"timer: {name}" for name in ("confirm", "store", "leave")),
+    *("fault: fails here", "fault: fails there", "fault: failed", "fault: exited", "fault: interrupted"),
+    *("fault: gave up", "fault: hangs", "fault: is stuck", "fault: swallows", "fault: dies", "fault: is lost"),
+    *("fault: is told to stop", "fault: is interrupted", "fault: abort hangs", "fault: starves"),
+    *("fault: is cut off", "fault: P dies", "fault: is suspected"),
+)
