@@ -19,6 +19,15 @@ def is_alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def held_by(pid: int) -> tuple[int, int, int]:
+    """Descriptors, threads, and kilobytes of memory of its own."""
+    process = Path(f"/proc/{pid}")
+    descriptors, threads = (len(list((process / each).iterdir())) for each in ("fd", "task"))
+    rollup = (process / "smaps_rollup").read_text().splitlines()
+    own = sum(int(line.split()[1]) for line in rollup if line.startswith(("Private_Dirty:", "Private_Clean:")))
+    return descriptors, threads, own
+
+
 def is_stopped(pid: int) -> bool:
     """Every thread of it: a SIGSTOP takes its time."""
     states = [(task / "stat").read_text().rpartition(") ")[2][0] for task in Path(f"/proc/{pid}/task").iterdir()]

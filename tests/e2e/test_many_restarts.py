@@ -6,6 +6,9 @@ import os
 
 import pytest
 from launches import PROGRAMS, Launcher
+from processes import held_by
+
+from elastic.adapters.backends.port import FAULTS_MAX
 
 ITERATIONS = int(os.environ.get("ELASTIC_RESTARTS", "200"))
 REPLAYED_MAX = 1_000
@@ -14,6 +17,8 @@ MOMENTARY = 4
 """Descriptors and threads that are there for a moment."""
 GROWTH = 0.01
 """Of what was held after a hundred iterations, at most, however many come after them."""
+RECORD_KB = 1.0
+"""A failure on the job's record, which the agent keeps here."""
 
 
 @pytest.mark.timeout(0)
@@ -21,13 +26,23 @@ def test_many_restarts_in_one_process_leave_nothing_behind(launch: Launcher) -> 
     arguments = ("--restart-scope=rank", "--nproc-per-node=2", PROGRAMS / "many_restarts.py", str(ITERATIONS))
     running = launch(*arguments, traced=ITERATIONS <= REPLAYED_MAX)
     words: list[str] = []
+    agent = []
     while sum(" ended: " in each for each in words) < 2:
         words += (f"{each.rank} {each.words}" for each in running.hears(1))
+        if words[-1].startswith("0 holds"):
+            agent.append(held_by(running.pid))
     assert running.ends().code == 0
+    records = min(ITERATIONS, FAULTS_MAX)
+    grew(f"agent, with {records} records", agent[0], agent[1], records * RECORD_KB)
     for rank in ("0", "1"):
         assert f"{rank} ended: in order True, {ITERATIONS // 2} of its own" in words
         warm, last = ([int(n) for n in each.split()[2:]] for each in words if each.startswith(f"{rank} holds"))
-        for who, then, now in (("worker", warm[:3], last[:3]), ("monitor", warm[3:], last[3:])):
-            print(f"rank {rank}, {who}: {then} -> {now}")
-            assert all(b <= a + MOMENTARY for a, b in zip(then[:2], now[:2], strict=True)), (who, then, now)
-            assert now[2] <= then[2] * (1 + GROWTH), (who, then, now)
+        grew(f"rank {rank}", (warm[0], warm[1], warm[2]), (last[0], last[1], last[2]))
+        grew("its monitor", (warm[3], warm[4], warm[5]), (last[3], last[4], last[5]))
+
+
+def grew(who: str, then: tuple[int, int, int], now: tuple[int, int, int], besides_kb: float = 0.0) -> None:
+    """By next to nothing, `besides_kb` apart."""
+    print(f"{who}: {then} -> {now} (descriptors, threads, kB), {now[2] / then[2] - 1:+.2%}")
+    assert all(b <= a + MOMENTARY for a, b in zip(then[:2], now[:2], strict=True)), (who, then, now)
+    assert now[2] <= then[2] * (1 + GROWTH) + besides_kb, (who, then, now)

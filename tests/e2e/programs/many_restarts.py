@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 
 import stage
+from processes import held_by
 
 from elastic.inprocess import CallWrapper, Wrapper
 
@@ -27,50 +28,40 @@ SAMPLES = 9
 """In so many iterations in a row it looks at what is held: the median counts."""
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 trim = ctypes.CDLL(None).malloc_trim
-last, of_its_own, in_order = -1, 0, True
+last, of_its_own, in_order, is_warm = -1, 0, True, False
 samples: list[tuple[int, ...]] = []
-is_warm = False
 
 
-def held(process: Path) -> tuple[int, ...]:
-    """Descriptors, threads, and kilobytes of memory of its own."""
-    descriptors, threads = (len(list((process / each).iterdir())) for each in ("fd", "task"))
-    rollup = (process / "smaps_rollup").read_text().splitlines()
-    own = sum(int(line.split()[1]) for line in rollup if line.startswith(("Private_Dirty:", "Private_Clean:")))
-    return descriptors, threads, own
-
-
-def monitor() -> Path:
+def monitor() -> int:
     tasks = Path("/proc/self/task").glob("*/children")
-    (pid,) = (pid for task in tasks for pid in task.read_text().split())
-    return Path("/proc") / pid
+    (pid,) = (int(pid) for task in tasks for pid in task.read_text().split())
+    return pid
 
 
-def look() -> None:
+def look(iteration: int) -> None:
+    """When it is due; from the hundredth iteration on it is, until it was told: that one may not have been entered here."""
+    global is_warm
+    if iteration <= WARM - SAMPLES or (is_warm and iteration <= ITERATIONS - SAMPLES):
+        return
     gc.collect()
     trim(0)
-    samples.append((*held(Path("/proc/self")), *held(monitor())))
-
-
-def tell() -> None:
-    stage.tell("holds", *(str(int(median(values))) for values in zip(*samples, strict=True)))
-    samples.clear()
+    samples.append((*held_by(os.getpid()), *held_by(monitor())))
+    if iteration == ITERATIONS or (iteration >= WARM and not is_warm):
+        is_warm = True
+        stage.tell("holds", *(int(median(values)) for values in zip(*samples, strict=True)))
+        samples.clear()
 
 
 @Wrapper(completion_timeout=300.0)
 def train(call: CallWrapper) -> None:
-    global last, of_its_own, in_order, is_warm
+    global last, of_its_own, in_order
     now = call.iteration
     in_order, last = in_order and now > last, now
     of_its_own += now % RANKS == RANK and now < ITERATIONS
-    if now % 10 == 0:
-        stage.tell(f"is in {now}")
-    if now > (ITERATIONS if is_warm else WARM) - SAMPLES:
-        with call.atomic():  # the other rank fails meanwhile
-            look()
-            if now >= (ITERATIONS if is_warm else WARM):
-                tell()
-                is_warm = True
+    with call.atomic():
+        if now % 10 == 0:
+            stage.tell(f"is in {now}")
+        look(now)
     if now == ITERATIONS:
         return
     if now % RANKS == RANK:
