@@ -25,6 +25,8 @@ from .news import CannotTrace, TraceLost
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 QUEUE_MAX = 100_000
 """Steps that may wait for the disk; more end the trace."""
+PAUSES_MAX = 10
+"""After so many steps are written though others are taken meanwhile."""
 END_TIMEOUT_S = 5.0
 """How long the end of the job waits for the disk."""
 EACH = "write --trace=DIR/ and each gets a file"
@@ -39,7 +41,7 @@ class TraceFile:
     def __init__(
         self, path: str, queue_max: int = QUEUE_MAX, end_timeout_s: float = END_TIMEOUT_S, pause_s: float = 0.0
     ) -> None:
-        """`pause_s`: steps are written so long after they were taken, when those who take them have no hurry any longer."""
+        """`pause_s`: steps are written when none has been taken for so long, and those who take them have no hurry."""
         self._path = path
         self._end_timeout_s = end_timeout_s
         self._pause_s = pause_s
@@ -108,8 +110,15 @@ class TraceFile:
         rests = self._queue.empty()
         step = self._queue.get()
         if rests and self._pause_s:
-            self._ended.wait(self._pause_s)
+            self._let_pass()
         return step
+
+    def _let_pass(self) -> None:
+        """Until no step is taken any longer."""
+        for _ in range(PAUSES_MAX):
+            waiting = self._queue.qsize()
+            if self._ended.wait(self._pause_s) or self._queue.qsize() == waiting:
+                return
 
     def _open(self) -> int:
         assert self._header

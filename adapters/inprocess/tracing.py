@@ -17,7 +17,7 @@ from ..news import NoTrace, Trace, TraceLost
 
 log = logging.getLogger("elastic.inprocess")
 
-PAUSE_S = 0.1
+PAUSE_S = 0.05
 """A restart takes a few milliseconds, in which the thread that writes would be in the way of those that decide."""
 END_TIMEOUT_S = 1.0
 """How long a process that ends waits for the disk."""

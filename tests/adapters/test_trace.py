@@ -12,6 +12,7 @@ from queue import SimpleQueue
 
 import pytest
 from attrs import evolve
+from processes import comes_true
 from replays import complaints, replays
 from traced import PAIR, finished, lines
 from worlds import LIFE, node, profile
@@ -86,6 +87,30 @@ def test_a_call_that_cannot_be_traced_goes_on_and_says_so_once(tmp_path: Path, l
     made.end()
     assert told == TraceLost("/dev/null/traces/: not a directory")
     assert lost.empty()
+
+
+def test_a_trace_that_waits_for_quiet_is_whole_at_its_end(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    made = TraceFile(str(tmp_path / "t"), end_timeout_s=TIMEOUT_S, pause_s=3_600.0)
+    made.begin_call(HELD, Call(), CLOCK, lost.put)
+    for step in range(3):
+        made.took(silent, float(step))
+    made.end()
+    (trace,) = read(tmp_path / "t")
+    assert trace.steps == (Silent(0.0), Silent(1.0), Silent(2.0))
+
+
+def test_a_trace_that_waits_for_quiet_is_written_where_there_is_none(
+    tmp_path: Path, lost: SimpleQueue[TraceLost]
+) -> None:
+    made = TraceFile(str(tmp_path / "t"), pause_s=0.01)
+    made.begin_call(HELD, Call(), CLOCK, lost.put)
+
+    def is_written() -> bool:
+        made.took(silent, 1.0)
+        return (tmp_path / "t").exists() and (tmp_path / "t").read_bytes().count(b"\n") > 1
+
+    assert comes_true(is_written)
+    made.end()
 
 
 def test_a_full_disk_ends_a_call_s_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
