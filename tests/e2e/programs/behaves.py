@@ -164,10 +164,10 @@ def wait(call: CallWrapper) -> None:
 
 
 def callback(name: str, state: State) -> None:
-    if state.mode is Mode.INACTIVE and name == "initialize":
-        wait_for_one(Status.RESERVE)
     CALLED.append(f"{name} {state.iteration} {state.mode.value}")
     faults = [what for rank, of, what in FAULTS if (int(rank), of) == (MINE, name)]
+    if faults and state.mode is Mode.INACTIVE:
+        wait_for_one(Status.RESERVE)
     if faults and (state.fault or name != "health_check"):
         match faults[0]:
             case "raise":
@@ -226,6 +226,8 @@ def main() -> None:
         stage.tell("called", ", ".join(CALLED))
 
 
+if "again" in HOW and stage.gate_is_open(GATE):
+    stage.wait_for_gate(GATE + 1)  # this process was started again
 if "thread" in HOW:
     thread = threading.Thread(target=main)
     thread.start()
