@@ -20,14 +20,16 @@ from ..adapters.report import Report, write_report
 from ..adapters.settings import Function, Kind, LaunchSettings, Program
 from ..adapters.workers.logs import Logs
 from ..adapters.workers.nvml import NoDevices
+from ..adapters.workers.port import CannotStart
 from ..adapters.workers.processes import Spawner
+from ..adapters.workers.programs import check_program
 from ..core import group, rendezvous
 from . import etcd, nodes, tokens, values
 from .abbreviations import in_full
 from .exit_codes import exit_code
 from .handlers import telemetry
 from .mistakes import Mistake
-from .option import SECTIONS, Option
+from .option import SECTIONS, Command, Option
 from .options import all_options
 from .oversight import oversight
 from .rare_options import said_once
@@ -61,7 +63,7 @@ Exit codes:  0 succeeded · 1 failed · 2 a mistake in the command line · 3 ren
 """
 
 
-class Manual(click.Command):
+class Manual(Command):
     """Shows the options in sections."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -74,11 +76,7 @@ class Manual(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        try:
-            return super().parse_args(ctx, in_full(args, options))
-        except click.BadOptionUsage as mistake:
-            mistake.ctx = ctx  # click does not say which command's option it was
-            raise
+        return super().parse_args(ctx, in_full(args, options))
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[OPTIONS]", "SCRIPT", "[ARGUMENTS]..."]
@@ -184,7 +182,7 @@ def _run(
     try:
         agent = Agent(settings, meeting.backend, clock, observer, trace, spawner)
     except ValueError as reason:
-        raise Mistake(f"--log-dir={reason}") from None
+        raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
     try:
         return agent.run(), agent.report_path
     except CannotTrace as reason:
@@ -273,8 +271,21 @@ def script_program(given: Mapping[str, Any], environment: Mapping[str, str]) -> 
     if given["use_env"] and given["no_use_env"]:
         raise Mistake("--use-env and --no-use-env: one is the other's opposite; leave one of them out")
     local_rank = ("--local-rank=${local_rank}",) if given["no_use_env"] else ()
-    python = environment.get("PYTHON_EXEC") or sys.executable
-    return Program(_kind(given), given["script"], (*local_rank, *given["arguments"]), python)
+    if not given["script"]:
+        raise Mistake("SCRIPT is empty; write the name of a script, a module (--module) or a program (--no-python)")
+    return Program(_kind(given), given["script"], (*local_rank, *given["arguments"]), _python(environment))
+
+
+def _python(environment: Mapping[str, str]) -> str:
+    """The interpreter that PYTHON_EXEC names, else this one. Raises Mistake."""
+    named = environment.get("PYTHON_EXEC")
+    if not named:
+        return sys.executable
+    try:
+        check_program(named, environment.get("PATH"))
+    except CannotStart as reason:
+        raise Mistake(f"PYTHON_EXEC={reason}; name a Python, or unset it") from None
+    return named
 
 
 def _kind(given: Mapping[str, Any]) -> Kind:
@@ -289,9 +300,10 @@ def _virtual_local_rank(given: Mapping[str, Any], environment: Mapping[str, str]
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     wanted, there = given["nproc_per_node"], len(visible.split(",")) if visible else 0
     if given["virtual_local_rank"] and visible is not None and there < wanted:
+        remedy = f"write --nproc-per-node={there}" if there else "leave it out"
         raise Mistake(
             f"--virtual-local-rank: {wanted} workers, each with a device of its own, but CUDA_VISIBLE_DEVICES={visible} "
-            f"names {there}; write --nproc-per-node={max(there, 1)}"
+            f"names {there}; {remedy}"
         )
     return bool(given["virtual_local_rank"])
 

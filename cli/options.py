@@ -104,7 +104,7 @@ def _options() -> tuple[Decorator, ...]:
             NODES,
             default=None,
             metavar="ADDRESS",
-            type=Value("ADDRESS", values.name),
+            type=Value("ADDRESS", values.host),
             help="How others reach this node; MASTER_ADDR when rank 0 is here. "
             "[default: the address from which it reaches the endpoint]",
         ),

@@ -22,6 +22,7 @@ from ..core.sim.trace import Corrupt, traces
 from ..core.world import Node
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake
+from .option import Command
 from .render.picture import picture
 from .render.timeline import names, rendered
 from .render.words import count
@@ -52,7 +53,9 @@ class Judged:
     violation: Violation | None
 
 
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command(
+    cls=Command, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="The same as data, for programs: what differs, rounds, times, lanes."
 )
