@@ -215,7 +215,7 @@ def launch_settings(
     return LaunchSettings(
         program=program,
         local_world_size=given["nproc_per_node"],
-        run_id=given["rdzv_id"] or _run_id(where),
+        run_id=given["rdzv_id"] or _run_id(given, where),
         role=given["role"],
         slot=given["node_id"] or nodes.slot(given),
         node_rank=given["node_rank"],
@@ -233,10 +233,11 @@ def launch_settings(
     )
 
 
-def _run_id(where: nodes.Place | etcd.EtcdPlace) -> str:
-    """Nodes that are to meet must call the job by one name; a node alone calls it by any."""
+def _run_id(given: Mapping[str, Any], where: nodes.Place | etcd.EtcdPlace) -> str:
+    """Nodes that are to meet must call the job by one name; a node alone calls it by any, unless it is told of a place."""
     alone = isinstance(where, nodes.Place) and where.endpoint is None
-    return os.urandom(8).hex() if alone else "none"
+    placed = nodes.is_static(given) and (given["rdzv_endpoint"] or given["master_port"])
+    return os.urandom(8).hex() if alone and not placed else "none"
 
 
 def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: Mapping[str, str]) -> group.Settings:

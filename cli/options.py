@@ -77,7 +77,7 @@ def _options() -> tuple[Decorator, ...]:
             metavar="ID",
             type=Value("ID", values.name),
             help="The job's name, the same on all nodes (TORCHELASTIC_RUN_ID, log directory). [default: none with an "
-            "endpoint, else a random one]",
+            "endpoint or a --master-port, else a random one]",
         ),
         option(
             "--rdzv-conf",

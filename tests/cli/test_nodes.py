@@ -141,6 +141,12 @@ def test_a_job_of_several_nodes_is_called_none_unless_it_is_given_a_name(setting
     assert settings("--standalone", "--rdzv-endpoint=a", "x").run_id != "none"
 
 
+def test_a_node_alone_has_a_run_id_of_its_own_unless_it_is_told_of_a_place_as_in_torchrun(settings: Parse) -> None:
+    assert settings("--master-port=29500", "x").run_id == "none"
+    assert settings("--rdzv-backend=static", "--rdzv-endpoint=localhost:29500", "x").run_id == "none"
+    assert len({settings(*words, "x").run_id for words in ((), (), ("--node-rank=0",), ("--master-addr=a",))}) == 4
+
+
 def test_the_settings_name_the_store_and_how_this_node_is_reached(settings: Parse) -> None:
     made = settings("--nnodes=2:3", "--rdzv-endpoint=localhost:7", "--max-restarts=4", "x")
     assert (made.store, made.address) == ("localhost:7", "localhost")
