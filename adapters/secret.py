@@ -41,7 +41,7 @@ def read_secret(path: str) -> Secret:
     try:
         return spoken(_held(path))
     except OSError as error:
-        raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise ValueError(f"{(error.strerror or str(error)).lower()}; name a file that holds the token") from None
 
 
 def _held(path: str) -> bytes:

@@ -40,6 +40,7 @@ from .meeting import Meeting
 from .news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told
 from .rendezvous_loop import RendezvousLoop
 from .round_store import RoundStore, Unmet, meet
+from .torchrun_events import RendezvousEvents
 
 NAME = "elastic"
 """What --rdzv-backend says; torch asks for it back."""
@@ -60,6 +61,7 @@ class ElasticRendezvous(RendezvousHandler):
         self._settings = settings
         self._clock = clock
         self._node = Node(f"{address}/torchrun-{os.urandom(4).hex()}", int(clock.wall() * 1000))
+        self._events = RendezvousEvents(run_id, str(self._node), address, meeting.place)
         self._reserved = Reservation(address)
         self._inbox: SimpleQueue[Notice] = SimpleQueue()
         held = Held(self._node, self._profile(), settings, Life(os.urandom(8).hex()))
@@ -91,11 +93,15 @@ class ElasticRendezvous(RendezvousHandler):
     def next_rendezvous(self) -> RendezvousInfo:
         """Block until this node is in a world in which its workers did not run yet, and all its members have met."""
         self._round = None
-        while True:
-            world = self._join()
-            if found := self._met(world):
-                self._round = found
-                return RendezvousInfo(found.agents, found.rank, found.size, self._bootstrap(found, world))
+        self._events.joins()
+        try:
+            found, world = self._next()
+        except Exception as error:
+            self._events.failed("next_rendezvous", error)
+            raise
+        self._round = found
+        self._events.joined(world.round, found.rank, found.size)
+        return RendezvousInfo(found.agents, found.rank, found.size, self._bootstrap(found, world))
 
     def num_nodes_waiting(self) -> int:
         """Above 0 when the world is over, for whatever reason: a newcomer, a failure, a loss, or the end of the job."""
@@ -113,6 +119,7 @@ class ElasticRendezvous(RendezvousHandler):
         answer = self._asked(Request(handlers.close, Why.ASKED, Ending.CANCELLED))
         if isinstance(answer, Raise):
             raise self._error(answer)
+        self._events.closed()
         if isinstance(answer, Verdict) and (last := farewell(answer)):
             self._asked(last)
 
@@ -134,6 +141,12 @@ class ElasticRendezvous(RendezvousHandler):
         return True
 
     # --- a world
+
+    def _next(self) -> tuple[RoundStore, World]:
+        while True:
+            world = self._join()
+            if found := self._met(world):
+                return found, world
 
     def _join(self) -> World:
         self._reserved.release()

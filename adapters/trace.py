@@ -30,7 +30,7 @@ PAUSES_MAX = 10
 END_TIMEOUT_S = 5.0
 """How long the end of the job waits for the disk."""
 EACH = "write --trace=DIR/ and each gets a file"
-NAME_CHARS = 200
+NAME_BYTES = 200
 """Of a node's slot in the name of its file."""
 
 
@@ -148,7 +148,7 @@ def _place(path: str, header: Header) -> str:
     if not (path.endswith("/") or os.path.isdir(path)):
         return path
     os.makedirs(path, exist_ok=True)
-    slot = re.sub(r"[^\w.-]", "_", node.slot)[:NAME_CHARS]
+    slot = re.sub(r"[^\w.-]", "_", node.slot).encode()[:NAME_BYTES].decode(errors="ignore")
     prefix = "rank_" if isinstance(header.machine, Calling) else ""
     return os.path.join(path, f"{prefix}{slot}_{node.incarnation}.ndjson")
 

@@ -49,7 +49,7 @@ class Wakefulness:
             return slept
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._longest_s / LOOKS):
+        while not self._stopped.wait(min(self._longest_s / LOOKS, threading.TIMEOUT_MAX)):
             with self._lock:
                 self._look()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,11 +16,14 @@ from attrs import field, frozen
 from likened import End, Seen, seen, told
 from measuring import BIN, HERE, MARK
 
+from elastic.adapters.endpoint import Reservation
+
 TELL = HERE / "programs" / "tell_all.py"
-TIMEOUT_S = 300.0
+TIMEOUT_S = 600.0
 """A launcher that has not ended by then is taken for one that waits."""
-SETTLE_S = 2.0
-"""How long what a launcher has left may take to end by itself."""
+LOOK_S = 0.02
+SETTLE_S = 10.0
+"""How long all that a launcher has left may take to end by itself."""
 LAUNCHERS: Mapping[str, tuple[str, ...]] = {
     "torchrun": (str(BIN / "torchrun"),),
     "elastic": (str(BIN / "elastic"), "launch"),
@@ -32,7 +34,7 @@ KEPT = ("PATH", "HOME", "LANG", "USER")
 @frozen
 class Line:
     """One command line. `agents` has what each of several agents adds to it; `signal` is sent to the first when so many
-    `workers` have told."""
+    `workers` have told. When one agent has ended, however late that was, the others have `patience_s` left."""
 
     run: str
     because: tuple[str, ...] = field(default=(), converter=tuple)
@@ -55,7 +57,11 @@ def watch(launcher: str, line: Line, folder: Path) -> Seen:
     """Run it in this empty folder. Nothing that it started lives afterwards."""
     (folder / "told").mkdir()
     (folder / "tmp").mkdir()
-    port = str(_free_port())
+    with Reservation("localhost") as reserved:  # bound but not listening, so that nobody else is handed its port
+        return _watched(launcher, line, folder, str(reserved.endpoint.port))
+
+
+def _watched(launcher: str, line: Line, folder: Path, port: str) -> Seen:
     mark = {"PARITY_FOLDER": str(folder / "told")}
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     env = {**kept, **MARK, **mark, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(TELL.parent), **line.env}
@@ -72,7 +78,8 @@ def watch(launcher: str, line: Line, folder: Path) -> Seen:
     ]
     with _nothing_left(mark):
         ends = _run(commands, line, env, folder)
-        left = [pid for pid in _carriers(mark) if not _ends(pid)]
+        settled_at = time.monotonic() + SETTLE_S
+        left = [pid for pid in _carriers(mark) if not _ends(pid, settled_at)]
         return {**seen(ends, folder, env, port), "left alive": str(len(left))}
 
 
@@ -83,11 +90,14 @@ def _run(commands: Sequence[Sequence[str]], line: Line, env: Mapping[str, str], 
             agents.append(
                 subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder)
             )
-    ends_at = time.monotonic() + line.patience_s
+    ends_at = time.monotonic() + TIMEOUT_S
     if line.signal:
         while len(told(folder)) < line.workers and agents[0].poll() is None and time.monotonic() < ends_at:
-            time.sleep(0.02)
+            time.sleep(LOOK_S)
         agents[0].send_signal(signal.Signals[line.signal])
+    while all(agent.poll() is None for agent in agents) and time.monotonic() < ends_at:
+        time.sleep(LOOK_S)
+    ends_at = time.monotonic() + line.patience_s
     codes = [_code(agent, ends_at) for agent in agents]
     for agent in agents:
         agent.kill()
@@ -132,8 +142,7 @@ def _carriers(mark: Mapping[str, str]) -> list[int]:
     return found
 
 
-def _ends(pid: int) -> bool:
-    """Whether it ends within a moment."""
+def _ends(pid: int, by: float) -> bool:
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -141,11 +150,6 @@ def _ends(pid: int) -> bool:
     try:
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
-        return bool(poll.poll(SETTLE_S * 1000))
+        return bool(poll.poll(max(by - time.monotonic(), 0.0) * 1000))
     finally:
         os.close(pidfd)
-
-
-def _free_port() -> int:
-    with socket.create_server(("localhost", 0)) as server:
-        return int(server.getsockname()[1])

@@ -68,6 +68,11 @@ def is_meant(given: Mapping[str, Any]) -> bool:
 def place(given: Mapping[str, Any], environment: Mapping[str, str]) -> EtcdPlace:
     """Raises Mistake."""
     endpoint, conf = given["rdzv_endpoint"], given["rdzv_conf"]
+    if given["rdzv_backend"] not in (None, "etcd"):
+        raise Mistake(
+            f"--rdzv-backend={given['rdzv_backend']}: --rdzv-endpoint is an etcd's (etcd://); write --rdzv-backend=etcd, or "
+            "an endpoint without etcd://"
+        )
     if endpoint is None:
         raise Mistake(f"--rdzv-backend=etcd: name its members; write --rdzv-endpoint=HOST:{PORT},HOST:{PORT}")
     if not given["rdzv_id"]:
@@ -98,7 +103,7 @@ def _access(conf: Mapping[str, str], tls: bool, environment: Mapping[str, str]) 
         if tls:
             access.context()
     except Unusable as reason:
-        raise Mistake(f"--rdzv-conf: {reason}") from None
+        raise Mistake(f"--rdzv-conf: {reason}; name files in PEM form, without a password") from None
     return access
 
 
@@ -109,9 +114,13 @@ def _password(conf: Mapping[str, str], environment: Mapping[str, str]) -> str | 
     try:
         text = Path(path).read_text().rstrip("\r\n")
     except OSError as error:
-        raise Mistake(f"--rdzv-conf: password_file={path}: {(error.strerror or str(error)).lower()}") from None
+        raise _no_password(path, (error.strerror or str(error)).lower()) from None
     except UnicodeDecodeError:
-        raise Mistake(f"--rdzv-conf: password_file={path}: is no text") from None
+        raise _no_password(path, "is no text") from None
     if not text:
-        raise Mistake(f"--rdzv-conf: password_file={path}: is empty")
+        raise _no_password(path, "is empty")
     return text
+
+
+def _no_password(path: str, why: str) -> Mistake:
+    return Mistake(f"--rdzv-conf: password_file={path}: {why}; name a file that holds the password")

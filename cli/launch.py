@@ -21,14 +21,16 @@ from ..adapters.settings import Function, Kind, LaunchSettings, Program
 from ..adapters.workers.environment import TRACE
 from ..adapters.workers.logs import Logs
 from ..adapters.workers.nvml import NoDevices
+from ..adapters.workers.port import CannotStart
 from ..adapters.workers.processes import Spawner
+from ..adapters.workers.programs import check_program
 from ..core import group, rendezvous
 from . import etcd, nodes, tokens, values
 from .abbreviations import in_full
 from .exit_codes import exit_code
 from .handlers import telemetry
 from .mistakes import Mistake
-from .option import SECTIONS, Option
+from .option import SECTIONS, Command, Option
 from .options import all_options
 from .oversight import oversight
 from .rare_options import said_once
@@ -62,7 +64,7 @@ Exit codes:  0 succeeded · 1 failed · 2 a mistake in the command line · 3 ren
 """
 
 
-class Manual(click.Command):
+class Manual(Command):
     """Shows the options in sections."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -75,11 +77,7 @@ class Manual(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        try:
-            return super().parse_args(ctx, in_full(args, options))
-        except click.BadOptionUsage as mistake:
-            mistake.ctx = ctx  # click does not say which command's option it was
-            raise
+        return super().parse_args(ctx, in_full(args, options))
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[OPTIONS]", "SCRIPT", "[ARGUMENTS]..."]
@@ -193,7 +191,7 @@ def _run(
     try:
         agent = Agent(settings, meeting.backend, clock, observer, trace, spawner)
     except ValueError as reason:
-        raise Mistake(f"--log-dir={reason}") from None
+        raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
     try:
         return agent.run(), agent.report_path
     except CannotTrace as reason:
@@ -226,7 +224,7 @@ def launch_settings(
     return LaunchSettings(
         program=program,
         local_world_size=given["nproc_per_node"],
-        run_id=given["rdzv_id"] or _run_id(where),
+        run_id=given["rdzv_id"] or _run_id(given, where),
         role=given["role"],
         slot=given["node_id"] or nodes.slot(given),
         node_rank=given["node_rank"],
@@ -244,10 +242,11 @@ def launch_settings(
     )
 
 
-def _run_id(where: nodes.Place | etcd.EtcdPlace) -> str:
-    """Nodes that are to meet must call the job by one name; a node alone calls it by any."""
+def _run_id(given: Mapping[str, Any], where: nodes.Place | etcd.EtcdPlace) -> str:
+    """Nodes that are to meet must call the job by one name; a node alone calls it by any, unless it is told of a place."""
     alone = isinstance(where, nodes.Place) and where.endpoint is None
-    return os.urandom(8).hex() if alone else "none"
+    placed = nodes.is_static(given) and (given["rdzv_endpoint"] or given["master_port"])
+    return os.urandom(8).hex() if alone and not placed else "none"
 
 
 def _group(given: Mapping[str, Any], meeting: rendezvous.Settings, environment: Mapping[str, str]) -> group.Settings:
@@ -282,8 +281,21 @@ def script_program(given: Mapping[str, Any], environment: Mapping[str, str]) -> 
     if given["use_env"] and given["no_use_env"]:
         raise Mistake("--use-env and --no-use-env: one is the other's opposite; leave one of them out")
     local_rank = ("--local-rank=${local_rank}",) if given["no_use_env"] else ()
-    python = environment.get("PYTHON_EXEC") or sys.executable
-    return Program(_kind(given), given["script"], (*local_rank, *given["arguments"]), python)
+    if not given["script"]:
+        raise Mistake("SCRIPT is empty; write the name of a script, a module (--module) or a program (--no-python)")
+    return Program(_kind(given), given["script"], (*local_rank, *given["arguments"]), _python(environment))
+
+
+def _python(environment: Mapping[str, str]) -> str:
+    """The interpreter that PYTHON_EXEC names, else this one. Raises Mistake."""
+    named = environment.get("PYTHON_EXEC")
+    if not named:
+        return sys.executable
+    try:
+        check_program(named, environment.get("PATH"))
+    except CannotStart as reason:
+        raise Mistake(f"PYTHON_EXEC={reason}; name a Python, or unset it") from None
+    return named
 
 
 def _kind(given: Mapping[str, Any]) -> Kind:
@@ -298,9 +310,10 @@ def _virtual_local_rank(given: Mapping[str, Any], environment: Mapping[str, str]
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     wanted, there = given["nproc_per_node"], len(visible.split(",")) if visible else 0
     if given["virtual_local_rank"] and visible is not None and there < wanted:
+        remedy = f"write --nproc-per-node={there}" if there else "leave it out"
         raise Mistake(
             f"--virtual-local-rank: {wanted} workers, each with a device of its own, but CUDA_VISIBLE_DEVICES={visible} "
-            f"names {there}; write --nproc-per-node={max(there, 1)}"
+            f"names {there}; {remedy}"
         )
     return bool(given["virtual_local_rank"])
 

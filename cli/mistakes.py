@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from .render.words import printable
+
 USAGE = 2
+WORD_MAX = 256
+"""Of a word in the line; more of a value that is longer helps nobody."""
 
 
 class Mistake(click.UsageError):
@@ -18,7 +22,9 @@ class Mistake(click.UsageError):
 
 def one_line(error: click.ClickException) -> str:
     """The line that the user sees."""
-    return f"elastic: {_said(error)}"
+    text = " ".join(f"elastic: {_said(error)}".split())
+    shortened = re.sub(rf"(\S{{{WORD_MAX}}})\S+", r"\1…", text)
+    return printable(shortened)
 
 
 def _said(error: click.ClickException) -> str:

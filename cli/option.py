@@ -16,6 +16,17 @@ SECTIONS = (WORKERS, NODES, FAILURES, OUTPUT)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+class Command(click.Command):
+    """One whose mistakes say which option they are about, also to those who ask for its remedy."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadOptionUsage as mistake:
+            mistake.ctx = ctx  # click does not say which command's option it was
+            raise
+
+
 class Option(click.Option):
     """An option in a section of the help, shown with its dashed spelling only."""
 

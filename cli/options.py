@@ -77,7 +77,7 @@ def _options() -> tuple[Decorator, ...]:
             metavar="ID",
             type=Value("ID", values.name),
             help="The job's name, the same on all nodes (TORCHELASTIC_RUN_ID, log directory). [default: none with an "
-            "endpoint, else a random one]",
+            "endpoint or a --master-port, else a random one]",
         ),
         option(
             "--rdzv-conf",
@@ -104,7 +104,7 @@ def _options() -> tuple[Decorator, ...]:
             NODES,
             default=None,
             metavar="ADDRESS",
-            type=Value("ADDRESS", values.name),
+            type=Value("ADDRESS", values.host),
             help="How others reach this node; MASTER_ADDR when rank 0 is here. "
             "[default: the address from which it reaches the endpoint]",
         ),

@@ -25,6 +25,7 @@ from ..core.sim.trace import Corrupt, traces
 from ..core.world import Node
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake
+from .option import Command
 from .render.picture import picture
 from .render.timeline import names, rank_names, rendered, rendered_call
 from .render.words import count
@@ -56,7 +57,9 @@ class Judged:
     violation: Violation | CallViolation | Broken | None
 
 
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command(
+    cls=Command, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="The same as data, for programs: what differs, rounds, times, lanes."
 )

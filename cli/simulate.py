@@ -21,7 +21,7 @@ from . import simulate_options as options
 from .campaigns import carried_through
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
 from .mistakes import Mistake, Value
-from .option import Decorator
+from .option import Command, Decorator
 from .render import simulation
 from .render.picture import picture
 
@@ -43,7 +43,9 @@ def _given(name: str, metavar: str, read: Callable[[str], Any], help: str, **att
     return click.option(name, metavar=metavar, type=Value(metavar, read), help=help, **attributes)
 
 
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command(
+    cls=Command, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @_given("--nodes", "N", options.nodes, "Nodes that there are.", default="5", show_default=True)
 @_given("--min", "N", options.nodes, "The job's minimum of nodes. [default: drawn]")
 @_given("--max", "N", options.nodes, "The job's maximum of nodes; those above it are spares. [default: drawn]")

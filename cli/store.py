@@ -16,6 +16,7 @@ from . import tokens, values
 from .exit_codes import RENDEZVOUS, SIGNALLED
 from .mistakes import Mistake, Value
 from .nodes import PORT
+from .option import Command
 
 EPILOG = """\b
   elastic store --endpoint=gpu-01                                  (on gpu-01, first)
@@ -29,7 +30,9 @@ Exit codes:  2 a mistake in the command line, or it cannot be served there · 3 
 """
 
 
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.command(
+    cls=Command, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 @click.option(
     "--endpoint",
     metavar="HOST[:PORT]",

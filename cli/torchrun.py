@@ -49,15 +49,15 @@ def _given(parameters: RendezvousParameters) -> Mapping[str, Any]:
     from .mistakes import Mistake
 
     conf = {key: str(value).strip() for key, value in parameters.config.items()}
-    store = conf.pop("store", "c10d")
-    if store not in STORES:
-        raise Mistake(f"--rdzv-conf: store={store}: write {', '.join(STORES[:-1])} or {STORES[-1]}")
-    if store == "memory" and parameters.max_nodes > 1:
-        raise Mistake(f"--rdzv-conf: store=memory: is for one node, not {parameters.max_nodes}; write store=c10d")
     try:
         endpoint = values.endpoints(parameters.endpoint or "")
     except ValueError as reason:
         raise Mistake(f"--rdzv-endpoint={parameters.endpoint}: {reason}") from None
+    store = conf.pop("store", endpoint.scheme if endpoint and endpoint.scheme == "etcd" else "c10d")
+    if store not in STORES:
+        raise Mistake(f"--rdzv-conf: store={store}: write {', '.join(STORES[:-1])} or {STORES[-1]}")
+    if store == "memory" and parameters.max_nodes > 1:
+        raise Mistake(f"--rdzv-conf: store=memory: is for one node, not {parameters.max_nodes}; write store=c10d")
     return {
         "nnodes": (parameters.min_nodes, parameters.max_nodes),
         "standalone": store == "memory",

@@ -17,17 +17,30 @@ from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX
 from .mistakes import Mistake
 
 SCHEMES = ("etcd", "http", "https")
-ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
+ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
+DIGITS_MAX = 20
+"""A number that has more is as large as any."""
+FILE_NAME_MAX = 255
+HOST_MAX = 240
+"""Characters of a host's name; with what tells several agents of a host apart it is still a name."""
+SPAN_MAX_S = 10**9
+"""Some 30 years: clocks of the system count no span that is much longer."""
 SECRETS = {"token": "token_file=FILE, or set ELASTIC_STORE_TOKEN"}
 """Keys whose values must not be given on a command line, which everybody on the host can read, and what to write instead."""
 
 
 def whole(text: str, least: int = 0) -> int:
-    if not re.fullmatch(r"\s*[+-]?\d+\s*", text) or int(text) < least:
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", text) or _number(text) < least:
         raise ValueError(f"write a whole number, {least} or more")
-    if int(text) >= COUNT_MAX:
+    if _number(text) >= COUNT_MAX:
         raise ValueError("write a smaller number")
     return int(text)
+
+
+def _number(digits: str) -> int:
+    """With blanks around and perhaps a sign; Python refuses to read thousands of digits."""
+    bare = digits.strip()
+    return int(bare) if len(bare) <= DIGITS_MAX else int(f"{bare[0]}{'9' * DIGITS_MAX}")
 
 
 def positive(text: str) -> int:
@@ -42,6 +55,8 @@ def seconds(text: str) -> float:
         span = -1.0
     if not math.isfinite(span) or span < 0:
         raise ValueError("write a number of seconds, 0 or more")
+    if span > SPAN_MAX_S:
+        raise ValueError(f"write a smaller number of seconds, {SPAN_MAX_S} at most")
     return span
 
 
@@ -57,7 +72,7 @@ def nodes(text: str) -> tuple[int, int]:
     parts = text.split(":")
     if len(parts) > 2 or not all(re.fullmatch(r"\d+", part) for part in parts):
         raise ValueError("write a number of nodes, or MIN:MAX, like --nnodes=2:4")
-    low, high = int(parts[0]), int(parts[-1])
+    low, high = _number(parts[0]), _number(parts[-1])
     if low < 1:
         raise ValueError(f"at least 1 node; write --nnodes={1 if len(parts) == 1 else f'1:{max(high, 1)}'}")
     if high < low:
@@ -76,9 +91,9 @@ def workers(text: str) -> int:
             return count_others(text)
         case _:
             pass
-    if not re.fullmatch(r"\d+", text) or int(text) < 1:
+    if not re.fullmatch(r"\d+", text) or _number(text) < 1:
         raise ValueError("write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu")
-    if int(text) > LOCAL_WORLD_SIZE_MAX:
+    if _number(text) > LOCAL_WORLD_SIZE_MAX:
         raise ValueError(f"at most {LOCAL_WORLD_SIZE_MAX} workers on one node")
     return int(text)
 
@@ -95,7 +110,7 @@ def local_ranks(text: str) -> frozenset[int] | None:
         return None
     if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
         raise ValueError("write local ranks with commas between, like 0,1")
-    return frozenset(int(rank) for rank in text.split(","))
+    return frozenset(_number(rank) for rank in text.split(","))
 
 
 def signals(text: str) -> tuple[signal.Signals, ...]:
@@ -163,9 +178,11 @@ def restart_scope(text: str) -> str:
 
 def new_file(text: str) -> str:
     """A file that can be made or replaced."""
-    folder = os.path.dirname(os.path.abspath(text))
-    if os.path.isdir(text) or not os.access(folder, os.W_OK):
+    folder, name = os.path.split(os.path.abspath(text))
+    if not text or os.path.isdir(text) or not os.access(text if os.path.exists(text) else folder, os.W_OK):
         raise ValueError("no file can be written there; name a file in a directory that exists")
+    if len(os.fsencode(name)) > FILE_NAME_MAX:
+        raise ValueError(f"a file's name has at most {FILE_NAME_MAX} bytes; write a shorter one")
     return text
 
 
@@ -196,7 +213,7 @@ def endpoints(text: str) -> Endpoints | None:
             rest = part
         address = endpoint(rest.removesuffix("/"))
         if address is None:
-            raise ValueError("there is nothing between two commas; write HOST:PORT,HOST:PORT")
+            raise ValueError("an address is missing; write HOST:PORT,HOST:PORT")
         schemes.add(scheme)
         addresses.append(address)
     named = schemes - {""}
@@ -211,8 +228,18 @@ def endpoint(text: str) -> tuple[str, int | None] | None:
         return None
     match = ENDPOINT.fullmatch(text.strip())
     if not match or int(match["port"] or 0) > 65_535:
-        raise ValueError("write HOST or HOST:PORT, port 0 to 65535")
-    return match["host"].strip("[]"), int(match["port"]) if match["port"] else None
+        raise ValueError("write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets")
+    return _name_of_host(match["host"].strip("[]")), int(match["port"]) if match["port"] else None
+
+
+def _name_of_host(text: str) -> str:
+    try:
+        size = len(text.encode("idna"))  # as the resolver does
+    except UnicodeError:
+        size = HOST_MAX + 1
+    if size > HOST_MAX:
+        raise ValueError(f"write a name that a host can have, 1 to 63 characters between dots and {HOST_MAX} in all")
+    return text
 
 
 def filters(text: str) -> tuple[str, ...]:
@@ -228,7 +255,7 @@ def host(text: str) -> str:
     bare = text.strip().removeprefix("[").removesuffix("]")
     if not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*", bare):
         raise ValueError("write the name or the address of a host")
-    return bare
+    return _name_of_host(bare)
 
 
 def port(text: str) -> int:

@@ -65,7 +65,8 @@ def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Addres
     except OSError as error:
         if told:
             told_to = "this node was told to serve the store there (is_host)"
-            raise CannotServe(f"{address}: {told_to}, but {_why(error)}") from error
+            remedy = f"{_remedy(error)}, or is_host=false where another serves it"
+            raise CannotServe(f"{address}: {told_to}, but {_why(error)}; {remedy}") from error
         return None, address
     return _served(address, listening)
 
@@ -75,7 +76,8 @@ def serve_alone(address: Address) -> tuple[StoreHost, Address]:
     try:
         listening = _listen(address)
     except OSError as error:
-        raise CannotServe(f"{address}: {_why(error)}; {_remedy(error)}") from error
+        free = ", or 0 for any that is free" if error.errno == errno.EADDRINUSE else ""
+        raise CannotServe(f"{address}: {_why(error)}; {_remedy(error)}{free}") from error
     return _served(address, listening)
 
 
@@ -88,13 +90,15 @@ def _served(address: Address, listening: socket.socket) -> tuple[StoreHost, Addr
 
 
 def _why(error: OSError) -> str:
-    return "somebody listens there already" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+    return (
+        "somebody listens there already" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
+    )
 
 
 def _remedy(error: OSError) -> str:
     match error.errno:
         case errno.EADDRINUSE:
-            return "name another port, or 0 for any that is free"
+            return "name another port"
         case errno.EACCES:
             return "name a port above 1023"
         case _:

@@ -60,7 +60,7 @@ def parse_streams(text: str) -> Streams:
     """`0..3` for all ranks, or `rank:v,rank:v`; a rank that is not named has none."""
     if re.fullmatch("[0-3]", text):
         return Streams(Std(int(text)))
-    if not re.fullmatch(r"\d+:[0-3](,\d+:[0-3])*", text, re.ASCII):
+    if not re.fullmatch(r"\d{1,9}:[0-3](,\d{1,9}:[0-3])*", text, re.ASCII):
         raise ValueError(
             f"{text!r} is not a choice of streams: write 0 (none), 1 (stdout), 2 (stderr) or 3 (both), "
             "or one for each local rank, like 0:3,1:2"
@@ -201,7 +201,8 @@ def make_run_directory(log_dir: str | None, run_id: str) -> RunDirectory:
     except (FileExistsError, NotADirectoryError) as error:
         raise ValueError(f"{log_dir or base}: a file is in the way; name a directory") from error
     except OSError as error:
-        raise ValueError(f"{log_dir or base}: cannot make a directory there: {error.strerror}") from error
+        why = (error.strerror or str(error)).lower()
+        raise ValueError(f"{log_dir or base}: {why}; name a directory that can be written to") from error
 
 
 def file_name(run_id: str) -> str:

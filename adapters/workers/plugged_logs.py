@@ -55,7 +55,7 @@ def make_plugin(name: str, logs: Logs, installed: Callable[..., Any] = entry_poi
     found: Mapping[str, EntryPoint] = {entry.name: entry for entry in installed(group=GROUP)}
     if name not in found:
         known = ", ".join(sorted({OWN, *found}))
-        raise ValueError(f"no such plugin (entry point of the group {GROUP}); there is: {known}")
+        raise ValueError(f"no such plugin (entry point of the group {GROUP}); write one of: {known}")
     try:
         plugin: LogsSpecs = found[name].load()(
             log_dir=logs.directory,

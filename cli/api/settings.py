@@ -5,16 +5,17 @@ PET_ variables are the command line's; a program says what it means.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import click
 from attrs import field, frozen
 
 from ...adapters.workers.functions import StartMethod
 from ..launch import launch as command
-from ..mistakes import one_line
+from ..mistakes import Mistake, one_line, spelled
 
 
 @frozen(kw_only=True)
@@ -52,7 +53,7 @@ class LaunchSettings:
     on_store_loss: Literal["continue", "stop"] = "continue"
     signals_to_handle: str = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
     monitor_interval: float = 0.1
-    log_dir: str | None = None
+    log_dir: str | os.PathLike[str] | None = None
     redirects: int | str = 0
     tee: int | str = 0
     local_ranks_filter: str = ""
@@ -60,15 +61,15 @@ class LaunchSettings:
     duplicate_stderr_filters: str = ""
     logs_specs: str | None = None
     status: Literal["auto", "live", "plain", "off"] = "auto"
-    report: str | None = None
-    trace: str | None = None
+    report: str | os.PathLike[str] | None = None
+    trace: str | os.PathLike[str] | None = None
     event_log_handler: str = "null"
     metrics_handler: str = "null"
 
     def __attrs_post_init__(self) -> None:
-        if self.start_method not in get_args(StartMethod):
-            raise ValueError(f"start_method={self.start_method}: write spawn, fork or forkserver")
         options(self)
+        if self.start_method is None:
+            raise ValueError("start_method=None: write spawn, fork or forkserver")
 
 
 def options(settings: LaunchSettings) -> dict[str, Any]:
@@ -94,10 +95,30 @@ def _read(param: click.Option, settings: LaunchSettings, context: click.Context)
     given = getattr(settings, param.name or "", None)  # or it is for the command line alone
     match given:
         case None:
-            return False if param.is_flag else None
-        case Mapping():
-            return {key: str(value) for key, value in given.items()}
-        case int() | float() if not isinstance(given, bool):
-            return param.type_cast_value(context, str(given))
+            return _left_out(param, context)
+        case bool() if param.is_flag:
+            return given
+        case Mapping() if param.name == "rdzv_conf":
+            return {_word(param, key): _word(param, value) for key, value in given.items()}
+        case _ if param.is_flag:
+            raise Mistake(f"{spelled(param, context)}={given!r}: write True or False")
         case _:
-            return param.type_cast_value(context, given)
+            return param.type_cast_value(context, _word(param, given))
+
+
+def _left_out(param: click.Option, context: click.Context) -> Any:
+    default = param.get_default(context)
+    return default if default is None or param.is_flag else param.type_cast_value(context, default)
+
+
+def _word(param: click.Option, given: object) -> str:
+    """As it stands on a command line. Raises Mistake."""
+    match given:
+        case str():
+            return given
+        case os.PathLike():
+            return os.fsdecode(given)
+        case int() | float() if not isinstance(given, bool):
+            return str(given)
+        case _:
+            raise Mistake(f"--{param.name}={given!r}: write text or a number")

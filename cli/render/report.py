@@ -86,7 +86,7 @@ def _cause(report: Report) -> list[tuple[str, str]]:
         return []
     place = who(fault.node, fault.host, report.result.state)
     if not fault.pid:
-        return [("first cause", f"{place}: {fault.message}")]
+        return [("first cause", f"{place}: {printable(fault.message)}")]
     clock = fault.when.rpartition(" ")[2]
     rows = [
         ("first cause", f"{place} rank {fault.rank}, round {fault.round}, {clock}: {failure(fault)}"),

@@ -301,7 +301,7 @@ def traces(lines: Iterable[bytes]) -> Iterator[Trace]:
     last: RendezvousState | None = None
     cut = False
     for number, line in enumerate(lines, 1):
-        if not line.endswith(b"\n") or line.endswith(CUT):
+        if len(line) <= LINE_MAX and (not line.endswith(b"\n") or line.endswith(CUT)):
             cut = True
             continue
         entry, last = _checked(number, line, last)

@@ -175,7 +175,9 @@ def test_a_signal_while_it_tidies_up_does_not_undo_it_either(environment: dict[s
 
 
 def test_a_log_directory_that_cannot_be_made_is_refused_before_anything_starts() -> None:
-    with pytest.raises(ValueError, match=r"^/proc/logs: cannot make a directory there"):
+    with pytest.raises(
+        ValueError, match=r"^/proc/logs: no such file or directory; name a directory that can be written to"
+    ):
         Agent(settings("true", logs=Logs("/proc/logs")), MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes())
 
 

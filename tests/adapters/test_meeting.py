@@ -161,5 +161,5 @@ def test_whoever_must_serve_a_store_and_cannot_says_why() -> None:
         meeting(Address(ELSEWHERE, 1), True)
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(CannotServe, match=rf"^localhost:{port}: .*somebody listens there already$"):
+        with pytest.raises(CannotServe, match=rf"^localhost:{port}: .*somebody listens there already; "):
             meeting(Address("localhost", port), True)

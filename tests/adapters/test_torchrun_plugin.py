@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +11,9 @@ from contextlib import ExitStack
 import pytest
 from attrs import evolve
 from processes import comes_true
+from torch.distributed.elastic import events
+from torch.distributed.elastic.events import handlers as torch_handlers
+from torch.distributed.elastic.events.api import NodeState, RdzvEvent
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
     RendezvousConnectionError,
@@ -107,6 +111,53 @@ def agents() -> Iterator[Agents]:
 def waits(handler: ElasticRendezvous) -> bool:
     """Whether its agent is told to come back, in good time."""
     return comes_true(lambda: handler.num_nodes_waiting() > 0)
+
+
+class Kept(logging.Handler):
+    """What torch's logger of rendezvous events was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[RdzvEvent] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.events.append(RdzvEvent.deserialize(record.getMessage()))
+
+
+@pytest.fixture
+def told() -> Iterator[list[RdzvEvent]]:
+    """The rendezvous events that torch hands to whoever has put a handler in the place of its own."""
+    logger = logging.getLogger("torchelastic-events-dynamic_rendezvous")
+    before, handler = torch_handlers.get_logging_handler("dynamic_rendezvous"), Kept()
+    torch_handlers._log_handlers["dynamic_rendezvous"] = handler
+    logger.handlers, level = [handler], logger.level
+    logger.setLevel(logging.INFO)
+    events._events_loggers.pop("dynamic_rendezvous", None)
+    try:
+        yield handler.events
+    finally:
+        torch_handlers._log_handlers["dynamic_rendezvous"] = before
+        logger.handlers = [before]
+        logger.setLevel(level)
+        events._events_loggers.pop("dynamic_rendezvous", None)
+
+
+def test_who_listens_to_torchs_rendezvous_events_is_told_of_ours(agents: Agents, told: list[RdzvEvent]) -> None:
+    handler = agents.new(ELASTIC)
+    agents.again(handler)
+    handler.set_closed()
+    with pytest.raises(RendezvousClosedError):
+        agents.new(ELASTIC).next_rendezvous()
+    assert [(event.node_state, event.rank, event.message.partition("'")[0]) for event in told] == [
+        (NodeState.INIT, None, "The node "),
+        (NodeState.RUNNING, 0, "The node "),
+        (NodeState.SUCCEEDED, None, "The node "),
+        (NodeState.INIT, None, "The node "),
+        (NodeState.FAILED, None, "RendezvousClosedError: run job was closed by torch"),
+    ]
+    assert {event.run_id for event in told} == {"job"}
+    assert "has joined round 0 of the rendezvous 'job' as rank 0 in a world of size 1" in told[1].message
+    assert "RendezvousClosedError" in told[4].error_trace
 
 
 def test_it_is_one_of_torchs_handlers_and_names_itself(agents: Agents) -> None:

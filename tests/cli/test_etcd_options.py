@@ -122,12 +122,19 @@ MISTAKES = [
         ),
     ),
     (
+        "--rdzv-backend=c10d --rdzv-endpoint=etcd://h1 --rdzv-id=a",
+        (
+            "--rdzv-backend=c10d: --rdzv-endpoint is an etcd's (etcd://); write --rdzv-backend=etcd, or an endpoint without "
+            "etcd://"
+        ),
+    ),
+    (
         "--rdzv-endpoint=http://h1,https://h2",
         "--rdzv-endpoint=http://h1,https://h2: http and https are mixed; write one of them everywhere",
     ),
     (
         "--rdzv-endpoint=h1,,h2",
-        "--rdzv-endpoint=h1,,h2: there is nothing between two commas; write HOST:PORT,HOST:PORT",
+        "--rdzv-endpoint=h1,,h2: an address is missing; write HOST:PORT,HOST:PORT",
     ),
     (
         "--rdzv-endpoint=http://h1 --rdzv-backend=etcd --rdzv-id=a --rdzv-conf=cacert=/ca",
@@ -147,23 +154,26 @@ MISTAKES = [
     ),
     (
         "--rdzv-endpoint=etcd://h1 --rdzv-id=a --rdzv-conf=user=ann,password_file=/dev/null",
-        "--rdzv-conf: password_file=/dev/null: is empty",
+        "--rdzv-conf: password_file=/dev/null: is empty; name a file that holds the password",
     ),
     (
         "--rdzv-endpoint=etcd://h1 --rdzv-id=a --rdzv-conf=user=ann,password_file=/nowhere",
-        "--rdzv-conf: password_file=/nowhere: no such file or directory",
+        "--rdzv-conf: password_file=/nowhere: no such file or directory; name a file that holds the password",
     ),
     (
         "--rdzv-endpoint=etcd://h1 --rdzv-id=a --rdzv-conf=cacert=/nowhere",
-        "--rdzv-conf: cacert=/nowhere: no such file or directory",
+        "--rdzv-conf: cacert=/nowhere: no such file or directory; name files in PEM form, without a password",
     ),
     (
         "--rdzv-endpoint=etcd://h1 --rdzv-id=a --rdzv-conf=cacert=/dev/null",
-        "--rdzv-conf: cacert=/dev/null: no certificate in PEM form (no certificate or crl found)",
+        (
+            "--rdzv-conf: cacert=/dev/null: no certificate in PEM form (no certificate or crl found); name files in PEM "
+            "form, without a password"
+        ),
     ),
     (
         "--rdzv-endpoint=etcd://h1 --rdzv-id=a --rdzv-conf=cert=/nowhere,key=/nowhere",
-        "--rdzv-conf: cert=/nowhere,key=/nowhere: no such file or directory",
+        "--rdzv-conf: cert=/nowhere,key=/nowhere: no such file or directory; name files in PEM form, without a password",
     ),
 ]
 
@@ -178,7 +188,9 @@ def test_a_mistake_about_an_etcd_is_answered_with_what_to_write(
 def test_a_key_that_is_not_the_certificates_is_named(authority: Authority, mistake: Callable[..., str]) -> None:
     cert, key = authority.client.certificate, authority.server.key
     answer = mistake(*ETCD, "--rdzv-endpoint=h1", f"--rdzv-conf=cert={cert},key={key}", "x")
-    assert answer == f"--rdzv-conf: cert={cert},key={key}: key values mismatch"
+    assert (
+        answer == f"--rdzv-conf: cert={cert},key={key}: key values mismatch; name files in PEM form, without a password"
+    )
 
 
 SPOKEN = [

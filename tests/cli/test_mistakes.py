@@ -53,14 +53,26 @@ MISTAKES = [
     (
         "--nnodes=2 --node-rank=0 --master-addr=192.0.2.1 x",
         (
-            "--master-addr=192.0.2.1:29500: this node was told to serve the store there (is_host), but Cannot assign "
-            "requested address"
+            "--master-addr=192.0.2.1:29500: this node was told to serve the store there (is_host), but cannot assign "
+            "requested address; name an address or name of this host, or is_host=false where another serves it"
         ),
     ),
-    ("--rdzv-endpoint=a:65536 x", "--rdzv-endpoint=a:65536: write HOST or HOST:PORT, port 0 to 65535"),
-    ("--rdzv-endpoint=a:b x", "--rdzv-endpoint=a:b: write HOST or HOST:PORT, port 0 to 65535"),
-    ("--rdzv-endpoint=::1 x", "--rdzv-endpoint=::1: write HOST or HOST:PORT, port 0 to 65535"),
-    ("--rdzv-endpoint=tcp://a x", "--rdzv-endpoint=tcp://a: write HOST or HOST:PORT, port 0 to 65535"),
+    (
+        "--rdzv-endpoint=a:65536 x",
+        "--rdzv-endpoint=a:65536: write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets",
+    ),
+    (
+        "--rdzv-endpoint=a:b x",
+        "--rdzv-endpoint=a:b: write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets",
+    ),
+    (
+        "--rdzv-endpoint=::1 x",
+        "--rdzv-endpoint=::1: write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets",
+    ),
+    (
+        "--rdzv-endpoint=tcp://a x",
+        "--rdzv-endpoint=tcp://a: write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets",
+    ),
     (
         "--rdzv-endpoint=a:0 --nnodes=1:2 x",
         "--rdzv-endpoint=a:0: several nodes must know the port; write a:29400",
@@ -175,7 +187,11 @@ def test_a_mistake_is_answered_with_option_value_and_remedy(
 VARIABLES = [
     ("PET_NNODES", "0", "PET_NNODES=0: at least 1 node; write --nnodes=1"),
     ("PET_MAX_RESTARTS", "many", "PET_MAX_RESTARTS=many: write a whole number, 0 or more"),
-    ("PET_RDZV_ENDPOINT", "a b", "PET_RDZV_ENDPOINT=a b: write HOST or HOST:PORT, port 0 to 65535"),
+    (
+        "PET_RDZV_ENDPOINT",
+        "a b",
+        "PET_RDZV_ENDPOINT=a b: write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets",
+    ),
     ("PET_STANDALONE", "maybe", "PET_STANDALONE=maybe: write 1 or 0, true or false, yes or no"),
     ("PET_NO_PYTHON", "2", "PET_NO_PYTHON=2: write 1 or 0, true or false, yes or no"),
     ("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "x", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=x: write a number of seconds, 0 or more"),
@@ -216,7 +232,9 @@ def test_a_share_of_the_cores_that_is_none_is_a_mistake(mistake: Callable[..., s
 
 
 def test_a_log_directory_that_cannot_be_made_is_a_mistake(mistake: Callable[..., str]) -> None:
-    assert mistake("--log-dir=/proc/logs", "x").startswith("--log-dir=/proc/logs: cannot make a directory there: ")
+    assert mistake("--log-dir=/proc/logs", "x").startswith(
+        "--log-dir=/proc/logs: no such file or directory; name a directory"
+    )
 
 
 def test_nothing_is_left_of_a_command_line_with_a_mistake(mistake: Callable[..., str], tmp_path: Path) -> None:

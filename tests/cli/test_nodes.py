@@ -53,7 +53,7 @@ def test_an_endpoint_is_a_host_and_a_port_or_nothing(text: str, read: tuple[str,
     "text", [":29400", "a:", "a:b", "a:1:2", "::1", "a:65536", "a:123456", "a/b", "a b", "[gpu]:1"]
 )
 def test_what_is_no_endpoint_is_refused_with_what_to_write(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^write HOST or HOST:PORT, port 0 to 65535$"):
+    with pytest.raises(ValueError, match=r"^write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets$"):
         values.endpoint(text)
 
 
@@ -141,6 +141,12 @@ def test_a_job_of_several_nodes_is_called_none_unless_it_is_given_a_name(setting
     assert settings("--standalone", "--rdzv-endpoint=a", "x").run_id != "none"
 
 
+def test_a_node_alone_has_a_run_id_of_its_own_unless_it_is_told_of_a_place_as_in_torchrun(settings: Parse) -> None:
+    assert settings("--master-port=29500", "x").run_id == "none"
+    assert settings("--rdzv-backend=static", "--rdzv-endpoint=localhost:29500", "x").run_id == "none"
+    assert len({settings(*words, "x").run_id for words in ((), (), ("--node-rank=0",), ("--master-addr=a",))}) == 4
+
+
 def test_the_settings_name_the_store_and_how_this_node_is_reached(settings: Parse) -> None:
     made = settings("--nnodes=2:3", "--rdzv-endpoint=localhost:7", "--max-restarts=4", "x")
     assert (made.store, made.address) == ("localhost:7", "localhost")
@@ -165,8 +171,8 @@ def test_a_place_in_memory_opens_at_once_and_an_endpoint_elsewhere_is_not_served
 def test_who_is_told_to_serve_a_store_elsewhere_is_answered_with_why_it_cannot(mistake: Callable[..., str]) -> None:
     answer = mistake("--nnodes=2", f"--rdzv-endpoint={ELSEWHERE}:1", "--rdzv-conf=is_host=true", "x")
     assert answer == (
-        f"--rdzv-endpoint={ELSEWHERE}:1: this node was told to serve the store there (is_host), but Cannot assign "
-        "requested address"
+        f"--rdzv-endpoint={ELSEWHERE}:1: this node was told to serve the store there (is_host), but cannot assign "
+        "requested address; name an address or name of this host, or is_host=false where another serves it"
     )
 
 
@@ -178,5 +184,5 @@ def test_who_is_told_to_serve_a_store_at_a_port_that_is_taken_is_answered_with_t
         answer = mistake("--nnodes=2", f"--rdzv-endpoint=localhost:{port}", "--rdzv-conf=is_host=true", "x")
     assert answer == (
         f"--rdzv-endpoint=localhost:{port}: this node was told to serve the store there (is_host), but somebody "
-        "listens there already"
+        "listens there already; name another port, or is_host=false where another serves it"
     )

@@ -29,7 +29,10 @@ def answer(capfd: pytest.CaptureFixture[str], nothing_left: str) -> Callable[...
 def test_an_endpoint_must_be_named(answer: Callable[..., str]) -> None:
     for arguments in ((), ("--endpoint=",)):
         assert answer(*arguments) == "--endpoint is missing: write elastic store --endpoint=HOST:29400"
-    assert answer("--endpoint=a:b") == "--endpoint=a:b: write HOST or HOST:PORT, port 0 to 65535"
+    assert (
+        answer("--endpoint=a:b")
+        == "--endpoint=a:b: write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets"
+    )
 
 
 def test_a_port_that_is_taken_is_named(answer: Callable[..., str]) -> None:
@@ -42,7 +45,7 @@ def test_a_port_that_is_taken_is_named(answer: Callable[..., str]) -> None:
 
 def test_an_address_that_is_not_this_host_s_is_named(answer: Callable[..., str]) -> None:
     assert answer(f"--endpoint={ELSEWHERE}") == (
-        f"--endpoint={ELSEWHERE}:29400: Cannot assign requested address; name an address or name of this host"
+        f"--endpoint={ELSEWHERE}:29400: cannot assign requested address; name an address or name of this host"
     )
     unknown = answer("--endpoint=no-such-host.invalid:1")
     assert unknown.startswith("--endpoint=no-such-host.invalid:1: ")

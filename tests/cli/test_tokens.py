@@ -76,7 +76,7 @@ def test_a_token_on_the_command_line_is_refused_and_not_repeated(
 
 def test_a_file_that_is_not_there_or_open_to_everybody_is_a_mistake(mistake: Callable[..., str], file: Path) -> None:
     answer = mistake(f"--rdzv-conf=token_file={file}x", "x")
-    assert answer == f"--rdzv-conf: token_file={file}x: cannot be read: no such file or directory"
+    assert answer == f"--rdzv-conf: token_file={file}x: no such file or directory; name a file that holds the token"
     file.chmod(0o644)
     answer = mistake(f"--rdzv-conf=token_file={file}", "x")
     assert answer == (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from torch.distributed.elastic.rendezvous import RendezvousHandler, RendezvousParameters
 
-from elastic.cli.torchrun import create, handler
+from elastic.cli.torchrun import _given, create, handler
 from elastic.core.world import COUNT_MAX
 
 
@@ -50,6 +50,11 @@ def test_the_spans_of_the_configuration_are_honoured_and_what_nobody_knows_is_na
         assert settings.limits.max_restarts == COUNT_MAX - 1  # by which agents of elastic launch are refused
     said = capsys.readouterr().err
     assert said.startswith("elastic: --rdzv-conf: 'colour' is not a key") and said.count("\n") == 1
+
+
+def test_an_endpoint_that_names_an_etcd_needs_no_other_word_for_it() -> None:
+    given = RendezvousParameters("elastic", "etcd://h1,h2", "job", 1, 1)
+    assert _given(given)["rdzv_backend"] == "etcd"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import tomllib
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from torch.distributed import argparse_util, run
 
 from elastic.cli.launch import launch
+from elastic.cli.main import run as run_elastic
 from elastic.cli.option import Option
 
 TABLE = tomllib.loads((Path(__file__).parents[1] / "torchrun_differences.toml").read_text())
@@ -95,7 +98,39 @@ def test_the_table_s_defaults_are_of_options_that_there_are() -> None:
     assert set(TABLE["default"]) <= set(COMMON)
 
 
-@pytest.mark.parametrize("name", sorted(ours()))
-def test_every_option_is_in_the_documentation(name: str) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "launch.md").read_text()
-    assert f"`--{name}`" in text.partition("## Every option")[2].partition("\n## ")[0]
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def documented() -> tuple[set[str], set[str]]:
+    """The options in the table of launch.md: torchrun's, and ours."""
+    section = (DOCS / "launch.md").read_text().partition("## Every option")[2].partition("\n## ")[0]
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("|") and "`--" in line]
+    theirs_, ours_ = ({name for row in rows for name in re.findall(r"`--([a-z-]+)`", row[column])} for column in (2, 3))
+    return theirs_, ours_
+
+
+def test_the_documentation_has_every_option_in_its_column_and_no_other() -> None:
+    assert documented() == (set(theirs()), set(ours()) - set(theirs()))
+
+
+def test_every_option_of_torchrun_is_one_that_our_help_explains_and_so_is_every_one_of_ours(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run_elastic(["launch", "--help"])
+    text = capfd.readouterr().out
+    explained = {name for name, _ in re.findall(r"^  (?:-\w, )?--([a-z-]+)(?: \S+)?\s+(\S+)", text, re.MULTILINE)}
+    assert explained - {"help"} == set(theirs()) | set(ours())
+
+
+def shown(text: str) -> set[str]:
+    """The options that stand between `elastic launch` and its script."""
+    lines = re.findall(r"elastic launch ([^\n`|]+)", text.replace("\\\n", " "))
+    before = (
+        takewhile(lambda word: not word.endswith(".py") and word not in ("-m", "..."), line.split()) for line in lines
+    )
+    return {name for words in before for word in words for name in re.findall(r"^--([a-z][a-z-]*)", word)}
+
+
+@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+def test_no_page_shows_elastic_launch_with_an_option_that_it_does_not_have(page: Path) -> None:
+    assert shown(page.read_text()) <= set(ours()) | {"help"}

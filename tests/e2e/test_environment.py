@@ -348,4 +348,4 @@ def test_a_plugin_may_say_where_logs_go(launch: Launcher, tmp_path: Path) -> Non
     assert (ended.code, ended.out) == (0, "[default0]:x\n" * 2)
     assert [(tmp_path / f"mine-{round}" / "out").read_text() for round in (0, 1)] == ["x\n", "x\n"]
     ended = launch("--logs-specs=zeus", script, environment=search).ends()
-    assert ended.code == 2 and ended.err.endswith("there is: default, own\n")
+    assert ended.code == 2 and ended.err.endswith("write one of: default, own\n")

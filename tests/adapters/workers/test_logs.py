@@ -159,7 +159,7 @@ def test_a_log_directory_that_cannot_be_made_is_refused_by_name(tmp_path: Path) 
     for path in (file, file / "below"):
         with pytest.raises(ValueError, match=f"^{path}: a file is in the way; name a directory$"):
             make_run_directory(str(path), "job")
-    with pytest.raises(ValueError, match=r"^/proc/logs: cannot make a directory there: No such file"):
+    with pytest.raises(ValueError, match=r"^/proc/logs: no such file"):
         make_run_directory("/proc/logs", "job")
 
 

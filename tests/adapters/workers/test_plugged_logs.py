@@ -79,7 +79,9 @@ def test_a_plugin_that_fails_later_fails_the_job_with_its_reason() -> None:
 
 
 def test_an_unknown_name_is_answered_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match=r"^no such plugin .*torchrun\.logs_specs\); there is: default, mine, yours$"):
+    with pytest.raises(
+        ValueError, match=r"^no such plugin .*torchrun\.logs_specs\); write one of: default, mine, yours$"
+    ):
         make_plugin("zeus", Logs(), installed(("yours", "a:b"), ("mine", "c:d")))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -135,6 +136,11 @@ def test_a_line_that_no_agent_has_written_is_named(number: int, change: Callable
     with pytest.raises(Corrupt) as corrupt:
         list(traces(line for line in told if line))
     assert str(corrupt.value).startswith(why)
+
+
+def test_a_line_that_has_no_end_is_not_read_for_ever() -> None:
+    with pytest.raises(Corrupt, match=f"line 1: more than the {LINE_MAX} bytes"):
+        list(traces(repeat(b" " * (LINE_MAX + 1))))
 
 
 @pytest.mark.parametrize("nothing", [[], [b"garbage without an end"]])
