@@ -13,7 +13,7 @@ from fleets import TIMEOUT_S, BareClient
 
 from elastic.adapters.backends.access import Access
 from elastic.adapters.backends.etcd import EtcdBackend
-from elastic.adapters.backends.etcdrpc import grpc, method, rpc
+from elastic.adapters.backends.etcdrpc import grpc, method, rpc, stream
 from elastic.adapters.backends.members import OPTIONS, Members
 from elastic.adapters.backends.port import Backend
 from elastic.adapters.backends.register import prefix_of
@@ -98,11 +98,11 @@ class BareEtcd:
     """A channel of its own, and one watch on all keys that begin so."""
 
     def __init__(self, address: Address, prefix: str) -> None:
-        channel = grpc.insecure_channel(str(address), OPTIONS)
+        channel = grpc.insecure_channel(str(address), (*OPTIONS, ("grpc.use_local_subchannel_pool", 1)))
         self._put, self._seen = method(channel, "KV", "Put"), set[str]()
         end = f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
         create = rpc.WatchCreateRequest(key=prefix.encode(), range_end=end.encode())
-        self._changes = method(channel, "Watch", "Watch")(rpc.WatchRequest(create_request=create))
+        self._changes = stream(channel, "Watch", "Watch")(rpc.WatchRequest(create_request=create))
         next(self._changes)
 
     def put(self, key: str) -> None:

@@ -391,7 +391,7 @@ class EtcdBackend:
 
     def close(self) -> None:
         self._closing.set()
-        self._line.close()
         if feed := self._feed:
             feed.wake()
             feed.close()
+        self._line.close()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,11 +78,19 @@ rpc: Any = SimpleNamespace(
 
 
 def method(channel: Any, service: str, name: str) -> Any:
-    """As it is asked over this channel, of gRPC's kind. It asks once and no more, also where etcd would take a stream of
-    requests, for which gRPC would need a thread: a watch and a lease that is kept alive go on answering."""
+    """A question with one answer, taken by the thread that asks: of calls that can be cancelled one by one gRPC has another
+    thread take all answers and hand them on. To keep a lease alive etcd takes a stream of requests; one of them does."""
+    return _made_for(channel.unary_unary, service, name)
+
+
+def stream(channel: Any, service: str, name: str) -> Any:
+    """A question that is answered until it is cancelled. etcd takes a stream of them, for which gRPC would need a thread."""
+    return _made_for(channel.unary_stream, service, name)
+
+
+def _made_for(make: Callable[..., Any], service: str, name: str) -> Any:
     found = _made.FindServiceByName(f"etcdserverpb.{service}").methods_by_name[name]
     request, answer = map(message_factory.GetMessageClass, (found.input_type, found.output_type))
-    make = channel.unary_stream if found.server_streaming else channel.unary_unary
     return make(
         f"/etcdserverpb.{service}/{name}",
         request_serializer=request.SerializeToString,
@@ -90,4 +98,4 @@ def method(channel: Any, service: str, name: str) -> Any:
     )
 
 
-__all__ = ["grpc", "method", "rpc"]
+__all__ = ["grpc", "method", "rpc", "stream"]

@@ -8,14 +8,16 @@ final. A token that is no longer good is drawn anew, since a question that was r
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .access import diagnosed
 from .etcdrpc import grpc, rpc
 from .feed import Feed
-from .members import Begin, Call, Members, Method, Stubs, authenticated, ranged
+from .members import Begin, Members, Method, Stubs, authenticated, ranged
 from .port import Denied, OutcomeUnknown, OutOfReach, Unreadable
+from .wire import Address
 
 PASSWORD_TIMEOUT_S = 5.0
 """etcd takes its time to check one."""
@@ -38,10 +40,10 @@ class Line:
     """One client's calls. They are asked in the thread that owns it; `close` may come from any."""
 
     def __init__(self, members: Members) -> None:
-        members.enter()
         self.members = members
+        self._lock = threading.Lock()
         self._closed = False
-        self._call: Call | None = None
+        self._stubs: dict[Address, Stubs] = {}
 
     def ask(self, method: Method, request: Any, writes: bool = False) -> Any:
         """The answer of whichever member gives one. Raises OutOfReach, Denied, LeaseGone, Unreadable, and for a write that
@@ -49,7 +51,7 @@ class Line:
         reason = ""
         for address in self.members.in_turn():
             try:
-                answer = self._asked(self.members.stubs(address), method, request)
+                answer = self._asked(self._of(address), method, request)
             except grpc.RpcError as error:
                 reason = f"{address}: {self._spelled(error)}"
                 self._refuse_if_final(error)
@@ -66,12 +68,15 @@ class Line:
 
     def watch(self, key: bytes, revision: int) -> Feed:
         """The changes of this key from this revision on, from the member that answered last."""
-        stubs = self.members.stubs(self.members.in_turn()[0])
+        stubs = self._of(self.members.in_turn()[0])
         try:
             return Feed(stubs, self._metadata(stubs), key, revision, self.members.failed)
         except grpc.RpcError as error:
             self._refuse_if_final(error)
             raise OutOfReach(f"no answer from etcd at {stubs.address} ({self._spelled(error)})") from error
+        except ValueError:
+            self._refuse_if_closed()
+            raise
 
     def probe(self) -> None:
         """Raises Denied, with what is wrong and what to do, if no member will have us, and OutOfReach if none is there."""
@@ -87,11 +92,19 @@ class Line:
 
     def close(self) -> None:
         """What is under way here ends at once. Idempotent."""
-        if not self._closed:
+        with self._lock:
             self._closed = True
-            if self._call:
-                self._call.cancel()
-            self.members.leave()
+            left = [*self._stubs.values()]
+            self._stubs.clear()
+        for stubs in left:
+            stubs.channel.close()
+
+    def _of(self, address: Address) -> Stubs:
+        with self._lock:
+            self._refuse_if_closed()
+            if address not in self._stubs:
+                self._stubs[address] = self.members.stubs(address)
+            return self._stubs[address]
 
     def _asked(self, stubs: Stubs, method: Method, request: Any) -> Any:
         metadata = self._metadata(stubs)
@@ -133,18 +146,10 @@ class Line:
     def _run(self, begin: Begin, request: Any, metadata: Sequence[tuple[str, str]], timeout_s: float) -> Any:
         self._refuse_if_closed()
         try:
-            call = self._call = begin(request, timeout=timeout_s, metadata=metadata)
-            if self._closed:  # between the look and the call
-                call.cancel()
-            return call.result()
-        except (grpc.FutureCancelledError, StopIteration):
-            self._refuse_if_closed()
-            raise OutOfReach(f"etcd at {self.members} ended a call without an answer") from None
-        except ValueError:  # gRPC's word for a connection that is closed, by `close` in this very moment
+            return begin(request, timeout=timeout_s, metadata=metadata)
+        except ValueError:  # gRPC's word for a channel that is closed, by `close` in this very moment
             self._refuse_if_closed()
             raise
-        finally:
-            self._call = None
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

@@ -1,6 +1,7 @@
 """The members of one etcd cluster, as one process speaks to them: a connection per member, and what all its clients share.
 
-Every client (`line.py`) has calls of its own over these connections; the last one that goes closes them.
+Every client (`line.py`) has channels of its own over these connections, and ends its calls by closing them; with the last
+channel a connection is closed.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
+from uuid import uuid4
 
 from attrs import frozen
 
 from .access import Access
-from .etcdrpc import grpc, method
+from .etcdrpc import grpc, method, stream
 from .wire import Address
 
 MESSAGE_MAX = 16 * 2**20
@@ -30,40 +32,28 @@ OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
-    ("grpc.use_local_subchannel_pool", 1),
 )
 
 
-class Call(Protocol):
-    """A question that is under way."""
-
-    def result(self) -> Any: ...
-
-    def cancel(self) -> bool: ...
-
-
-Begin = Callable[..., Call]
-"""(request, timeout=, metadata=) -> the call."""
+Begin = Callable[..., Any]
+"""(request, timeout=, metadata=) -> the answer."""
 Method = Callable[["Stubs"], Begin]
 
 
 @frozen
 class Stubs:
-    """What can be asked of a member; by gRPC's word, each of these methods can be called."""
+    """What one client can ask of a member."""
 
     address: Address
     channel: Any
-    range: Any
-    transact: Any
-    grant: Any
-    revoke: Any
-    keep_alive: Any
     watch: Any
-    authenticate: Any
-
-    def renew(self, request: Any, **how: Any) -> Call:
-        """Keep a lease alive once, over a stream that ends with the answer."""
-        return _First(self.keep_alive(request, **how))
+    """Its answers come one after the other."""
+    range: Begin
+    transact: Begin
+    grant: Begin
+    revoke: Begin
+    renew: Begin
+    authenticate: Begin
 
 
 ASKED = (
@@ -72,39 +62,25 @@ ASKED = (
     ("Lease", "LeaseGrant"),
     ("Lease", "LeaseRevoke"),
     ("Lease", "LeaseKeepAlive"),
-    ("Watch", "Watch"),
     ("Auth", "Authenticate"),
 )
-"""Service and method, in the order of the stubs."""
-
-
-@frozen
-class _First:
-    """The first answer of a stream."""
-
-    stream: Any
-
-    def result(self) -> Any:
-        return next(self.stream)
-
-    def cancel(self) -> bool:
-        return bool(self.stream.cancel())
+"""Service and method of each question, in the order of the stubs."""
 
 
 def ranged(stubs: Stubs) -> Begin:
-    return stubs.range.future  # type: ignore[no-any-return]
+    return stubs.range
 
 
 def transacted(stubs: Stubs) -> Begin:
-    return stubs.transact.future  # type: ignore[no-any-return]
+    return stubs.transact
 
 
 def granted(stubs: Stubs) -> Begin:
-    return stubs.grant.future  # type: ignore[no-any-return]
+    return stubs.grant
 
 
 def revoked(stubs: Stubs) -> Begin:
-    return stubs.revoke.future  # type: ignore[no-any-return]
+    return stubs.revoke
 
 
 def renewed(stubs: Stubs) -> Begin:
@@ -112,7 +88,7 @@ def renewed(stubs: Stubs) -> Begin:
 
 
 def authenticated(stubs: Stubs) -> Begin:
-    return stubs.authenticate.future  # type: ignore[no-any-return]
+    return stubs.authenticate
 
 
 class Members:
@@ -130,26 +106,10 @@ class Members:
         self.failures = 0
         """Of connections: after one it may be another cluster that is reached."""
         self._first = random.randrange(len(self.addresses))
-        self._stubs: dict[Address, Stubs] = {}
-        self._lines = 0
+        self._options = (*OPTIONS, ("elastic.members", uuid4().hex))  # channels of the same options share a connection
 
     def __str__(self) -> str:
         return ",".join(map(str, self.addresses))
-
-    def enter(self) -> None:
-        """A client comes."""
-        with self.lock:
-            self._lines += 1
-
-    def leave(self) -> None:
-        """A client is closed; the last one closes the connections."""
-        with self.lock:
-            self._lines -= 1
-            left = list(self._stubs.values()) if not self._lines else []
-            if left:
-                self._stubs.clear()
-        for stubs in left:
-            stubs.channel.close()
 
     def in_turn(self) -> tuple[Address, ...]:
         """All members, the one that answered last before the others."""
@@ -166,15 +126,12 @@ class Members:
                 self._first = (self._first + 1) % len(self.addresses)
 
     def stubs(self, address: Address) -> Stubs:
-        with self.lock:
-            stubs = self._stubs.get(address)
-            if stubs is None:
-                channel = self._channel(address)
-                stubs = self._stubs[address] = Stubs(address, channel, *(method(channel, *each) for each in ASKED))
-        return stubs
+        """For one client, who closes the channel."""
+        channel = self._channel(address)
+        return Stubs(address, channel, stream(channel, "Watch", "Watch"), *(method(channel, *each) for each in ASKED))
 
     def _channel(self, address: Address) -> Any:
         if not self.access.tls:
-            return grpc.insecure_channel(str(address), OPTIONS)
+            return grpc.insecure_channel(str(address), self._options)
         credentials = grpc.ssl_channel_credentials(self.access.authorities, *self.access.own)
-        return grpc.secure_channel(str(address), credentials, OPTIONS)
+        return grpc.secure_channel(str(address), credentials, self._options)

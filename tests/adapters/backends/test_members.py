@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CalledProcessError
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -26,7 +27,7 @@ from elastic.adapters.backends.etcd import EtcdBackend
 from elastic.adapters.backends.etcdrpc import rpc
 from elastic.adapters.backends.feed import Change, Ended
 from elastic.adapters.backends.line import Line
-from elastic.adapters.backends.members import Begin, Call, Members, Stubs, ranged
+from elastic.adapters.backends.members import Begin, Members, Stubs, ranged
 from elastic.adapters.backends.port import Denied, OutcomeUnknown, OutOfReach
 from elastic.adapters.backends.wire import Address
 from elastic.core.rendezvous import RendezvousState
@@ -198,7 +199,7 @@ def test_a_call_that_begins_while_its_client_is_closed_is_refused(whole: Cluster
     line = Line(Members(addresses(whole), PLAIN, ANSWER_S, "elastic/x/"))
 
     def closing(stubs: Stubs) -> Begin:
-        def begin(*request: object, **how: object) -> Call:
+        def begin(*request: object, **how: object) -> Any:
             line.close()
             return ranged(stubs)(*request, **how)
 
