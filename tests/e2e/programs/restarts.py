@@ -71,11 +71,16 @@ def monitors() -> list[int]:
     return [pid for pid in children if b"helpers.monitor" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
+def has_begun(monitor: int) -> bool:
+    """It has been given its charge, for which this process needs the interpreter's lock, and looks."""
+    return len(os.listdir(f"/proc/{monitor}/task")) > 1
+
+
 def lose_the_monitor(call: CallWrapper) -> None:
     """And hang in a way that only another one can see."""
     (first,) = monitors()
     os.kill(first, signal.SIGKILL)
-    while first in (now := monitors()) or not now:
+    while first in (now := monitors()) or not any(has_begun(pid) for pid in now):
         time.sleep(0.01)
     stage.tell("has another monitor")
     ctypes.PyDLL(None).sleep(LONG_S)
