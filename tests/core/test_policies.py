@@ -116,6 +116,10 @@ def test_a_branch_is_back_filled_from_the_smallest() -> None:
     assert lined_up(hosts, "0") == " | 0"
 
 
+def test_a_group_may_be_any_multiple() -> None:
+    assert [count for count in range(1, 9) if count_multiple_of(2).holds(count)] == [2, 4, 6, 8]
+
+
 def test_branches_that_miss_several_are_filled_up_to_what_they_need_and_no_further() -> None:
     racks = tree(Layer(by_label("rack"), at_least=3, back_fill=True), Layer(by_host(), at_most=1))
     assert lined_up(racks, "0 4 5 6 7 8 9 10 11 12 13") == "0 7 9 4 6 5 8 10 12 | 11 13"
