@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import pstats
 import sys
 import threading
@@ -49,7 +50,10 @@ def fleets(kind: str, store: Store, agents: int, torch_max: int) -> Mapping[str,
 
 
 def measured(make: Make, runs: int) -> list[Gathered]:
-    """The first rendezvous of a fleet, and so many after a break; fewer if it gathers no longer."""
+    """The first rendezvous of a fleet, and so many after a break; fewer if it gathers no longer. What was there before is
+    kept from the collector, as `elastic launch` does with its imports: none pays for torch's modules or the fleet before."""
+    gc.collect()
+    gc.freeze()
     fleet, rounds = make(), list[Gathered]()
     try:
         rounds.append(fleet.gather())
