@@ -69,7 +69,7 @@ network:  ## iproute2 and iptables, with which tests make hosts of their own
 
 # Most tests wait, for the leases and deadlines of real processes, so several runners go through them beside each other, and one of
 # them computes the property tests meanwhile (tests/runners.py); RUNNERS=0 is pytest as it is.
-RUNNERS ?= 3
+RUNNERS ?= 2
 PYTEST := $(BIN)/pytest --numprocesses=$(RUNNERS)
 
 # The full run ends with pytest's closing line: the last thing that CI reads.

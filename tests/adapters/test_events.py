@@ -82,13 +82,8 @@ FAILS_ONCE = "[ $RANK$ELASTIC_ROUND = 10 ] && exit 3; [ $ELASTIC_ROUND = 1 ] || 
 
 def test_every_worker_that_starts_ends_and_the_agent_last(environment: dict[str, str]) -> None:
     found = told(FAILS_ONCE, environment, restarts=1).states
-    assert found[:5] == [
-        ("AGENT", "RENDEZVOUS", None),
-        ("WORKER", "START", 0),
-        ("WORKER", "START", 1),
-        ("WORKER", "FAILED", 1),
-        ("WORKER", "TERMINATED", 0),
-    ]
+    assert found[:3] == [("AGENT", "RENDEZVOUS", None), ("WORKER", "START", 0), ("WORKER", "START", 1)]
+    assert set(found[3:5]) == {("WORKER", "FAILED", 1), ("WORKER", "TERMINATED", 0)}
     assert found[5:8] == found[:3]
     assert sorted(found[8:10]) == [("WORKER", "SUCCEEDED", 0), ("WORKER", "SUCCEEDED", 1)]
     assert found[10:] == [("AGENT", "SUCCEEDED", None)]
