@@ -51,7 +51,7 @@ def test_how_a_function_was_called_again_is_told(launch: Launcher) -> None:
 FORGERIES = [
     ('{"is":"mark done","round":4}', '{"is":"leave"}', "what the call commands (0)"),
     ('"how":"failed"', '"how":"exited"', "what the call commands"),
-    ('"event":{"is":"ready","round":1', '"event":{"is":"ready","round":2', "what the call hears (round)"),
+    ('"event":{"is":"ready","round":4', '"event":{"is":"ready","round":3', "what the call hears (round)"),
     ('"handler":"done"', '"handler":"leave"', "what the agent wishes for (handler)"),
     ('"event":{"is":"gate read","token":', '"event":{"is":"gate read","token":9', "what the call hears"),
 ]

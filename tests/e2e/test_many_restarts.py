@@ -17,6 +17,8 @@ MOMENTARY = 4
 """Descriptors and threads that are there for a moment."""
 GROWTH = 0.01
 """Of what was held after a hundred iterations, at most, however many come after them."""
+TRACED_KB = 512.0
+"""Steps that a rank's trace has yet to write."""
 RECORD_KB = 1.0
 """A failure on the job's record, which the agent keeps here."""
 
@@ -24,7 +26,8 @@ RECORD_KB = 1.0
 @pytest.mark.timeout(0)
 def test_many_restarts_in_one_process_leave_nothing_behind(launch: Launcher) -> None:
     arguments = ("--restart-scope=rank", "--nproc-per-node=2", PROGRAMS / "many_restarts.py", str(ITERATIONS))
-    running = launch(*arguments, traced=ITERATIONS <= REPLAYED_MAX)
+    traced = ITERATIONS <= REPLAYED_MAX
+    running = launch(*arguments, traced=traced)
     words: list[str] = []
     agent = []
     while sum(" ended: " in each for each in words) < 2:
@@ -37,7 +40,7 @@ def test_many_restarts_in_one_process_leave_nothing_behind(launch: Launcher) -> 
     for rank in ("0", "1"):
         assert f"{rank} ended: in order True, {ITERATIONS // 2} of its own" in words
         warm, last = ([int(n) for n in each.split()[2:]] for each in words if each.startswith(f"{rank} holds"))
-        grew(f"rank {rank}", (warm[0], warm[1], warm[2]), (last[0], last[1], last[2]))
+        grew(f"rank {rank}", (warm[0], warm[1], warm[2]), (last[0], last[1], last[2]), TRACED_KB * traced)
         grew("its monitor", (warm[3], warm[4], warm[5]), (last[3], last[4], last[5]))
 
 
