@@ -101,3 +101,4 @@ def train() -> float:
 
 train()
 say("out")
+time.sleep(SETTLE_S)  # the end of a process that has torch takes time that others, on few cores, need for their way out
