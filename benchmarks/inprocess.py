@@ -27,6 +27,7 @@ from attrs import frozen
 from measuring import BIN, HERE, Bar, Measure, all_hold, facts, load, ratio_of, stage, stop_on_signals, table
 
 PROGRAM = str(HERE / "programs" / "inprocess_faults.py")
+COSTS = str(HERE / "programs" / "inprocess_costs.py")
 SOFT_S: Final = 1.0
 JOB_TIMEOUT_S = 240
 EXCEPTIONS = 10
@@ -49,7 +50,10 @@ class Said:
 def job(wrapper: str, peer: str, world: int, fault: str, count: int) -> list[Said]:
     """What the ranks of one job say until all have ended."""
     name, _, settings = wrapper.partition(" ")
-    arguments = [PROGRAM, name, settings or "default", fault, str(count)]
+    return run(name, peer, world, [PROGRAM, name, settings or "default", fault, str(count)])
+
+
+def run(name: str, peer: str, world: int, arguments: Sequence[str]) -> list[Said]:
     with ExitStack() as stack, TemporaryFile() as output:  # a pipe is held open by whatever the peer leaves behind
         processes = [
             stack.enter_context(
@@ -145,6 +149,17 @@ def measure_hang(peer: str, world: int, runs: int) -> list[Measure]:
     return measures
 
 
+def measure_costs(peer: str, runs: int) -> list[Measure]:
+    """While nothing goes wrong, one rank."""
+    taken: dict[str, dict[str, list[float]]] = {"ping": {}, "wrapped": {}, "alone": {}}
+    for _ in range(runs):
+        for name in WRAPPERS[:2]:
+            for each in run(name, peer, 1, [COSTS, name]):
+                taken[each.word].setdefault(name, []).append(each.iteration)
+    titles = {"ping": "one ping", "wrapped": "a step of some Python, wrapped", "alone": "the same step, not wrapped"}
+    return [Measure(title, "ns", taken[word]) for word, title in titles.items()]
+
+
 MEASURES = {"exception": measure_exception, "kill": measure_kill, "hang": measure_hang}
 
 
@@ -153,7 +168,9 @@ def main() -> int:
     parser.add_argument("--peer", required=True, metavar="DIR", help="where the peer was installed to")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="jobs per figure, but for exceptions [3]")
     parser.add_argument("--worlds", default="2,4", metavar="N,N", help="ranks [2,4]")
-    parser.add_argument("--only", choices=MEASURES, metavar="NAME", help=f"one of {', '.join(MEASURES)}")
+    parser.add_argument(
+        "--only", choices=[*MEASURES, "costs"], metavar="NAME", help=f"one of {', '.join(MEASURES)}, costs"
+    )
     given = parser.parse_args()
     worlds = [int(world) for world in given.worlds.split(",")]
     with stage():
@@ -165,6 +182,8 @@ def main() -> int:
             if given.only in (None, name)
             for measure in take(given.peer, world, given.runs)
         ]
+        if given.only in (None, "costs"):
+            measures += measure_costs(given.peer, given.runs)
         print("\n".join(table(measures, WRAPPERS, RATIOS)))
         print(f"\nload afterwards {load()}")
     return 0 if all_hold(measures) else 1
