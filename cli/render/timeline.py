@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from ...adapters.workers.errors import exit_sentence, signal_name
 from ...core.group.state import Elapsed, Event, Exited, Over, Signalled, Unstartable
@@ -14,6 +15,8 @@ from ...core.world import Node, Why
 from .words import count
 
 NAMES_MAX = 8
+
+Between = TypeVar("Between", Recovery, Restart)
 
 
 def names(hosts: Mapping[Node, str]) -> dict[Node, str]:
@@ -37,19 +40,25 @@ def rank_names(nodes: Iterable[Node]) -> dict[Node, str]:
 
 def rendered(rounds: Sequence[Round], recoveries: Sequence[Recovery], known: Mapping[Node, str]) -> list[str]:
     """A line per round, and between two of them how long it took."""
-    lines = []
-    for round in rounds:
-        lines += [_recovery(each, known) for each in recoveries if each.began == round.number]
-        lines.append(_round(round, known))
-    return lines
+    return _in_order(rounds, recoveries, _round, _recovery, known)
 
 
 def rendered_call(rounds: Sequence[Round], restarts: Sequence[Restart], known: Mapping[Node, str]) -> list[str]:
     """The same for a wrapped function: its iterations."""
+    return _in_order(rounds, restarts, _iteration, _restart, known)
+
+
+def _in_order(
+    rounds: Sequence[Round],
+    between: Sequence[Between],
+    line: Callable[[Round, Mapping[Node, str]], str],
+    line_between: Callable[[Between, Mapping[Node, str]], str],
+    known: Mapping[Node, str],
+) -> list[str]:
     lines = []
     for round in rounds:
-        lines += [_restart(each, known) for each in restarts if each.began == round.number]
-        lines.append(_iteration(round, known))
+        lines += [line_between(each, known) for each in between if each.began == round.number]
+        lines.append(line(round, known))
     return lines
 
 
