@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,6 +16,9 @@ from likened import End, Seen, seen, told
 from measuring import BIN, HERE, MARK
 
 from elastic.adapters.endpoint import Reservation
+
+sys.path.append(str(HERE.parent / "tests"))
+from processes import dies  # as the tests see that a process dies
 
 TELL = HERE / "programs" / "tell_all.py"
 TIMEOUT_S = 600.0
@@ -79,7 +81,7 @@ def _watched(launcher: str, line: Line, folder: Path, port: str) -> Seen:
     with _nothing_left(mark):
         ends = _run(commands, line, env, folder)
         settled_at = time.monotonic() + SETTLE_S
-        left = [pid for pid in _carriers(mark) if not _ends(pid, settled_at)]
+        left = [pid for pid in _carriers(mark) if not dies(pid, max(settled_at - time.monotonic(), 0.0))]
         return {**seen(ends, folder, env, port), "left alive": str(len(left))}
 
 
@@ -140,16 +142,3 @@ def _carriers(mark: Mapping[str, str]) -> list[int]:
         except OSError:
             pass  # gone, or another user's
     return found
-
-
-def _ends(pid: int, by: float) -> bool:
-    try:
-        pidfd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        return bool(poll.poll(max(by - time.monotonic(), 0.0) * 1000))
-    finally:
-        os.close(pidfd)

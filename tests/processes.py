@@ -34,7 +34,7 @@ def is_stopped(pid: int) -> bool:
     return set(states) == {"T"}
 
 
-def dies(pid: int) -> bool:
+def dies(pid: int, timeout_s: float = TIMEOUT_S) -> bool:
     """Whether the process dies in good time. Needs no parenthood."""
     try:
         pidfd = os.pidfd_open(pid)
@@ -43,7 +43,7 @@ def dies(pid: int) -> bool:
     try:
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
-        return bool(poll.poll(TIMEOUT_S * 1000))
+        return bool(poll.poll(timeout_s * 1000))
     finally:
         os.close(pidfd)
 
