@@ -25,12 +25,13 @@ from ..core.policies import Policy
 from ..core.world import Fault
 from .inprocess.aborts import AbortTorchDistributed
 from .inprocess.assembly import Assembly, Parts, Plan
-from .inprocess.driver import NS, LimitsChanged, Message
+from .inprocess.driver import LimitsChanged, Message
 from .inprocess.gate import Gate
 from .inprocess.handlers import installed
 from .inprocess.injection import wanting, with_value
 from .inprocess.outcomes import tell
 from .inprocess.own import own
+from .inprocess.page import NS
 from .inprocess.parameters import (
     Duration,
     absolute_path,

@@ -49,11 +49,10 @@ from ..clock import Clock, SystemClock
 from ..heart import Heart
 from ..inprocess.following import Following
 from ..inprocess.gate import SIGNUM
-from ..inprocess.page import WANT_P, Page, Seen, Span
+from ..inprocess.page import NS, WANT_P, Page, Seen, Span
 from ..news import Notice, Told
 from ..rendezvous_loop import RendezvousLoop
 
-NS = 1_000_000_000
 SPEAKER = Profile(Endpoint("localhost", 1))
 """The monitor takes no seat, so nobody reads what it says of itself."""
 GUARDED = (Span.INITIALIZE, Span.FUNCTION)

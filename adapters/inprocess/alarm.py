@@ -18,10 +18,10 @@ import threading
 from typing import Final
 
 from .own import own
+from .page import NS
 
 SLACK_S: Final = 30.0
 """Beyond the hard limit: the monitor's time to notice, to ask, to kill."""
-NS: Final = 1_000_000_000
 SIGEV_SIGNAL: Final = 0
 CLOCK_MONOTONIC: Final = 1
 

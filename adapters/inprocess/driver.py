@@ -24,7 +24,7 @@ from ...core.inprocess import Call, begin, transition
 from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
 from ...core.inprocess.timers import IDLE, Timers, passed, running, until
-from ...core.inprocess.watchdog import Limits, Marks
+from ...core.inprocess.watchdog import Marks
 from ...core.rendezvous import Raise
 from ...core.world import Node, Profile, Why, World
 from ..clock import Clock
@@ -34,13 +34,11 @@ from ..rendezvous_loop import RendezvousLoop, ToRecord
 from .events import Ended, How, LeftAtomic, Order, Signalled
 from .gate import Gate
 from .outcomes import RestartAbort, raised
-from .page import ARMED, BEAT, BYE, HARD, LEAVING, SOFT, STAMP, UNWIND_AT, Bye, Page, Span
-from .progress import Progress
+from .page import BEAT, BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
+from .progress import Progress, marks
 from .task import Task, mark
 
 log = logging.getLogger("elastic.inprocess")
-
-NS = 1_000_000_000
 
 
 @frozen
@@ -223,12 +221,7 @@ class Driver:
         return events
 
     def _marks(self) -> Marks | None:
-        """Of the span under way; None while the main thread has not begun it."""
-        words = self._page.words
-        if words[ARMED] != self._call.token:
-            return None
-        soft, hard = words[SOFT], words[HARD]
-        return Marks(words[STAMP] / NS, Limits(soft / NS or float("inf"), hard / NS or float("inf")))
+        return marks(self._page.words, self._call.token)
 
     def _heard(self, message: Message) -> core.Event | None:
         match message:

@@ -8,10 +8,12 @@ signal's handler runs in M, between two bytecodes, and raises `Injected` there i
                                                  or an old wish hits nothing
     depth = 0                                    M is in no atomic section
     the frame is the user's                      M is not in the wrapper, called by the user's code or about to return to it
+    no import is under way                       a module left in the midst of its code stays broken for the process's life
 
 Between that look and the raise M does nothing else, so nothing is raised once M has disarmed. A raise that is missed (the
 signal came too early, was merged with another, was swallowed) is cured by sending it again; nothing is ever cleared but by
-M's disarming. The user's code also meets the wish at its safe points: `check`, `ping`, the ends of sections.
+M's disarming. The user's code also meets the wish at its safe points: `check`, `ping`, the ends of sections. An import that
+hangs is ended with the process, by a limit.
 
 T writes its wish and then reads the depth, M writes the depth and then reads the wish, both under one lock: T sees that M is
 in an atomic section, or M sees that it may not enter. So nothing is torn down under an atomic section.
@@ -38,7 +40,7 @@ from typing import Final, TypeAlias
 from .alarm import Alarm
 from .events import Drained, Ended, How, Injected, LeftAtomic, Order, Signalled
 from .own import OWN, own
-from .page import ACTIVE, ARMED, DEPTH, HARD, ROUND, SOFT, SPAN, STAMP, WANT, WANT_P, Page, Seen
+from .page import ACTIVE, ARMED, DEPTH, HARD, OVER, ROUND, SOFT, SPAN, STAMP, WANT, WANT_P, Page, Seen
 
 SIGNUM: Final = signal.SIGURG
 
@@ -52,6 +54,8 @@ def _users(code: Callable[[], object]) -> object:
 
 
 USERS: Final = _users.__code__
+IMPORTS: Final = "<frozen importlib._bootstrap>"
+"""The file of every frame of an import, also of one that a loader was asked for."""
 
 
 class Gate:
@@ -93,9 +97,9 @@ class Gate:
             self._page.ring()
             value = _users(order.code)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is handed on
-            words[ARMED] = 0
+            words[OVER], words[ARMED] = order.token, 0
             return Ended(order.token, _how(error, order.token), None, error)
-        words[ARMED] = 0
+        words[OVER], words[ARMED] = order.token, 0
         return Ended(order.token, How.OK, value, None)
 
     @own
@@ -176,7 +180,7 @@ class Gate:
     def injected(self, signum: int, frame: FrameType | None) -> None:
         """SIGURG: raise if all the conditions hold; else nothing."""
         words = self._page.words
-        if self._wanted(words) and not words[DEPTH] and _is_users(frame):
+        if self._wanted(words) and not words[DEPTH] and _is_users(frame) and not _imports(frame):
             raise Injected(words[ARMED])
         if self._due and words[ARMED] and _is_users(frame):
             self._signal(self._due, frame)
@@ -254,6 +258,16 @@ def _is_users(frame: FrameType | None) -> bool:
             return False
         frame = frame.f_back
     return True
+
+
+@own
+def _imports(frame: FrameType | None) -> bool:
+    """Whether the user's code is in an import. (The user's code may itself be called by one.)"""
+    while frame is not None and frame.f_code is not USERS:
+        if frame.f_code.co_filename == IMPORTS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _blocked(task: int) -> set[signal.Signals]:

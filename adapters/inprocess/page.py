@@ -21,6 +21,8 @@ from .own import own
 
 WORDS: Final = 32
 BYTES: Final = 8 * WORDS
+NS: Final = 1_000_000_000
+"""In a second."""
 
 # M's words
 ARMED: Final = 0
@@ -39,6 +41,8 @@ SOFT: Final = 6
 """How long it may say nothing before its round is ended; 0: as long as it likes."""
 HARD: Final = 7
 """How long it may say nothing before the process is killed; 0: as long as it likes."""
+OVER: Final = 15
+"""The token of the last span that ended; told before `ARMED` is cleared."""
 
 # T's words
 WANT: Final = 8

@@ -8,10 +8,20 @@ on only what the user's code says counts.
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 
+from ...core.inprocess.watchdog import UNGUARDED, Limits, Marks
 from .own import own
-from .page import ARMED, STAMP, Page
+from .page import ARMED, HARD, NS, OVER, SOFT, STAMP, Page
+
+
+def marks(words: memoryview[int], token: int) -> Marks | None:
+    """Where the user code of a span stands; None before it has begun. Once it is over no limit holds: that it is may be
+    heard a moment later, and it may have run for longer than any limit."""
+    if words[ARMED] == token:
+        return Marks(words[STAMP] / NS, Limits(words[SOFT] / NS or math.inf, words[HARD] / NS or math.inf))
+    return Marks(0.0, UNGUARDED) if words[OVER] == token else None
 
 
 class Progress:

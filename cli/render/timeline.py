@@ -32,7 +32,7 @@ def rank_names(nodes: Iterable[Node]) -> dict[Node, str]:
     """A rank by its number, and which start of it, if there were several."""
     starts = Counter[str]()
     known = {}
-    for node in sorted(nodes):
+    for node in sorted(set(nodes)):
         starts[node.slot] += 1
         known[node] = f"rank {node.slot}" + (f" (start {starts[node.slot]})" if starts[node.slot] > 1 else "")
     return known

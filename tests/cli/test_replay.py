@@ -230,6 +230,12 @@ def test_as_data_a_call_has_restarts(replay: Replay, tmp_path: Path) -> None:
     assert [(each["ended"], each["began"], each["span"]) for each in job["restarts"]] == [(0, 1, "function")]
 
 
+def test_a_rank_that_several_calls_know_has_one_start() -> None:
+    """A trace that broke off before its rank saw the register is told by itself, beside the call it was of."""
+    nodes = [Node("0", 1), Node("1", 5), Node("1", 9)]
+    assert list(rank_names([*nodes, nodes[1]]).values()) == ["rank 0", "rank 1", "rank 1 (start 2)"]
+
+
 @pytest.mark.parametrize(
     ("event", "told"),
     [

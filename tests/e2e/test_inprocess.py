@@ -98,6 +98,15 @@ def test_no_abort_begins_and_nobody_is_called_back_within_an_atomic_section(laun
     assert running.ends().code == 0
 
 
+def test_an_import_comes_to_its_end_before_its_rank_is_called_back(launch: Launcher) -> None:
+    running = job(launch, "0:0:import", "0:1:exception")
+    begun(running)
+    comes_to(running, "0 importing", "1 finalize 0 ValueError")
+    running.open_gate(1)
+    comes_to(running, "0 has the module True", *returned(1, 0, 1))
+    assert running.ends().code == 0
+
+
 def test_a_fault_during_a_restart_is_one_more_restart(launch: Launcher) -> None:
     running = job(launch, "0:1:exception", "1:0:initialize")
     begun(running)

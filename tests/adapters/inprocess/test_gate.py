@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
+import importlib.util
 import os
 import queue
 import select
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from spans import Stage, stage
@@ -23,6 +30,8 @@ from elastic.adapters.inprocess.sections import Atomic, Limited
 
 FOR_EVER_S = 3600
 MICROSECONDS = FOR_EVER_S * 1_000_000
+
+Code: TypeAlias = Callable[[], object]
 
 
 @pytest.fixture
@@ -44,16 +53,18 @@ def in_c_with_the_gil() -> None:
     ctypes.PyDLL(None).usleep(MICROSECONDS)
 
 
-def receive() -> None:
+@contextmanager
+def receiving() -> Iterator[Code]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.recv(1)
+        yield lambda: ours.recv(1)
 
 
-def read() -> None:
+@contextmanager
+def reading() -> Iterator[Code]:
     ours, theirs = os.pipe()
     try:
-        os.read(ours, 1)
+        yield lambda: os.read(ours, 1)
     finally:
         os.close(ours)
         os.close(theirs)
@@ -65,20 +76,23 @@ def acquire() -> None:
     lock.acquire()
 
 
-def join() -> None:
+@contextmanager
+def joining() -> Iterator[Code]:
     done = threading.Event()
     other = threading.Thread(target=done.wait)
     other.start()
     try:
-        other.join()
+        yield other.join
     finally:
         done.set()
+        other.join()
 
 
-def wait_for_a_program() -> None:
+@contextmanager
+def waiting_for_a_program() -> Iterator[Code]:
     with subprocess.Popen(["sleep", str(FOR_EVER_S)]) as sleeping:
         try:
-            sleeping.wait()
+            yield sleeping.wait
         finally:
             sleeping.kill()
 
@@ -103,27 +117,84 @@ def loop_first_in_a_try() -> None:
         time.sleep(0)
 
 
-HANGS: dict[str, Callable[[], object]] = {
-    "computing": compute,
-    "sleeping": lambda: time.sleep(FOR_EVER_S),
-    "in C without the GIL": in_c_without_the_gil,
-    "recv": receive,
-    "read": read,
-    "select": lambda: select.select([], [], []),
-    "Lock.acquire": acquire,
-    "Event.wait": lambda: threading.Event().wait(),
-    "Thread.join": join,
-    "queue.get": lambda: queue.Queue[None]().get(),
-    "Popen.wait": wait_for_a_program,
-    "swallowing": swallow_twice,
-    "in a try that begins with a loop": loop_first_in_a_try,
+HANGS: dict[str, AbstractContextManager[Code]] = {
+    "computing": nullcontext(compute),
+    "sleeping": nullcontext(lambda: time.sleep(FOR_EVER_S)),
+    "in C without the GIL": nullcontext(in_c_without_the_gil),
+    "recv": receiving(),
+    "read": reading(),
+    "select": nullcontext(lambda: select.select([], [], [])),
+    "Lock.acquire": nullcontext(acquire),
+    "Event.wait": nullcontext(lambda: threading.Event().wait()),
+    "Thread.join": joining(),
+    "queue.get": nullcontext(lambda: queue.Queue[None]().get()),
+    "Popen.wait": waiting_for_a_program(),
+    "swallowing": nullcontext(swallow_twice),
+    "in a try that begins with a loop": nullcontext(loop_first_in_a_try),
 }
+"""What they need is made before, and let go of after: a raise may land at once."""
 
 
 @pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
-def test_a_function_that_hangs_is_left(on: Stage, hang: Callable[[], object]) -> None:
-    assert on.ended(hang).how is How.INJECTED
+def test_a_function_that_hangs_is_left(on: Stage, hang: AbstractContextManager[Code]) -> None:
+    with hang as code:
+        assert on.ended(code).how is How.INJECTED
     assert on.page.words[ARMED] == 0
+
+
+SLOW_MODULE = """
+import time
+whole = False
+time.sleep(0.3)
+whole = True
+"""
+
+
+def by_statement() -> None:
+    import slow_to_load  # type: ignore[import-not-found]  # noqa: F401
+
+
+def by_function() -> None:
+    importlib.import_module("slow_to_load")
+
+
+def by_loader() -> None:
+    found = importlib.util.find_spec("slow_to_load")
+    assert found and found.loader
+    sys.modules["slow_to_load"] = module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+
+
+@pytest.mark.parametrize("load", [by_statement, by_function, by_loader])
+def test_an_import_is_not_broken_off_but_what_follows_it(
+    on: Stage, load: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that was left in the midst of its code is broken for the rest of the process's life."""
+    (tmp_path / "slow_to_load.py").write_text(SLOW_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "slow_to_load", raising=False)
+
+    def train() -> None:
+        load()
+        compute()
+
+    ended = on.ended(train, begun=lambda: hasattr(sys.modules.get("slow_to_load"), "whole"))
+    assert ended.how is How.INJECTED
+    assert sys.modules.pop("slow_to_load").whole
+
+
+def test_a_function_that_a_module_calls_while_it_is_imported_can_be_left(
+    on: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may be the code of a module: only an import within the function is let through."""
+    found: list[How] = []
+    wrapper = types.SimpleNamespace(call=lambda: found.append(on.ended(compute).how))
+    monkeypatch.setitem(sys.modules, "wrapper_of_it", wrapper)
+    (tmp_path / "program_of_its_own.py").write_text("import wrapper_of_it\nwrapper_of_it.call()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("program_of_its_own")
+    del sys.modules["program_of_its_own"]
+    assert found == [How.INJECTED]
 
 
 def test_a_hang_in_c_that_keeps_the_gil_is_left_when_the_signal_comes_from_another_process(on: Stage) -> None:

@@ -7,6 +7,7 @@ the function and how the call ended.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import math
 import os
 import signal
@@ -49,6 +50,13 @@ def atomic(call: CallWrapper) -> None:
         stage.wait_for_gate(1)
         stage.tell("end of the section")
     stage.tell("after the section")
+
+
+def load(call: CallWrapper) -> None:
+    """An import that a restart has to wait for; `main` tells whether it was one."""
+    importlib.import_module("slow_to_import")
+
+    time.sleep(LONG_S)
 
 
 def livelock(call: CallWrapper) -> None:
@@ -111,6 +119,7 @@ WAYS: dict[str, Callable[[CallWrapper], object]] = {
     "livelock": livelock,
     "swallow": swallow,
     "atomic": atomic,
+    "import": load,
     "busy": busy,
     "abort": give_up,
     "monitor": lose_the_monitor,
@@ -149,6 +158,8 @@ def main() -> None:
     @wrapper
     def train(call: CallWrapper) -> str:
         here = call.iteration
+        if loaded := sys.modules.get("slow_to_import"):
+            stage.tell("has the module", "WHOLE" in vars(loaded))
         for record in call.faults if "faults" in sys.argv else ():
             stage.tell("fault", record.round, record.rank, record.message)
         stage.tell("in", here, "of", os.environ["WORLD_SIZE"], "as", os.environ["RANK"])

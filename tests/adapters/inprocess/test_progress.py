@@ -1,0 +1,32 @@
+"""The marks of progress that user code leaves, as the thread that decides reads them."""
+
+from __future__ import annotations
+
+import math
+
+from spans import stage
+
+from elastic.adapters.inprocess.page import NS, STAMP
+from elastic.adapters.inprocess.progress import marks
+from elastic.core.inprocess.timers import Timers, passed, until
+from elastic.core.inprocess.watchdog import Limits, Marks
+from elastic.core.inprocess.words import Deadline, Elapsed, Timer
+
+SOFT = 3
+
+
+def test_the_limits_hold_from_the_last_mark_and_not_once_the_code_is_over() -> None:
+    """It may be heard later than it is that the code is over, which ran for longer than the limit and never stood still."""
+    with stage() as on:
+        order = on.order(lambda: seen.append(marks(on.page.words, order.token)))
+        seen = [marks(on.page.words, order.token)]
+        on.gate.run(order)
+        seen.append(marks(on.page.words, order.token))
+        begun_at = on.page.words[STAMP] / NS
+    limits = Limits(math.inf, math.inf)
+    assert seen[:2] == [None, Marks(begun_at, limits)]
+    soft = Deadline(Timer.SOFT, order.token, SOFT)
+    timers = Timers({soft: 0.0})
+    assert [until(timers, each) for each in seen] == [SOFT, math.inf, math.inf]
+    assert passed(timers, 1e9, seen[0])[1] == (Elapsed(soft),)
+    assert passed(timers, 1e9, seen[2]) == (timers, ())
