@@ -19,6 +19,29 @@ def is_alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def children_of(pid: int) -> list[int]:
+    lists = [_read(task / "children") for task in Path(f"/proc/{pid}/task").iterdir()]
+    return [int(child) for each in lists for child in each.split()]
+
+
+def command_of(pid: int) -> str:
+    return _read(Path(f"/proc/{pid}/cmdline")).decode()
+
+
+def monitor_of(pid: int) -> int | None:
+    """The monitor process of a wrapped process, once it has been given its charge and looks: with threads of its own."""
+    begun = (child for child in children_of(pid) if "helpers.monitor" in command_of(child))
+    return next((child for child in begun if b"Threads:\t1\n" not in _read(Path(f"/proc/{child}/status"))), None)
+
+
+def _read(file: Path) -> bytes:
+    """Nothing of what is gone."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
 def held_by(pid: int) -> tuple[int, int, int]:
     """Descriptors, threads, and kilobytes of memory of its own."""
     process = Path(f"/proc/{pid}")
@@ -30,8 +53,8 @@ def held_by(pid: int) -> tuple[int, int, int]:
 
 def is_stopped(pid: int) -> bool:
     """Every thread of it: a SIGSTOP takes its time."""
-    states = [(task / "stat").read_text().rpartition(") ")[2][0] for task in Path(f"/proc/{pid}/task").iterdir()]
-    return set(states) == {"T"}
+    stats = [_read(task / "stat").rpartition(b") ")[2] for task in Path(f"/proc/{pid}/task").iterdir()]
+    return {stat[:1] for stat in stats if stat} == {b"T"}
 
 
 def dies(pid: int, timeout_s: float = TIMEOUT_S) -> bool:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from processes import TIMEOUT_S, comes_true, is_alive
+from processes import TIMEOUT_S, children_of, command_of, comes_true, is_alive
 
 AGENT = Path(__file__).parent / "programs" / "agent.py"
 FAMILY = "trap '' TERM; setsid sleep 1000 & sleep 1000 & echo family; wait; sleep 1000"
@@ -44,16 +44,7 @@ def lines(process: subprocess.Popen[str], count: int) -> list[str]:
 
 def reapers(agent: int) -> list[int]:
     """The agent's living reapers; any of its threads may have started them."""
-    lists = [(task / "children").read_text().split() for task in Path(f"/proc/{agent}/task").iterdir()]
-    children = [int(child) for children in lists for child in children]
-    return [pid for pid in children if is_alive(pid) and "reaper.py" in command(pid)]
-
-
-def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:  # it has just ended
-        return ""
+    return [pid for pid in children_of(agent) if is_alive(pid) and "reaper.py" in command_of(pid)]
 
 
 def test_an_agent_that_is_killed_leaves_neither_workers_nor_their_children(agent: Run) -> None:

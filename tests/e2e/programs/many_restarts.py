@@ -14,11 +14,10 @@ import gc
 import os
 import sys
 import time
-from pathlib import Path
 from statistics import median
 
 import stage
-from processes import held_by
+from processes import held_by, monitor_of
 
 from elastic.inprocess import CallWrapper, Wrapper
 
@@ -32,20 +31,16 @@ last, of_its_own, in_order, is_warm = -1, 0, True, False
 samples: list[tuple[int, ...]] = []
 
 
-def monitor() -> int:
-    tasks = Path("/proc/self/task").glob("*/children")
-    (pid,) = (int(pid) for task in tasks for pid in task.read_text().split())
-    return pid
-
-
 def look(iteration: int) -> None:
     """When it is due; from the hundredth iteration on it is, until it was told: that one may not have been entered here."""
     global is_warm
     if iteration <= WARM - SAMPLES or (is_warm and iteration <= ITERATIONS - SAMPLES):
         return
+    while (monitor := monitor_of(os.getpid())) is None:
+        time.sleep(0.01)
     gc.collect()
     trim(0)
-    samples.append((*held_by(os.getpid()), *held_by(monitor())))
+    samples.append((*held_by(os.getpid()), *held_by(monitor)))
     if iteration == ITERATIONS or (iteration >= WARM and not is_warm):
         is_warm = True
         stage.tell("holds", *(int(median(values)) for values in zip(*samples, strict=True)))

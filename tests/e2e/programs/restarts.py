@@ -14,10 +14,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import stage
+from processes import monitor_of
 
 from elastic.adapters.backends.relay import RelayBackend
 from elastic.adapters.clock import SystemClock
@@ -72,23 +72,12 @@ def busy(call: CallWrapper) -> None:
         pass
 
 
-def monitors() -> list[int]:
-    """The monitor processes that this process has started and that live."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    children = [int(pid) for task in tasks for pid in task.read_text().split()]
-    return [pid for pid in children if b"helpers.monitor" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
-def has_begun(monitor: int) -> bool:
-    """It has been given its charge, for which this process needs the interpreter's lock, and looks."""
-    return len(os.listdir(f"/proc/{monitor}/task")) > 1
-
-
 def lose_the_monitor(call: CallWrapper) -> None:
-    """And hang in a way that only another one can see."""
-    (first,) = monitors()
+    """And hang in a way that only another one can see. (To start it this process needs the interpreter's lock.)"""
+    while (first := monitor_of(os.getpid())) is None:
+        time.sleep(0.01)
     os.kill(first, signal.SIGKILL)
-    while first in (now := monitors()) or not any(has_begun(pid) for pid in now):
+    while monitor_of(os.getpid()) in (None, first):
         time.sleep(0.01)
     stage.tell("has another monitor")
     ctypes.PyDLL(None).sleep(LONG_S)
