@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from processes import TIMEOUT_S, children_of, command_of, comes_true, is_alive
+from processes import TIMEOUT_S, children_of, comes_true, command_of, is_alive
 
 AGENT = Path(__file__).parent / "programs" / "agent.py"
 FAMILY = "trap '' TERM; setsid sleep 1000 & sleep 1000 & echo family; wait; sleep 1000"
