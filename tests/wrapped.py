@@ -9,6 +9,8 @@ import pytest
 from launches import PROGRAMS, Launch, Launcher
 
 RESTARTS = PROGRAMS / "restarts.py"
+LATER = 2
+"""The gate of what goes wrong `later`."""
 FIRST_GATE = 10
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch here, which serves a store")
 

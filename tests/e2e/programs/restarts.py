@@ -25,6 +25,7 @@ from elastic.core.rendezvous import Status
 from elastic.inprocess import CallWrapper, Mode, RestartAbort, State, Wrapper, at_most, shift
 
 LONG_S = 1_000
+LATER = 2
 FIRST_GATE = 10
 """What is to go wrong in iteration i does when the gate of this number + i is open."""
 MINE = int(os.environ["RANK"])
@@ -32,15 +33,19 @@ FAULTS = [
     (int(iteration), int(rank), fault) for iteration, rank, fault in (a.split(":") for a in sys.argv[1:] if ":" in a)
 ]
 INTERVALS = dict.fromkeys(("monitor_thread_interval", "monitor_process_interval", "progress_watchdog_interval"), "0.1")
+SWALLOWED: list[str] = []
 OPTIONS = dict(argument.split("=") for argument in sys.argv[1:] if "=" in argument)
 
 
 def swallow(call: CallWrapper) -> None:
-    for _ in range(3):
+    """Three times; `finalize` tells, which nobody interrupts."""
+    stage.tell("does not listen")
+    while len(SWALLOWED) < 3:
         try:
             time.sleep(LONG_S)
-        except BaseException:  # noqa: BLE001 - what nobody should do
-            stage.tell("swallowed")
+        except BaseException as error:  # noqa: BLE001 - what nobody should do
+            SWALLOWED.append(type(error).__name__)
+    time.sleep(LONG_S)
 
 
 def atomic(call: CallWrapper) -> None:
@@ -91,12 +96,19 @@ def fail(call: CallWrapper) -> None:
     raise ValueError("boom")
 
 
+def fail_later(call: CallWrapper) -> None:
+    """When the other is where it is to be."""
+    stage.wait_for_gate(LATER)
+    fail(call)
+
+
 def interrupt(call: CallWrapper) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
 WAYS: dict[str, Callable[[CallWrapper], object]] = {
     "exception": fail,
+    "exception later": fail_later,
     "kill": lambda call: os.kill(os.getpid(), signal.SIGKILL),
     "stop": lambda call: os.kill(os.getpid(), signal.SIGSTOP),
     "sleep": lambda call: time.sleep(LONG_S),
@@ -133,6 +145,8 @@ def initialize(state: State) -> None:
 
 
 def finalize(state: State) -> None:
+    if SWALLOWED:
+        stage.tell("swallowed", *SWALLOWED)
     stage.tell("finalize", state.iteration, type(state.fault).__name__)
     if (state.iteration, MINE, "finalize") in FAULTS:
         raise OSError("past help")
