@@ -123,7 +123,7 @@ class Assembly:
             policy=functools.partial(signature, plan.terms),
         )
         probe_s = plan.settings.progress_watchdog_interval
-        given = (plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s, str(self._store))
+        given = (plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s, str(self._store), self._clock)
         self.task = Task(function, *given)
         charge = _charge(plan, self._me, self._store.place(self._space))
         self._supervisor = Supervisor(parts.page, charge, parts.alarm, pid_file=_own(plan.monitor_pid, self._me))

@@ -312,7 +312,7 @@ class Driver:
         if request := wished(command, profile):
             self._loop.submit(request)
         if isinstance(command, core.End):
-            fault = self._task.fault(self._me, command, self._clock)
+            fault = self._task.fault(self._me, command)
             self._loop.submit(ToRecord(lambda: fault))
 
     def _join(self, command: core.Join) -> None:

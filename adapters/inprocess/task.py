@@ -6,7 +6,6 @@ T asks for the code of a span and for the standing in a new world; the main thre
 from __future__ import annotations
 
 import os
-import time
 import traceback
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -48,6 +47,7 @@ class Task:
         initial: tuple[int, int],
         probe_s: float,
         meets_at: str,
+        clock: Clock,
     ) -> None:
         """`initial`: rank and world size at the call; `probe_s`: how often it is seen that the main thread gets on;
         `meets_at`: where the ranks meet, in words."""
@@ -57,6 +57,7 @@ class Task:
         self.profile = profile
         self.probe_s = probe_s
         self.meets_at = meets_at
+        self._clock = clock
         self._since = 0.0
         rank, world_size = initial
         self.state = State(rank, world_size, rank, world_size, rank, world_size)
@@ -68,7 +69,7 @@ class Task:
     def stands(self, world: World, me: Node) -> State:
         """In this world from now on; the environment of the workers says so too."""
         placing = policies.place(self.terms.policy, world)
-        mine, self._since = placing.places[me], time.monotonic()
+        mine, self._since = placing.places[me], self._clock.now()
         self.state = evolve(
             self.state,
             rank=mine.rank,
@@ -90,7 +91,7 @@ class Task:
         """What went wrong is dealt with."""
         self.state = evolve(self.state, fault=None)
 
-    def fault(self, me: Node, end: End, clock: Clock) -> Fault:
+    def fault(self, me: Node, end: End) -> Fault:
         """Why this rank ends the round, as the job remembers it."""
         error, host = self.state.fault, os.uname().nodename
         return Fault(
@@ -100,10 +101,10 @@ class Task:
             local_rank=int(os.environ.get("LOCAL_RANK", "0")),
             pid=os.getpid(),
             exit_code=0,
-            after_s=clock.now() - self._since,
+            after_s=self._clock.now() - self._since,
             world_size=self.state.world_size,
             host=host,
-            when=clock.wall_text(),
+            when=self._clock.wall_text(),
             message=f"{type(error).__name__}: {error}" if error else end.cause.value,
             where=_where(error) if error else "",
         )
