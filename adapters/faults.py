@@ -68,7 +68,7 @@ def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float]
         where=where,
         log=str(log or ""),
         tail=lines,
-        remark=remark(ended),
+        remark=remark(ended, explained=found is not None),
         callstack=found.callstack if found else "",
         error_file=str(attempt.error_file) if found else "",
     )

@@ -6,6 +6,7 @@ passes their words on by this table, as `agent` does for a node whose workers ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from attrs import frozen
@@ -39,6 +40,15 @@ def entered(terms: Terms, world: World, me: Node) -> words.Ready:
     enough = placing.world_size >= terms.min_world_size and active >= max(terms.min_active_world_size, 1)
     agreed = world.policy in ("", digest(terms.policy, placing))
     return words.Ready(world.round, placing.places[me].active, enough, agreed)
+
+
+WHY_OVER: Mapping[Why, str] = {
+    Why.FAILED: "it went wrong on a rank",
+    Why.LOST: "a rank was lost",
+    Why.LEFT: "a rank left",
+    Why.UPSCALE: "a rank waited and there was room",
+}
+"""Why an iteration was over, for people."""
 
 
 def heard(handler: Handler, answer: Outcome | Raise, terms: Terms, held: Held) -> words.Event | None:

@@ -21,6 +21,7 @@ import select
 import signal
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, assert_never
 
@@ -52,6 +53,8 @@ from ..inprocess.gate import SIGNUM
 from ..inprocess.page import NS, WANT_P, Page, Seen, Span
 from ..news import Notice, Told
 from ..rendezvous_loop import RendezvousLoop
+from ..workers.errors import leave_error_file
+from ..workers.logs import ERROR_FILE_VARIABLE
 
 SPEAKER = Profile(Endpoint("localhost", 1))
 """The monitor takes no seat, so nobody reads what it says of itself."""
@@ -183,6 +186,7 @@ class Program:
                 self._speak(handlers.bury)
             case Terminate():
                 self._say("past its limit: SIGTERM, SIGCONT")
+                self._leave_error_file()
                 self._send(signal.SIGTERM)
                 self._send(signal.SIGCONT)
             case Kill():
@@ -192,6 +196,16 @@ class Program:
                 self._say("is done")
             case other:
                 assert_never(other)
+
+    def _leave_error_file(self) -> None:
+        """For the launcher, which would see no more than a signal."""
+        sight = self._sight()
+        if self._clock.now() >= sight.unwind_at:
+            why = "user code did not end in time when it was called back (unwind_timeout)"
+        else:
+            why = f"no progress for {sight.hard_s:g} s (hard_timeout)"
+        file = os.environ.get(ERROR_FILE_VARIABLE)
+        leave_error_file(Path(file) if file else None, f"killed by its monitor: {why}")
 
     def _send(self, signum: signal.Signals) -> None:
         try:

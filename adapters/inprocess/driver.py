@@ -19,7 +19,7 @@ from typing import TypeAlias, assert_never
 
 from attrs import define, evolve, frozen
 
-from ...core.caller import heard, wished
+from ...core.caller import WHY_OVER, heard, wished
 from ...core.inprocess import Call, begin, transition
 from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
@@ -31,8 +31,10 @@ from ..clock import Clock
 from ..endpoint import Reservation
 from ..news import Notice, StoreBack, StoreSilent, Told, Trace
 from ..rendezvous_loop import RendezvousLoop, ToRecord
+from . import standing
 from .events import Ended, How, LeftAtomic, Order, Signalled
 from .gate import Gate
+from .late import Late
 from .outcomes import RestartAbort, raised
 from .page import BEAT, BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
 from .progress import Progress, marks
@@ -131,6 +133,7 @@ class Driver:
         self._gate = gate
         self._page = page
         self._progress = progress
+        self._late = Late(me.slot, gate, page)
         self._inbox = inbox
         self._orders = orders
         self._loop = loop(inbox.put)
@@ -173,8 +176,15 @@ class Driver:
         self._trace.took(transition, event, commands, now)
         self._timers = running(self._timers, self._call, now)
         self._tell_monitor(now)
+        tell: Callable[[], None] | None = None
+        if isinstance(event, core.Elapsed):
+            tell = self._late.passed(event.deadline, self._kept.span, self._call.round)
+        if tell and core.Kill() in commands:
+            tell()
         for command in commands:
             self._carry_out(command)
+        if tell and core.Kill() not in commands:
+            tell()
         if self._call.phase is not before.phase:
             log.debug("rank %s: %s -> %s", self._me.slot, before.phase.value, self._call.phase.value)
 
@@ -256,7 +266,9 @@ class Driver:
         if ended.error is None:
             return
         kept.errors = (*kept.errors, ended.error)
-        if ended.how is not How.INJECTED:
+        if ended.how is How.INJECTED:
+            self._late.called_back(ended, kept.span, self._call.round)
+        else:
             self._last_error = ended.error
             if kept.span in WATCHED:
                 self._task.faulted(ended.error)
@@ -276,6 +288,10 @@ class Driver:
             case World() as world:
                 stands = self._task.stands(world, self._me)
                 log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, stands.rank, stands.world_size)
+                if stands.rank == 0 and told.held.state and (ended := told.held.state.ended):
+                    by = f" (rank {ended.by.slot})" if ended.why is Why.FAILED else ""
+                    why = WHY_OVER.get(ended.why, ended.why.value)
+                    log.warning("iteration %s begins, world size %s: %s%s", world.round, stands.world_size, why, by)
             case Raise(failure, text) if failure.why is not Why.CLOSED:
                 log.error("rank %s: %s %s", self._me.slot, failure.why.value, text)
             case _:
@@ -312,7 +328,8 @@ class Driver:
         if request := wished(command, profile):
             self._loop.submit(request)
         if isinstance(command, core.End):
-            fault = self._task.fault(self._me, command)
+            stands = standing.innermost(self._gate.stack()) if command.cause is core.Cause.SOFT_TIMEOUT else ""
+            fault = self._task.fault(self._me, command, stands)
             self._loop.submit(ToRecord(lambda: fault))
 
     def _join(self, command: core.Join) -> None:

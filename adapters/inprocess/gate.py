@@ -34,6 +34,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from traceback import StackSummary
 from types import FrameType
 from typing import Final, TypeAlias
 
@@ -41,6 +42,7 @@ from .alarm import Alarm
 from .events import Drained, Ended, How, Injected, LeftAtomic, Order, Signalled
 from .own import OWN, own
 from .page import ACTIVE, ARMED, DEPTH, HARD, OVER, ROUND, SOFT, SPAN, STAMP, WANT, WANT_P, Page, Seen
+from .standing import stack
 
 SIGNUM: Final = signal.SIGURG
 
@@ -222,6 +224,10 @@ class Gate:
     def seen(self) -> Seen:
         """The span under way and its progress."""
         return Seen.of(self._page.words)
+
+    def stack(self) -> StackSummary:
+        """Where the user's code stands, the outermost call first; nothing if M runs none."""
+        return stack(self._main, USERS)
 
     def impediment(self) -> str | None:
         """Why the signal cannot reach the user's code, if so; for the log. Any thread may ask, at any time."""

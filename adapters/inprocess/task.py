@@ -6,7 +6,6 @@ T asks for the code of a span and for the standing in a new world; the main thre
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ from ...core.inprocess.words import End, Span
 from ...core.world import Fault, Member, Node, Profile, World
 from ..clock import Clock
 from . import master_port
+from .standing import place
 from .state import Mode, State
 
 Callback: TypeAlias = Callable[[State], object]
@@ -91,8 +91,8 @@ class Task:
         """What went wrong is dealt with."""
         self.state = evolve(self.state, fault=None)
 
-    def fault(self, me: Node, end: End) -> Fault:
-        """Why this rank ends the round, as the job remembers it."""
+    def fault(self, me: Node, end: End, stands: str) -> Fault:
+        """Why this rank ends the round, as the job remembers it. `stands`: where its code is, if it runs."""
         error, host = self.state.fault, os.uname().nodename
         return Fault(
             node=me,
@@ -106,7 +106,7 @@ class Task:
             host=host,
             when=self._clock.wall_text(),
             message=f"{type(error).__name__}: {error}" if error else end.cause.value,
-            where=_where(error) if error else "",
+            where=place(error) if error else stands,
         )
 
     def code(self, span: Span) -> Callable[[], object]:
@@ -143,12 +143,7 @@ class Task:
 
 def mark(error: BaseException) -> str:
     """What two failures have in common that are the same: type and place, whatever the message says."""
-    return f"{type(error).__module__}.{type(error).__qualname__} {_where(error)}"
-
-
-def _where(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    return f"{type(error).__module__}.{type(error).__qualname__} {place(error)}"
 
 
 def _told(callback: Callback | None, state: State) -> object:

@@ -14,18 +14,22 @@ from .port import Exit
 
 KERNEL = Path("/proc/sys/kernel")
 OUTSIDE = "sent from outside: not by elastic, nor for want of memory"
+UNKNOWN = "sent from outside, or for want of memory: this host does not tell"
+GUESSES = (OUTSIDE, UNKNOWN)
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-def remark(ended: Exit, kernel: Path = KERNEL) -> str:
-    """In half a sentence, or empty. Only for a worker that the launcher did not stop."""
-    parts = (_killer(ended.code, ended.kills), _core(ended, kernel) if ended.dumped else "")
+def remark(ended: Exit, kernel: Path = KERNEL, *, explained: bool = False) -> str:
+    """In half a sentence, or empty. Only for a worker that the launcher did not stop. `explained`: its error file says why,
+    as of one that its own monitor or a timer has killed: then nothing is guessed."""
+    killer = _killer(ended.code, ended.kills)
+    parts = ("" if explained and killer in GUESSES else killer, _core(ended, kernel) if ended.dumped else "")
     return " · ".join(part for part in parts if part)
 
 
 def _killer(code: int, kills: Kills | None) -> str:
     if kills is None:
-        return "sent from outside, or for want of memory: this host does not tell" if code == -signal.SIGKILL else ""
+        return UNKNOWN if code == -signal.SIGKILL else ""
     if not kills.count:
         return OUTSIDE if code == -signal.SIGKILL else ""
     where = f"cgroup{_limited(kills.limit)}" if kills.in_cgroup else "this host"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from ...adapters.workers.errors import exit_sentence, signal_name
+from ...core.caller import WHY_OVER
 from ...core.group.state import Elapsed, Event, Exited, Over, Signalled, Unstartable
 from ...core.inprocess import words
 from ...core.sim.calls.restarts import Restart
@@ -71,7 +72,7 @@ def _round(round: Round, known: Mapping[Node, str]) -> str:
 
 
 def _iteration(round: Round, known: Mapping[Node, str]) -> str:
-    over = f" · {_end(round, known, WHY_CALLED_AGAIN)}"
+    over = f" · {_end(round, known, WHY_OVER)}"
     if round.complete_at is None:
         return f"  iteration {round.number}   not complete{over}"
     who = f"{count(len(round.members), 'rank')} ({_named(round.members, known)})"
@@ -94,12 +95,6 @@ WHY = {
     Why.LEFT: "a node left",
     Why.UPSCALE: "a node waited and there was room",
     Why.FENCED: "a node had lost the store and stopped its workers",
-}
-WHY_CALLED_AGAIN = {
-    Why.FAILED: "it went wrong on a rank",
-    Why.LOST: "a rank was lost",
-    Why.LEFT: "a rank left",
-    Why.UPSCALE: "a rank waited and there was room",
 }
 
 

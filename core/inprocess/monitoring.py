@@ -171,8 +171,8 @@ def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:
             return monitor.next_at
         case Phase.WATCH:
             again_at = monitor.again_at if monitor.wish == sight.token else math.inf
-            due = (_kill_at(monitor, sight, rules), _leave_at(monitor, rules), _act_at(monitor, sight, rules), again_at)
-            return min(due)
+            due = (_soft_at(monitor, sight, rules), _over_at(monitor, sight, rules), again_at)
+            return min(_kill_at(monitor, sight, rules), _leave_at(monitor, rules), *due)
         case other:
             assert_never(other)
 
@@ -193,10 +193,10 @@ def _watch(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
     if now >= _leave_at(monitor, rules):
         monitor = evolve(monitor, left=True)
         acts.append(SayLeave())
-    if now >= _act_at(monitor, sight, rules):
-        if now >= _soft_at(monitor, sight, rules):
-            monitor = evolve(monitor, said=sight.token)
-            acts.append(SayEnd(sight.round) if sight.active else SayLeave())
+    if now >= _soft_at(monitor, sight, rules):
+        monitor = evolve(monitor, said=sight.token)
+        acts.append(SayEnd(sight.round) if sight.active else SayLeave())
+    if now >= _over_at(monitor, sight, rules):
         monitor = evolve(monitor, wish=sight.token, wished_at=now, tries=0, again_at=now)
     if sight.token and monitor.wish == sight.token and now >= monitor.again_at:
         pause = min(FIRST_PAUSE_S * 2.0**monitor.tries, LONGEST_PAUSE_S)
@@ -205,22 +205,21 @@ def _watch(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
     return monitor, tuple(acts)
 
 
-def _act_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
-    """When the span under way is to be ended from here; inf: not, or it was asked to."""
-    if not sight.token or not sight.guarded or monitor.wish == sight.token:
-        return math.inf
-    return min(_soft_at(monitor, sight, rules), _over_at(monitor, sight, rules))
-
-
 def _soft_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
-    """T would have ended the round; a leaving rank is charged with nothing."""
+    """When T would have ended the round; a leaving rank is charged with nothing."""
     asked = sight.wanted or sight.leaving or sight.over or monitor.said == sight.token
-    return math.inf if asked else sight.stamp + sight.soft_s + rules.patience_s
+    if not sight.token or not sight.guarded or asked:
+        return math.inf
+    return sight.stamp + sight.soft_s + rules.patience_s
 
 
 def _over_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
+    """When the span under way is to be ended from here, its round being over: at once if that was said from here, else T has
+    its time first. inf: not yet, or it was asked to."""
     since = monitor.over_since
-    return since[1] + rules.patience_s if since and since[0] == sight.token else math.inf
+    if since is None or since[0] != sight.token or monitor.wish == sight.token:
+        return math.inf
+    return since[1] if monitor.said == sight.token else since[1] + rules.patience_s
 
 
 def _leave_at(monitor: Monitor, rules: Rules) -> float:

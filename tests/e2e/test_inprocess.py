@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -40,7 +41,10 @@ def test_a_rank_that_is_killed_is_missed_at_once_and_the_others_go_on(launch: La
     begun(running)
     other = 1 - rank
     assert told(running, 3) == [f"{other} finalize 0 NoneType", *entered(1, other, of=1), *returned(1, other)]
-    assert running.ends().code == 0
+    ended = running.ends()
+    assert ended.code == 0
+    assert "iteration 1 begins, world size 1: a rank was lost\n" in ended.err
+    assert "sent from outside" in ended.err
 
 
 def test_a_rank_that_is_killed_is_started_again_alone_and_joins_the_next_iteration(launch: Launcher) -> None:
@@ -66,7 +70,10 @@ def test_a_rank_that_hangs_is_called_back_and_keeps_its_process(launch: Launcher
     assert {each.pid for each in again} == {each.pid for each in first}
     assert [each.words for each in again if " of " in each.words] == ["in 1 of 2 as 0", "in 1 of 2 as 1"]
     assert told(running, 2) == returned(1, 0, 1)
-    assert running.ends().code == 0
+    ended = running.ends()
+    assert ended.code == 0
+    assert re.search(r"rank [01], iteration 0: function .*, at\n", ended.err)
+    assert re.search(r"iteration 1 begins, world size 2: it went wrong on a rank \(rank [01]\)\n", ended.err)
 
 
 def test_a_rank_that_computes_for_longer_than_the_limit_is_left_alone(launch: Launcher) -> None:
@@ -188,7 +195,10 @@ def test_a_process_that_stands_still_is_killed_at_its_limit_and_the_others_go_on
     running.open_gate(FIRST_GATE)
     comes_to(running, *entered(1, 0, of=1), *returned(1, 0))
     assert dies(stopped)
-    assert running.ends().code == 0
+    ended = running.ends()
+    assert ended.code == 0
+    assert "killed by its monitor: no progress for 1.5 s (hard_timeout)\n" in ended.err
+    assert "sent from outside" not in ended.err
 
 
 def test_the_loss_of_a_reserve_disturbs_nobody(launch: Launcher) -> None:

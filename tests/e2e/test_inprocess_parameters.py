@@ -108,7 +108,9 @@ def test_too_few_ranks_wait_for_more_and_give_up_in_time(launch: Launcher) -> No
 def test_a_newcomer_waits_for_the_next_iteration_where_it_is_not_to_end_the_present_one(launch: Launcher) -> None:
     running = behaves(launch, "killed", "upscale=False", "newcomer", restarts=1)
     begun(running)
-    comes_to(running, *entered(1, 0, of=1), *entered(2, 0, 1), *returned(2, 0, 1))
+    comes_to(running, *entered(1, 0, of=1))
+    running.open_gate(FIRST_GATE + 1)
+    comes_to(running, *entered(2, 0, 1), *returned(2, 0, 1))
     ended = running.ends()
     assert ended.code == 0
     assert "rank 0, iteration 1: function ended by ValueError" in ended.err

@@ -29,6 +29,11 @@ def test_who_killed_it(code: int, kills: Kills | None, sentence: str) -> None:
     assert remark(Exit(0, 7, code, 1.0, 2.0, kills=kills)) == sentence
 
 
+@pytest.mark.parametrize(("kills", "sentence"), [(Kills(0, True), ""), (None, ""), (Kills(2, True), SAID[1][2])])
+def test_what_its_error_file_explains_is_not_guessed_at(kills: Kills | None, sentence: str) -> None:
+    assert remark(Exit(0, 7, -9, 1.0, 2.0, kills=kills), explained=True) == sentence
+
+
 def dumped(folder: Path, pattern: str, uses_pid: str = "0") -> str:
     (folder / "core_pattern").write_text(pattern + "\n")
     (folder / "core_uses_pid").write_text(uses_pid + "\n")

@@ -226,7 +226,7 @@ def main() -> None:
         stage.tell("called", ", ".join(CALLED))
 
 
-if "again" in HOW and stage.gate_is_open(GATE):
+if {"again", "newcomer"} & set(HOW) and stage.gate_is_open(GATE):
     stage.wait_for_gate(GATE + 1)  # this process was started again
 if "thread" in HOW:
     thread = threading.Thread(target=main)

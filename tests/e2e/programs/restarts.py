@@ -153,6 +153,8 @@ def finalize(state: State) -> None:
 
 
 def main() -> None:
+    if stage.gate_is_open(FIRST_GATE):  # this process was started again
+        stage.wait_for_gate(FIRST_GATE + 1)
     given = {**INTERVALS, **OPTIONS}
     options: dict[str, Any] = {name: float(text) if "." in text else int(text) for name, text in given.items()}
     active = at_most(options.pop("active", 1_000))
@@ -171,8 +173,8 @@ def main() -> None:
             stage.wait_for_gate(FIRST_GATE + here)
             WAYS[fault](call)
         others = [iteration for iteration, rank, fault in FAULTS if iteration == here and fault != "busy"]
-        if others and not mine:
-            time.sleep(LONG_S)
+        while others and not mine:
+            time.sleep(0.02)
         return f"{MINE} in {here}"
 
     try:
