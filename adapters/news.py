@@ -12,7 +12,7 @@ from ..core.group import Group
 from ..core.group.state import Command, Event
 from ..core.rendezvous import Held, Outcome, Raise, RendezvousState
 from ..core.rendezvous.context import Handler
-from ..core.world import Fault, Life, World
+from ..core.world import Fault, World
 from .clock import Clock
 
 
@@ -54,14 +54,6 @@ class StoreBack:
     """It answers again."""
 
     at: float
-
-
-@frozen
-class Heartbeat:
-    """A heartbeat that was sent then was acknowledged by a store in which this life stands."""
-
-    sent_at: float
-    life: Life | None
 
 
 @frozen

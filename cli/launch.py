@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from attrs import evolve
 
-from ..adapters.agent import Agent, Result
+from ..adapters.agent import Agent
 from ..adapters.backends.relay_host import Relay
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.meeting import Meeting
 from ..adapters.news import CannotTrace, NoTrace, Observer, Observers, Trace
 from ..adapters.oversight import CannotOversee
 from ..adapters.report import Report, write_report
+from ..adapters.result import Result
 from ..adapters.settings import Function, Kind, LaunchSettings, Program
 from ..adapters.workers.environment import TRACE
 from ..adapters.workers.logs import Logs

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from elastic.adapters.agent import Agent, Result
+from elastic.adapters.agent import Agent
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
 from elastic.adapters.backends.port import OutOfReach
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.news import News, Recorded, Seen, Started, Step
 from elastic.adapters.report import Report, as_json
+from elastic.adapters.result import Result
 from elastic.adapters.settings import HANDLED, Kind, LaunchSettings, Logs, Program
 from elastic.core import rendezvous
 from elastic.core.group import Phase, Stopped
