@@ -77,6 +77,7 @@ class WorkerGroup:
         attempt = again(self._attempts[local_rank], self._restarts)
         self._attempts = {**self._attempts, local_rank: attempt}
         self._exits.pop(local_rank)
+        self._failed.discard(local_rank)
         try:
             (self._pids[local_rank],) = self._workers.start([attempt.spec])
             self._follow()
