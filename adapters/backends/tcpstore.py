@@ -34,14 +34,14 @@ from ...core.rendezvous import RendezvousState, Token, Wish, codec
 from ...core.rendezvous.state import NODES_MAX
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
+from .faults import FAULTS_HALF, read_faults
 from .numerals import number
-from .port import FAULTS_MAX, Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
+from .port import Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
 from .seal import UNSEALED, Forged, Seal, trusted
 from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
 
 EMPTIED = b"-"
 """What is left of an old version."""
-FAULTS_HALF = FAULTS_MAX // 2
 KEPT = 16
 """How many versions behind the head a late reader still finds whole."""
 STRIDE = 4
@@ -183,7 +183,7 @@ class TCPStoreBackend:
             )
             keys = [self._fault_key(each) for each in (*first, *last)]
             answers = [trusted(self._seal, key, client.get(key)[0]) for key in keys]
-        return tuple(sorted(self._readable(answers), key=lambda fault: fault.round))
+        return read_faults(answers)
 
     def clone(self) -> TCPStoreBackend:
         return TCPStoreBackend(self._address, self._run_id, self._clock, self._fallback_s, self._timeout_s, self._seal)
@@ -326,13 +326,6 @@ class TCPStoreBackend:
             return codec.decode(data)
         except codec.Refused as error:
             raise Unreadable(self._not_ours(f"{key}: {error}")) from error
-
-    def _readable(self, answers: Iterable[bytes]) -> Iterator[Fault]:
-        for data in answers:
-            try:
-                yield codec.decode_fault(data)
-            except codec.Refused:
-                continue  # a report does without what nobody can read
 
     def _version_key(self, version: int) -> str:
         return self._instance_key(str(version))
