@@ -25,6 +25,8 @@ VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, M
 )
 MAGIC = 0x3C85F7CE
 CANCELLED = b"\x01"
+POLL_MAX_S = 2_000_000.0
+"""The kernel counts its milliseconds in 31 bits."""
 PIECE = 1 << 16
 """Bytes that are read at once: an answer is many short pieces, and each call costs more than what it brings."""
 
@@ -110,7 +112,7 @@ class WireClient:
     def wait(self, keys: Sequence[str], timeout_s: float | None) -> bool:
         """Wait until all of these keys have a value. False after `timeout_s`."""
         self._send(bytes([WAIT]) + _keys(keys))
-        if self._unread or select.select([self._socket], [], [], timeout_s)[0]:
+        if self._unread or self._hears_within(timeout_s):
             self._read(1)
             return True
         self._send(bytes([CANCEL]))
@@ -135,6 +137,12 @@ class WireClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _hears_within(self, timeout_s: float | None) -> bool:
+        """By poll: `select` takes no descriptor above 1,023, and a process that trains may have thousands."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(None if timeout_s is None else min(timeout_s, POLL_MAX_S) * 1000))
 
     def _send(self, request: bytes) -> None:
         try:
