@@ -78,10 +78,11 @@ def launched(
     logs = telemetry(given, settings, clock)
     err = PatientText(_stderr())
     status = StatusLines(err, settings, given["status"])
-    meeting = where.open(settings.run_id, clock, settings.rendezvous)
-    status.serves_store = meeting.serves
-    relay = _relay(meeting)
+    meeting, relay = None, None
     try:
+        meeting = where.open(settings.run_id, clock, settings.rendezvous)
+        status.serves_store = meeting.serves
+        relay = _relay(meeting)
         settings = evolve(settings, relay=relay.path if relay else "")
         observer = Observers(status, *logs)
         result, directory = _run(settings, meeting, clock, observer, _trace(given["trace"]), spawner)
@@ -92,11 +93,12 @@ def launched(
         if code == 0 or tells_failure:
             status.end(lines, well=code == 0 and not lost)
     finally:
-        if relay:
+        if relay is not None:
             relay.close()
         for log in logs:
             log.close()
-        meeting.close(settings.rendezvous.ttl)
+        if meeting is not None:
+            meeting.close(settings.rendezvous.ttl)
         err.close(PATIENCE_S)
     return report, lines
 
