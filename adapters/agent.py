@@ -50,6 +50,7 @@ from .news import (
     Recorded,
     Restored,
     Seen,
+    StartedAgain,
     Step,
     StoreBack,
     StoreSilent,
@@ -171,9 +172,11 @@ class Agent:
                 self._observer.passed(self._clock.now())
                 return Elapsed(self._clock.now())
             case Died(local_rank):
-                return self._exited(self._workers.collect(local_rank))
+                ended = self._workers.collect(local_rank)
+                return self._exited(ended) if ended else None
             case Stuck(local_rank, pid, text):
-                return self._exited(self._workers.give_up(local_rank, pid, text))
+                ended = self._workers.give_up(local_rank, pid, text)
+                return self._exited(ended) if ended else None
             case Asked(answer):
                 answer()
                 return None
@@ -206,8 +209,8 @@ class Agent:
             if isinstance(self._next(until), Signalled):
                 return
 
-    def _exited(self, ended: Exit | None) -> Exited | None:
-        return Exited(ended.local_rank, ended.code, ended.died_at, self._clock.now()) if ended else None
+    def _exited(self, ended: Exit) -> Exited:
+        return Exited(ended.local_rank, ended.code, ended.died_at, self._clock.now())
 
     # --- commands out
 
@@ -220,8 +223,7 @@ class Agent:
             case Start(world):
                 self._start(world)
             case StartAgain(local_rank):
-                if exited := self._exited(self._workers.start_again(local_rank)):
-                    self._inbox.post(exited)
+                self._start_again(local_rank)
             case Signal(signum):
                 self._workers.signal(signum)
             case Record(local_rank):
@@ -248,6 +250,13 @@ class Agent:
             now = self._clock.now()
             self._inbox.post(Unstartable(str(error), now))
             self._inbox.post(Reaped(now))
+
+    def _start_again(self, local_rank: int) -> None:
+        match self._workers.start_again(local_rank):
+            case StartedAgain() as started:
+                self._observer.saw(started)
+            case Exit() as ended:
+                self._inbox.post(self._exited(ended))
 
     def _close(self) -> None:
         self._overseers.close()

@@ -98,7 +98,16 @@ class Started:
     at: float
 
 
-News: TypeAlias = Step | Started | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
+@frozen
+class StartedAgain:
+    """A worker that had failed was started again alone, by this process id."""
+
+    local_rank: int
+    pid: int
+    at: float
+
+
+News: TypeAlias = Step | Started | StartedAgain | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
 """What the agent tells."""
 
 

@@ -14,7 +14,7 @@ from .attempts import Attempt, again, attempts
 from .clock import Clock
 from .ends import WorkerEnd, worker_ends
 from .faults import UNSTARTABLE, read_fault, unstartable_fault
-from .news import Started
+from .news import Started, StartedAgain
 from .oversight import Followed, Overseers
 from .settings import Kind, LaunchSettings, Program
 from .workers.errors import leave_error_file
@@ -71,7 +71,7 @@ class WorkerGroup:
         self._follow()
         return Started(world, tuple(pids), self._clock.now())
 
-    def start_again(self, local_rank: int) -> Exit | None:
+    def start_again(self, local_rank: int) -> StartedAgain | Exit:
         """One that has ended, in the same round. One that cannot be started has failed once more."""
         self._restarts += 1
         attempt = again(self._attempts[local_rank], self._restarts)
@@ -79,12 +79,13 @@ class WorkerGroup:
         self._exits.pop(local_rank)
         self._failed.discard(local_rank)
         try:
-            (self._pids[local_rank],) = self._workers.start([attempt.spec])
+            (pid,) = self._workers.start([attempt.spec])
+            self._pids[local_rank] = pid
             self._follow()
         except (CannotStart, OSError):
             now = self._clock.now()
             return self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now))
-        return None
+        return StartedAgain(local_rank, pid, self._clock.now())
 
     def signal(self, signum: int) -> None:
         self._workers.signal(signum)
