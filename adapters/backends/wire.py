@@ -20,13 +20,13 @@ from types import TracebackType
 
 from attrs import frozen
 
+from ..clock import poll_ms
+
 VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, MULTI_GET, MULTI_SET, CANCEL, PING = (
     range(14)
 )
 MAGIC = 0x3C85F7CE
 CANCELLED = b"\x01"
-POLL_MAX_S = 2_000_000.0
-"""The kernel counts its milliseconds in 31 bits."""
 PIECE = 1 << 16
 """Bytes that are read at once: an answer is many short pieces, and each call costs more than what it brings."""
 
@@ -142,7 +142,7 @@ class WireClient:
         """By poll: `select` takes no descriptor above 1,023, and a process that trains may have thousands."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(None if timeout_s is None else min(timeout_s, POLL_MAX_S) * 1000))
+        return bool(poll.poll(None if timeout_s is None else poll_ms(timeout_s)))
 
     def _send(self, request: bytes) -> None:
         try:
