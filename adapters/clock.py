@@ -30,3 +30,12 @@ class SystemClock:
 
     def wall_text(self) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+POLL_MAX_S = 2_000_000.0
+"""The kernel counts the milliseconds of a poll in 31 bits."""
+
+
+def poll_ms(span_s: float) -> float:
+    """A span as `poll` takes it; of one that is longer than it can wait, a part."""
+    return min(max(span_s, 0.0), POLL_MAX_S) * 1000

@@ -20,7 +20,7 @@ from ..core.world import Ending, Fault, Verdict, World
 from .clock import Clock
 from .ends import how_it_ended
 from .faults import error_data
-from .news import News, Recorded, Started, Step
+from .news import News, Recorded, Started, StartedAgain, Step
 from .settings import Function, LaunchSettings
 from .workers.errors import signal_name
 
@@ -53,8 +53,10 @@ class Events:
         self._began_at = self._joined_at = clock.now()
         self._world: World | None = None
         self._ranks: Ranks | None = None
-        self._pids: tuple[int, ...] = ()
-        self._died_at: dict[int, float] = {}
+        self._pids: dict[int, int] = {}
+        """Of the workers that run, by local rank."""
+        self._died_at: dict[int, list[float]] = {}
+        """Of failures that are not on record yet, by local rank."""
         self._end: tuple[Outcome, float] | None = None
 
     def of(self, news: News) -> Iterator[Event]:
@@ -63,12 +65,18 @@ class Events:
             case Step():
                 yield from self._moved(news)
             case Started(_, pids, at):
-                self._pids = pids
+                self._pids, self._died_at = dict(enumerate(pids)), {}
                 for worker in self._workers():
-                    yield self._of_worker("START", worker, at)
-            case Recorded(fault) if fault.pid and self._is_ours(fault):
-                worker, at = self._workers()[fault.local_rank], self._died_at.get(fault.local_rank, self._clock.now())
-                yield self._of_worker("FAILED", worker, at, fault.exit_code, json.dumps(error_data(fault)))
+                    yield self._of_worker("START", worker, at, self._pids[worker.local_rank])
+            case StartedAgain(local_rank, pid, at) if self._ranks:
+                self._pids[local_rank] = pid
+                yield self._of_worker("START", self._ranks.workers[local_rank], at, pid)
+            case Recorded(fault) if self._is_ours(fault):
+                worker, waiting = self._workers()[fault.local_rank], self._died_at.get(fault.local_rank)
+                at = waiting.pop(0) if waiting else self._clock.now()
+                if fault.pid:
+                    error = json.dumps(error_data(fault))
+                    yield self._of_worker("FAILED", worker, at, fault.pid, fault.exit_code, error)
             case _:
                 return
 
@@ -91,10 +99,11 @@ class Events:
                 yield self._of_agent("RENDEZVOUS", at, at - self._joined_at)
                 yield self._of_agent("ASSIGN_WORKER_RANKS", at, 0.0)  # a world has them
             case Exited(local_rank, _, died_at) if any(isinstance(command, Record) for command in step.commands):
-                self._died_at[local_rank] = died_at
+                self._died_at.setdefault(local_rank, []).append(died_at)
             case Exited(local_rank, code, died_at) if self._ranks:
                 end = how_it_ended(code, died_at, False, step.before.stopped_at)
-                yield self._of_worker(end.torch_s, self._ranks.workers[local_rank], died_at, code)
+                worker = self._ranks.workers[local_rank]
+                yield self._of_worker(end.torch_s, worker, died_at, self._pids[local_rank], code)
 
     def _workers(self) -> tuple[WorkerRanks, ...]:
         return self._ranks.workers if self._ranks else ()
@@ -108,9 +117,8 @@ class Events:
         return self._event(state, "AGENT", at, {}, error, duration_s)
 
     def _of_worker(
-        self, state: str, worker: WorkerRanks, at: float, code: int | None = None, error: str | None = None
+        self, state: str, worker: WorkerRanks, at: float, pid: int, code: int | None = None, error: str | None = None
     ) -> Event:
-        pid = self._pids[worker.local_rank] if worker.local_rank < len(self._pids) else None
         details = {
             "local_rank": (worker.local_rank,),
             "role_rank": (worker.role_rank,),
@@ -118,7 +126,7 @@ class Events:
             "exit_code": (code,),
             "worker_pid": (pid,),
         }
-        return self._event(state, "WORKER", at, details, error, None, worker.rank, None if pid is None else str(pid))
+        return self._event(state, "WORKER", at, details, error, None, worker.rank, str(pid))
 
     def _event(
         self,

@@ -9,13 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, frozen
-
 from ..core.ranks import Ranks
 from ..core.world import Fault, Node
+from .attempts import Attempt
 from .workers.deaths import remark
 from .workers.errors import error_bytes, exit_sentence, last_exception, read_error_file
-from .workers.logs import ERROR_FILE_VARIABLE, NOWHERE, tail
+from .workers.logs import NOWHERE, tail
 from .workers.port import Exit, WorkerSpec
 
 UNSTARTABLE = 127
@@ -23,27 +22,6 @@ SEARCHED = 200
 """How many of a log's last lines are searched for the exception that ended the worker."""
 DRAIN_TIMEOUT_S = 1.0
 """How long a failure's record waits for the end of the worker's own output."""
-
-
-@frozen
-class Attempt:
-    """One worker of one round as this node started it."""
-
-    node: Node
-    host: str
-    round: int
-    ranks: Ranks
-    spec: WorkerSpec
-    error_file: Path | None
-
-
-def again(attempt: Attempt, number: int) -> Attempt:
-    """The same once more, in the same round. What it says of its end is not what it said before."""
-    if attempt.error_file is None:
-        return attempt
-    error_file = attempt.error_file.with_name(f"error.{number}.json")
-    told = {**attempt.spec.environment, ERROR_FILE_VARIABLE: str(error_file)}
-    return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))
 
 
 def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float], None]) -> Fault:

@@ -12,7 +12,7 @@ from ..core.group import Group
 from ..core.group.state import Command, Event
 from ..core.rendezvous import Held, Outcome, Raise, RendezvousState
 from ..core.rendezvous.context import Handler
-from ..core.world import Fault, Life, World
+from ..core.world import Fault, World
 from .clock import Clock
 
 
@@ -57,14 +57,6 @@ class StoreBack:
 
 
 @frozen
-class Heartbeat:
-    """A heartbeat that was sent then was acknowledged by a store in which this life stands."""
-
-    sent_at: float
-    life: Life | None
-
-
-@frozen
 class Restored:
     """The store lost what this node held; now `after` stands: written back by this node, or what was found instead."""
 
@@ -106,7 +98,16 @@ class Started:
     at: float
 
 
-News: TypeAlias = Step | Started | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
+@frozen
+class StartedAgain:
+    """A worker that had failed was started again alone, by this process id."""
+
+    local_rank: int
+    pid: int
+    at: float
+
+
+News: TypeAlias = Step | Started | StartedAgain | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
 """What the agent tells."""
 
 

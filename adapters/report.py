@@ -12,8 +12,8 @@ from attrs import frozen
 from ..core.group import Stopped
 from ..core.group.state import Refused
 from ..core.world import Ending, Fault, Node, Verdict, Why
-from .agent import Result
 from .ends import WorkerEnd
+from .result import Result
 from .settings import LaunchSettings
 from .workers.errors import exit_sentence
 

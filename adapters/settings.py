@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from attrs import Attribute, field, frozen
 
 from ..core import group, rendezvous
-from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
+from ..core.ranks import node_rank_label
+from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile
 from .oversight import Oversight
 from .workers.logs import Logs as Logs
 
@@ -107,6 +108,11 @@ class LaunchSettings:
     oversight: Oversight = Oversight()
     cpus: tuple[frozenset[int], ...] = ()
     """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
+
+    def profile(self, endpoint: Endpoint, host: str) -> Profile:
+        """What a node of that host says of itself when it joins; `endpoint` is what it has reserved."""
+        labels = () if self.node_rank is None else (node_rank_label(self.node_rank),)
+        return Profile(endpoint, self.local_world_size, self.role, host, labels)
 
     @local_world_size.validator
     def _some_workers(self, attribute: Attribute[int], value: int) -> None:

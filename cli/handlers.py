@@ -23,14 +23,16 @@ def telemetry(given: Mapping[str, Any], settings: LaunchSettings, clock: Clock) 
         return []
     from ..adapters.telemetry import EventLog, MetricsLog, event_handler, metrics_handler  # most jobs have neither
 
+    events_to = _found("--event-log-handler", event_handler, events)
+    metrics_to = _found("--metrics-handler", metrics_handler, metrics)
     logs: list[EventLog | MetricsLog] = []
-    if events_to := _found("--event-log-handler", event_handler, events):
+    if events_to:
         try:
             backend = "etcd" if etcd.is_meant(given) else "static" if nodes.is_static(given) else "c10d"
             logs.append(EventLog(events_to, events, settings, backend, clock))
         except ValueError as reason:
             raise Mistake(str(reason)) from None
-    if metrics_to := _found("--metrics-handler", metrics_handler, metrics):
+    if metrics_to:
         logs.append(MetricsLog(metrics_to, settings, clock))
     return logs
 

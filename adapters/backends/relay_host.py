@@ -27,6 +27,8 @@ VARIABLE = "ELASTIC_RELAY"
 SUN_PATH_MAX = 107
 BACKLOG = 1_024
 JOIN_S = 5.0
+PAUSE_S = 0.1
+"""After a client could not be taken, before the next try."""
 
 
 class Relay:
@@ -44,7 +46,7 @@ class Relay:
             self._remove()
             raise
         self._lock = threading.Lock()
-        self._closed = False
+        self._closing = threading.Event()
         self._spaces: Spaces | None = None
         self._connections: set[Connection] = set()
         self._thread = threading.Thread(target=self._run, name="elastic-relay", daemon=True)
@@ -53,7 +55,7 @@ class Relay:
     def close(self) -> None:
         """Serve no longer, and leave nothing behind. Idempotent."""
         with self._lock:
-            self._closed = True
+            self._closing.set()
             connections = list(self._connections)
         try:
             self._listening.shutdown(socket.SHUT_RDWR)
@@ -81,16 +83,16 @@ class Relay:
             try:
                 accepted, _ = self._listening.accept()
             except OSError:
-                if self._closed:
+                if self._closing.wait(PAUSE_S):
                     return
-                continue  # the client was gone again
+                continue  # the client was gone again, or there is no descriptor for it now
             self._serve(accepted)
 
     def _serve(self, accepted: socket.socket) -> None:
         from .relay_serving import Connection, Spaces  # with the codec behind it, when somebody comes
 
         with self._lock:
-            if self._closed:
+            if self._closing.is_set():
                 accepted.close()
                 return
             self._spaces = self._spaces or Spaces(self._open_space)

@@ -18,6 +18,7 @@ from attrs import field, frozen
 
 if TYPE_CHECKING:
     from ..secret import Secret
+    from .wire import WireClient
 
 MAGIC = b"elastic-sealed-1:"
 """No value that is not sealed begins so."""
@@ -94,6 +95,11 @@ UNSEALED: Seal = NoSeal()
 
 def seal(token: Secret | None) -> Seal:
     return TokenSeal(token) if token else UNSEALED
+
+
+def put(seal: Seal, client: WireClient, key: str, value: bytes) -> None:
+    """Write it, sealed."""
+    client.set(key, seal.sealed(key, value))
 
 
 def trusted(seal: Seal, key: str, data: bytes) -> bytes:

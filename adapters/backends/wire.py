@@ -20,6 +20,8 @@ from types import TracebackType
 
 from attrs import frozen
 
+from ..clock import poll_ms
+
 VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, MULTI_GET, MULTI_SET, CANCEL, PING = (
     range(14)
 )
@@ -110,7 +112,7 @@ class WireClient:
     def wait(self, keys: Sequence[str], timeout_s: float | None) -> bool:
         """Wait until all of these keys have a value. False after `timeout_s`."""
         self._send(bytes([WAIT]) + _keys(keys))
-        if self._unread or select.select([self._socket], [], [], timeout_s)[0]:
+        if self._unread or self._hears_within(timeout_s):
             self._read(1)
             return True
         self._send(bytes([CANCEL]))
@@ -135,6 +137,12 @@ class WireClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _hears_within(self, timeout_s: float | None) -> bool:
+        """By poll: `select` takes no descriptor above 1,023, and a process that trains may have thousands."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(None if timeout_s is None else poll_ms(timeout_s)))
 
     def _send(self, request: bytes) -> None:
         try:

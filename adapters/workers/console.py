@@ -14,6 +14,8 @@ import stat
 from collections.abc import Callable
 from functools import partial
 
+from ..clock import poll_ms
+
 AGAIN = "/proc/self/fd/{}"
 """Where a descriptor's pipe or terminal can be opened anew."""
 
@@ -54,7 +56,7 @@ class Console:
         """Until it takes more, at most so long."""
         poll = select.poll()
         poll.register(self.number, select.POLLOUT)
-        poll.poll(max(timeout_s, 0.0) * 1000)
+        poll.poll(poll_ms(timeout_s))
 
     def close(self) -> None:
         if self._owned is not None:

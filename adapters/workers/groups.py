@@ -12,6 +12,8 @@ import select
 import signal
 import time
 
+from ..clock import poll_ms
+
 WAIT_TIMEOUT_S = 5.0
 """How long a process that was killed is waited for: a driver may hold on to it for seconds."""
 
@@ -30,7 +32,7 @@ def send(group: int, signum: int) -> bool:
 def died_within(pidfd: int, timeout_s: float) -> bool:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(max(timeout_s, 0.0) * 1000))
+    return bool(poll.poll(poll_ms(timeout_s)))
 
 
 def bury(group: int, timeout_s: float = WAIT_TIMEOUT_S) -> bool:

@@ -9,6 +9,7 @@ of the job is the group's to decide, as after any death. Only a process of a wor
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
@@ -20,10 +21,13 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
+from ..clock import poll_ms
 from .errors import leave_error_file
 
 REST_MAX = 65_536
 """Of a line that does not end; a client's lines are shorter than PIPE_BUF."""
+PID_MAX = 1 << 22
+"""The kernel's."""
 JOIN_TIMEOUT_S = 5.0
 
 
@@ -91,7 +95,7 @@ class FileTimers:
 
     def _timeout_ms(self) -> float | None:
         ends_at = min((timer.ends_at for timer in self._timers.values()), default=None)
-        return None if ends_at is None else max(ends_at - time.monotonic(), 0.0) * 1000 + 1
+        return None if ends_at is None else poll_ms(ends_at - time.monotonic()) + 1
 
     def _read(self) -> None:
         *lines, rest = (self._rest + os.read(self._pipe, REST_MAX)).split(b"\n")
@@ -143,7 +147,10 @@ def parse(line: bytes) -> Request | None:
     """None for what is no request: anybody who finds the pipe can write there."""
     try:
         found = json.loads(line)
-        return Request(int(found["pid"]), str(found["scope_id"]), float(found["expiration_time"]), int(found["signal"]))
+        pid, expiration_time = int(found["pid"]), float(found["expiration_time"])
+        if not 0 < pid <= PID_MAX or math.isnan(expiration_time):
+            return None
+        return Request(pid, str(found["scope_id"]), expiration_time, int(found["signal"]))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 

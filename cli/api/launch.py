@@ -14,7 +14,8 @@ from ...adapters.settings import Function, Program
 from ...adapters.workers.functions import calling, name_of
 from ...adapters.workers.processes import Spawner
 from ...core.world import Ending, Verdict
-from ..launch import launched, script_program
+from ..launch import launched
+from ..program import script_program
 from .errors import error
 from .settings import LaunchSettings, options, without_dashes
 

@@ -10,7 +10,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ...adapters.news import News, Recorded, Restored, Seen, Started, Step, StoreBack, StoreSilent, TraceLost
+from ...adapters.news import (
+    News,
+    Recorded,
+    Restored,
+    Seen,
+    Started,
+    StartedAgain,
+    Step,
+    StoreBack,
+    StoreSilent,
+    TraceLost,
+)
 from ...adapters.settings import LaunchSettings
 from ...core.group import Group, Phase
 from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled, StartAgain
@@ -59,6 +70,8 @@ class StatusLines:
                 self._started(world, at)
             case Step():
                 self._moved(news)
+            case StartedAgain():
+                pass  # its step says so
             case Seen(state):
                 self._say(*sentences.cause_found(self._state, state))
                 self._state = state

@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
-from elastic.adapters.agent import Agent, Result
+from elastic.adapters.agent import Agent
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
 from elastic.adapters.backends.port import OutOfReach
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.ends import How
 from elastic.adapters.news import News, Recorded, Seen, Started, Step
 from elastic.adapters.report import Report, as_json
+from elastic.adapters.result import Result
 from elastic.adapters.settings import HANDLED, Kind, LaunchSettings, Logs, Program
-from elastic.core import rendezvous
+from elastic.core import group, rendezvous
 from elastic.core.group import Phase, Stopped
 from elastic.core.group.state import Record, Refused
 from elastic.core.rendezvous import Status
@@ -116,6 +118,17 @@ def test_restarts_are_spent_one_by_one_and_each_round_is_a_new_one(environment: 
     assert notes.rounds == [0, 1, 2, 3]
     assert reported(result).restarts == 3
     assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 3), (1, 2), (2, 1)]
+
+
+def test_what_a_worker_that_was_started_again_alone_came_to_is_its_last_end(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    script = f"mkdir {tmp_path}/once 2>/dev/null && exit 3; exit 0"
+    made = settings(script, environment=environment, group=group.Settings(alone=group.Alone(1)))
+    result = alone(made, Notes())
+    assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
+    assert [fault.exit_code for fault in result.faults] == [3]
+    assert [(end.exit_code, end.how) for end in result.ends] == [(0, How.SUCCEEDED)]
 
 
 def test_a_program_that_cannot_be_started_ends_the_job_and_starts_nothing() -> None:

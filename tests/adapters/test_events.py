@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from elastic.adapters.events import Event, Events
 from elastic.adapters.metrics import Metric, Metrics
 from elastic.adapters.news import News
 from elastic.adapters.settings import Kind, LaunchSettings, Logs, Program
-from elastic.core import rendezvous
+from elastic.core import group, rendezvous
 
 CLOCK = SystemClock()
 
@@ -120,6 +121,20 @@ def test_a_failed_worker_comes_with_what_its_error_file_said(environment: dict[s
     (failed, agent) = (event for event in found.events if event.metadata["state"] == "FAILED")
     assert json.loads(failed.metadata["raw_error"]) == content
     assert (agent.source, agent.metadata["raw_error"]) == ("AGENT", f"failed: failed (round 0, by {agent_of(agent)})")
+
+
+def test_a_worker_that_is_started_again_alone_starts_and_ends_by_its_own_process_id(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    script = f"mkdir {tmp_path}/once 2>/dev/null && exit 3; mkdir {tmp_path}/twice 2>/dev/null && exit 4; exit 0"
+    scope = group.Settings(alone=group.Alone(2))
+    found = [event.metadata for event in told(script, environment, local_world_size=1, group=scope).events]
+    pids = [each["worker_id"] for each in found if each["state"] == "START"]
+    assert len(set(pids)) == 3
+    failed = [each for each in found if each["state"] == "FAILED"]
+    assert [each["worker_id"] for each in failed] == pids[:2]
+    assert [json.loads(each["metadata"])["exit_code"] for each in failed] == [[3], [4]]
+    assert [each["worker_id"] for each in found if each["state"] == "SUCCEEDED"] == [pids[2], None]
 
 
 def agent_of(event: Event) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from elastic.adapters.faults import UNSTARTABLE, Attempt, read_fault, unstartable_fault
+from elastic.adapters.attempts import Attempt
+from elastic.adapters.faults import UNSTARTABLE, read_fault, unstartable_fault
 from elastic.adapters.workers.logs import NOWHERE
 from elastic.adapters.workers.port import Exit, Sink, WorkerSpec
 from elastic.core.ranks import Ranks, WorkerRanks

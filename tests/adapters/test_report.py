@@ -10,9 +10,9 @@ import pytest
 from attrs import evolve
 from worlds import arrived, node, register, running
 
-from elastic.adapters.agent import Result
 from elastic.adapters.ends import How, WorkerEnd
 from elastic.adapters.report import Report, as_json, write_report
+from elastic.adapters.result import Result
 from elastic.adapters.settings import Kind, LaunchSettings, Program
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped

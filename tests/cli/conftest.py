@@ -10,9 +10,11 @@ import pytest
 
 from elastic.adapters.settings import LaunchSettings
 from elastic.cli import nodes
-from elastic.cli.launch import launch, launch_settings, script_program
+from elastic.cli.launch import launch
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
+from elastic.cli.program import script_program
+from elastic.cli.settings import launch_settings
 
 pytest.register_assert_rewrite("narration")
 

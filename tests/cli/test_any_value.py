@@ -10,9 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elastic.cli import nodes
-from elastic.cli.launch import launch, launch_settings, script_program
+from elastic.cli.launch import launch
 from elastic.cli.mistakes import one_line
 from elastic.cli.option import Option
+from elastic.cli.program import script_program
+from elastic.cli.settings import launch_settings
 
 OPTIONS = [param for param in launch.params if isinstance(param, Option) and not param.is_flag]
 ASKS_OTHERS = {"rdzv_endpoint", "master_addr"}

@@ -17,9 +17,11 @@ import pytest
 from elastic import LaunchSettings
 from elastic.cli import nodes, simulate_options, tokens
 from elastic.cli.handlers import telemetry
-from elastic.cli.launch import launch, launch_settings, script_program
+from elastic.cli.launch import launch
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE, WORD_MAX, one_line
+from elastic.cli.program import script_program
+from elastic.cli.settings import launch_settings
 from elastic.cli.simulate import simulate
 from elastic.cli.store import store
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -240,6 +242,19 @@ def test_a_log_directory_that_cannot_be_made_is_a_mistake(mistake: Callable[...,
 def test_nothing_is_left_of_a_command_line_with_a_mistake(mistake: Callable[..., str], tmp_path: Path) -> None:
     mistake(f"--log-dir={tmp_path}/logs", "--nnodes=0", "x")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--metrics-handler=nobody", "--metrics-handler=console --nnodes=2 --node-rank=0 --master-addr=192.0.2.1"],
+)
+def test_a_program_whose_launch_is_refused_keeps_no_thread_and_no_handler_of_it(
+    mistake: Callable[..., str], arguments: str
+) -> None:
+    before = set(threading.enumerate())
+    mistake("--event-log-handler=console", *arguments.split(), "x")
+    assert set(threading.enumerate()) <= before
+    assert logging.getLogger("torchelastic-events-console").handlers == []
 
 
 def test_no_command_at_all_is_answered_with_the_help(capfd: pytest.CaptureFixture[str]) -> None:

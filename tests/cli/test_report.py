@@ -9,9 +9,9 @@ import pytest
 from attrs import evolve
 from worlds import arrived, register, running
 
-from elastic.adapters.agent import Result
 from elastic.adapters.ends import How, WorkerEnd
 from elastic.adapters.report import Report
+from elastic.adapters.result import Result
 from elastic.adapters.settings import Kind, LaunchSettings, Program
 from elastic.cli.exit_codes import exit_code
 from elastic.cli.render.report import render_report

@@ -107,12 +107,12 @@ def counted(monkeypatch: pytest.MonkeyPatch, *backends: EtcdBackend) -> list[int
     for index, backend in enumerate(backends):
 
         def ask(
-            *given: object, index: int = index, ask: Callable[..., object] = backend._line.ask, **how: object
+            *given: object, index: int = index, ask: Callable[..., object] = backend._client.line.ask, **how: object
         ) -> object:
             counts[index] += 1
             return ask(*given, **how)
 
-        monkeypatch.setattr(backend._line, "ask", ask)
+        monkeypatch.setattr(backend._client.line, "ask", ask)
     return counts
 
 
@@ -122,7 +122,7 @@ def test_a_wait_that_is_woken_asks_nothing(client: Etcds, monkeypatch: pytest.Mo
     one = born()
     writer.set(one, None)
     assert waiter.wait_for_change(one.token, time.monotonic() + 0.01).state == one
-    waiter._fallback_s = NEVER_S
+    waiter._waiting._fallback_s = NEVER_S
     asked = counted(monkeypatch, waiter)
     two = grown(one, "b")
     waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf).state)
@@ -149,7 +149,7 @@ GARBAGE = {
 
 def plant(client: EtcdBackend, key: str, value: bytes) -> None:
     """As somebody else may, who can write there."""
-    client._line.ask(transacted, rpc.TxnRequest(success=[put(client._keys.key(key), value, 0)]))
+    client._client.line.ask(transacted, rpc.TxnRequest(success=[put(client._client.keys.key(key), value, 0)]))
 
 
 @pytest.mark.parametrize("garbage", list(GARBAGE.values()), ids=list(GARBAGE))

@@ -65,7 +65,7 @@ def out_of_reach(text: str = "no answer from etcd at") -> Iterator[None]:
 
 def used(client: EtcdBackend, etcd: Cluster) -> Member:
     """The member that this client asks first."""
-    return etcd.members[addresses(etcd).index(client._members.in_turn()[0])]
+    return etcd.members[addresses(etcd).index(client._client.members.in_turn()[0])]
 
 
 # --- members that die or stand still
@@ -134,7 +134,7 @@ def test_after_a_member_fell_silent_changes_are_pushed_again_by_another(whole: C
         lost.kill()
         assert comes_true(lambda: answered(writer.get) and answered(waiter.get))
         waiter.wait_for_change(state.token, time.monotonic() + 0.01)
-        waiter._fallback_s = ANSWER_S
+        waiter._waiting._fallback_s = ANSWER_S
         waiting = Waiting(lambda: waiter.wait_for_change(state.token, math.inf).state)
         after = grown(state, "b")
         assert comes_true(lambda: answered(lambda: writer.set(after, state.token).state))
@@ -301,8 +301,8 @@ def test_a_watch_from_a_revision_that_is_compacted_ends_and_says_so(whole: Clust
     with clients(whole) as client:
         one = client()
         one.set(born(), None)
-        whole.etcdctl("compact", str(one._read().at))
-        feed = one._line.watch(one._keys.register, 1)
+        whole.etcdctl("compact", str(one._client.read().at))
+        feed = one._client.line.watch(one._client.keys.register, 1)
         try:
             assert isinstance(feed.next(ANSWER_S), Ended)
         finally:
@@ -313,10 +313,10 @@ def test_a_watch_takes_up_what_was_written_before_it_began(whole: Cluster) -> No
     with clients(whole) as client:
         one = client()
         one.set(born(), None)
-        feed = one._line.watch(one._keys.register, one._read().revision)
+        feed = one._client.line.watch(one._client.keys.register, one._client.read().revision)
         try:
             change = feed.next(ANSWER_S)
-            assert isinstance(change, Change) and one._keys.decoded(change.kv, 1, 1).state == born()
+            assert isinstance(change, Change) and one._client.keys.decoded(change.kv, 1, 1).state == born()
         finally:
             feed.close()
 
@@ -333,7 +333,7 @@ def test_a_compaction_while_a_member_stood_still_loses_nothing(whole: Cluster) -
         assert comes_true(lambda: answered(writer.get))
         after = grown(state, "b")
         assert comes_true(lambda: answered(lambda: writer.set(after, state.token).state))
-        whole.etcdctl("compact", str(writer._read().at))
+        whole.etcdctl("compact", str(writer._client.read().at))
         member.resume()
         assert waiting.answer(time.monotonic())[0] == after
 
@@ -387,10 +387,10 @@ def test_a_token_that_expired_is_drawn_anew_for_questions_and_watches(tmp_path: 
         one, waiter = client(), client()
         one.set(born(), None)
         waiter.get()
-        first = one._members.token
+        first = one._client.members.token
         time.sleep(3 * TOKEN_S)
         assert one.get().state == born()
-        assert one._members.token != first
+        assert one._client.members.token != first
         two = grown(born(), "b")
         waiting = Waiting(lambda: waiter.wait_for_change(born().token, math.inf).state)
         assert one.set(two, born().token).state == two
@@ -417,8 +417,8 @@ def test_a_watch_with_an_old_token_ends_and_says_so(tmp_path: Path) -> None:
     with guarded(tmp_path) as (etcd, ann), clients(etcd, access=ann) as client:
         one = client()
         one.get()
-        one._members.token = "nobody.1"
-        feed = one._line.watch(one._keys.register, 1)
+        one._client.members.token = "nobody.1"
+        feed = one._client.line.watch(one._client.keys.register, 1)
         try:
             ended = feed.next(ANSWER_S)
             assert isinstance(ended, Ended) and "invalid auth token" in ended.reason
@@ -471,7 +471,7 @@ def test_a_cluster_that_is_full_says_what_to_do_and_takes_writes_again_afterward
             with pytest.raises(Denied, match=r"space is used up.*compact.*defrag.*alarm disarm"):
                 one.set(grown(born(), "b"), born().token)
             assert one.get().state == born()
-            etcd.etcdctl("compact", str(one._read().at))
+            etcd.etcdctl("compact", str(one._client.read().at))
             etcd.etcdctl("defrag")
             etcd.etcdctl("alarm", "disarm")
             two = grown(born(), "b")

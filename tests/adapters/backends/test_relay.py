@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -95,6 +97,29 @@ def test_a_path_that_is_too_long_for_the_kernel_is_made_shorter(
     with clients(served) as make:
         assert make().set(born(), None).state == born()
     served.close()
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_while_the_agent_can_open_nothing_a_client_waits_and_the_agent_does_not_spin(relay: Relay) -> None:
+    """Measured in processor time, of which a loaded machine gives less and never more."""
+    cpu = time.pthread_getcpuclockid(relay._thread.ident or 0)
+    with clients(relay) as make:
+        make().set(born(), None)
+        with socket.socket(socket.AF_UNIX) as knocking, no_descriptor_left():
+            knocking.connect(relay.path)
+            before = time.clock_gettime(cpu)
+            time.sleep(1.0)
+            assert time.clock_gettime(cpu) - before < 0.1
+        assert make().get().state == born()
 
 
 def test_a_client_that_goes_takes_its_threads_and_descriptors_along(relay: Relay) -> None:

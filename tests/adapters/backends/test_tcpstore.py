@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+import resource
 import signal
 import socket
 import threading
@@ -88,6 +89,28 @@ def test_a_store_greets_hundreds_of_clients_without_asking_for_their_names(addre
         for _ in range(300):
             client = stack.enter_context(WireClient(address, 1.0, codec.BYTES_MAX))
             client.greet()
+
+
+@contextmanager
+def open_descriptors(count: int) -> Iterator[None]:
+    """So many of this process, in addition to those that it has."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 2 * count), before[1]))
+    descriptors = [os.open(os.devnull, os.O_RDONLY) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_process_with_thousands_of_open_files_can_wait(address: Address) -> None:
+    """A rank that trains has many: the samples of its data, the pipes of its loaders."""
+    with open_descriptors(1_100), talking(address) as client:
+        assert not client.wait([uuid4().hex], 0.0)
+        plant(client, key := uuid4().hex, b"here")
+        assert client.wait([key], None)
 
 
 def test_who_waits_for_the_others_to_go_is_told_when_the_last_has_gone(client: Clients) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -116,6 +117,21 @@ def test_lines_that_are_no_requests_are_passed_over(timers: FileTimers, start: S
     assert worker.wait(TIMEOUT_S) == -signal.SIGKILL
 
 
+MONTH_S = 31 * 86_400.0
+
+
+@pytest.mark.parametrize("after_s", [MONTH_S, math.inf])
+def test_a_timer_of_a_month_or_without_end_keeps_no_other_from_expiring(
+    timers: FileTimers, start: Start, after_s: float
+) -> None:
+    first, second = start(), start()
+    timers.follow({first.pid: None, second.pid: None})
+    send(timers, line(first.pid, "long", after_s), line(first.pid, "short", 0.05))
+    assert first.wait(TIMEOUT_S) == -signal.SIGKILL
+    send(timers, line(second.pid, "short", 0.05))
+    assert second.wait(TIMEOUT_S) == -signal.SIGKILL
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -125,6 +141,9 @@ def test_lines_that_are_no_requests_are_passed_over(timers: FileTimers, start: S
         b'{"pid": 1}',
         b'{"pid": "x", "scope_id": 1, "expiration_time": 1, "signal": 9}',
         b"[" * 100_000,
+        b'{"pid": 1%s, "scope_id": "", "expiration_time": 1, "signal": 9}' % (b"0" * 30),
+        b'{"pid": 0, "scope_id": "", "expiration_time": 1, "signal": 9}',
+        b'{"pid": 1, "scope_id": "", "expiration_time": NaN, "signal": 9}',
     ],
 )
 def test_what_is_no_request_is_none(text: bytes) -> None:

@@ -1,0 +1,44 @@
+"""The help of `elastic launch`: its options in sections, and what stands below them."""
+
+from __future__ import annotations
+
+import click
+
+from .abbreviations import in_full
+from .option import SECTIONS, Command, Option
+
+EPILOG = """\b
+Everything after SCRIPT belongs to the script. ${local_rank} in an argument becomes the worker's.
+\b
+  elastic launch --nproc-per-node=4 train.py --epochs 10
+  elastic launch --nproc-per-node=gpu --max-restarts=3 --tee=3 --log-dir=logs -m my.training
+\b
+Workers find torchrun's variables (RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, ...) and also
+ELASTIC_ROUND (counts the rounds of the job: a fencing token for checkpoints) and ELASTIC_NODE_ID.
+OMP_NUM_THREADS is 1 if it is not set and a node has several workers.
+\b
+When a worker fails, all are stopped and, while --max-restarts allows it, started again within milliseconds.
+A worker's whole process group dies with it, and all of them die with this command, whatever kills it.
+\b
+Exit codes:  0 succeeded · 1 failed · 2 a mistake in the command line · 3 rendezvous timed out
+             128+n stopped by signal n
+"""
+
+
+class Manual(Command):
+    """Shows the options in sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in SECTIONS:
+            options = [
+                param for param in self.get_params(ctx) if isinstance(param, Option) and param.section == section
+            ]
+            with formatter.section(section):
+                formatter.write_dl([record for param in options if (record := param.get_help_record(ctx))])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        return super().parse_args(ctx, in_full(args, options))
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["[OPTIONS]", "SCRIPT", "[ARGUMENTS]..."]
