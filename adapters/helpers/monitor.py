@@ -46,7 +46,7 @@ from ...core.rendezvous.agenda import Request
 from ...core.rendezvous.context import Handler
 from ...core.world import Endpoint, Life, Node, Profile, Why, WorldId
 from ..backends.port import Backend
-from ..clock import Clock, SystemClock
+from ..clock import Clock, SystemClock, poll_ms
 from ..heart import Heart
 from ..inprocess.following import Following
 from ..inprocess.gate import SIGNUM
@@ -103,7 +103,7 @@ class Program:
         poll.register(self._page.bell, select.POLLIN)
         while not self._look():
             left = until(self._monitor, self._sight(), self._rules) - self._clock.now()
-            ready = dict(poll.poll(None if left == math.inf else max(math.ceil(left * 1000), 0)))
+            ready = dict(poll.poll(math.ceil(poll_ms(left))))
             self._page.heard()
             if self._process in ready:
                 self._dead = True

@@ -27,6 +27,7 @@ from elastic.core.world import Ending, Verdict, Why
 PROGRAM = Path(__file__).parents[1] / "inprocess" / "programs" / "watched.py"
 TIMEOUT_S = 60.0
 RULES = {"patience_s": 0.02, "leave_patience_s": 0.2, "unwind_s": 0.5, "grace_s": 0.3, "leave_s": 3.0}
+DAY_S = 86_400.0
 A = node("a")
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -119,6 +120,15 @@ def test_a_killed_process_is_spoken_for_though_nobody_has_reaped_it(tmp_path: Pa
         it.process.send_signal(signal.SIGKILL)
         assert it.ended() == (0, Why.LOST, "a")
         assert it.store.state and A not in it.store.state.seats
+
+
+def test_a_limit_of_a_month_ends_no_monitor(tmp_path: Path) -> None:
+    """It is longer than poll can wait."""
+    with beside("trains", tmp_path, soft_s=30 * DAY_S, hard_s=31 * DAY_S) as it:
+        it.monitor()
+        assert it.says("beside a#1")
+        it.process.send_signal(signal.SIGKILL)
+        assert it.ended() == (0, Why.LOST, "a")
 
 
 def test_a_stopped_process_loses_its_round_at_the_soft_limit_and_its_life_at_the_hard_one(tmp_path: Path) -> None:
