@@ -186,6 +186,13 @@ def new_file(text: str) -> str:
     return text
 
 
+def new_picture(text: str) -> str:
+    """A file for an SVG, which no viewer opens by the name of another format."""
+    if os.path.splitext(text)[1].lower() not in ("", ".svg"):
+        raise ValueError(f"the picture is an SVG; write {os.path.splitext(text)[0]}.svg")
+    return new_file(text)
+
+
 def file_or_directory(text: str) -> str:
     """A file that can be made or appended to, or a directory to be (with a / at its end) or that is."""
     if text.endswith("/") or os.path.isdir(text):

@@ -251,4 +251,41 @@ def test_no_command_at_all_is_answered_with_the_help(capfd: pytest.CaptureFixtur
 
 def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["lunch"]) == 2
-    assert capfd.readouterr().err == "elastic: no such command 'lunch'. Did you mean 'launch'?\n"
+    assert capfd.readouterr().err == (
+        "elastic: lunch: no such command; did you mean launch? (known: launch, replay, simulate, store)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ("simulat", "simulat: no such command; did you mean simulate? (known: launch, replay, simulate, store)"),
+        ("health", "health: no such command (known: launch, replay, simulate, store)"),
+        (
+            "train.py --epochs 10",
+            "train.py: no such command; did you mean elastic launch train.py? (known: launch, replay, simulate, store)",
+        ),
+        (
+            "--nproc_per_node=2 train.py",
+            "--nproc_per_node: write elastic launch --nproc_per_node=2 train.py",
+        ),
+        ("-m pkg.train", "-m: write elastic launch -m pkg.train"),
+        (
+            "launch --rdzv_endpiont=a x",
+            (
+                "--rdzv_endpiont: no such option; did you mean --rdzv-conf or --rdzv-endpoint? (elastic launch --help lists "
+                "them)"
+            ),
+        ),
+        ("store gpu-01", "gpu-01: elastic store takes options alone (elastic store --help lists them)"),
+        ("simulate 1000", "1000: elastic simulate takes options alone (elastic simulate --help lists them)"),
+        ("simulate --picture=run.png", "--picture=run.png: the picture is an SVG; write run.svg"),
+        ("replay --picture=job.png x.ndjson", "--picture=job.png: the picture is an SVG; write job.svg"),
+        ("replay /proc/self", "/proc/self: is a directory; name its files: /proc/self/*.ndjson"),
+    ],
+)
+def test_what_a_stranger_types_is_answered_with_what_there_is(
+    capfd: pytest.CaptureFixture[str], given: str, answer: str
+) -> None:
+    assert run(given.split()) == 2
+    assert capfd.readouterr() == ("", f"elastic: {answer}\n")
