@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
+from textwrap import dedent
 
 import click
 import pytest
@@ -120,6 +122,38 @@ def test_the_programs_of_the_simulator_s_manual_run(capsys: pytest.CaptureFixtur
     for program in programs:
         exec(program, names)
     assert capsys.readouterr().err == ""
+
+
+SRUN = """\
+#!/bin/bash
+while [[ $1 == --* ]]; do shift; done
+for node in 0 1; do SLURM_NODEID=$node "$@"; done
+"""
+ELASTIC = """\
+#!/bin/bash
+echo "$@" >> said
+"""
+
+
+@pytest.mark.parametrize("page", ["launch.md", "migrate.md"])
+def test_each_job_of_slurm_gives_its_nodes_one_meeting_place_and_a_name_each(page: str, tmp_path: Path) -> None:
+    """The scripts run as they stand, with an srun that starts the command for two nodes in turn."""
+    blocks = re.findall(r"(?:^    .*\n)+", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+    jobs = [dedent(block) for block in blocks if "srun" in block]
+    assert jobs
+    for name, text in (("srun", SRUN), ("elastic", ELASTIC), ("scontrol", "#!/bin/bash\necho gpu-01\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "77", "SLURM_NNODES": "2", "SLURM_NODEID": "0"}
+    for job in jobs:
+        (tmp_path / "said").unlink(missing_ok=True)
+        subprocess.run(["bash", "-c", job], env=environment, cwd=tmp_path, capture_output=True, check=False, timeout=30)
+        agents = [line.split() for line in (tmp_path / "said").read_text().splitlines() if line.startswith("launch")]
+        assert len(agents) == 2
+        told = [{word.partition("=")[0]: word.partition("=")[2] for word in words} for words in agents]
+        assert told[0]["--rdzv-id"] == told[1]["--rdzv-id"] == "77"
+        assert told[0]["--rdzv-endpoint"] == told[1]["--rdzv-endpoint"] != ""
+        assert [each.get("--node-id") for each in told] in ([None, None], ["0", "1"])
 
 
 def test_what_is_not_there_is_found() -> None:
