@@ -159,6 +159,7 @@ MISTAKES = [
         "--trace=/dev/full: no space left on device; name a file that can be written to",
     ),
     # the command line itself
+    ("-m train.py", "train.py: a module's name has no .py; write train, or leave --module out"),
     ("", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
     ("-m", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
     ("--nprocs=2 x", "--nprocs: no such option; did you mean --nnodes? (elastic launch --help lists them)"),
@@ -289,3 +290,30 @@ def test_what_a_stranger_types_is_answered_with_what_there_is(
 ) -> None:
     assert run(given.split()) == 2
     assert capfd.readouterr() == ("", f"elastic: {answer}\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("launch --trace={} x", "trace"),
+        ("launch --report={} x", "report"),
+        ("simulate --picture={}", "picture"),
+        ("replay --picture={} x", "picture"),
+    ],
+)
+def test_a_script_is_not_written_over_by_mistake(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, given: str, what: str
+) -> None:
+    script = tmp_path / "train"
+    script.write_text("print(1)\n")
+    arguments = given.format(script).split()
+    assert run(arguments) == 2
+    assert capfd.readouterr().err == f"elastic: {arguments[1]}: is there already, and is no {what}; name a new file\n"
+    assert script.read_text() == "print(1)\n"
+
+
+def test_a_filter_of_ranks_that_are_not_there_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["launch", "--nproc-per-node=2", "--local-ranks-filter=1,5", "--no-python", "true"]) == 0
+    assert capfd.readouterr().err.startswith(
+        "elastic: --local-ranks-filter makes no difference: there is no local rank 5 here; write ranks below 2\n"
+    )
