@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
 from ..core import inprocess
 from ..core.caller import Terms
@@ -61,7 +61,7 @@ class Wrapper:
 
     def __init__(
         self,
-        *,
+        *bare: Never,
         store_factory: Callable[..., Store] | None = None,
         store_kwargs: Mapping[str, Any] | None = None,
         initialize: Callback | None = None,
@@ -105,6 +105,8 @@ class Wrapper:
         if the launcher starts lost ranks again. `max_repeats`: times that the same exception (type and place) of a rank may
         follow upon itself, each within `repeat_window` of its function's beginning. `trace`: the directory that gets a file
         per call, for elastic replay; None: the one that ELASTIC_TRACE names, if it does. Raises TypeError and ValueError."""
+        if bare:
+            raise TypeError("its parameters are given by name, and a function not here: write @Wrapper(...) above it")
         spans = {
             "monitor_thread_interval": monitor_thread_interval,
             "monitor_process_interval": monitor_process_interval,

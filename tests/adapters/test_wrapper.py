@@ -146,6 +146,13 @@ def test_what_runs_nothing_when_it_is_called_is_refused(function: Any, answer: s
     assert str(refused.value) == answer
 
 
+def test_a_wrapper_without_parentheses_is_told_where_they_go() -> None:
+    with pytest.raises(TypeError, match=r"write @Wrapper\(\.\.\.\) above it$"):
+
+        @Wrapper  # type: ignore[arg-type]
+        def train() -> None: ...
+
+
 def test_a_call_that_does_not_fit_is_refused_and_not_made_again_for_ever() -> None:
     @Wrapper()
     def train(options: int, call: CallWrapper | None = None) -> int:
