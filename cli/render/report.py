@@ -87,7 +87,7 @@ def _rows(report: Report, paths: Sequence[str]) -> list[str]:
         rows.append(("others", _others(report)))
     rows.extend(("hint", text) for text in _hint(report))
     if report.cause and report.cause.pid:
-        rows.extend(("here", text) for text in _none_here(report))
+        rows.extend(("hint", text) for text in _none_here(report))
     rows.extend(("details", path) for path in paths)
     return [f"  {title:<13} {text}" for title, text in rows]
 

@@ -91,12 +91,12 @@ def test_a_success_counts_the_workers_of_all_nodes() -> None:
 def test_a_node_that_came_when_the_job_was_over_does_not_claim_that_it_ran() -> None:
     succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
     assert told(succeeded, state=registered(2), ranks=NONE) == (
-        "all 2 workers succeeded · 0 restarts, 41.3 s · none of them here: job none was over, or had its nodes, when this "
+        "all 2 workers succeeded · 0 restarts, 41.3 s · no worker ran here: job none was over, or had its nodes, when this "
         "one came (a new job has another --rdzv-id)\n"
     )
     failed = told(Verdict(Ending.FAILED, 0, ME, Why.FAILED), FAULT, ranks=NONE)
     assert failed.splitlines()[-1] == (
-        "  here          none of them here: job none was over, or had its nodes, when this one came (a new job has another "
+        "  hint          no worker ran here: job none was over, or had its nodes, when this one came (a new job has another "
         "--rdzv-id)"
     )
 
