@@ -68,7 +68,7 @@ def _none_here(report: Report) -> list[str]:
         return []
     job = f"job {printable(report.settings.run_id)}"
     return [
-        f"none of them here: {job} was over, or had its nodes, when this one came (a new job has another --rdzv-id)"
+        f"no worker ran here: {job} was over, or had its nodes, when this one came (a new job has another --rdzv-id)"
     ]
 
 
