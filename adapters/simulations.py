@@ -8,10 +8,8 @@ stops the workers: at the end of their chunk, or with this process, whatever end
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 import signal
-import sys
 import threading
 from collections import deque
 from collections.abc import Generator
@@ -23,10 +21,10 @@ from attrs import frozen
 
 from ..core.sim.calls.sometimes import SOMETIMES as OF_CALLS
 from ..core.sim.calls.walk import walked
-from ..core.sim.properties import Property
 from ..core.sim.run import run_seed, wander
 from ..core.sim.swarm import Shape
 from ..core.sim.tally import Broken, Showed, showed
+from .own_property import loaded
 
 CHUNK = 8
 """Runs that a worker takes at once."""
@@ -118,31 +116,3 @@ def _ends_with_its_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-_loaded: dict[tuple[str, str], Property] = {}
-
-
-def loaded(path: str, name: str) -> Property:
-    """A user's property out of a Python file. Raises ValueError."""
-    if (path, name) not in _loaded:
-        _loaded[path, name] = _load(path, name)
-    return _loaded[path, name]
-
-
-def _load(path: str, name: str) -> Property:
-    spec = importlib.util.spec_from_file_location(f"properties of {path}", path)
-    if spec is None or spec.loader is None:
-        raise ValueError("is no Python file")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except OSError as error:
-        raise ValueError((error.strerror or str(error)).lower()) from None
-    except SyntaxError as error:
-        raise ValueError(f"is no Python file: {error.msg} (line {error.lineno})") from None
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise ValueError(f"has no function {name!r}")
-    prop: Property = found
-    return prop

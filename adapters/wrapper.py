@@ -16,13 +16,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
 from ..core import inprocess
 from ..core.caller import Terms
 from ..core.inprocess import watchdog
 from ..core.policies import Policy
 from ..core.world import Fault
+from .callables import misfit, returns_at_once
 from .inprocess.aborts import AbortTorchDistributed
 from .inprocess.assembly import Assembly, Parts, Plan
 from .inprocess.driver import LimitsChanged, Message
@@ -60,7 +61,7 @@ class Wrapper:
 
     def __init__(
         self,
-        *,
+        *bare: Never,
         store_factory: Callable[..., Store] | None = None,
         store_kwargs: Mapping[str, Any] | None = None,
         initialize: Callback | None = None,
@@ -104,6 +105,8 @@ class Wrapper:
         if the launcher starts lost ranks again. `max_repeats`: times that the same exception (type and place) of a rank may
         follow upon itself, each within `repeat_window` of its function's beginning. `trace`: the directory that gets a file
         per call, for elastic replay; None: the one that ELASTIC_TRACE names, if it does. Raises TypeError and ValueError."""
+        if bare:
+            raise TypeError("its parameters are given by name, and a function not here: write @Wrapper(...) above it")
         spans = {
             "monitor_thread_interval": monitor_thread_interval,
             "monitor_process_interval": monitor_process_interval,
@@ -139,7 +142,7 @@ class Wrapper:
                 max_iterations=count("max_iterations", max_iterations),
                 max_faults=count("max_rank_faults", max_rank_faults),
                 max_repeats=count("max_repeats", max_repeats),
-                on_interrupt=inprocess.OnInterrupt(on_interrupt),
+                on_interrupt=_interrupted(on_interrupt),
             ),
             Callbacks(**{name: something_to_call(name, value) for name, value in callbacks.items()}),
             Terms(
@@ -157,6 +160,7 @@ class Wrapper:
     def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:
         """The function, wrapped; a parameter annotated with CallWrapper need not be given. A rank that is a reserve or comes
         too late returns None."""
+        _check_runs(function)
         if not self.enabled:
             return function
         names = wanting(function, CallWrapper)
@@ -165,6 +169,8 @@ class Wrapper:
         def wrapped(*args: Any, **kwargs: Any) -> Result | None:
             call = CallWrapper(self.plan)
             positional, named = with_value(function, names, args, kwargs, call)
+            if why := misfit(function, positional, named):
+                raise TypeError(why)
             return call.run(functools.partial(function, *positional, **named))
 
         return wrapped
@@ -268,6 +274,20 @@ class _Section(Limited):
     def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._inbox.put(LimitsChanged())
         super().__exit__(kind, error, traceback)
+
+
+def _check_runs(function: object) -> None:
+    if not callable(function):
+        raise TypeError(f"{function!r}: no function; write @Wrapper(...) above one")
+    if returns_at_once(function):
+        raise TypeError(f"{getattr(function, '__name__', function)}: a call of it runs nothing yet; wrap what runs it")
+
+
+def _interrupted(given: str) -> inprocess.OnInterrupt:
+    try:
+        return inprocess.OnInterrupt(given)
+    except ValueError:
+        raise ValueError(f"on_interrupt: close or leave, not {given!r}") from None
 
 
 _alone = threading.Lock()

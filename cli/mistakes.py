@@ -31,7 +31,8 @@ def _said(error: click.ClickException) -> str:
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     match error:
         case click.NoSuchOption(option_name=name, possibilities=possibilities):
-            near = f"; did you mean {' or '.join(sorted(possibilities))}?" if possibilities else ""
+            dashed = sorted({each.replace("_", "-") for each in possibilities or ()})
+            near = f"; did you mean {' or '.join(dashed)}?" if dashed else ""
             return f"{name}: no such option{near} ({ctx.command_path if ctx else 'elastic launch'} --help lists them)"
         case click.BadOptionUsage(option_name=name) if ctx:
             return f"{name}: {_with_or_without_value(name, ctx)}"

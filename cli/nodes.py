@@ -72,6 +72,9 @@ def place(
     if given["standalone"]:
         return Place(None, None)
     if etcd.is_meant(given):
+        if token:
+            why = "who may write to an etcd is said by its users and certificates (docs/etcd.md)"
+            print(f"elastic: the store's token makes no difference: {why}", file=sys.stderr)
         return etcd.place(given, environment)
     backend = given["rdzv_backend"] or _backend(given)
     if backend not in ("c10d", "static"):

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from .mistakes import Mistake
+
 WORKERS = "Workers"
 NODES = "Nodes and rendezvous"
 FAILURES = "Failures and ends"
@@ -20,11 +22,15 @@ class Command(click.Command):
     """One whose mistakes say which option they are about, also to those who ask for its remedy."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_extra_args = True  # click does not say what else to write
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except click.BadOptionUsage as mistake:
             mistake.ctx = ctx  # click does not say which command's option it was
             raise
+        if left:
+            raise Mistake(f"{left[0]}: {ctx.command_path} takes options alone ({ctx.command_path} --help lists them)")
+        return left
 
 
 class Option(click.Option):

@@ -231,7 +231,7 @@ def _options() -> tuple[Decorator, ...]:
             own=True,
             default=None,
             metavar="FILE.json",
-            type=Value("FILE", values.new_file),
+            type=Value("FILE", values.report_file),
             help="Write how the job ended, and every failure, to this file.",
         ),
         option(
@@ -240,7 +240,7 @@ def _options() -> tuple[Decorator, ...]:
             own=True,
             default=None,
             metavar="FILE|DIR/",
-            type=Value("FILE|DIR/", values.file_or_directory),
+            type=Value("FILE|DIR/", values.trace_file),
             help="Write down every step of this agent, for elastic replay: appended to FILE, or to a file of DIR that is "
             "named after the node. Wrapped functions (elastic.inprocess) are traced beside it.",
         ),

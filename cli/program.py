@@ -19,7 +19,12 @@ def script_program(given: Mapping[str, Any], environment: Mapping[str, str]) -> 
     local_rank = ("--local-rank=${local_rank}",) if given["no_use_env"] else ()
     if not given["script"]:
         raise Mistake("SCRIPT is empty; write the name of a script, a module (--module) or a program (--no-python)")
-    return Program(_kind(given), given["script"], (*local_rank, *given["arguments"]), _python(environment))
+    kind = _kind(given)
+    if kind is Kind.MODULE and given["script"].endswith(".py"):
+        raise Mistake(
+            f"{given['script']}: a module's name has no .py; write {given['script'][:-3]}, or leave --module out"
+        )
+    return Program(kind, given["script"], (*local_rank, *given["arguments"]), _python(environment))
 
 
 def _python(environment: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ What needs a sentence from us when it is used, since it makes no difference here
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 from click.core import ParameterSource
@@ -35,7 +35,13 @@ def _without_effect(name: str | None, ctx: click.Context) -> str | None:
         return "only a static rendezvous has a master; leave it out"
     if name in ("duplicate_stdout_filters", "duplicate_stderr_filters") and ctx.params["tee"] == Streams():
         return "only what is tee'd is filtered; write --tee=3 too, or leave it out"
+    if name == "local_ranks_filter" and (strangers := _not_here(ctx.params[name], ctx.params["nproc_per_node"])):
+        return f"there is no local rank {strangers} here; write ranks below {ctx.params['nproc_per_node']}"
     return WITHOUT_EFFECT.get(name or "")
+
+
+def _not_here(ranks: Iterable[int] | None, workers: int) -> str:
+    return ", ".join(str(rank) for rank in sorted(ranks or ()) if rank >= workers)
 
 
 def rare_options() -> tuple[Decorator, ...]:

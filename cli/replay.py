@@ -23,8 +23,9 @@ from ..core.sim.replay import Replayed, replayed
 from ..core.sim.timeline import Recovery, Round, lanes, recoveries, rounds
 from ..core.sim.trace import Corrupt, traces
 from ..core.world import Node
+from . import values
 from .exit_codes import FAILED, SUCCEEDED
-from .mistakes import Mistake
+from .mistakes import Mistake, Value
 from .option import Command
 from .render.picture import picture
 from .render.timeline import names, rank_names, rendered, rendered_call
@@ -64,7 +65,11 @@ class Judged:
     "--json", "as_json", is_flag=True, help="The same as data, for programs: what differs, rounds, times, lanes."
 )
 @click.option(
-    "--picture", "svg", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Draw what happened: nodes and time."
+    "--picture",
+    "svg",
+    type=Value("FILE.svg", values.new_picture),
+    metavar="FILE.svg",
+    help="Draw what happened, to one job's agents or in one call of its ranks: nodes and time.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
@@ -91,7 +96,9 @@ def _read(path: str) -> list[Read]:
     try:
         return [Read(path, replayed(trace)) for trace in traces(lines(path))]
     except Corrupt as reason:
-        raise Mistake(f"{path}: {reason}") from None
+        raise Mistake(f"{path}: {reason}; is it a trace? elastic launch --trace writes them") from None
+    except IsADirectoryError:
+        raise Mistake(f"{path}: is a directory; name its files: {path.rstrip('/')}/*.ndjson") from None
     except OSError as error:
         raise Mistake(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
@@ -99,7 +106,10 @@ def _read(path: str) -> list[Read]:
 def _draw(path: str, judged: Sequence[Judged]) -> None:
     """One job's agents, or one call's ranks; a picture has one axis of time."""
     if len(judged) != 1:
-        raise Mistake(f"--picture={path}: these traces are of {_and(_jobs(judged))}; name those of one")
+        raise Mistake(
+            f"--picture={path}: these traces are of {_and(_jobs(judged))}; name those of one "
+            "(rank_*.ndjson are of a call, the others of a job)"
+        )
     history = judged[0].history
     try:
         Path(path).write_text(picture(lanes(history), f"replay: {count(len(history.runs), _who(history))}"))

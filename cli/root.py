@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from .launch import launch
-from .mistakes import USAGE
+from .mistakes import USAGE, Mistake
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -31,6 +31,31 @@ class Commands(click.Group):
             return super().get_command(ctx, cmd_name)
         command: click.Command = getattr(import_module(f".{cmd_name}", __package__), cmd_name)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Who knows torchrun leaves the command out."""
+        first = args[0] if args else ""
+        options = {each.partition("=")[0] for each in (first, first.replace("_", "-"))}
+        if options & {name for param in launch.params for name in param.opts}:
+            raise Mistake(f"{first.partition('=')[0]}: write elastic launch {' '.join(args)}")
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-"):
+            raise Mistake(f"{args[0]}: no such command{_meant(args[0], known)} (known: {', '.join(known)})")
+        return super().resolve_command(ctx, args)
+
+
+def _meant(word: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    if word.endswith(".py"):
+        return f"; did you mean elastic launch {word}?"
+    near = get_close_matches(word, known, 1, 0.6)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

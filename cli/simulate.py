@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ..adapters.own_property import PropertyFailed
 from ..core.sim.drawing import drawn
 from ..core.sim.run import Run, run_seed, tell, wander
 from ..core.sim.shrink import shrunk
@@ -72,7 +73,7 @@ def _given(name: str, metavar: str, read: Callable[[str], Any], help: str, **att
 @_given("--only", "RUN", values.whole, "Tell one run of the seed, line by line.")
 @click.option("--replay", metavar="FILE", help="Tell this story, line by line.")
 @_given("--story", "FILE", values.new_file, "Where the story goes, of the violation or of --only's run.")
-@_given("--picture", "FILE.svg", values.new_file, "Draw it: the violation, or the run that is told.")
+@_given("--picture", "FILE.svg", values.new_picture, "Draw it: the violation, or the run that is told.")
 @click.option("--calls", is_flag=True, help="Ranks that are restarted inside their processes, instead of nodes.")
 @click.option("--json", "as_json", is_flag=True, help="The result as data, for programs.")
 def simulate(**given: Any) -> int:
@@ -83,6 +84,13 @@ def simulate(**given: Any) -> int:
     if given.pop("calls"):
         return simulate_calls.simulated(simulate_calls.asked_for(given))
     asked = options.asked_for(given)
+    try:
+        return _simulated(asked)
+    except PropertyFailed as failed:
+        raise Mistake(f"--property={failed}") from None
+
+
+def _simulated(asked: options.Asked) -> int:
     if asked.replay is not None:
         return _replays(asked)
     if asked.only is not None:
@@ -133,6 +141,9 @@ def _replays(asked: options.Asked) -> int:
         raise Mistake(f"--replay={asked.replay}: {(error.strerror or str(error)).lower()}") from None
     except (StoryError, UnicodeDecodeError) as reason:
         raise Mistake(f"--replay={asked.replay}: {reason}") from None
+    for nobody in sorted({each.slot for each in story.operations} - {"", *story.setting.slots}):
+        there = f"{story.setting.slots[0]} to {story.setting.slots[-1]}"
+        click.echo(f"elastic: --replay={asked.replay}: there is no node {nobody} in this world ({there})", err=True)
     narrator = simulation.Narrator(None if asked.as_json else _print)
     run = tell(story, narrator.hears, also=asked.also)
     return _told(asked, simulation.Found(None, len(story.operations), run), narrator)
@@ -145,7 +156,7 @@ def _told(asked: options.Asked, found: simulation.Found, narrator: simulation.Na
     if asked.as_json:
         _print_json(simulation.told_data(found, narrator.said))
     elif broken:
-        _print("", *simulation.violation(found, asked.command, written))
+        _print("", *simulation.violation(found, asked.command, written, asked.replay))
     else:
         _print("", *simulation.all_well(found.run, written))
     return FAILED if broken else SUCCEEDED

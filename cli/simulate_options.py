@@ -11,7 +11,8 @@ from typing import Any
 import click
 from attrs import frozen
 
-from ..adapters.simulations import Campaign, loaded
+from ..adapters.own_property import loaded
+from ..adapters.simulations import Campaign
 from ..core.rendezvous.state import NODES_MAX
 from ..core.sim.properties import Property
 from ..core.sim.story import Backend, Kind

@@ -186,6 +186,32 @@ def new_file(text: str) -> str:
     return text
 
 
+def report_file(text: str) -> str:
+    return _new_or(new_file(text), b"{", "report")
+
+
+def trace_file(text: str) -> str:
+    """`file_or_directory`, and no file of another kind: a trace is appended to it."""
+    return _new_or(file_or_directory(text), b'{"is":"header"', "trace")
+
+
+def _new_or(path: str, begins: bytes, what: str) -> str:
+    """One that is there already is what it is to become: else it is somebody's script."""
+    if os.path.isfile(path) and os.access(path, os.R_OK):
+        with open(path, "rb") as file:
+            found = file.read(len(begins))
+        if not begins.startswith(found):
+            raise ValueError(f"is there already, and is no {what}; name a new file")
+    return path
+
+
+def new_picture(text: str) -> str:
+    """A file for an SVG, which no viewer opens by the name of another format."""
+    if os.path.splitext(text)[1].lower() not in ("", ".svg"):
+        raise ValueError(f"the picture is an SVG; write {os.path.splitext(text)[0]}.svg")
+    return _new_or(new_file(text), b"<", "picture")
+
+
 def file_or_directory(text: str) -> str:
     """A file that can be made or appended to, or a directory to be (with a / at its end) or that is."""
     if text.endswith("/") or os.path.isdir(text):

@@ -88,7 +88,12 @@ def _leave(value: Any, file: Path) -> None:
 
     unfinished = f"{file}.unfinished"
     with open(unfinished, "wb") as out:
-        pickle.dump(value, out, pickle.HIGHEST_PROTOCOL)
+        try:
+            pickle.dump(value, out, pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, AttributeError, TypeError) as reason:
+            raise TypeError(
+                f"what the function returned cannot be handed back: {reason}; return plain values"
+            ) from None
     os.replace(unfinished, file)
 
 

@@ -35,16 +35,16 @@ def count_devices(
     if kind == "xpu":
         return count_others(kind)
     if not driver.exists() and any(path.exists() for path in OTHERS[kind]):
-        return count_by_torch(kind) or (_cpus() if kind == "auto" else _no("gpu", "torch sees no GPU here"))
+        return count_by_torch(kind) or (_cpus() if kind == "auto" else _no("torch sees no GPU here"))
     try:
         gpus = _visible(load(), environment.get(VARIABLE))
     except ImportError as error:
         if kind == "auto" and not driver.exists():
             return _cpus()
-        text = f"{kind}: GPUs are counted by nvidia-ml-py: pip install elastic-launch[gpu], or {_NUMBER}"
+        text = f"GPUs are counted by nvidia-ml-py: pip install elastic-launch[gpu], or {_NUMBER}"
         raise NoDevices(text) from error
     if not gpus and kind == "gpu":
-        raise NoDevices(f"gpu: {_none(environment.get(VARIABLE))}; use cpu, or {_NUMBER}")
+        raise NoDevices(f"{_none(environment.get(VARIABLE))}; use cpu, or {_NUMBER}")
     return gpus or _cpus()
 
 
@@ -53,7 +53,7 @@ def count_others(kind: str) -> int:
     found = count_by_torch(kind)
     if found is None:
         raise NoDevices("write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu")
-    return found or _no(kind, f"torch sees no {kind} here")
+    return found or _no(f"torch sees no {kind} here")
 
 
 def count_by_torch(kind: str) -> int | None:
@@ -69,12 +69,12 @@ def count_by_torch(kind: str) -> int | None:
         )
     except (OSError, subprocess.SubprocessError) as error:
         why = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1:]
-        _no(kind, f"such devices are counted by torch, which cannot: {''.join(why)}")
+        _no(f"such devices are counted by torch, which cannot: {''.join(why)}")
     return int(told.stdout) if told.stdout.strip() else None
 
 
-def _no(kind: str, why: str) -> NoReturn:
-    raise NoDevices(f"{kind}: {why}; use cpu, or {_NUMBER}")
+def _no(why: str) -> NoReturn:
+    raise NoDevices(f"{why}; use cpu, or {_NUMBER}")
 
 
 def _cpus() -> int:

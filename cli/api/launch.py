@@ -16,6 +16,7 @@ from ...adapters.workers.processes import Spawner
 from ...core.world import Ending, Verdict
 from ..launch import launched
 from ..program import script_program
+from .entrypoint import check_function, check_script, check_settings
 from .errors import error
 from .settings import LaunchSettings, options, without_dashes
 
@@ -38,20 +39,22 @@ class Launch:
     ) -> dict[int, Returned]: ...
 
     def __call__(self, entrypoint: Any, /, *arguments: Any, **named: Any) -> dict[int, Any]:
-        """Run it in every worker: a function with these arguments, or a script (`module` and `no_python` say how).
+        """Run it in every worker: a function with these arguments, or a script (`module` and `no_python` of the settings
+        say how).
 
         What this node's workers returned, by global rank; None for a script's. Raises ValueError for a mistake in the
-        settings, `elastic.ChildFailedError` if workers failed, `elastic.SignalException` if this process was told to stop,
-        `elastic.RendezvousError` if it could not take part; all but the first are `elastic.LaunchError`.
+        settings or the arguments, `elastic.ChildFailedError` if workers failed, `elastic.SignalException` if this process
+        was told to stop, `elastic.RendezvousError` if it could not take part; all but the first are `elastic.LaunchError`.
 
         Nothing of it lives afterwards, and signal handlers are what they were; in another thread than the main one there
         are none. `${local_rank}` in an argument that is text becomes the worker's.
         """
         if callable(entrypoint):
+            check_function(entrypoint, arguments, named)
             with calling(self.settings.start_method, entrypoint, *arguments, **named) as called:
                 report = self._run(called.program, name_of(entrypoint), called.spawner)
                 return dict(called.values(report.result.round, report.result.ranks))
-        name = os.fspath(entrypoint)
+        name = check_script(entrypoint, arguments, named)
         given = {**options(self.settings), "script": name, "arguments": arguments}
         report = self._run(_unless_mistaken(script_program, given, os.environ), name)
         return {worker.rank: None for worker in report.result.ranks.workers}
@@ -75,4 +78,6 @@ def _unless_mistaken(function: Callable[Given, Returned], /, *given: Given.args,
 
 def launch(settings: LaunchSettings | None = None) -> Launch:
     """`launch(settings)(function, *arguments)` or `launch(settings)("train.py", *arguments)`: see `Launch.__call__`."""
+    if settings is not None:
+        check_settings(settings)
     return Launch(settings or LaunchSettings())

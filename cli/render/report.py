@@ -29,7 +29,7 @@ def render_report(report: Report, paths: Sequence[str]) -> list[str]:
         case Verdict(Ending.SUCCEEDED):
             size = report.world_size
             workers = "the job" if not size else "1 worker" if size == 1 else f"all {size} workers"
-            return [f"{workers} succeeded · {_cost(report)}"]
+            return [" · ".join((f"{workers} succeeded", _cost(report), *_none_here(report)))]
         case Verdict():
             return [_headline(report, outcome), *_rows(report, paths)]
         case Refused():
@@ -62,6 +62,16 @@ def _cost(report: Report) -> str:
     return f"{count(report.restarts, 'restart')}, {report.duration_s:.1f} s"
 
 
+def _none_here(report: Report) -> list[str]:
+    """Of a node that never had workers: nobody is to believe that what this command was given has run."""
+    if report.result.ranks.workers or report.result.state is None:
+        return []
+    job = f"job {printable(report.settings.run_id)}"
+    return [
+        f"no worker ran here: {job} was over, or had its nodes, when this one came (a new job has another --rdzv-id)"
+    ]
+
+
 def _headline(report: Report, verdict: Verdict) -> str:
     if verdict.why is Why.CANNOT_START:
         return "FAILED: the program cannot be started; no restart was spent, since it cannot help"
@@ -76,6 +86,8 @@ def _rows(report: Report, paths: Sequence[str]) -> list[str]:
     if report.others and report.over_budget:
         rows.append(("others", _others(report)))
     rows.extend(("hint", text) for text in _hint(report))
+    if report.cause and report.cause.pid:
+        rows.extend(("hint", text) for text in _none_here(report))
     rows.extend(("details", path) for path in paths)
     return [f"  {title:<13} {text}" for title, text in rows]
 

@@ -144,8 +144,10 @@ def span(seconds: float) -> str:
 # --- one run
 
 
-def violation(found: Found, command: Sequence[str], written: Sequence[Written]) -> list[str]:
-    """The property, the story that breaks it, and how to see it again."""
+def violation(
+    found: Found, command: Sequence[str], written: Sequence[Written], replayed: str | None = None
+) -> list[str]:
+    """The property, the story that breaks it, and how to see it again. `replayed`: the file that it was read from."""
     run, broken = found.run, found.run.violation
     assert broken is not None
     left = len(run.story.operations)
@@ -160,7 +162,7 @@ def violation(found: Found, command: Sequence[str], written: Sequence[Written]) 
         *(f"   {line}" for line in str(run.story).splitlines()),
         f"   → after {run.world.future.now:.3f} s: {broken.number}",
         "",
-        line("replay", _replay(command, written)),
+        line("replay", _replay(command, written, replayed or "FILE")),
         *files(written),
     ]
 
@@ -169,9 +171,9 @@ def _notes(*notes: str | None) -> list[str]:
     return [line("", note) for note in notes if note]
 
 
-def _replay(command: Sequence[str], written: Sequence[Written]) -> str:
+def _replay(command: Sequence[str], written: Sequence[Written], otherwise: str) -> str:
     """The one command that shows it again."""
-    story = next((each.path for each in written if each.what == "story" and not each.why_not), "FILE")
+    story = next((each.path for each in written if each.what == "story" and not each.why_not), otherwise)
     own = [word for word in command if word.startswith("--property")]
     return " ".join(("elastic simulate", *own, f"--replay {story}"))
 

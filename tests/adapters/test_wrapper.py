@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -54,7 +55,7 @@ def test_a_wrong_type_is_named(given: dict[str, Any], text: str) -> None:
         ({"repeat_window": 0}, "repeat_window: a span above 0 seconds, not 0"),
         ({"monitor_process_logfile": "monitor.log"}, "an absolute path, not 'monitor.log'"),
         ({"monitor_process_pidfile": "pid"}, "monitor_process_pidfile: an absolute path, not 'pid'"),
-        ({"on_interrupt": "ask"}, "ask"),
+        ({"on_interrupt": "ask"}, "^on_interrupt: close or leave, not 'ask'$"),
     ],
 )
 def test_what_cannot_work_is_refused_with_both_values(given: dict[str, Any], text: str) -> None:
@@ -121,3 +122,42 @@ def test_where_there_is_no_launcher_what_is_said_of_the_store_is_for_a_tcpstore(
     monkeypatch.setenv("ELASTIC_RELAY", "/run/relay")
     monkeypatch.setenv("ELASTIC_WORLD", "0")
     assert Wrapper(store_kwargs={"port": port}).plan.store().place("0")["relay"] == "/run/relay"
+
+
+async def later() -> None:
+    """Nothing."""
+
+
+def in_parts() -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "answer"),
+    [
+        (3, "3: no function; write @Wrapper(...) above one"),
+        (later, "later: a call of it runs nothing yet; wrap what runs it"),
+        (in_parts, "in_parts: a call of it runs nothing yet; wrap what runs it"),
+    ],
+)
+def test_what_runs_nothing_when_it_is_called_is_refused(function: Any, answer: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        Wrapper()(function)
+    assert str(refused.value) == answer
+
+
+def test_a_wrapper_without_parentheses_is_told_where_they_go() -> None:
+    with pytest.raises(TypeError, match=r"write @Wrapper\(\.\.\.\) above it$"):
+
+        @Wrapper  # type: ignore[arg-type]
+        def train() -> None: ...
+
+
+def test_a_call_that_does_not_fit_is_refused_and_not_made_again_for_ever() -> None:
+    @Wrapper()
+    def train(options: int, call: CallWrapper | None = None) -> int:
+        return options
+
+    for arguments in ((), (1, None, 3)):
+        with pytest.raises(TypeError, match=r"missing a required argument: 'options'; it is train|too many positional"):
+            train(*arguments)

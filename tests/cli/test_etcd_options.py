@@ -14,7 +14,7 @@ from certificates import Authority
 from elastic.adapters.backends.access import Access
 from elastic.adapters.backends.wire import Address
 from elastic.adapters.settings import LaunchSettings
-from elastic.cli import etcd, nodes, values
+from elastic.cli import etcd, nodes, tokens, values
 from elastic.cli.launch import launch
 from elastic.cli.main import run
 
@@ -217,6 +217,19 @@ def test_the_keys_of_an_etcd_are_known_to_it_and_to_no_other(
     assert capfd.readouterr().err == ""
     settings("--rdzv-endpoint=localhost", "--rdzv-conf=user=ann", "x")
     assert "--rdzv-conf: 'user' is not a key" in capfd.readouterr().err
+
+
+def test_a_token_is_for_a_tcpstore_and_who_gives_it_to_an_etcd_is_told(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef" * 2)
+    token.chmod(0o600)
+    given = launch.make_context("launch", [*ETCD, "--rdzv-endpoint=h1", f"--rdzv-conf=token_file={token}", "x"]).params
+    nodes.place(given, {}, tokens.store_token(given["rdzv_conf"], {}))
+    assert capfd.readouterr().err.startswith(
+        "elastic: the store's token makes no difference: who may write to an etcd "
+    )
 
 
 def test_an_etcd_that_will_not_have_us_is_a_mistake_before_anything_starts(capfd: pytest.CaptureFixture[str]) -> None:

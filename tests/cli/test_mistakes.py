@@ -161,6 +161,7 @@ MISTAKES = [
         "--trace=/dev/full: no space left on device; name a file that can be written to",
     ),
     # the command line itself
+    ("-m train.py", "train.py: a module's name has no .py; write train, or leave --module out"),
     ("", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
     ("-m", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
     ("--nprocs=2 x", "--nprocs: no such option; did you mean --nnodes? (elastic launch --help lists them)"),
@@ -266,4 +267,68 @@ def test_no_command_at_all_is_answered_with_the_help(capfd: pytest.CaptureFixtur
 
 def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["lunch"]) == 2
-    assert capfd.readouterr().err == "elastic: no such command 'lunch'. Did you mean 'launch'?\n"
+    assert capfd.readouterr().err == (
+        "elastic: lunch: no such command; did you mean launch? (known: launch, replay, simulate, store)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ("simulat", "simulat: no such command; did you mean simulate? (known: launch, replay, simulate, store)"),
+        ("health", "health: no such command (known: launch, replay, simulate, store)"),
+        (
+            "train.py --epochs 10",
+            "train.py: no such command; did you mean elastic launch train.py? (known: launch, replay, simulate, store)",
+        ),
+        (
+            "--nproc_per_node=2 train.py",
+            "--nproc_per_node: write elastic launch --nproc_per_node=2 train.py",
+        ),
+        ("-m pkg.train", "-m: write elastic launch -m pkg.train"),
+        (
+            "launch --rdzv_endpiont=a x",
+            (
+                "--rdzv_endpiont: no such option; did you mean --rdzv-conf or --rdzv-endpoint? (elastic launch --help lists "
+                "them)"
+            ),
+        ),
+        ("store gpu-01", "gpu-01: elastic store takes options alone (elastic store --help lists them)"),
+        ("simulate 1000", "1000: elastic simulate takes options alone (elastic simulate --help lists them)"),
+        ("simulate --picture=run.png", "--picture=run.png: the picture is an SVG; write run.svg"),
+        ("replay --picture=job.png x.ndjson", "--picture=job.png: the picture is an SVG; write job.svg"),
+        ("replay /proc/self", "/proc/self: is a directory; name its files: /proc/self/*.ndjson"),
+    ],
+)
+def test_what_a_stranger_types_is_answered_with_what_there_is(
+    capfd: pytest.CaptureFixture[str], given: str, answer: str
+) -> None:
+    assert run(given.split()) == 2
+    assert capfd.readouterr() == ("", f"elastic: {answer}\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("launch --trace={} x", "trace"),
+        ("launch --report={} x", "report"),
+        ("simulate --picture={}", "picture"),
+        ("replay --picture={} x", "picture"),
+    ],
+)
+def test_a_script_is_not_written_over_by_mistake(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, given: str, what: str
+) -> None:
+    script = tmp_path / "train"
+    script.write_text("print(1)\n")
+    arguments = given.format(script).split()
+    assert run(arguments) == 2
+    assert capfd.readouterr().err == f"elastic: {arguments[1]}: is there already, and is no {what}; name a new file\n"
+    assert script.read_text() == "print(1)\n"
+
+
+def test_a_filter_of_ranks_that_are_not_there_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["launch", "--nproc-per-node=2", "--local-ranks-filter=1,5", "--no-python", "true"]) == 0
+    assert capfd.readouterr().err.startswith(
+        "elastic: --local-ranks-filter makes no difference: there is no local rank 5 here; write ranks below 2\n"
+    )

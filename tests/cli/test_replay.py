@@ -143,12 +143,15 @@ def test_as_data_what_is_wrong_is_there_too(replay: Replay, tmp_path: Path) -> N
     assert trace["differs"] == {"line": 16, "what": "what begins (handler)", "traced": '"leave"', "core": '"watch"'}
 
 
+WRITTEN = "is it a trace? elastic launch --trace writes them"
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         (None, "no such file or directory"),
-        (b"", "line 1: no header: it is empty, or no trace"),
-        (b"hello\n", "line 1: JSON is malformed: invalid character (byte 0)"),
+        (b"", f"line 1: no header: it is empty, or no trace; {WRITTEN}"),
+        (b"hello\n", f"line 1: JSON is malformed: invalid character (byte 0); {WRITTEN}"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_a_mistake(
@@ -217,7 +220,7 @@ def test_a_call_is_no_part_of_its_job_in_a_picture(replay: Replay, tmp_path: Pat
     made, pair = ranks(), finished()
     calls, jobs = written(tmp_path, made.a, made.b), written(tmp_path, pair.a, pair.b)
     code, text = replay(*calls, *jobs, f"--picture={tmp_path}/job.svg")
-    assert (code, "these traces are of 1 job and 1 call; name those of one" in text) == (USAGE, True)
+    assert (code, "these traces are of 1 job and 1 call; name those of one (rank_" in text) == (USAGE, True)
     assert replay(*calls, f"--picture={tmp_path}/call.svg")[0] == SUCCEEDED
     assert "replay: 2 ranks" in (tmp_path / "call.svg").read_text()
 
@@ -304,7 +307,7 @@ def test_a_picture_shows_one_job_and_goes_where_files_can_go(replay: Replay, tmp
     other = Pair(Agent("c", shared), Agent("d", shared)).run()
     files = written(tmp_path, pair.a, pair.b)
     code, text = replay(*files, f"--picture={tmp_path}/none/job.svg")
-    assert (code, "no such file or directory" in text) == (USAGE, True)
+    assert (code, "no file can be written there" in text) == (USAGE, True)
     (tmp_path / "other").mkdir()
     code, text = replay(*files, *written(tmp_path / "other", other.a, other.b), f"--picture={tmp_path}/job.svg")
-    assert (code, "these traces are of 2 jobs; name those of one" in text) == (USAGE, True)
+    assert (code, "these traces are of 2 jobs; name those of one (rank_" in text) == (USAGE, True)

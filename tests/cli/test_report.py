@@ -18,6 +18,7 @@ from elastic.cli.render.report import render_report
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused
+from elastic.core.ranks import Ranks, WorkerRanks
 from elastic.core.rendezvous import RendezvousState
 from elastic.core.world import Ending, Fault, Node, Verdict, Why
 
@@ -50,6 +51,8 @@ def registered(size: int, failures: int = 0, name: str = "gpu-02") -> Rendezvous
 
 
 ALONE = registered(8)
+HAD = Ranks(0, 1, 1, "default", 1, (WorkerRanks(0, 0, 0),))
+NONE = Ranks(0, 0, 0, "", 0, ())
 
 
 def told(
@@ -58,14 +61,15 @@ def told(
     paths: tuple[str, ...] = (),
     state: RendezvousState | None = ALONE,
     ends: tuple[WorkerEnd, ...] = (),
+    ranks: Ranks = HAD,
 ) -> str:
-    """The report of a job with 3 restarts."""
+    """The report of a job with 3 restarts, on a node that had workers."""
     settings = LaunchSettings(
         Program(Kind.SCRIPT, "train.py"),
         store="gpu-01:29400",
         rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3)),
     )
-    report = Report(settings, Result(ME, outcome, faults, state, ends=ends), exit_code(outcome), 41.27)
+    report = Report(settings, Result(ME, outcome, faults, state, ranks=ranks, ends=ends), exit_code(outcome), 41.27)
     return "\n".join(render_report(report, paths)) + "\n"
 
 
@@ -82,6 +86,19 @@ def test_a_success_is_one_line() -> None:
 def test_a_success_counts_the_workers_of_all_nodes() -> None:
     succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
     assert told(succeeded, state=running("a b c")) == "all 3 workers succeeded · 0 restarts, 41.3 s\n"
+
+
+def test_a_node_that_came_when_the_job_was_over_does_not_claim_that_it_ran() -> None:
+    succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
+    assert told(succeeded, state=registered(2), ranks=NONE) == (
+        "all 2 workers succeeded · 0 restarts, 41.3 s · no worker ran here: job none was over, or had its nodes, when this "
+        "one came (a new job has another --rdzv-id)\n"
+    )
+    failed = told(Verdict(Ending.FAILED, 0, ME, Why.FAILED), FAULT, ranks=NONE)
+    assert failed.splitlines()[-1] == (
+        "  hint          no worker ran here: job none was over, or had its nodes, when this one came (a new job has another "
+        "--rdzv-id)"
+    )
 
 
 @pytest.mark.parametrize("state", [None, arrived(register("2"), "a")])

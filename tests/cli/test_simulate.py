@@ -48,6 +48,23 @@ pressed = []
 number = 1
 '''
 
+SLIPS = """\
+def raises(judge, fact):
+    yield 1 / 0
+
+
+def too_few(judge):
+    return ()
+
+
+def true(judge, fact):
+    return True
+
+
+def alone(judge, fact):
+    yield "a sentence"
+"""
+
 Simulate = Callable[..., tuple[int, str]]
 
 
@@ -57,6 +74,9 @@ def simulate(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     Path("own.py").write_text(PROPERTIES)
     Path("bad.py").write_text("1 +\n")
+    Path("slips.py").write_text(SLIPS)
+    Path("absent.py").write_text("import nothing_of_this_name\n")
+    Path("ends.py").write_text("raise SystemExit(3)\n")
     Path("own.txt").write_text("pass 1\n")
 
     def simulated(*arguments: str) -> tuple[int, str]:
@@ -219,6 +239,21 @@ def test_a_told_run_that_breaks_something_is_told_to_its_end_and_then_made_small
     assert "shrunk from" in out
 
 
+def test_a_story_that_is_replayed_is_named_in_the_command_that_replays_it(simulate: Simulate) -> None:
+    Path("two.story").write_text("world nodes=1 max=1\nstart a\npass 1\nfail a\npass 1\nfail a\n")
+    code, out = simulate("--replay=two.story", "--property=own.py:one_failure")
+    assert code == 1
+    assert " replay      elastic simulate --property=own.py:one_failure --replay two.story\n" in out
+
+
+def test_a_node_of_a_story_that_is_not_in_its_world_is_named(
+    simulate: Simulate, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("z.story").write_text("world nodes=3\nstart a\npass 1\nfail z\n")
+    assert run(["simulate", "--replay=z.story"]) == 0
+    assert capfd.readouterr().err == "elastic: --replay=z.story: there is no node z in this world (a to c)\n"
+
+
 # --- what could not be meant
 
 MISTAKES = [
@@ -235,6 +270,14 @@ MISTAKES = [
     ("--property=bad.py:f", "--property=bad.py:f: is no Python file: invalid syntax (line 1)"),
     ("--property=own.py:nothing", "--property=own.py:nothing: has no function 'nothing'"),
     ("--property=own.py:number", "--property=own.py:number: has no function 'number'"),
+    (
+        "--property=absent.py:f",
+        "--property=absent.py:f: ModuleNotFoundError: No module named 'nothing_of_this_name' (line 1)",
+    ),
+    (
+        "--property=ends.py:f",
+        "--property=ends.py:f: ends the program when it is imported; put that under if __name__ == '__main__':",
+    ),
     ("--only=1", "--only: a run of which seed? write --seed=SEED too, as it was printed"),
     ("--only=1 --seed=1 --replay=x", "--replay and --only: a story is one run already; leave one of them out"),
     ("--replay=none.story", "--replay=none.story: no such file or directory"),
@@ -256,6 +299,25 @@ def test_a_mistake_is_answered_with_option_value_and_remedy(
 
 def test_an_unknown_fault_is_answered_with_those_that_are_known(mistaken: Callable[..., str]) -> None:
     assert mistaken("--faults=crush").startswith("--faults=crush: 'crush' is no fault (known: crash, pause, slow, ")
+
+
+@pytest.mark.parametrize(
+    ("name", "slip"),
+    [
+        ("raises", "ZeroDivisionError: division by zero (line 2)"),
+        ("too_few", "TypeError: too_few() takes 1 positional argument but 2 were given"),
+        ("true", "TypeError: 'bool' object is not iterable"),
+        ("alone", "TypeError: 'a sentence' is no pair of text"),
+    ],
+)
+@pytest.mark.parametrize("given", ["--runs=3 --jobs=1", "--runs=3 --jobs=2", "--seed=3 --only=0 --json"])
+def test_a_slip_in_a_property_is_its_author_s_mistake_and_no_violation(
+    mistaken: Callable[..., str], given: str, name: str, slip: str
+) -> None:
+    assert mistaken(*given.split(), f"--property=slips.py:{name}") == (
+        f"--property=slips.py:{name}: {slip}; it is called with the judge and a fact, and yields pairs of text: a name and "
+        "a sentence"
+    )
 
 
 ALL = frozenset(DRAWN)

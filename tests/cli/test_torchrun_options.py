@@ -7,7 +7,6 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -120,17 +119,3 @@ def test_every_option_of_torchrun_is_one_that_our_help_explains_and_so_is_every_
     text = capfd.readouterr().out
     explained = {name for name, _ in re.findall(r"^  (?:-\w, )?--([a-z-]+)(?: \S+)?\s+(\S+)", text, re.MULTILINE)}
     assert explained - {"help"} == set(theirs()) | set(ours())
-
-
-def shown(text: str) -> set[str]:
-    """The options that stand between `elastic launch` and its script."""
-    lines = re.findall(r"elastic launch ([^\n`|]+)", text.replace("\\\n", " "))
-    before = (
-        takewhile(lambda word: not word.endswith(".py") and word not in ("-m", "..."), line.split()) for line in lines
-    )
-    return {name for words in before for word in words for name in re.findall(r"^--([a-z][a-z-]*)", word)}
-
-
-@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
-def test_no_page_shows_elastic_launch_with_an_option_that_it_does_not_have(page: Path) -> None:
-    assert shown(page.read_text()) <= set(ours()) | {"help"}

@@ -70,6 +70,36 @@ def test_what_cannot_be_given_to_a_new_process_is_refused_before_anything_starts
         elastic.launch(settings(method))(lambda: 1)
 
 
+def takes(one: int, *, two: int = 2) -> None:
+    """Nothing else."""
+
+
+SLIPS = [
+    (takes, (), {}, "takes: missing a required argument: 'one'; it is takes(one: 'int', *, two: 'int' = 2) -> 'None'"),
+    (takes, (1, 3), {}, "takes: too many positional arguments; it is takes(one: 'int', *, two: 'int' = 2) -> 'None'"),
+    (3, (), {}, "3: neither a function nor the name of a script"),
+    ("train.py", (1,), {}, "1: a script's arguments are text; write '1'"),
+    ("train.py", (), {"max_epochs": 1}, "max_epochs=1: a script has no named arguments; write '--max-epochs', '1'"),
+    ("train", (), {"module": True}, "module=True: a script has no named arguments; write LaunchSettings(module=True)"),
+]
+
+
+@pytest.mark.parametrize(("entrypoint", "arguments", "named", "answer"), SLIPS)
+def test_what_cannot_be_called_so_is_refused_before_anything_starts(
+    entrypoint: Any, arguments: tuple[Any, ...], named: dict[str, Any], answer: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError) as refused:
+        elastic.launch(settings(trace=tmp_path / "trace"))(entrypoint, *arguments, **named)
+    assert str(refused.value) == answer
+    assert not (tmp_path / "trace").exists()
+
+
+def test_what_are_no_settings_is_refused() -> None:
+    for given in ({"nproc_per_node": 2}, takes):
+        with pytest.raises(ValueError, match=r": no settings; write elastic\.launch\(elastic\.LaunchSettings"):
+            elastic.launch(given)  # type: ignore[arg-type]
+
+
 @METHOD
 def test_after_a_restart_the_last_round_s_values_count(method: StartMethod) -> None:
     assert elastic.launch(settings(method, max_restarts=1))(called.round) == {0: 1, 1: 1}
@@ -120,7 +150,9 @@ def test_a_value_may_be_large(method: StartMethod) -> None:
 
 
 def test_a_value_that_cannot_come_back_is_the_worker_s_failure() -> None:
-    with pytest.raises(elastic.ChildFailedError, match="TypeError: cannot pickle"):
+    with pytest.raises(
+        elastic.ChildFailedError, match="what the function returned cannot be handed back: cannot pickle"
+    ):
         elastic.launch(settings("spawn", workers=1))(called.unpicklable)
 
 
