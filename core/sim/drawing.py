@@ -16,10 +16,10 @@ from ..rendezvous import End, Restore, Status
 from ..rendezvous.verify import Finding
 from ..world import Node
 from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
+from .narration import verb
 from .process import Process
 from .properties import Fact, Judge, Property, Stepped, Wrote
 from .run import Run, told
-from .sometimes import verb
 from .story import Kind, Operation, Story
 from .world import World
 
@@ -31,7 +31,7 @@ def drawn(story: Story, also: tuple[Property, ...] = ()) -> tuple[Run, Lanes]:
     """The run of this story, and its lanes."""
     world = World(story.setting)
     pen = Pen(world)
-    world.judge.also = world.also = (*also, pen.saw)
+    world.witness.judge.also = (*also, pen.saw)
     run = told(world, story, does=pen.does)
     return run, pen.lanes(run)
 

@@ -6,6 +6,7 @@ from ..rendezvous import Violation
 from .chance import Choose, one, seeded
 from .drawing import drawn
 from .lanes import Lanes, Mark, Span
+from .narration import Narrator
 from .properties import (
     ALWAYS,
     EVENTUALLY,
@@ -27,7 +28,7 @@ from .sometimes import SOMETIMES
 from .story import Backend, Kind, Operation, Setting, Story, StoryError, parsed
 from .swarm import DRAWN, FAULTS, Shape
 from .tally import Broken, Showed, Tally, showed
-from .world import Narrator, World
+from .world import World
 
 __all__ = [
     "ALWAYS",

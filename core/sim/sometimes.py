@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import assert_never
 
-from ..group import Group, Outcome, Phase
-from ..group.state import Beaten, Event, Refused, Stopped
+from ..group import Group, Phase
+from ..group.state import Beaten, Event
 from ..rendezvous import (
     Arrive,
-    Close,
     Complete,
     Deed,
-    Done,
     Edit,
     End,
     Evict,
@@ -25,22 +22,18 @@ from ..rendezvous import (
     Overdue,
     Raise,
     RendezvousState,
-    Reserve,
     Restore,
-    Settled,
     Status,
     Together,
     Write,
     blank,
     join,
-    leave,
 )
 from ..rendezvous import Outcome as Answer
 from ..rendezvous.context import Operation, context
 from ..world import Ending, Node, Verdict, Why
 from .process import Process
 from .properties import Wrote, fences
-from .story import name
 
 EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 
@@ -284,26 +277,6 @@ def told(counts: Counts, process: Process, operation: Operation, answer: Answer 
         counts["a late agent told the verdict"] += 1
 
 
-def has_left(operation: Operation, answer: Answer | Raise) -> bool:
-    return operation.handler is leave and isinstance(answer, Settled)
-
-
-def causes(fact: Wrote) -> Iterator[str]:
-    """What a write brings that may end this round, or a later one: each by its name."""
-    before = fact.before
-    match fact.edit:
-        case Arrive() if before is None or fact.node not in before.seats:
-            yield "arrivals"
-        case Leave():
-            yield "leaves"
-        case Restore():
-            yield "restores"
-        case Evict() if before is not None:
-            yield from ("evictions" for node in before.seats if node not in fact.after.seats)
-        case _:
-            pass
-
-
 def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: Group) -> None:
     if fences(before, event, after):
         counts["self-fencing"] += 1
@@ -313,54 +286,3 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         causes["fencings"] += 1
     elif before.phase is Phase.HELD and isinstance(event, Beaten) and after.phase is Phase.HELD:
         counts["start held back for a fresh heartbeat"] += 1
-
-
-# --- in words
-
-
-def sentence(edit: Deed, after: RendezvousState) -> str:
-    """What a write did, and what stands now."""
-    seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in after.seats.items())
-    state = f"round {after.round} {'complete' if after.complete else 'open'}"
-    closed = f", closed {after.closed.ending.name}" if after.closed else ""
-    return f"{verb(edit)} → {after.version}: {state}{closed} [{seats}]"
-
-
-def verb(edit: Deed) -> str:
-    match edit:
-        case Restore(held):
-            return f"restores version {held.version} of epoch {held.life.epoch}"
-        case Arrive():
-            return "arrives"
-        case Leave():
-            return "leaves"
-        case End(round, why):
-            return f"ends round {round} ({why.value})"
-        case Done(round):
-            return f"is done in round {round}"
-        case Reserve(round):
-            return f"is a reserve in round {round}"
-        case Evict(gone):
-            return f"evicts {', '.join(name(node) for node in sorted(gone))}"
-        case Complete(round):
-            return f"completes round {round}"
-        case Overdue(round):
-            return f"waits no longer in round {round}"
-        case Together(wishes):
-            return f"writes for {', '.join(map(name, wishes))}"
-        case Close(verdict):
-            return f"closes {verdict.ending.name}"
-        case other:
-            assert_never(other)
-
-
-def outcome(how: Outcome) -> str:
-    match how:
-        case Verdict(ending):
-            return ending.value
-        case Refused(why):
-            return f"refused ({why.value})"
-        case Stopped(signum):
-            return f"stopped by signal {signum}"
-        case other:
-            assert_never(other)
