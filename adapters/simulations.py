@@ -23,7 +23,7 @@ from attrs import frozen
 
 from ..core.sim.calls.sometimes import SOMETIMES as OF_CALLS
 from ..core.sim.calls.walk import walked
-from ..core.sim.properties import Property
+from ..core.sim.judge import Property
 from ..core.sim.run import run_seed, wander
 from ..core.sim.swarm import Shape
 from ..core.sim.tally import Broken, Showed, showed

@@ -27,11 +27,11 @@ from ..rendezvous.agenda import Errand, submitted
 from ..world import Endpoint, Profile
 from . import narration, sometimes
 from .chance import Choose
+from .facts import Stepped
 from .future import Future
 from .hearts import Hearts
 from .network import Network
 from .process import Process
-from .properties import Stepped
 from .rendezvous_loops import RendezvousLoops
 from .story import Setting
 from .witness import Witness

@@ -15,10 +15,11 @@ from ..group import Phase
 from ..rendezvous import End, Restore, Status
 from ..rendezvous.verify import Finding
 from ..world import Node
+from .facts import Fact, Stepped, Wrote
+from .judge import Judge, Property
 from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
 from .narration import verb
 from .process import Process
-from .properties import Fact, Judge, Property, Stepped, Wrote
 from .run import Run, told
 from .story import Kind, Operation, Story
 from .world import World

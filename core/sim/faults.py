@@ -10,11 +10,11 @@ from typing import Never, assert_never, cast
 from attrs import define
 
 from .agents import Agents
+from .facts import Reaped
 from .future import Future
 from .losses import KEPT_S
 from .network import Network
 from .process import Process
-from .properties import Reaped
 from .store import Store
 from .story import Kind
 from .witness import Witness

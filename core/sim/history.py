@@ -26,9 +26,10 @@ from ..rendezvous import Deed, RendezvousState, Restore, Status, Token, Violatio
 from ..world import Life, Node, WorldId
 from .calls import judging
 from .calls.ranks import Broken
-from .properties import Fact, Failed, Judge, Left, Reaped, Succeeded, Wrote
-from .properties import Started as WorkersStarted
-from .properties import Stepped as GroupStepped
+from .facts import Fact, Failed, Left, Reaped, Succeeded, Wrote
+from .facts import Started as WorkersStarted
+from .facts import Stepped as GroupStepped
+from .judge import Judge
 from .replay import Moment, Replayed
 from .trace import CallStepped, Saw, Started, Stepped, Turned
 

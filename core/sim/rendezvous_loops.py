@@ -42,12 +42,12 @@ from ..rendezvous.context import Operation
 from ..world import Why, World
 from . import sometimes
 from .chance import Choose
+from .facts import Left, WaitsForever
 from .future import Future
 from .losses import decides, looked, slept
 from .messages import ERRAND, LOOK, Answer, Counted, News, Question
 from .network import Network
 from .process import Hears, Process
-from .properties import Left, WaitsForever
 from .store import Shown
 from .story import Setting
 from .witness import Witness

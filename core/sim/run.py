@@ -13,10 +13,10 @@ from attrs import frozen
 from ..group import Phase
 from ..rendezvous import Status, Violation
 from .chance import mixed, seeded
+from .judge import Property
 from .narration import Narrator, standing
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
-from .properties import Property
 from .story import Kind, Operation, Setting, Story
 from .swarm import Shape, Swarm
 from .swarm import setting as drawn

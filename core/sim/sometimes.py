@@ -32,8 +32,9 @@ from ..rendezvous import (
 from ..rendezvous import Outcome as Answer
 from ..rendezvous.context import Operation, context
 from ..world import Ending, Node, Verdict, Why
+from .facts import Wrote
 from .process import Process
-from .properties import Wrote, fences
+from .properties import fences
 
 EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 

@@ -14,12 +14,13 @@ from attrs import define, field
 from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Violation, Write
 from ..world import Node, Why
 from . import sometimes
+from .facts import Wrote
 from .future import Future
+from .judge import Judge
 from .losses import Losses
 from .narration import Narrator, sentence
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
-from .properties import Judge, Wrote
 from .store import Store
 from .story import Setting, name
 

@@ -7,11 +7,12 @@ from attrs import define
 from ..group.state import SIGKILL, Exited, Reaped, Unstartable
 from ..world import World
 from .chance import Choose
+from .facts import Failed, Started, Succeeded
+from .facts import Reaped as NoneLives
 from .future import Future
+from .judge import Judge
 from .network import Network
 from .process import Hears, Process
-from .properties import Failed, Judge, Started, Succeeded
-from .properties import Reaped as NoneLives
 from .story import Setting
 
 DEATHS_S = (0.001, 0.005, 0.02)

@@ -18,11 +18,11 @@ from .agents import Agents
 from .chance import seeded
 from .faults import OF_STORE, Faults, means_something
 from .future import Future
+from .judge import Judge, Property
 from .losses import Losses
 from .narration import Narrator
 from .network import Network
 from .process import Process
-from .properties import Judge, Property
 from .store import Store
 from .story import Kind, Operation, Setting, name
 from .witness import Witness

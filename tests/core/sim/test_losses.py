@@ -22,9 +22,9 @@ from elastic.core.rendezvous import (
     restored,
     woke,
 )
+from elastic.core.sim.facts import Wrote
 from elastic.core.sim.losses import KEPT_S, KNOWN_S, Losses, decides, looked, slept
 from elastic.core.sim.process import Process
-from elastic.core.sim.properties import Wrote
 from elastic.core.sim.story import Kind, Operation
 from elastic.core.sim.world import World
 from elastic.core.world import Ending, Life, Verdict, Why
