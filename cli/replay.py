@@ -21,7 +21,7 @@ from ..core.sim.lanes import Lanes
 from ..core.sim.plain import plain
 from ..core.sim.replay import Replayed, replayed
 from ..core.sim.timeline import Recovery, Round, lanes, recoveries, rounds
-from ..core.sim.trace import Corrupt, traces
+from ..core.sim.trace_lines import Corrupt, traces
 from ..core.world import Node
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake
