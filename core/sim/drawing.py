@@ -12,12 +12,12 @@ from itertools import islice
 from attrs import define, field
 
 from ..group import Phase
-from ..rendezvous import End, Restore, Status
+from ..rendezvous import End, Status
 from ..rendezvous.verify import Finding
 from ..world import Node
 from .facts import Fact, Stepped, Wrote
 from .judge import Judge, Property
-from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
+from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind, mark_of
 from .narration import verb
 from .process import Process
 from .run import Run, told
@@ -112,18 +112,13 @@ class Pen:
 
     def _wrote(self, fact: Wrote) -> None:
         before, after = fact.before, fact.after
-        kind: MarkKind = "write"
-        label = verb(fact.edit)
-        if after.closed:
-            kind, label = "closed", f"closed {after.closed.ending.name}"
-        elif isinstance(fact.edit, Restore):
-            pass  # whatever it was made of ended or was completed before
-        elif before and after.round > before.round and after.ended:
-            kind = "end"
-            if not isinstance(fact.edit, End):
-                label = f"{label}: ends round {before.round} ({after.ended.why.value})"
-        elif fact.completes:
-            kind, label = "complete", f"round {after.round}"
+        kind, label = mark_of(before, fact.edit, after), verb(fact.edit)
+        if kind == "closed" and after.closed:
+            label = f"closed {after.closed.ending.name}"
+        elif kind == "end" and before and after.ended and not isinstance(fact.edit, End):
+            label = f"{label}: ends round {before.round} ({after.ended.why.value})"
+        elif kind == "complete":
+            label = f"round {after.round}"
         self._mark(fact.node if fact.node in self.world.by_node else OPERATOR, kind, label)
         for node, stroke in list(self.strokes.items()):
             seat = after.seats.get(node)

@@ -13,7 +13,7 @@ from attrs import define, field
 
 from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Violation, Write
 from ..world import Node, Why
-from . import sometimes
+from . import writes
 from .facts import Wrote
 from .future import Future
 from .judge import Judge
@@ -66,7 +66,7 @@ class Witness:
         self.losses.wrote(fact, self.living(), self.future.now)
         if before is not None and after.round > before.round:
             self.rounds += 1
-        sometimes.wrote(self.counts, self.by_node, fact)
+        writes.shown(self.counts, self.by_node, fact)
         for cause in _causes(fact):
             self.causes[cause] += 1
         if self.tell:
