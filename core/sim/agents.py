@@ -12,17 +12,7 @@ from attrs import define, field
 
 from ..agent import farewell, follows, wished
 from ..group import Phase, begin, transition
-from ..group.state import (
-    Command,
-    Elapsed,
-    Event,
-    Join,
-    Record,
-    RecordUnstartable,
-    Signal,
-    Signalled,
-    Start,
-)
+from ..group.state import Command, Elapsed, Event, Join, Record, RecordUnstartable, Signal, Signalled, Start
 from ..rendezvous.agenda import Errand, submitted
 from ..world import Endpoint, Profile
 from . import narration, sometimes

@@ -20,7 +20,8 @@ from .calls import lanes as of_calls
 from .history import History, landed
 from .lanes import SPANS, Lanes, Mark, Span, SpanKind, mark_of
 from .plain import word
-from .replay import Moment, Replayed, Replica
+from .replay import Moment, Replayed
+from .retaken import Replica
 from .trace import CallStepped, Saw, Started, Stepped, Turned
 
 
