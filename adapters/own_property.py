@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core.rendezvous.verify import Finding
-from ..core.sim.properties import Fact, Judge, Property
+from ..core.sim.facts import Fact
+from ..core.sim.judge import Judge, Property
 
 USE = "it is called with the judge and a fact, and yields pairs of text: a name and a sentence"
 

@@ -18,7 +18,8 @@ from queue import SimpleQueue
 from ..core import group
 from ..core.inprocess import Call
 from ..core.rendezvous import Held
-from ..core.sim.trace import CUT, FORMAT, LINE_MAX, NAME, STEPS, Calling, Header, Step, Working, encoded
+from ..core.sim.trace import STEPS, Calling, Header, Step, Working
+from ..core.sim.trace_lines import CUT, FORMAT, LINE_MAX, NAME, encoded
 from .clock import Clock
 from .news import CannotTrace, TraceLost
 

@@ -16,12 +16,13 @@ from ..core.inprocess import Violation as CallViolation
 from ..core.rendezvous import Violation
 from ..core.sim.calls.ranks import Broken
 from ..core.sim.calls.restarts import Restart, restarts
-from ..core.sim.history import History, broken, histories
+from ..core.sim.evidence import broken
+from ..core.sim.history import History, histories
 from ..core.sim.lanes import Lanes
 from ..core.sim.plain import plain
 from ..core.sim.replay import Replayed, replayed
 from ..core.sim.timeline import Recovery, Round, lanes, recoveries, rounds
-from ..core.sim.trace import Corrupt, traces
+from ..core.sim.trace_lines import Corrupt, traces
 from ..core.world import Node
 from . import values
 from .exit_codes import FAILED, SUCCEEDED

@@ -14,7 +14,7 @@ from attrs import frozen
 from ..adapters.own_property import loaded
 from ..adapters.simulations import Campaign
 from ..core.rendezvous.state import NODES_MAX
-from ..core.sim.properties import Property
+from ..core.sim.judge import Property
 from ..core.sim.story import Backend, Kind
 from ..core.sim.swarm import DRAWN, Shape
 from . import values

@@ -32,7 +32,8 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous.context import Handler
-from elastic.core.sim.properties import Fact, Failed, Judge, Left, Reaped, Started, Succeeded, Wrote
+from elastic.core.sim.facts import Fact, Failed, Left, Reaped, Started, Succeeded, Wrote
+from elastic.core.sim.judge import Judge
 from elastic.core.world import Ending, Verdict, Why, World, WorldId
 
 HANDLERS: tuple[Handler, ...] = (join, watch, end, done, leave, close, linger)

@@ -7,7 +7,8 @@ from attrs import define, field
 
 from elastic.core.group import Group
 from elastic.core.group.state import Command, Event, Start
-from elastic.core.sim.properties import Stepped, of_group
+from elastic.core.sim.facts import Stepped
+from elastic.core.sim.properties import of_group
 from elastic.core.world import WorldId
 
 

@@ -33,7 +33,8 @@ from elastic.core.rendezvous import (
     join,
     turn,
 )
-from elastic.core.sim.properties import Judge, Started, Wrote
+from elastic.core.sim.facts import Started, Wrote
+from elastic.core.sim.judge import Judge
 from elastic.core.world import Ending, Life, Node, Verdict, Why, World, WorldId
 
 PLACES = 1

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elastic.adapters.trace import lines
-from elastic.core.sim.history import broken, histories
+from elastic.core.sim.evidence import broken
+from elastic.core.sim.history import histories
 from elastic.core.sim.replay import Replayed, replayed
-from elastic.core.sim.trace import traces
+from elastic.core.sim.trace_lines import traces
 
 
 def replays(folder: Path) -> list[Replayed]:

@@ -38,7 +38,8 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import heard as beats_heard
 from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
 from elastic.core.rendezvous.context import Handler
-from elastic.core.sim.trace import FORMAT, NAME, STEPS, Calling, Header, Step, Trace, Working, encoded
+from elastic.core.sim.trace import STEPS, Calling, Header, Step, Trace, Working
+from elastic.core.sim.trace_lines import FORMAT, NAME, encoded
 from elastic.core.world import Life, Node
 
 PAIR = Settings(Limits(2, 2, 3))

@@ -27,7 +27,8 @@ from elastic.core.rendezvous import Limits, Outcome, Raise
 from elastic.core.rendezvous import Settings as Rendezvous
 from elastic.core.rendezvous.agenda import Errand
 from elastic.core.rendezvous.context import Handler
-from elastic.core.sim.history import History, broken, histories
+from elastic.core.sim.evidence import broken
+from elastic.core.sim.history import History, histories
 from elastic.core.sim.replay import replayed
 from elastic.core.sim.trace import Calling
 from elastic.core.world import Node

@@ -41,7 +41,8 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous import heard as heard_beats
 from elastic.core.rendezvous.agenda import Agenda, answered, begun, submitted
-from elastic.core.sim.properties import Judge, Started, Stepped
+from elastic.core.sim.facts import Started, Stepped
+from elastic.core.sim.judge import Judge
 from elastic.core.world import Why
 
 Turn = Callable[[Operation, Held, float], Ask]

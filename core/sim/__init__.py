@@ -7,7 +7,7 @@ Pure and seedable. The only chance is `choose(n)`; nothing sleeps, and no thread
     run = sim.wander(seed=1, shape=sim.Shape(nodes=3))
 
 The names are gathered in `public`, which is imported when the first of them is asked for: an agent that writes a trace needs
-a file of this room and no simulator.
+a few files of this room and no simulator.
 """
 
 from __future__ import annotations

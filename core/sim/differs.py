@@ -10,7 +10,7 @@ import msgspec
 
 from ..rendezvous.codec import encode
 from .plain import plain
-from .trace import registers
+from .trace_lines import registers
 
 
 class Differs(Exception):

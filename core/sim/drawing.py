@@ -12,14 +12,15 @@ from itertools import islice
 from attrs import define, field
 
 from ..group import Phase
-from ..rendezvous import End, Restore, Status
+from ..rendezvous import End, Status
 from ..rendezvous.verify import Finding
 from ..world import Node
-from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
+from .facts import Fact, Stepped, Wrote
+from .judge import Judge, Property
+from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind, mark_of
+from .narration import verb
 from .process import Process
-from .properties import Fact, Judge, Property, Stepped, Wrote
 from .run import Run, told
-from .sometimes import verb
 from .story import Kind, Operation, Story
 from .world import World
 
@@ -31,7 +32,7 @@ def drawn(story: Story, also: tuple[Property, ...] = ()) -> tuple[Run, Lanes]:
     """The run of this story, and its lanes."""
     world = World(story.setting)
     pen = Pen(world)
-    world.judge.also = world.also = (*also, pen.saw)
+    world.witness.judge.also = (*also, pen.saw)
     run = told(world, story, does=pen.does)
     return run, pen.lanes(run)
 
@@ -111,18 +112,13 @@ class Pen:
 
     def _wrote(self, fact: Wrote) -> None:
         before, after = fact.before, fact.after
-        kind: MarkKind = "write"
-        label = verb(fact.edit)
-        if after.closed:
-            kind, label = "closed", f"closed {after.closed.ending.name}"
-        elif isinstance(fact.edit, Restore):
-            pass  # whatever it was made of ended or was completed before
-        elif before and after.round > before.round and after.ended:
-            kind = "end"
-            if not isinstance(fact.edit, End):
-                label = f"{label}: ends round {before.round} ({after.ended.why.value})"
-        elif fact.completes:
-            kind, label = "complete", f"round {after.round}"
+        kind, label = mark_of(before, fact.edit, after), verb(fact.edit)
+        if kind == "closed" and after.closed:
+            label = f"closed {after.closed.ending.name}"
+        elif kind == "end" and before and after.ended and not isinstance(fact.edit, End):
+            label = f"{label}: ends round {before.round} ({after.ended.why.value})"
+        elif kind == "complete":
+            label = f"round {after.round}"
         self._mark(fact.node if fact.node in self.world.by_node else OPERATOR, kind, label)
         for node, stroke in list(self.strokes.items()):
             seat = after.seats.get(node)

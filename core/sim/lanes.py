@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from attrs import frozen
 
 from ..group import Phase
+from ..rendezvous import Deed, RendezvousState, Restore
 from ..world import Node
 
 SpanKind: TypeAlias = Literal["joining", "held", "running", "stopping", "barrier", "leaving", "ended", "waiting"]
@@ -52,3 +53,14 @@ class Lanes:
     nodes: tuple[Node, ...]
     spans: tuple[Span, ...]
     marks: tuple[Mark, ...]
+
+
+def mark_of(before: RendezvousState | None, edit: Deed, after: RendezvousState) -> MarkKind:
+    """What came of a write, the most that did. What a restored register was made of ended or was completed before."""
+    if after.closed:
+        return "closed"
+    if isinstance(edit, Restore):
+        return "write"
+    if before and after.round > before.round:
+        return "end"
+    return "complete" if after.complete and not (before and before.complete) else "write"

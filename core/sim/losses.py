@@ -14,8 +14,8 @@ from attrs import define, field
 from ..group import Phase
 from ..rendezvous import Held, RendezvousState, Restore, Violation, Write
 from ..world import Why, WorldId
+from .facts import Wrote
 from .process import Process
-from .properties import Wrote
 
 KEPT_S = 3.0
 """After so long the world that ran must stand in the register again."""

@@ -6,17 +6,18 @@ became, and it may still land. A change is pushed; whoever missed the push finds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Protocol
 
 from attrs import define, field
 
-from ..rendezvous import Gather, Observe, Propose, RendezvousState, Token, Wish, Write
+from ..rendezvous import Gather, Observe, Propose, RendezvousState, Token, Write
 from ..world import Life, Node
 from .chance import Choose
 from .future import Future
+from .messages import Answer, Counted, Look, News, Question
 from .process import Process
-from .store import Shown, Store
+from .store import Store
 from .story import Backend
 
 ANSWER_TIMEOUT_S = 2.0
@@ -25,39 +26,8 @@ DELAYS_S = (0.0002, 0.0003, 0.0005, 0.0008, 0.001, 0.001, 0.002, 0.004, 0.02)
 """How long a message may take."""
 
 
-@define
-class Look:
-    """Read the register."""
-
-
-@define
-class Errand:
-    """Something else that takes a round trip, such as a failure that is put on record."""
-
-
-Question: TypeAlias = Write | Observe | Propose | Gather | Look | Errand
-
-
-class Counted(NamedTuple):
-    """What the store answers to an `Observe`: the heartbeats, and beside which life they stand."""
-
-    counters: Mapping[Node, int | None]
-    named: Life | None
-
-
-Answer: TypeAlias = Shown | Counted | int | Mapping[Node, Wish] | None
-News: TypeAlias = tuple[Shown, float]
-"""What the waiter has seen, and when it had asked."""
-
-LOOK, ERRAND = Look(), Errand()
-
-
-class Hearer(Protocol):
-    """The world, as the network speaks to it."""
-
-    def landed(
-        self, process: Process, number: int, before: RendezvousState | None, write: Write, here: bool
-    ) -> None: ...
+class Loops(Protocol):
+    """The rendezvous loops of the processes, as the network speaks to them."""
 
     def answered(self, process: Process, question: Question, answer: Answer, sent_at: float) -> None: ...
 
@@ -67,25 +37,41 @@ class Hearer(Protocol):
 
     def changed(self, process: Process, news: News | None) -> None: ...
 
+    def woke(self, process: Process) -> None: ...
+
+
+class Hearts(Protocol):
+    """Their hearts."""
+
     def beaten(self, process: Process, sent_at: float | None, life: Life | None) -> None: ...
 
-    def woke(self, process: Process) -> None: ...
+
+class Witness(Protocol):
+    """Who sees what becomes of the messages."""
+
+    def landed(
+        self, process: Process, number: int, before: RendezvousState | None, write: Write, here: bool
+    ) -> None: ...
 
     def seen(self, what: str) -> None: ...
 
 
 @define
 class Network:
-    """`tell` is the world: it is told what the processes hear, and of each write that lands."""
-
     future: Future
     store: Store
     choose: Choose
     steady: bool
     """Every message takes a millisecond."""
     interval: float
-    tell: Hearer
+    loops: Loops = field(init=False)
+    hearts: Hearts = field(init=False)
+    witness: Witness = field(init=False)
     watching: dict[str, Process] = field(factory=dict)
+
+    def tells(self, loops: Loops, hearts: Hearts, witness: Witness) -> None:
+        """Who hears of what becomes of the messages; they need the network to be made."""
+        self.loops, self.hearts, self.witness = loops, hearts, witness
 
     def delay(self, process: Process) -> float:
         return process.delay + (0.001 if self.steady else DELAYS_S[self.choose(len(DELAYS_S))])
@@ -116,7 +102,7 @@ class Network:
         if isinstance(question, Write):
             before, here = store.register, store.here
             if landed := store.set(question, now):
-                self.tell.landed(process, number, before, question, here)
+                self.witness.landed(process, number, before, question, here)
                 self._push()
             answer = store.shown
         elif isinstance(question, Observe):
@@ -134,7 +120,7 @@ class Network:
         if process.lose_reply and isinstance(question, Write | Propose):
             lost, process.lose_reply = True, False
         if lost and landed:
-            self.tell.seen("a reply lost after commit")
+            self.witness.seen("a reply lost after commit")
         if lost or now + leg - sent > ANSWER_TIMEOUT_S:
             self.future.at(max(sent + ANSWER_TIMEOUT_S, now), self._times_out, process, number, question)
         if not lost:
@@ -145,7 +131,7 @@ class Network:
             return
         if process.request == number:
             process.request = 0
-            self.tell.answered(process, question, answer, sent_at)
+            self.loops.answered(process, question, answer, sent_at)
 
     def _times_out(self, process: Process, number: int, question: Question) -> None:
         self._fails(process, number, question, isinstance(question, Write))
@@ -157,9 +143,9 @@ class Network:
             process.request = 0
             if unsure and isinstance(question, Write):
                 process.unsure.add(number)
-                self.tell.unknown(process, question)
+                self.loops.unknown(process, question)
             else:
-                self.tell.silent(process)
+                self.loops.silent(process)
 
     def waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:
         """Whether this must not happen to the process: never, because it is dead, or not now, because it stands still."""
@@ -170,7 +156,7 @@ class Network:
         if process.stopped_until > self.future.now:
             self.future.at(process.stopped_until, what, *of)
             return True
-        self.tell.woke(process)
+        self.loops.woke(process)
         return False
 
     # --- the push of a change
@@ -205,12 +191,12 @@ class Network:
     def _changed(self, process: Process, news: News) -> None:
         if not self.waits(process, self._changed, process, news):
             process.armed = False
-            self.tell.changed(process, news)
+            self.loops.changed(process, news)
 
     def _misses(self, process: Process) -> None:
         if not self.waits(process, self._misses, process):
             process.armed = False
-            self.tell.changed(process, None)
+            self.loops.changed(process, None)
 
     def breaks(self) -> None:
         """The store goes away: all who wait for a change are told that it is not there."""
@@ -250,7 +236,7 @@ class Network:
     def _beat_ends(self, process: Process, sent_at: float | None, life: Life | None = None) -> None:
         if not self.waits(process, self._beat_ends, process, sent_at, life):
             process.beating = False
-            self.tell.beaten(process, sent_at, life)
+            self.hearts.beaten(process, sent_at, life)
 
     def ends(self, process: Process) -> None:
         """The agent has ended in order: its heartbeat is taken away."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
 
 from attrs import define, field
 
 from ..group import Group, Outcome
+from ..group.state import Event
 from ..rendezvous import Held, RendezvousState, Token
 from ..rendezvous.agenda import Agenda
 from ..world import Node, World
@@ -108,3 +111,7 @@ class Process:
         self.cut_out_until = self.cut_in_until = 0.0
         self.delay = self.late_write = self.late_reply = 0.0
         self.lose_reply = self.gap = self.unstartable = self.hung = False
+
+
+Hears: TypeAlias = Callable[[Process, Event], None]
+"""The agent of this process hears of an event."""

@@ -5,29 +5,18 @@ from __future__ import annotations
 from ..rendezvous import Violation
 from .chance import Choose, one, seeded
 from .drawing import drawn
+from .facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
+from .judge import Judge, Property
 from .lanes import Lanes, Mark, Span
-from .properties import (
-    ALWAYS,
-    EVENTUALLY,
-    Fact,
-    Failed,
-    Judge,
-    Left,
-    Property,
-    Reaped,
-    Started,
-    Stepped,
-    Succeeded,
-    WaitsForever,
-    Wrote,
-)
+from .narration import Narrator
+from .properties import ALWAYS, EVENTUALLY
 from .run import Run, converges, run_seed, tell, wander
 from .shrink import shrunk
 from .sometimes import SOMETIMES
 from .story import Backend, Kind, Operation, Setting, Story, StoryError, parsed
 from .swarm import DRAWN, FAULTS, Shape
 from .tally import Broken, Showed, Tally, showed
-from .world import Narrator, World
+from .world import World
 
 __all__ = [
     "ALWAYS",

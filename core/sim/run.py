@@ -13,13 +13,14 @@ from attrs import frozen
 from ..group import Phase
 from ..rendezvous import Status, Violation
 from .chance import mixed, seeded
+from .judge import Property
+from .narration import Narrator, standing
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
-from .properties import Property
-from .story import Kind, Operation, Setting, Story, name
+from .story import Kind, Operation, Setting, Story
 from .swarm import Shape, Swarm
 from .swarm import setting as drawn
-from .world import Narrator, World
+from .world import World
 
 HOP_S = 1.0
 SETTLE_ROUNDS = 3
@@ -90,10 +91,10 @@ def converges(world: World) -> None:
     succeed, and everybody must be told that. Raises Violation."""
     world.heals()
     bound = patience(world.setting)
-    world.well_at = world.future.now + bound / SETTLE_ROUNDS
+    world.witness.well_at = world.future.now + bound / SETTLE_ROUNDS
     _hops(world, bound, rests, _supervises)
     _hops(world, bound, is_over, _succeeds)
-    world.judge_rounds()
+    world.witness.judges_rounds()
 
 
 def patience(setting: Setting) -> float:
@@ -127,7 +128,7 @@ def _supervises(world: World) -> None:
 def _succeeds(world: World) -> None:
     _supervises(world)
     for process in list(world.living()):
-        world.succeeds(process)
+        world.agents.workers.succeed(process)
 
 
 def rests(world: World) -> bool:
@@ -161,7 +162,5 @@ def _restless(world: World) -> str:
     those = [
         f"{process.name} ({process.group.phase.value})" for process in world.living() if not _rests(world, process)
     ]
-    seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in register.seats.items()) if register else ""
-    state = f"round {register.round} {'complete' if register.complete else 'open'}" if register else "no register"
-    closed = f", closed {register.closed.ending.name}" if register and register.closed else ""
-    return f"{', '.join(those) or 'nobody lives'}; {state}{closed} [{seats}]"
+    state = standing(register) if register else "no register []"
+    return f"{', '.join(those) or 'nobody lives'}; {state}"

@@ -27,7 +27,7 @@ SIZES = ("nodes", "min", "max")
 
 def shrunk(run: Run, tries: int = TRIES, again: Callable[[Story], Run] | None = None) -> Run:
     """The run without what its violation does not need; a run without one as it is."""
-    again = again or partial(tell, also=run.world.also)
+    again = again or partial(tell, also=run.world.witness.judge.also)
     while run.violation is not None:
         number = run.violation.number
         smaller = None

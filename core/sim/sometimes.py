@@ -1,48 +1,34 @@
 """What a run may show, by name: a run that never shows one of these proves nothing about it (protocol.md §9, sometimes).
 
-Counting only; nothing here is judged. `SOMETIMES` is what the standard run must show at least once.
+Counting only; nothing here is judged. `SOMETIMES` is what the standard run must show at least once. What a write shows that
+landed is told by `writes`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import assert_never
 
-from ..group import Group, Outcome, Phase
-from ..group.state import Beaten, Event, Refused, Stopped
+from ..group import Group, Phase
+from ..group.state import Beaten, Event
 from ..rendezvous import (
-    Arrive,
-    Close,
     Complete,
     Deed,
-    Done,
-    Edit,
     End,
     Evict,
     Held,
-    Leave,
     Overdue,
     Raise,
     RendezvousState,
-    Reserve,
     Restore,
-    Settled,
-    Status,
     Together,
     Write,
-    blank,
     join,
-    leave,
 )
 from ..rendezvous import Outcome as Answer
 from ..rendezvous.context import Operation, context
-from ..world import Ending, Node, Verdict, Why
+from ..world import Node, Why
 from .process import Process
-from .properties import Wrote, fences
-from .story import name
-
-EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
+from .properties import fences
 
 SOMETIMES = (
     "complete by last arrival",
@@ -112,52 +98,6 @@ SOMETIMES = (
 Counts = Counter[str]
 
 
-def wrote(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
-    """What a write shows that has landed; `nodes` are all that were ever started."""
-    edit, after = fact.edit, fact.after
-    before = fact.before or blank(after.life, after.limits)
-    if isinstance(edit, Restore):
-        counts.update(_restored(fact, edit))
-        return
-    if fact.before is None and any(each.alive and each.worlds for each in nodes.values()):
-        counts["a new job at an empty store, while survivors live"] += 1
-    for what in (*_rounds(before, edit, fact.completes, after), *_seats(before, edit, fact.node, after)):
-        counts[what] += 1
-    if isinstance(edit, Together):
-        counts.update(_together(before, edit, fact.completes, after))
-    if isinstance(edit, Evict | Overdue):
-        for node in before.seats:
-            if node not in after.seats:
-                nodes[node].evicted = True
-    if isinstance(edit, Arrive) and nodes[fact.node].evicted and fact.node not in before.seats:
-        counts["an evicted live node returns"] += 1
-
-
-def _restored(fact: Wrote, edit: Restore) -> Iterator[str]:
-    found = fact.before
-    if found is None:
-        yield "restored by a survivor"
-    elif not fact.here:
-        yield "restored over an older copy"
-    else:
-        yield "restored over an older fork" if found.job == edit.held.job else "restored over a forming job"
-    if edit.held.provisional:
-        yield "restored while provisional"
-    if edit.held.closed:
-        yield "a verdict restored"
-
-
-def _together(before: RendezvousState, edit: Together, completes: bool, after: RendezvousState) -> Iterator[str]:
-    if sum(after.seats[node] is not before.seats[node] for node in edit.wishes) > 1:
-        yield "a batch of more than one"
-        if completes:
-            yield "a batch completes the round"
-        if after.closed:
-            yield "a batch closes the job"
-    if any(wish.era != before.era for wish in edit.wishes.values()):
-        yield "a stale wish ignored"
-
-
 def changed(counts: Counts, process: Process, before: Held) -> None:
     """What the process holds has become something else."""
     held, state = before.state, process.held.state
@@ -169,67 +109,6 @@ def changed(counts: Counts, process: Process, before: Held) -> None:
         counts["another job is there: adopted"] += 1
     elif state.world_id is not None and state.world_id == before.mine and process.workers:
         counts["a world goes on across a loss"] += 1
-
-
-def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: RendezvousState) -> Iterator[str]:
-    if completes:
-        how = {Complete: "last call", Arrive: "last arrival", Together: "last arrival"}
-        yield f"complete by {how.get(type(edit), 'a dropped seat')}"
-        yield "rounds completed"
-        if after.census[IN] == after.limits.max_nodes:
-            yield "complete at max"
-    if before.round == after.round and not after.complete:
-        if before.quorum_at is not None and after.quorum_at is None:
-            yield "quorum lost"
-        if before.quorum_at is None and after.quorum_at is not None and before.version > 0 and before.ended:
-            yield "quorum regained"
-    if after.closed:
-        yield from _closed(after.closed, edit)
-    if after.round > before.round and after.ended:
-        yield f"end by {after.ended.why.value}"
-        if before.census[DONE]:
-            yield "a done node called back"
-    if after.round == before.round and after.failures < before.failures:
-        yield "refund over budget" if before.over_budget else "refund"
-
-
-def _closed(closed: Verdict, edit: Edit) -> Iterator[str]:
-    if closed.ending is Ending.FAILED and closed.why is Why.CANNOT_START:
-        yield "closed FAILED, cannot start"
-    elif closed.ending is Ending.FAILED:
-        returns = isinstance(edit, Arrive | Together)
-        yield "closed FAILED at the last return" if returns else "closed FAILED by a dropped seat"
-    else:
-        yield f"closed {closed.ending.name}"
-
-
-def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState) -> Iterator[str]:
-    match edit:
-        case Arrive():
-            if before.finishing and before.complete and me not in before.seats:
-                yield "a newcomer behind a finishing round"
-            for old in before.seats:
-                if old.slot == me.slot and old.incarnation < me.incarnation:
-                    yield f"superseded {before.seats[old].status.name}"
-        case Evict():
-            if before.complete and after.round == before.round and before.census[DONE] and after.census[GONE]:
-                yield "a done node dies"
-            if any(seat.status is EXPECTED and node not in after.seats for node, seat in before.seats.items()):
-                yield "EXPECTED dropped as dead"
-        case Overdue():
-            yield "EXPECTED dropped as overdue"
-        case Leave():
-            if me not in before.seats:
-                yield "the bump"
-            elif before.seats[me].status is DONE:
-                yield "barrier time-out"
-        case _:
-            pass
-    waited = [node for node, seat in before.seats.items() if seat.status is WAITING]
-    if any(node in after.seats and after.seats[node].status is IN for node in waited):
-        yield "a spare promoted"
-    if isinstance(edit, Arrive | End) and after.redundancy_list:
-        yield "a spare"
 
 
 def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
@@ -284,26 +163,6 @@ def told(counts: Counts, process: Process, operation: Operation, answer: Answer 
         counts["a late agent told the verdict"] += 1
 
 
-def has_left(operation: Operation, answer: Answer | Raise) -> bool:
-    return operation.handler is leave and isinstance(answer, Settled)
-
-
-def causes(fact: Wrote) -> Iterator[str]:
-    """What a write brings that may end this round, or a later one: each by its name."""
-    before = fact.before
-    match fact.edit:
-        case Arrive() if before is None or fact.node not in before.seats:
-            yield "arrivals"
-        case Leave():
-            yield "leaves"
-        case Restore():
-            yield "restores"
-        case Evict() if before is not None:
-            yield from ("evictions" for node in before.seats if node not in fact.after.seats)
-        case _:
-            pass
-
-
 def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: Group) -> None:
     if fences(before, event, after):
         counts["self-fencing"] += 1
@@ -313,54 +172,3 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         causes["fencings"] += 1
     elif before.phase is Phase.HELD and isinstance(event, Beaten) and after.phase is Phase.HELD:
         counts["start held back for a fresh heartbeat"] += 1
-
-
-# --- in words
-
-
-def sentence(edit: Deed, after: RendezvousState) -> str:
-    """What a write did, and what stands now."""
-    seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in after.seats.items())
-    state = f"round {after.round} {'complete' if after.complete else 'open'}"
-    closed = f", closed {after.closed.ending.name}" if after.closed else ""
-    return f"{verb(edit)} → {after.version}: {state}{closed} [{seats}]"
-
-
-def verb(edit: Deed) -> str:
-    match edit:
-        case Restore(held):
-            return f"restores version {held.version} of epoch {held.life.epoch}"
-        case Arrive():
-            return "arrives"
-        case Leave():
-            return "leaves"
-        case End(round, why):
-            return f"ends round {round} ({why.value})"
-        case Done(round):
-            return f"is done in round {round}"
-        case Reserve(round):
-            return f"is a reserve in round {round}"
-        case Evict(gone):
-            return f"evicts {', '.join(name(node) for node in sorted(gone))}"
-        case Complete(round):
-            return f"completes round {round}"
-        case Overdue(round):
-            return f"waits no longer in round {round}"
-        case Together(wishes):
-            return f"writes for {', '.join(map(name, wishes))}"
-        case Close(verdict):
-            return f"closes {verdict.ending.name}"
-        case other:
-            assert_never(other)
-
-
-def outcome(how: Outcome) -> str:
-    match how:
-        case Verdict(ending):
-            return ending.value
-        case Refused(why):
-            return f"refused ({why.value})"
-        case Stopped(signum):
-            return f"stopped by signal {signum}"
-        case other:
-            assert_never(other)

@@ -14,13 +14,14 @@ from attrs import frozen
 from ..group import Phase
 from ..group.state import Command, Event, Record, RecordUnstartable
 from ..inprocess import Call
-from ..rendezvous import Arrive, RendezvousState, Restore, Together, Write
+from ..rendezvous import Arrive, Together, Write
 from ..world import Node, Verdict, Why, World
 from .calls import lanes as of_calls
 from .history import History, landed
-from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind
+from .lanes import SPANS, Lanes, Mark, Span, SpanKind, mark_of
 from .plain import word
-from .replay import Moment, Replayed, Replica
+from .replay import Moment, Replayed
+from .retaken import Replica
 from .trace import CallStepped, Saw, Started, Stepped, Turned
 
 
@@ -208,7 +209,7 @@ def _marks(history: History, run: Replayed) -> Iterator[Mark]:
             faults = map(of_calls.fault, moment.step.commands)
             yield from (Mark(node, at, "fault", text) for text in faults if text)
         if write := landed(moment, history.states):
-            yield Mark(node, at, _written(moment.before.held.state, write), word(type(write.edit)))
+            yield Mark(node, at, mark_of(moment.before.held.state, write.edit, write.state), word(type(write.edit)))
     if run.differs:
         yield Mark(node, history.at(run, run.ended_at), "violation", str(run.differs[1]))
 
@@ -221,15 +222,3 @@ def _fault(command: Command) -> str:
             return text
         case _:
             return ""
-
-
-def _written(before: RendezvousState | None, write: Write) -> MarkKind:
-    """What came of a write, the most that did."""
-    after = write.state
-    if after.closed:
-        return "closed"
-    if isinstance(write.edit, Restore):
-        return "write"
-    if before and after.round > before.round:
-        return "end"
-    return "complete" if after.complete and not (before and before.complete) else "write"

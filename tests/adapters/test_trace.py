@@ -28,7 +28,8 @@ from elastic.core import group, rendezvous
 from elastic.core.inprocess import Call, Settings, transition
 from elastic.core.inprocess.words import Join
 from elastic.core.rendezvous import Held, silent
-from elastic.core.sim.trace import CUT, STEPS, Calling, CallStepped, Silent, Trace, traces
+from elastic.core.sim.trace import STEPS, Calling, CallStepped, Silent, Trace
+from elastic.core.sim.trace_lines import CUT, traces
 from elastic.core.world import Ending, Verdict
 
 CLOCK = SystemClock()

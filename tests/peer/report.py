@@ -18,7 +18,7 @@ from torchtold import shrunk, told
 from torchworld import Peers
 
 from elastic.core.group import Outcome
-from elastic.core.sim import run, sometimes
+from elastic.core.sim import narration, run
 from elastic.core.sim.process import Process
 from elastic.core.sim.story import Kind, Story, name
 from elastic.core.sim.swarm import Shape
@@ -100,7 +100,7 @@ def show(story: Story, peers: Peers) -> None:
         print(f"  {WORDS[finding.number]}: {finding.text} (at {finding.at:.1f} s)")
     print("ours:", ours.violation or "nothing is broken")
     for process in ours.world.by_node.values():
-        print(f"  {name(process.node)} {sometimes.outcome(process.outcome) if process.outcome else 'runs'}")
+        print(f"  {name(process.node)} {narration.outcome(process.outcome) if process.outcome else 'runs'}")
 
 
 def main() -> None:

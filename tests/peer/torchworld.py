@@ -23,7 +23,7 @@ from elastic.core.sim.chance import Choose, seeded
 from elastic.core.sim.future import Future
 from elastic.core.sim.network import ANSWER_TIMEOUT_S, DELAYS_S
 from elastic.core.sim.story import Kind, Operation, Setting
-from elastic.core.sim.world import DEATHS_S, STOPS_S
+from elastic.core.sim.workers import DEATHS_S, STOPS_S
 
 Narrator = Callable[[float, str, str], None]
 FAULT_LINGERS_S = 10.0

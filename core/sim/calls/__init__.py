@@ -3,6 +3,7 @@ process and the register, step by step, under faults.
 
 Whatever decides is the core's own: `inprocess.transition`, `rendezvous.turn`, `agenda` and `caller`. Modelled are the main
 thread with the places where a signal may meet it, the gate's words, the abort thread, the monitor process (`ranks`, `gate`,
-`moves`, `steps`), and time: it moves when all else rests, and now and then. A store answers at once; a late answer is a
-thread that gets no turn. `laws` judges each step and the end; `walk` goes at random.
+`main_thread`, `monitor_thread`, `monitor_process`), what goes wrong (`faults`), and time: it moves when all else rests, and
+now and then. A store answers at once; a late answer is a thread that gets no turn. `moves` says what may happen next,
+`steps` what becomes of it; `laws` judges each step and the end; `walk` goes at random.
 """

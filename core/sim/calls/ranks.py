@@ -10,6 +10,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ...caller import Terms, signature
+from ...evolving import evolve
 from ...inprocess import Call, Event
 from ...inprocess import Settings as CallSettings
 from ...inprocess.words import Deadline, How, Outcome, Span
@@ -167,3 +168,20 @@ def settings_of(shape: Shape) -> Settings:
         first_call_timeout=FIRST_CALL_S,
         upscale_after=1.0 if shape.upscale else NEVER_S,
     )
+
+
+# --- a world with one rank changed
+
+
+def changed(world: World, place: int, **changes: Any) -> World:
+    """Something of this rank is another."""
+    return put(world, place, evolve(world.ranks[place], **changes))
+
+
+def put(world: World, place: int, rank: Rank) -> World:
+    return evolve(world, ranks=(*world.ranks[:place], rank, *world.ranks[place + 1 :]))
+
+
+def posted(world: World, place: int, event: Event, **changes: Any) -> World:
+    """Into the inbox of its T."""
+    return changed(world, place, inbox=(*world.ranks[place].inbox, event), **changes)

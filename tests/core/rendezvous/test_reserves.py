@@ -38,7 +38,7 @@ from elastic.core.rendezvous.agenda import Request as Wish
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.rendezvous.explain import explain
 from elastic.core.rendezvous.handlers import bury
-from elastic.core.sim.sometimes import verb
+from elastic.core.sim.narration import verb
 from elastic.core.world import Ending, Why
 
 

@@ -25,7 +25,8 @@ from elastic.core.inprocess.words import (
 )
 from elastic.core.sim.calls.judging import BreaksOff, CallJudge, Fact, Injected, Stands, Took
 from elastic.core.sim.calls.ranks import Broken
-from elastic.core.sim.history import call_facts, histories
+from elastic.core.sim.evidence import call_facts
+from elastic.core.sim.history import histories
 from elastic.core.sim.replay import replayed
 from elastic.core.world import Node
 

@@ -29,7 +29,8 @@ from elastic.core.inprocess.words import (
 from elastic.core.rendezvous import Write
 from elastic.core.rendezvous.agenda import Errand
 from elastic.core.sim.replay import Replayed, replayed
-from elastic.core.sim.trace import CallStepped, Step, Stepped, Submitted, Turned, step_at, traces
+from elastic.core.sim.trace import CallStepped, Step, Stepped, Submitted, Turned, step_at
+from elastic.core.sim.trace_lines import traces
 
 DONE, RUNNING = called_again().finish(), called_again()
 TRACE = DONE.b.trace

@@ -12,7 +12,8 @@ from worlds import node
 
 from elastic.core.group.state import Gone, Signalled
 from elastic.core.rendezvous import RendezvousState, Restore, Write
-from elastic.core.sim.history import History, broken, histories
+from elastic.core.sim.evidence import broken
+from elastic.core.sim.history import History, histories
 from elastic.core.sim.replay import Moment, Replayed, replayed
 from elastic.core.sim.trace import Saw, Started, Stepped, Turned
 

@@ -22,9 +22,9 @@ from elastic.core.rendezvous import (
     restored,
     woke,
 )
+from elastic.core.sim.facts import Wrote
 from elastic.core.sim.losses import KEPT_S, KNOWN_S, Losses, decides, looked, slept
 from elastic.core.sim.process import Process
-from elastic.core.sim.properties import Wrote
 from elastic.core.sim.story import Kind, Operation
 from elastic.core.sim.world import World
 from elastic.core.world import Ending, Life, Verdict, Why
@@ -53,7 +53,7 @@ def calm() -> World:
 
 def asked_for(made: World) -> bool:
     """A world must stand again."""
-    return made.losses.kept is not None
+    return made.witness.losses.kept is not None
 
 
 def test_a_loss_while_all_are_well_stops_nobody() -> None:
@@ -63,7 +63,7 @@ def test_a_loss_while_all_are_well_stops_nobody() -> None:
         then(made, "pass 5")
         assert not asked_for(made)
         assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
-        assert (made.counts["a world goes on across a loss"], made.rounds) == (2, 0)
+        assert (made.counts["a world goes on across a loss"], made.witness.rounds) == (2, 0)
         assert made.counts["restored over an older copy" if loss == "older 0.5" else "restored by a survivor"] == 1
 
 
@@ -87,21 +87,21 @@ def test_R12_workers_that_are_stopped_are_seen() -> None:
 )
 def test_of_a_world_that_was_not_well_nothing_is_asked(trouble: str) -> None:
     made = then(calm(), *trouble.split("; "), "pass 0.001", "empty")
-    assert made.losses.kept is None
+    assert made.witness.losses.kept is None
 
 
 def test_of_an_open_round_or_a_closed_job_nothing_is_asked() -> None:
-    assert world("start a", "pass 12", "empty", setting="world nodes=2 min=2 max=2").losses.kept is None
-    assert world("start a", "empty", "pass 1").losses.kept is None
+    assert world("start a", "pass 12", "empty", setting="world nodes=2 min=2 max=2").witness.losses.kept is None
+    assert world("start a", "empty", "pass 1").witness.losses.kept is None
     closed = then(calm(), "cancel", "pass 0.003", "empty")
     assert closed.store.past[-1][1].closed
-    assert closed.losses.kept is None
+    assert closed.witness.losses.kept is None
 
 
 def test_what_is_done_after_the_loss_excuses_everybody() -> None:
     for trouble in ("fail a", "crash b", "empty"):
         made = then(calm(), "empty", "pass 0.001", trouble)
-        assert made.losses.kept is None
+        assert made.witness.losses.kept is None
         then(made, "pass 10")
 
 
@@ -132,7 +132,7 @@ def test_a_copy_of_a_world_of_another_job_excuses_those_who_knew_this_one() -> N
     made.store.past.clear()
     made.store.past.append((1.0, other))
     made.does(Operation(Kind.OLDER, span=5.0))
-    assert made.losses.kept is None
+    assert made.witness.losses.kept is None
 
 
 def test_while_the_store_is_away_nothing_can_stand_in_it() -> None:
@@ -141,7 +141,7 @@ def test_while_the_store_is_away_nothing_can_stand_in_it() -> None:
     made.store.goes_away(made.future.now, made.future.now + 5)
     made.network.breaks()
     then(made, "pass 4")
-    assert made.losses.kept is not None
+    assert made.witness.losses.kept is not None
 
 
 # --- R10: no failure is forgotten
@@ -274,16 +274,16 @@ def test_who_has_something_else_under_way_lingers_after_it() -> None:
     made = world(*TWO, setting="world nodes=2 min=2 max=2 workers=2")
     a, told = at(made, "a"), list[str]()
     then(made, "pause a 1", "cancel", "pass 0.5", "fail a", "pass 0.5015")
-    made.tell = lambda when, who, what: told.append(f"{who} {what} {a.request > 0}")
+    made.witness.tell = lambda when, who, what: told.append(f"{who} {what} {a.request > 0}")
     then(made, "pass 0.1")
     assert told == ["a stopping → ended True", "a ends: cancelled True"]
     assert made.at("a") is None
 
 
 def test_without_lingering_the_job_would_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    from elastic.core.sim import world as loop
+    from elastic.core.sim import agents
 
-    monkeypatch.setattr(loop, "farewell", lambda outcome: None)
+    monkeypatch.setattr(agents, "farewell", lambda outcome: None)
     made = then(both_running(), "cancel", "pass 0.005", "empty", "pass 1")
     assert made.store.register is None
 

@@ -43,21 +43,9 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous import End as EndEdit
-from elastic.core.sim.properties import (
-    ALWAYS,
-    EVENTUALLY,
-    Fact,
-    Failed,
-    Judge,
-    Left,
-    Reaped,
-    Started,
-    Stepped,
-    Succeeded,
-    WaitsForever,
-    Wrote,
-    fences,
-)
+from elastic.core.sim.facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
+from elastic.core.sim.judge import Judge
+from elastic.core.sim.properties import ALWAYS, EVENTUALLY, fences
 from elastic.core.world import Life, Node, Why, World, WorldId
 
 TWO = running("a b", restarts=3)

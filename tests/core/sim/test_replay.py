@@ -29,8 +29,8 @@ from elastic.core.sim.trace import (
     Unanswered,
     Unreadable,
     Woke,
-    traces,
 )
+from elastic.core.sim.trace_lines import traces
 from elastic.core.world import Ending, Verdict, Why
 
 PAIR, LOST = finished(), finished(restored())

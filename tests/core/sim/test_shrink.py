@@ -8,7 +8,8 @@ import pytest
 
 from elastic.core.group import Phase
 from elastic.core.rendezvous import Violation
-from elastic.core.sim.properties import Fact, Judge, Stepped, Wrote
+from elastic.core.sim.facts import Fact, Stepped, Wrote
+from elastic.core.sim.judge import Judge
 from elastic.core.sim.run import Run, tell
 from elastic.core.sim.shrink import PAIRS_MAX, shrunk, smaller_stories
 from elastic.core.sim.story import Story, parsed

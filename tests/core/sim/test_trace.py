@@ -13,22 +13,8 @@ from worlds import arrived, node, register, running
 
 from elastic.core.rendezvous import Restore, Token, Write
 from elastic.core.rendezvous import restored as restore
-from elastic.core.sim.trace import (
-    CUT,
-    LINE_MAX,
-    Begun,
-    Corrupt,
-    Heard,
-    Saw,
-    Silent,
-    Started,
-    Turned,
-    Unanswered,
-    Unreadable,
-    Woke,
-    step_at,
-    traces,
-)
+from elastic.core.sim.trace import Begun, Heard, Saw, Silent, Started, Turned, Unanswered, Unreadable, Woke, step_at
+from elastic.core.sim.trace_lines import CUT, LINE_MAX, Corrupt, traces
 from elastic.core.world import Life
 
 AGENT = finished().a

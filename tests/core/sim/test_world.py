@@ -34,12 +34,12 @@ def test_a_slow_node_that_gets_no_answer_in_time_is_not_dead() -> None:
 def test_a_write_that_is_late_may_land_after_its_node_has_read_again() -> None:
     made = then(both_running(), "late-write b 3", "fail b", "pass 2.003", "cut-out b 1.5", "pass 5")
     assert made.counts["a write lands after its node re-read"] == 1
-    assert made.rounds == 1
+    assert made.witness.rounds == 1
 
 
 def test_an_operators_cancel_reaches_everybody() -> None:
     made, told = both_running(), list[str]()
-    made.tell = lambda at, who, what: told.append(f"{who} {what}")
+    made.witness.tell = lambda at, who, what: told.append(f"{who} {what}")
     made.does(Operation(Kind.CANCEL))
     made.does(Operation(Kind.PASS, span=1.0))
     assert not list(made.living())
@@ -108,7 +108,7 @@ def test_L6_a_process_that_asks_without_end_is_seen() -> None:
 
 def test_L2_who_gives_up_in_a_world_that_is_well_is_seen() -> None:
     made = world("start a", setting="world nodes=2 min=2 max=2 join=15")
-    made.well_at = 10.0
+    made.witness.well_at = 10.0
     with pytest.raises(Violation, match="L2: a has found no world, but all has been well for long"):
         made.does(Operation(Kind.PASS, span=20.0))
 
@@ -145,9 +145,9 @@ def test_L2_a_node_that_never_comes_to_rest_is_seen() -> None:
 
 def test_L4_a_round_that_nothing_ended_is_seen() -> None:
     made = both_running()
-    made.rounds = 99
+    made.witness.rounds = 99
     with pytest.raises(Violation, match="L4: 99 rounds ended, 0 of them failed"):
-        made.judge_rounds()
+        made.witness.judges_rounds()
 
 
 # --- helping
@@ -158,7 +158,7 @@ HELPED = "world nodes=4 min=4 max=4 helping=1"
 
 def test_many_who_come_back_do_so_by_one_write() -> None:
     made, told = world(*CROWD, setting=HELPED), list[str]()
-    made.tell = lambda at, who, what: told.append(what)
+    made.witness.tell = lambda at, who, what: told.append(what)
     made = then(made, "fail b", "pass 0.5")
     assert any(what.startswith("writes for a, b, c, d → 6: round 1 complete") for what in told)
     assert made.counts["a batch completes the round"] == 1
@@ -175,7 +175,7 @@ def test_many_who_succeed_close_the_job_by_one_write() -> None:
 @pytest.mark.parametrize("fault", ["lose-reply b", "late-write c 3", "late-write d 0.3"])
 def test_a_wish_that_is_late_or_made_twice_keeps_nobody_out(fault: str) -> None:
     made = world(*CROWD, "fail a", "pass 0.001", fault, "pass 8", setting=HELPED)
-    assert (made.rounds, {process.group.phase for process in made.living()}) == (1, {Phase.RUNNING})
+    assert (made.witness.rounds, {process.group.phase for process in made.living()}) == (1, {Phase.RUNNING})
 
 
 def test_when_the_last_one_that_wished_is_gone_another_writes_for_all() -> None:

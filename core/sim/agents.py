@@ -1,0 +1,147 @@
+"""The agents of simulated nodes: events -> `core.group.transition` -> commands carried out. The counterpart of
+`adapters/agent.py`.
+
+Each has a rendezvous loop, a heart and workers, which tell it what happens; it alone holds the group.
+"""
+
+from __future__ import annotations
+
+import math
+
+from attrs import define, field
+
+from ..agent import farewell, follows, wished
+from ..group import Phase, begin, transition
+from ..group.state import Command, Elapsed, Event, Join, Record, RecordUnstartable, Signal, Signalled, Start
+from ..rendezvous.agenda import Errand, submitted
+from ..world import Endpoint, Profile
+from . import narration, sometimes
+from .chance import Choose
+from .facts import Stepped
+from .future import Future
+from .hearts import Hearts
+from .network import Network
+from .process import Process
+from .rendezvous_loops import RendezvousLoops
+from .story import Setting
+from .witness import Witness
+from .workers import Workers
+
+
+@define
+class Agents:
+    setting: Setting
+    choose: Choose
+    future: Future
+    network: Network
+    witness: Witness
+    turns_max: int
+    loops: RendezvousLoops = field(init=False)
+    hearts: Hearts = field(init=False)
+    workers: Workers = field(init=False)
+    steps: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        setting, choose, future = self.setting, self.choose, self.future
+        network, witness = self.network, self.witness
+        self.loops = RendezvousLoops(setting, choose, future, network, witness, self.hear, self.turns_max)
+        self.hearts = Hearts(setting.interval, future, network, witness, self.hear)
+        self.workers = Workers(setting, choose, future, network, witness.judge, self.hear)
+
+    def start(self, process: Process) -> None:
+        self.hearts.sleep_until_beat(process)
+        process.group, commands = begin(process.group, process.clock(self.future.now))
+        self._carry_out(process, commands)
+        self.loops.run(process)
+
+    def _is_over(self, process: Process) -> None:
+        """The group has ended; the agent sees to what is left."""
+        outcome = process.outcome = process.group.outcome
+        assert outcome is not None
+        self.witness.narrates(process.name, f"ends: {narration.outcome(outcome)}")
+        if last := farewell(outcome):
+            process.agenda = submitted(process.agenda, last)
+            if not process.request:
+                self.loops.run(process)
+        else:
+            self.loops.end(process)
+
+    # --- what they hear
+
+    def are_signalled(self, process: Process, signum: int) -> None:
+        if self.network.waits(process, self.are_signalled, process, signum):
+            return
+        if process.outcome is not None:
+            self.loops.end(process)  # it lingers no longer
+        else:
+            self.hear(process, Signalled(signum, process.clock(self.future.now)))
+
+    def hear(self, process: Process, event: Event) -> None:
+        self.steps += 1
+        now = process.clock(self.future.now)
+        before = process.group
+        after, commands = transition(before, event)
+        process.group = after
+        if commands or after.phase is not before.phase or isinstance(event, Signalled):
+            witness = self.witness
+            witness.judge.saw(Stepped(before, event, after, commands, now))
+            sometimes.stepped(witness.counts, witness.causes, before, event, after)
+            if witness.tell and after.phase is not before.phase:
+                witness.narrates(process.name, f"{before.phase.value} → {after.phase.value}")
+            self._carry_out(process, commands)
+        elif before.phase is Phase.HELD:
+            sometimes.stepped(self.witness.counts, self.witness.causes, before, event, after)
+        if after.phase is Phase.ENDED:
+            if process.outcome is None:
+                self._is_over(process)
+        elif after.phase is not Phase.JOINING and after.phase is not Phase.BARRIER:
+            self._set_timer(process)
+        if consequence := follows(event, after, now):
+            self.hear(process, consequence)
+
+    def _set_timer(self, process: Process) -> None:
+        until = process.group.until
+        if until is None:
+            return
+        at = process.true(until)
+        if at < process.elapse_at:
+            process.elapse_at = at
+            self.future.at(at, self._elapses, process, at)
+
+    def _elapses(self, process: Process, at: float) -> None:
+        if process.elapse_at != at or self.network.waits(process, self._elapses, process, at):
+            return
+        process.elapse_at = math.inf
+        until, now = process.group.until, process.clock(self.future.now)
+        if until is not None and now >= until:
+            self.hear(process, Elapsed(now))
+        else:
+            self._set_timer(process)
+
+    # --- what they do
+
+    def _carry_out(self, process: Process, commands: tuple[Command, ...]) -> None:
+        asked = False
+        for command in commands:
+            profile = self._profile(process) if isinstance(command, Join) else process.held.profile
+            if request := wished(command, profile):
+                process.agenda, asked = submitted(process.agenda, request), True
+            elif isinstance(command, Record | RecordUnstartable):
+                process.agenda, asked = submitted(process.agenda, Errand(command)), True
+            else:
+                self._do_now(process, command)
+        if asked and not process.request:
+            self.loops.run(process)
+
+    def _do_now(self, process: Process, command: Command) -> None:
+        match command:
+            case Start(world):
+                self.workers.start(process, world)
+            case Signal(signum):
+                self.workers.are_signalled(process, signum)
+            case _:
+                self.hearts.beat_now(process)
+
+    def _profile(self, process: Process) -> Profile:
+        """With an endpoint of its own for each start of its workers."""
+        return Profile(Endpoint(process.node.slot, 2 + process.starts), self.setting.workers, host=process.node.slot)

@@ -1,0 +1,96 @@
+"""What happens in a run, as the properties are judged by it: one value for each, in the order in which they came to be.
+
+Whoever knows them tells them: the simulator knows all, a merged trace of real agents most.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from attrs import frozen
+
+from ..group import Group
+from ..group.state import Command, Event
+from ..rendezvous import Deed, Held, RendezvousState, Restore
+from ..rendezvous.context import Handler
+from ..world import Node, World, WorldId
+
+
+@frozen
+class Wrote:
+    """A write of `node` landed: `edit` made `after` of `before` (None: of nothing). `here`: `before` had been written in the
+    same store, and not in one of which that store is a copy."""
+
+    node: Node
+    before: RendezvousState | None
+    edit: Deed
+    after: RendezvousState
+    here: bool = True
+
+    @property
+    def completes(self) -> bool:
+        """A new world stands with it."""
+        before, after = self.before, self.after
+        if isinstance(self.edit, Restore):
+            return False
+        return after.complete and (before is None or not before.complete or after.round > before.round)
+
+
+@frozen
+class Started:
+    """The workers of `node` in this world were started."""
+
+    node: Node
+    world: World
+
+
+@frozen
+class Failed:
+    """A worker of `node` failed by itself, or could not be started."""
+
+    node: Node
+    world: WorldId
+
+
+@frozen
+class Succeeded:
+    """All workers of `node` have succeeded."""
+
+    node: Node
+    world: WorldId
+
+
+@frozen
+class Reaped:
+    """No worker of `node` lives."""
+
+    node: Node
+
+
+@frozen
+class Left:
+    """`node` was told that the register knows that it leaves."""
+
+    node: Node
+
+
+@frozen
+class Stepped:
+    """A step of the group."""
+
+    before: Group
+    event: Event
+    after: Group
+    commands: tuple[Command, ...]
+    at: float
+
+
+@frozen
+class WaitsForever:
+    """A node waits for the register to change, without a deadline."""
+
+    held: Held
+    handler: Handler
+
+
+Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped | WaitsForever

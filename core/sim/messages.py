@@ -1,0 +1,39 @@
+"""What goes between a process and the store: questions, answers, and the news of a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from attrs import define
+
+from ..rendezvous import Gather, Observe, Propose, Wish, Write
+from ..world import Life, Node
+from .store import Shown
+
+
+@define
+class Look:
+    """Read the register."""
+
+
+@define
+class Errand:
+    """Something else that takes a round trip, such as a failure that is put on record."""
+
+
+Question: TypeAlias = Write | Observe | Propose | Gather | Look | Errand
+
+
+class Counted(NamedTuple):
+    """What the store answers to an `Observe`: the heartbeats, and beside which life they stand."""
+
+    counters: Mapping[Node, int | None]
+    named: Life | None
+
+
+Answer: TypeAlias = Shown | Counted | int | Mapping[Node, Wish] | None
+News: TypeAlias = tuple[Shown, float]
+"""What the waiter has seen, and when it had asked."""
+
+LOOK, ERRAND = Look(), Errand()

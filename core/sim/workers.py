@@ -1,0 +1,85 @@
+"""The workers of simulated nodes: they start at once, take their time to die, and tell their agent when it is awake."""
+
+from __future__ import annotations
+
+from attrs import define
+
+from ..group.state import SIGKILL, Exited, Reaped, Unstartable
+from ..world import World
+from .chance import Choose
+from .facts import Failed, Started, Succeeded
+from .facts import Reaped as NoneLives
+from .future import Future
+from .judge import Judge
+from .network import Network
+from .process import Hears, Process
+from .story import Setting
+
+DEATHS_S = (0.001, 0.005, 0.02)
+"""How long a worker takes to die of SIGKILL."""
+STOPS_S = (0.002, 0.03, 0.2)
+"""How long it takes to stop after SIGTERM."""
+
+
+@define
+class Workers:
+    setting: Setting
+    choose: Choose
+    future: Future
+    network: Network
+    judge: Judge
+    hear: Hears
+
+    def start(self, process: Process, world: World) -> None:
+        process.starts += 1
+        process.hung = False
+        process.ran, process.codes = world, []
+        if self.future.now - process.stopped_until > process.held.settings.ttl:
+            self.judge.excused.discard(process.node)  # what it was told since it stood still is what it starts by
+        self.judge.saw(Started(process.node, world))
+        if process.unstartable:
+            process.unstartable = False
+            now = process.clock(self.future.now)
+            self.judge.saw(NoneLives(process.node))
+            self.future.at(self.future.now, self._cannot_start, process, now)
+            return
+        process.workers = dict.fromkeys(range(self.setting.workers), process.starts)
+
+    def _cannot_start(self, process: Process, now: float) -> None:
+        self.hear(process, Unstartable("no such program", now))
+        self.hear(process, Reaped(now))
+
+    def are_signalled(self, process: Process, signum: int) -> None:
+        if signum != SIGKILL and process.hung:
+            return
+        spans = DEATHS_S if signum == SIGKILL else STOPS_S
+        for rank in process.workers:
+            span = spans[0] if self.setting.seed == 0 else spans[self.choose(len(spans))]
+            self.future.at(self.future.now + span, self._dies, process, rank, -signum, process.starts)
+
+    def fail(self, process: Process) -> None:
+        """One of them exits with 1."""
+        self._dies(process, min(process.workers), 1, process.starts)
+
+    def succeed(self, process: Process) -> None:
+        """All that live exit with 0."""
+        for rank in list(process.workers):
+            self._dies(process, rank, 0, process.starts)
+
+    def _dies(self, process: Process, rank: int, code: int, start: int) -> None:
+        """The worker is dead; the agent hears of it when it is awake."""
+        if process.workers.get(rank) != start:
+            return
+        del process.workers[rank]
+        process.codes.append(code)
+        if code > 0 and process.ran:
+            self.judge.saw(Failed(process.node, process.ran.id))
+        if not process.workers:
+            self.judge.saw(NoneLives(process.node))
+            if not any(process.codes) and process.ran:
+                self.judge.saw(Succeeded(process.node, process.ran.id))
+        self._exits(process, rank, code, process.clock(self.future.now))
+
+    def _exits(self, process: Process, rank: int, code: int, died_at: float) -> None:
+        if not self.network.waits(process, self._exits, process, rank, code, died_at):
+            self.hear(process, Exited(rank, code, died_at, process.clock(self.future.now)))

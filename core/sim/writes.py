@@ -1,0 +1,133 @@
+"""What a write that landed shows, by name: those of `sometimes` that can be told from the register before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..rendezvous import (
+    Arrive,
+    Complete,
+    Edit,
+    End,
+    Evict,
+    Leave,
+    Overdue,
+    RendezvousState,
+    Restore,
+    Status,
+    Together,
+    blank,
+)
+from ..world import Ending, Node, Verdict, Why
+from .facts import Wrote
+from .process import Process
+from .sometimes import Counts
+
+EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
+
+
+def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
+    """`nodes` are all that were ever started."""
+    edit, after = fact.edit, fact.after
+    before = fact.before or blank(after.life, after.limits)
+    if isinstance(edit, Restore):
+        counts.update(_restored(fact, edit))
+        return
+    if fact.before is None and any(each.alive and each.worlds for each in nodes.values()):
+        counts["a new job at an empty store, while survivors live"] += 1
+    for what in (*_rounds(before, edit, fact.completes, after), *_seats(before, edit, fact.node, after)):
+        counts[what] += 1
+    if isinstance(edit, Together):
+        counts.update(_together(before, edit, fact.completes, after))
+    if isinstance(edit, Evict | Overdue):
+        for node in before.seats:
+            if node not in after.seats:
+                nodes[node].evicted = True
+    if isinstance(edit, Arrive) and nodes[fact.node].evicted and fact.node not in before.seats:
+        counts["an evicted live node returns"] += 1
+
+
+def _restored(fact: Wrote, edit: Restore) -> Iterator[str]:
+    found = fact.before
+    if found is None:
+        yield "restored by a survivor"
+    elif not fact.here:
+        yield "restored over an older copy"
+    else:
+        yield "restored over an older fork" if found.job == edit.held.job else "restored over a forming job"
+    if edit.held.provisional:
+        yield "restored while provisional"
+    if edit.held.closed:
+        yield "a verdict restored"
+
+
+def _together(before: RendezvousState, edit: Together, completes: bool, after: RendezvousState) -> Iterator[str]:
+    if sum(after.seats[node] is not before.seats[node] for node in edit.wishes) > 1:
+        yield "a batch of more than one"
+        if completes:
+            yield "a batch completes the round"
+        if after.closed:
+            yield "a batch closes the job"
+    if any(wish.era != before.era for wish in edit.wishes.values()):
+        yield "a stale wish ignored"
+
+
+def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: RendezvousState) -> Iterator[str]:
+    if completes:
+        how = {Complete: "last call", Arrive: "last arrival", Together: "last arrival"}
+        yield f"complete by {how.get(type(edit), 'a dropped seat')}"
+        yield "rounds completed"
+        if after.census[IN] == after.limits.max_nodes:
+            yield "complete at max"
+    if before.round == after.round and not after.complete:
+        if before.quorum_at is not None and after.quorum_at is None:
+            yield "quorum lost"
+        if before.quorum_at is None and after.quorum_at is not None and before.version > 0 and before.ended:
+            yield "quorum regained"
+    if after.closed:
+        yield from _closed(after.closed, edit)
+    if after.round > before.round and after.ended:
+        yield f"end by {after.ended.why.value}"
+        if before.census[DONE]:
+            yield "a done node called back"
+    if after.round == before.round and after.failures < before.failures:
+        yield "refund over budget" if before.over_budget else "refund"
+
+
+def _closed(closed: Verdict, edit: Edit) -> Iterator[str]:
+    if closed.ending is Ending.FAILED and closed.why is Why.CANNOT_START:
+        yield "closed FAILED, cannot start"
+    elif closed.ending is Ending.FAILED:
+        returns = isinstance(edit, Arrive | Together)
+        yield "closed FAILED at the last return" if returns else "closed FAILED by a dropped seat"
+    else:
+        yield f"closed {closed.ending.name}"
+
+
+def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState) -> Iterator[str]:
+    match edit:
+        case Arrive():
+            if before.finishing and before.complete and me not in before.seats:
+                yield "a newcomer behind a finishing round"
+            for old in before.seats:
+                if old.slot == me.slot and old.incarnation < me.incarnation:
+                    yield f"superseded {before.seats[old].status.name}"
+        case Evict():
+            if before.complete and after.round == before.round and before.census[DONE] and after.census[GONE]:
+                yield "a done node dies"
+            if any(seat.status is EXPECTED and node not in after.seats for node, seat in before.seats.items()):
+                yield "EXPECTED dropped as dead"
+        case Overdue():
+            yield "EXPECTED dropped as overdue"
+        case Leave():
+            if me not in before.seats:
+                yield "the bump"
+            elif before.seats[me].status is DONE:
+                yield "barrier time-out"
+        case _:
+            pass
+    waited = [node for node, seat in before.seats.items() if seat.status is WAITING]
+    if any(node in after.seats and after.seats[node].status is IN for node in waited):
+        yield "a spare promoted"
+    if isinstance(edit, Arrive | End) and after.redundancy_list:
+        yield "a spare"
