@@ -34,6 +34,7 @@ from .stores import Store
 from .supervisor import Charge, Supervisor
 from .task import Callbacks, Task
 from .tracing import traced, untraced
+from .variables import rank_and_world_size
 
 FAREWELL_S = 10.0
 """How much longer than it tries to tell the register the monitor may take to end."""
@@ -171,7 +172,7 @@ def _place() -> tuple[int, int]:
     """The launcher's rank, which is the name of this rank, and world size."""
     if _stood:
         return _stood.initial_rank, _stood.initial_world_size
-    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    return rank_and_world_size()
 
 
 def _first_wait(own: inprocess.Settings) -> float:

@@ -16,6 +16,7 @@ from ..backends.relay_host import VARIABLE as RELAY
 from ..backends.tcpstore import TCPStoreBackend
 from ..clock import Clock
 from ..workers.environment import WORLD
+from .variables import number
 
 
 class NoStore(RuntimeError):
@@ -73,7 +74,7 @@ class TCPStore:
         from ..backends.wire import Address
 
         host = host_name or os.environ.get("MASTER_ADDR", "localhost")
-        address = Address(host, int(port or os.environ.get("MASTER_PORT", "29500")))
+        address = Address(host, int(port) if port else number("MASTER_PORT", 29500, least=1))
         agents = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and host_name is None and port is None
         self._host, self._address = serve(address, False if agents else None)
 

@@ -124,6 +124,27 @@ def test_where_there_is_no_launcher_what_is_said_of_the_store_is_for_a_tcpstore(
     assert Wrapper(store_kwargs={"port": port}).plan.store().place("0")["relay"] == "/run/relay"
 
 
+@pytest.mark.parametrize(
+    ("variables", "text"),
+    [
+        ({"RANK": "x"}, "RANK=x: a whole number, at least 0"),
+        ({"RANK": "-1"}, "RANK=-1: a whole number, at least 0"),
+        ({"WORLD_SIZE": "0"}, "WORLD_SIZE=0: a whole number, at least 1"),
+        ({"RANK": "3", "WORLD_SIZE": "2"}, "RANK=3, WORLD_SIZE=2: ranks begin at 0, so the last is 1"),
+        ({"MASTER_PORT": "http"}, "MASTER_PORT=http: a whole number, at least 1"),
+    ],
+)
+def test_a_number_of_the_environment_that_is_none_is_named(
+    variables: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nobody is waited for."""
+    monkeypatch.delenv("ELASTIC_RELAY", raising=False)
+    for name, value in {"MASTER_ADDR": "localhost", "RANK": "0", "WORLD_SIZE": "1", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        Wrapper()(lambda: None)()
+
+
 async def later() -> None:
     """Nothing."""
 
