@@ -5,6 +5,7 @@ Here the wire's errors become ours: what was not asked, what may have been writt
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from contextlib import contextmanager
 from ...core.rendezvous import codec
 from .port import OutcomeUnknown, OutOfReach, Unreadable
 from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
+
+RUNS_THERE = "it must run there, and this host must be able to reach that port"
+UNKNOWN = "this host does not know that name; mend it, or write an address"
 
 
 class Link:
@@ -41,7 +45,8 @@ class Link:
         except Doubtful as error:
             raise OutcomeUnknown(f"the store at {self._address} did not say whether it wrote ({error})") from error
         except (Unsent, Broken) as error:
-            remedy = "it must run there, and this host must be able to reach that port"
+            unknown = isinstance(error.__cause__, socket.gaierror)
+            remedy = UNKNOWN if unknown else RUNS_THERE
             raise OutOfReach(f"no answer from the store at {self._address} ({error}): {remedy}") from error
         finally:
             if self.closed:

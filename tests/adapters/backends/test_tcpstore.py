@@ -345,6 +345,12 @@ def test_what_is_no_store_is_out_of_reach_and_named(answer: Callable[[socket.soc
                 ask()
 
 
+def test_a_name_that_this_host_does_not_know_is_to_be_mended() -> None:
+    named = r"^no answer from the store at no-such-host\.invalid:29400 .*mend it, or write"
+    with clients(Address("no-such-host.invalid", 29_400)) as client, pytest.raises(OutOfReach, match=named):
+        client().get()
+
+
 def test_a_host_without_a_store_is_out_of_reach_at_once() -> None:
     with reserved() as port, clients(Address("127.0.0.1", port), timeout_s=ANSWER_S) as client:
         began = time.monotonic()
