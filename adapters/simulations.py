@@ -83,8 +83,9 @@ def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[S
 
 
 def _submitted(workers: ProcessPoolExecutor, what: Campaign | Calls, chunk: list[int]) -> Future[list[Showed]]:
-    """A worker that starts with this is deaf to Ctrl-C: who asked for the runs hears it and ends the workers in order."""
-    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """A worker that starts with this is deaf to Ctrl-C, and to the SIGTERM that `timeout` sends to all of us: who asked for
+    the runs hears it and ends the workers in order."""
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         return workers.submit(_chunk, what, chunk)
     finally:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from processes import children_of, comes_true
 
 from elastic.cli import simulate_options
 from elastic.cli.main import run
@@ -357,3 +360,22 @@ def test_it_starts_without_torch() -> None:
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert told.endswith("\nFalse\n")
+
+
+def test_a_sigterm_to_all_of_it_closes_the_table_as_ctrl_c_does(tmp_path: Path) -> None:
+    """`timeout` sends it to the workers as well, whose death would be told as a broken pool."""
+    command = [sys.executable, "-m", "elastic", "simulate", "--nodes=2", "--jobs=2", "--runs=1000000"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as running:
+        try:
+            assert comes_true(
+                lambda: len(children_of(running.pid)) > 2
+            )  # its workers, and who looks after what they share
+            os.killpg(running.pid, signal.SIGTERM)
+            out, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    assert (running.returncode, "Traceback" in err) == (143, False)
+    assert " violations  none\n" in out
