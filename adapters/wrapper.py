@@ -26,7 +26,7 @@ from ..core.world import Fault
 from .callables import misfit, returns_at_once
 from .inprocess.aborts import AbortTorchDistributed
 from .inprocess.assembly import Assembly, Parts, Plan
-from .inprocess.driver import LimitsChanged, Message
+from .inprocess.events import LimitsChanged, Message
 from .inprocess.gate import Gate
 from .inprocess.handlers import installed
 from .inprocess.injection import wanting, with_value

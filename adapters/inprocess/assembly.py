@@ -24,7 +24,8 @@ from ..clock import SystemClock
 from ..rendezvous_loop import RendezvousLoop
 from ..workers.environment import SCOPE, TRACE
 from .alarm import Alarm
-from .driver import Driver, Finished, Message, ToMain, log, supervised
+from .driver import Driver, log, supervised
+from .events import Finished, Message, ToMain
 from .gate import Gate
 from .page import Page
 from .progress import Progress

@@ -15,9 +15,9 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve
 
 from ...core.caller import WHY_OVER, heard, wished
 from ...core.inprocess import Call, begin, transition
@@ -32,7 +32,7 @@ from ..endpoint import Reservation
 from ..news import Notice, StoreBack, StoreSilent, Told, Trace
 from ..rendezvous_loop import RendezvousLoop, ToRecord
 from . import standing
-from .events import Ended, How, LeftAtomic, Order, Signalled
+from .events import AbortEnded, Ended, Finished, How, LeftAtomic, Message, Order, Release, Signalled, ToMain
 from .gate import Gate
 from .late import Late
 from .outcomes import RestartAbort, raised
@@ -42,34 +42,6 @@ from .task import Task, mark
 
 log = logging.getLogger("elastic.inprocess")
 
-
-@frozen
-class AbortEnded:
-    """The thread that ran the user's abort is done."""
-
-
-@frozen
-class LimitsChanged:
-    """The main thread has put other limits in force: they may end sooner than those that were waited for."""
-
-
-@frozen(eq=False)
-class Release:
-    """For the main thread, which waits: let go of what an iteration has left behind."""
-
-    errors: tuple[BaseException, ...]
-
-
-@frozen(eq=False)
-class Finished:
-    """For the main thread, which waits: the call is over."""
-
-    value: object
-    error: BaseException | None
-
-
-ToMain: TypeAlias = Order | Release | Finished
-Message: TypeAlias = Ended | LeftAtomic | Signalled | AbortEnded | LimitsChanged | Notice
 
 SPANS = {
     core.Span.INITIALIZE: Span.INITIALIZE,

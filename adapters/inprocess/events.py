@@ -1,12 +1,14 @@
-"""What the main thread is told to do, what it tells, and what is raised in user code."""
+"""What the threads of a wrapped call tell each other: M, which runs user code, and T, which decides. What is raised in M."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import TypeAlias
 
 from attrs import frozen
 
+from ..news import Notice
 from .page import Span
 
 
@@ -74,3 +76,32 @@ class Signalled:
     """SIGINT or SIGTERM came while the main thread was not in user code."""
 
     signum: int
+
+
+@frozen
+class AbortEnded:
+    """The thread that ran the user's abort is done."""
+
+
+@frozen
+class LimitsChanged:
+    """The main thread has put other limits in force: they may end sooner than those that were waited for."""
+
+
+@frozen(eq=False)
+class Release:
+    """For the main thread, which waits: let go of what an iteration has left behind."""
+
+    errors: tuple[BaseException, ...]
+
+
+@frozen(eq=False)
+class Finished:
+    """For the main thread, which waits: the call is over."""
+
+    value: object
+    error: BaseException | None
+
+
+ToMain: TypeAlias = Order | Release | Finished
+Message: TypeAlias = Ended | LeftAtomic | Signalled | AbortEnded | LimitsChanged | Notice

@@ -6,8 +6,7 @@ import gc
 import traceback
 from queue import SimpleQueue
 
-from .driver import Finished, Release, ToMain
-from .events import Order
+from .events import Finished, Order, Release, ToMain
 from .gate import Gate
 
 

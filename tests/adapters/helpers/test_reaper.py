@@ -60,7 +60,10 @@ def end_agent(process: subprocess.Popen[bytes]) -> int:
 
 
 def sleeper(start: Start, token: str = "") -> subprocess.Popen[bytes]:
-    return start("sleep", "1000", token=token)
+    """Its environment is seen a moment after it was executed."""
+    sleeping = start("sleep", "1000", token=token)
+    assert comes_true(lambda: token.encode() in reaper._environment(sleeping.pid))
+    return sleeping
 
 
 def test_a_group_that_is_held_at_the_end_is_killed(start: Start, run: Start) -> None:
