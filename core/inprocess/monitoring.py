@@ -167,6 +167,8 @@ def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:
     match monitor.phase:
         case Phase.QUIT:
             return math.inf
+        case Phase.SPEAK if sight.settled:
+            return 0.0
         case Phase.KILL | Phase.SPEAK:
             return monitor.next_at
         case Phase.WATCH:

@@ -148,6 +148,13 @@ def test_a_dead_process_is_spoken_for_until_the_register_knows() -> None:
     assert (watched.look(101.3), until(watched.monitor, watched.sight, RULES)) == ((), math.inf)
 
 
+def test_where_nobody_is_left_to_be_told_it_looks_again_at_once() -> None:
+    watched = Watched(evolve(TRAINS, dead=True, settled=True))
+    assert watched.look(101.0) == (SayDead(),)
+    assert until(watched.monitor, watched.sight, RULES) < 101.0
+    assert watched.look(101.0) == (Quit(),)
+
+
 def test_a_register_that_does_not_answer_is_given_up() -> None:
     watched = Watched(evolve(TRAINS, dead=True))
     assert watched.watch(101.0, 200.0) == [(101.0, SayDead()), (106.0, Quit())]
