@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from traceback import StackSummary
 from typing import Final
@@ -11,7 +12,7 @@ from ...core.inprocess.words import Deadline, Span, Timer
 from . import standing
 from .events import Ended
 from .gate import USERS, Gate
-from .page import HARD, NS, SOFT, WANT, Page
+from .page import HARD, NS, SOFT, STAMP, WANT, Page
 
 log = logging.getLogger("elastic.inprocess")
 
@@ -50,11 +51,12 @@ class Late:
         return (lambda: self._tell(round, text, stands)) if text else None
 
     def called_back(self, ended: Ended, span: Span | None, round: int | None) -> None:
-        """Where code stood that nobody could look at: it kept the interpreter."""
+        """Where code stood that hung and that nobody could look at, for it kept the interpreter."""
         stood = standing.raised_at(ended.error, USERS) if ended.error else StackSummary()
-        name = span.value if span else ""
-        if self._words[WANT] != ended.token:
-            self._tell(round, f"{name} made no progress and kept the interpreter: its monitor called it back", stood)
+        name, soft = span.value if span else "", self._words[SOFT]
+        if self._words[WANT] != ended.token and soft and time.monotonic_ns() >= self._words[STAMP] + soft:
+            text = f"made no progress for {soft / NS:g} s and kept the interpreter: its monitor called it back"
+            self._tell(round, f"{name} {text}", stood)
         elif self._unshown == ended.token:
             self._tell(round, f"{name} was called back", stood)
 

@@ -12,7 +12,7 @@ from attrs import fields
 from spans import PAUSE_S, Stage, stage
 
 from elastic.adapters.inprocess.late import CONSEQUENCES, Late, sentence
-from elastic.adapters.inprocess.page import ARMED, NS
+from elastic.adapters.inprocess.page import ARMED, NS, SOFT, WANT
 from elastic.core.inprocess.settings import Settings
 from elastic.core.inprocess.words import Deadline, Span, Timer
 
@@ -69,6 +69,19 @@ def test_where_code_stood_that_nobody_could_look_at_is_told_when_it_is_back(capl
     (told,) = caplog.messages
     assert told.startswith("rank 3, iteration 7: function was called back, at\n")
     assert told.endswith("time.sleep(LONG_S)") and "gate.py" not in told
+
+
+@pytest.mark.parametrize(("soft_s", "told"), [(0.001, 1), (LONG_S, 0)])
+def test_what_its_monitor_called_back_is_told_if_it_hung(
+    soft_s: float, told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else the round was over for somebody else's sake, and T had no time to say so."""
+    with stage() as on:
+        late = beside(on, hangs, None)
+        on.page.words[WANT], on.page.words[SOFT] = 0, int(soft_s * NS)
+        late.called_back(on.end(), Span.FUNCTION, 7)
+    text = "function made no progress for 0.001 s and kept the interpreter: its monitor called it back, at"
+    assert [each.splitlines()[0] for each in caplog.messages] == [f"rank 3, iteration 7: {text}"] * told
 
 
 def test_each_sentence_names_a_parameter_of_the_wrapper() -> None:
