@@ -8,14 +8,28 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from .connections import shut_gloo, shut_store
 from .state import State
 
+_held: list[object] = []
+"""Groups of the last iteration. They must outlive its frames: a DistributedDataParallel that is the last to drop a group
+waits for gloo's thread with the interpreter's lock held, which that thread needs to let go of a collective (torch 2.13). As
+the last to go, the group's own Python object gives the lock up first."""
+
+
+def forget_groups() -> None:
+    """Nothing of the last iteration holds them any more."""
+    _held.clear()
+
 
 class Distributed(Protocol):
     """What is used of torch.distributed."""
+
+    def groups(self) -> Sequence[object]:
+        """All process groups."""
 
     def is_initialized(self) -> bool: ...
     def has_nccl(self) -> bool:
@@ -41,6 +55,7 @@ class AbortTorchDistributed:
         if self._distributed is None and "torch.distributed" not in sys.modules:
             return
         distributed = self._distributed or Torch()
+        _held.extend(distributed.groups())
         shut_gloo()
         if port := os.environ.get("MASTER_PORT"):
             shut_store(int(port))
@@ -63,20 +78,20 @@ class Torch:
         return cast(bool, self._torch.distributed.is_initialized())
 
     def has_nccl(self) -> bool:
-        return any(self._nccl(group) is not None for group in self._groups())
+        return any(self._nccl(group) is not None for group in self.groups())
 
     def abort_all(self) -> None:
         if hasattr(self._c10d, "_abort_process_group"):
             self._c10d._abort_process_group()
             return
-        for group in self._groups():  # before torch 2.6
+        for group in self.groups():  # before torch 2.6
             if (backend := self._nccl(group)) is not None:
                 backend._shutdown()
 
     def destroy(self) -> None:
         self._torch.distributed.destroy_process_group()
 
-    def _groups(self) -> list[Any]:
+    def groups(self) -> list[Any]:
         """The youngest first: a communicator is split off an older one."""
         names = self._c10d._world.pg_names
         return sorted(names, key=lambda group: names[group], reverse=True)

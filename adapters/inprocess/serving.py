@@ -6,6 +6,7 @@ import gc
 import traceback
 from queue import SimpleQueue
 
+from .aborts import forget_groups
 from .events import Finished, Order, Release, ToMain
 from .gate import Gate
 
@@ -42,3 +43,4 @@ def _let_go(errors: tuple[BaseException, ...]) -> None:
     if errors:
         del errors
         gc.collect()
+    forget_groups()

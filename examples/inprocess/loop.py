@@ -13,7 +13,6 @@ the time-out alone, which should be below the wrapper's `unwind_timeout`.
 
 import argparse
 import os
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,9 +25,6 @@ from torch.nn.parallel import DistributedDataParallel
 import elastic.inprocess as inprocess  # was: import nvidia_resiliency_ext.inprocess as inprocess
 
 SAVE_EVERY = 5
-LET_GO_S = 0.05
-"""All are through their collectives, and gloo's thread has let go of the last one. If the group went before, both would wait
-for ever (torch 2.13): the group's end joins that thread with the interpreter's lock held, which the thread needs."""
 
 
 def parse_options() -> argparse.Namespace:
@@ -84,8 +80,7 @@ def train(
         loss.backward()
         optimizer.step()
 
-    dist.barrier()
-    time.sleep(LET_GO_S)
+    del parallel  # before the group: what drops a gloo group as the last may wait for ever (torch 2.13)
     dist.destroy_process_group()
     return f"trained {options.steps} steps"
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
+from spans import stage
 
 from elastic.adapters.endpoint import Reservation
 from elastic.adapters.inprocess.aborts import AbortTorchDistributed
 from elastic.adapters.inprocess.connections import shut_gloo, shut_store
+from elastic.adapters.inprocess.events import Finished, Release, ToMain
+from elastic.adapters.inprocess.serving import serve
 from elastic.adapters.inprocess.state import State
 
 PROGRAM = Path(__file__).parent / "programs" / "collectives.py"
@@ -64,18 +69,26 @@ def test_connections_to_the_store_s_port_are_shut_down_and_no_others() -> None:
             assert to_other.send(b"x") == 1
 
 
+class Group:
+    """Something that can be seen to be gone."""
+
+
 class FakeTorch:
     """A torch.distributed with groups over NCCL, or without; keeps what it was asked for."""
 
     def __init__(self, initialized: bool, nccl: bool) -> None:
         self._initialized, self._nccl = initialized, nccl
         self.asked: list[str] = []
+        self.group = Group()
 
     def is_initialized(self) -> bool:
         return self._initialized
 
     def has_nccl(self) -> bool:
         return self._nccl
+
+    def groups(self) -> list[object]:
+        return [self.group]
 
     def abort_all(self) -> None:
         self.asked.append("abort")
@@ -97,3 +110,30 @@ def test_nccl_is_aborted_and_what_then_still_stands_is_destroyed(
     torch = FakeTorch(initialized, nccl)
     AbortTorchDistributed(torch)(STATE)
     assert torch.asked == asked
+
+
+def test_a_group_outlives_the_frames_of_its_iteration_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they held may be the last but one that holds it, and must not be the last."""
+    monkeypatch.delenv("MASTER_PORT", raising=False)
+    torch, orders, seen = FakeTorch(True, False), SimpleQueue[ToMain](), []
+    there = weakref.ref(torch.group)
+
+    class Model:
+        def __del__(self) -> None:
+            seen.append(there() is not None)
+
+    def train() -> None:
+        model = Model()
+        raise ValueError(model)
+
+    with pytest.raises(ValueError) as failed:
+        train()
+    AbortTorchDistributed(torch)(STATE)
+    del torch.group
+    failed.value.args = ()
+    orders.put(Release((failed.value,)))
+    orders.put(Finished(None, None))
+    assert there() is not None
+    with stage() as on:
+        serve(on.gate, orders)
+    assert (seen, there()) == ([True], None)

@@ -49,9 +49,11 @@ def swallow(call: CallWrapper) -> None:
 
 
 def atomic(call: CallWrapper) -> None:
-    """A section that a restart has to wait for."""
+    """A section that a restart has to wait for: it is wanted, and the section goes on."""
     with call.atomic():
         stage.tell("in the section")
+        while call._gate.seen().want != call._gate.seen().armed:
+            time.sleep(0.01)
         stage.wait_for_gate(1)
         stage.tell("end of the section")
     stage.tell("after the section")
