@@ -300,7 +300,7 @@ class Driver:
         if request := wished(command, profile):
             self._loop.submit(request)
         if isinstance(command, core.End):
-            stands = standing.innermost(self._gate.stack()) if command.cause is core.Cause.SOFT_TIMEOUT else ""
+            stands = standing.innermost(self._late.stands) if command.cause is core.Cause.SOFT_TIMEOUT else ""
             fault = self._task.fault(self._me, command, stands)
             self._loop.submit(ToRecord(lambda: fault))
 

@@ -39,26 +39,31 @@ class Late:
         self._rank = rank
         self._gate = gate
         self._words = page.words
-        self._unshown = 0
-        """The token of a span whose deadline passed when its code was no longer, or not yet, to be seen."""
+        self._of = 0
+        """The token of the span whose deadline passed last; 0: it was of no span."""
+        self.stands = StackSummary()
+        """Where the user's code stood then; nothing if it was no longer, or not yet, to be seen."""
 
     def passed(self, deadline: Deadline, span: Span | None, round: int | None) -> Callable[[], None] | None:
         """To be called when it is time to tell: where the user's code stands is taken now."""
         limit = self._words[HARD if deadline.timer is Timer.HARD else SOFT]
         text = sentence(deadline, span.value if span else "", limit)
-        stands = self._gate.stack() if deadline.timer in OF_MAIN else StackSummary()
-        self._unshown = deadline.of if deadline.timer in OF_MAIN and not stands else 0
+        of_main = deadline.timer in OF_MAIN
+        self._of = deadline.of if of_main else 0
+        self.stands = stands = self._gate.stack() if of_main else StackSummary()
         return (lambda: self._tell(round, text, stands)) if text else None
 
     def called_back(self, ended: Ended, span: Span | None, round: int | None) -> None:
         """Where code stood that hung and that nobody could look at, for it kept the interpreter."""
-        stood = standing.raised_at(ended.error, USERS) if ended.error else StackSummary()
-        name, soft = span.value if span else "", self._words[SOFT]
+        soft = self._words[SOFT]
         if self._words[WANT] != ended.token and soft and time.monotonic_ns() >= self._words[STAMP] + soft:
             text = f"made no progress for {soft / NS:g} s and kept the interpreter: its monitor called it back"
-            self._tell(round, f"{name} {text}", stood)
-        elif self._unshown == ended.token:
-            self._tell(round, f"{name} was called back", stood)
+        elif self._of == ended.token and not self.stands:
+            text = "was called back"
+        else:
+            return
+        stood = standing.raised_at(ended.error, USERS) if ended.error else StackSummary()
+        self._tell(round, f"{span.value if span else ''} {text}", stood)
 
     def _tell(self, round: int | None, text: str, frames: StackSummary) -> None:
         log.error("rank %s, iteration %s: %s%s", self._rank, round, text, standing.told(frames))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from attrs import fields
-from spans import PAUSE_S, Stage, stage
+from spans import Stage, stage
 
+from elastic.adapters.inprocess.events import Ended
 from elastic.adapters.inprocess.late import CONSEQUENCES, Late, sentence
-from elastic.adapters.inprocess.page import ARMED, NS, SOFT, WANT
+from elastic.adapters.inprocess.page import NS, SOFT, WANT
 from elastic.core.inprocess.settings import Settings
 from elastic.core.inprocess.words import Deadline, Span, Timer
 
@@ -23,34 +22,25 @@ def hangs() -> None:
     time.sleep(LONG_S)
 
 
-def beside(on: Stage, code: Callable[[], None], deadline: Deadline | None) -> Late:
-    """Run it to its end, which comes by a call back; T tells of the deadline before that, if there is one."""
-    late, order, over = Late("3", on.gate, on.page), on.order(code), threading.Event()
+def beside(on: Stage, deadline: Deadline | None) -> tuple[Late, Ended]:
+    """A function that hangs is called back; T tells of the deadline before that, if there is one."""
+    late = Late("3", on.gate, on.page)
 
-    def t() -> None:
-        while on.page.words[ARMED] != order.token or not on.gate.stack():
-            time.sleep(PAUSE_S)
+    def stands() -> bool:
+        if not on.gate.stack():
+            return False
         if deadline and (tell := late.passed(deadline, Span.FUNCTION, 7)):
             tell()
-        on.gate.want(order.token)
-        while not over.wait(PAUSE_S):
-            on.gate.inject()
+        return True
 
-    thread = threading.Thread(target=t)
-    thread.start()
-    try:
-        on.gate.run(order)
-    finally:
-        over.set()
-        thread.join()
-    return late
+    return late, on.ended(hangs, begun=stands)
 
 
 def test_where_a_hanging_function_stands_is_told_without_the_wrapper_s_own_frames(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with stage() as on:
-        beside(on, hangs, Deadline(Timer.UNWIND, 1, 30.0))
+        beside(on, Deadline(Timer.UNWIND, 1, 30.0))
     (line, file, code) = caplog.messages[0].splitlines()
     text = "function did not end within 30 s of being called back (unwind_timeout): the process is killed, at"
     assert line == f"rank 3, iteration 7: {text}"
@@ -60,8 +50,7 @@ def test_where_a_hanging_function_stands_is_told_without_the_wrapper_s_own_frame
 
 def test_where_code_stood_that_nobody_could_look_at_is_told_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
     with stage() as on:
-        late = beside(on, hangs, None)
-        ended = on.end()
+        late, ended = beside(on, None)
         late.called_back(ended, Span.FUNCTION, 7)
         assert caplog.messages == []  # somebody else's fault: it did not hang
         late.passed(Deadline(Timer.SOFT, ended.token, 2.0), Span.FUNCTION, 7)
@@ -77,9 +66,9 @@ def test_what_its_monitor_called_back_is_told_if_it_hung(
 ) -> None:
     """Else the round was over for somebody else's sake, and T had no time to say so."""
     with stage() as on:
-        late = beside(on, hangs, None)
+        late, ended = beside(on, None)
         on.page.words[WANT], on.page.words[SOFT] = 0, int(soft_s * NS)
-        late.called_back(on.end(), Span.FUNCTION, 7)
+        late.called_back(ended, Span.FUNCTION, 7)
     text = "function made no progress for 0.001 s and kept the interpreter: its monitor called it back, at"
     assert [each.splitlines()[0] for each in caplog.messages] == [f"rank 3, iteration 7: {text}"] * told
 
