@@ -1,4 +1,4 @@
-"""Numbers as text, from a store that anybody may have written to."""
+"""Numbers as text that anybody may have written: in a store, in the environment."""
 
 from __future__ import annotations
 

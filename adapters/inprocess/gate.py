@@ -32,7 +32,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from traceback import StackSummary
 from types import FrameType
@@ -259,21 +259,21 @@ def _is_users(frame: FrameType | None) -> bool:
 
     Not only the innermost frame is looked at: the wrapper may have been interrupted in a tracing function, a destructor.
     """
-    while frame is not None and frame.f_code is not USERS:
-        if id(frame.f_code) in OWN:
-            return False
-        frame = frame.f_back
-    return True
+    return all(id(each.f_code) not in OWN for each in _above_users(frame))
 
 
 @own
 def _imports(frame: FrameType | None) -> bool:
     """Whether the user's code is in an import. (The user's code may itself be called by one.)"""
+    return any(each.f_code.co_filename == IMPORTS for each in _above_users(frame))
+
+
+@own
+def _above_users(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames on the way out, down to the one below the user's code."""
     while frame is not None and frame.f_code is not USERS:
-        if frame.f_code.co_filename == IMPORTS:
-            return True
+        yield frame
         frame = frame.f_back
-    return False
 
 
 def _blocked(task: int) -> set[signal.Signals]:

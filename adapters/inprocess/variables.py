@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 
+from ..backends import numerals
+
 
 def number(variable: str, default: int, least: int = 0) -> int:
     """Raises ValueError, which names the variable and what it holds."""
     text = os.environ.get(variable, str(default))
-    if not (text.isascii() and text.isdigit()) or int(text) < least:
+    found = numerals.number(os.fsencode(text))
+    if found is None or found < least:
         raise ValueError(f"{variable}={text}: a whole number, at least {least}")
-    return int(text)
+    return found
 
 
 def rank_and_world_size() -> tuple[int, int]:
