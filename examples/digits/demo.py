@@ -34,6 +34,7 @@ STEP_DELAY_S = 0.02  # makes an epoch about half a second, so that there is a mi
 INTO_THE_EPOCH_S = 0.3
 ENOUGH = 0.95
 LIMIT_S = 150.0  # of the whole run; on two quiet cores it takes a third of that
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 WORKER = re.compile(r"rank (?P<rank>\d+) of (?P<size>\d+), pid (?P<pid>\d+), restart (?P<restarts>\d+)")
 EPOCH = re.compile(r"epoch (?P<epoch>\d+)/\d+ ")
@@ -218,11 +219,15 @@ def tell(text: str) -> None:
 
 
 def main() -> int:
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for signum in handled:
+    for signum in HANDLED:
         signal.signal(signum, lambda signum, _: sys.exit(128 + signum))
-    with socket.create_server(("localhost", 0)) as free:
-        port = int(free.getsockname()[1])
+    with socket.socket() as holder:  # until the first node serves its store there, nobody else gets the port
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("localhost", 0))
+        return demonstrate(int(holder.getsockname()[1]))
+
+
+def demonstrate(port: int) -> int:
     began_at = time.monotonic()
     job = Job(Path(tempfile.mkdtemp(prefix="elastic_demo_")), port, began_at + LIMIT_S)
     complaints: list[str] = []
@@ -234,7 +239,7 @@ def main() -> int:
     except DidNotHappen as reason:
         complaints = [str(reason)]
     finally:
-        for signum in handled:
+        for signum in HANDLED:
             signal.signal(signum, signal.SIG_IGN)  # stopping is bounded
         job.stop()
         if not complaints:
