@@ -87,7 +87,7 @@ class Agent:
         trace: Trace | None = None,
         spawner: Spawner | None = None,
     ) -> None:
-        """Raises ValueError if no log directory can be made, OSError if the host has no port left."""
+        """Raises ValueError if no log directory can be made, OSError if the host has no port or descriptor left."""
         self._settings = settings
         self._clock = clock
         self._observer = observer

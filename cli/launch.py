@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -140,6 +141,9 @@ def _run(
         agent = Agent(settings, meeting.backend, clock, observer, trace, spawner)
     except ValueError as reason:
         raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
+    except OSError as error:
+        more = "; write: ulimit -n 4096" if error.errno == errno.EMFILE else ""
+        raise Mistake(f"no agent can run on this host: {(error.strerror or str(error)).lower()}{more}") from None
     try:
         return agent.run(), agent.report_path
     except CannotTrace as reason:

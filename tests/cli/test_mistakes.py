@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from elastic.adapters import endpoint
 from elastic.cli.main import run
 from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 
@@ -332,3 +335,18 @@ def test_a_filter_of_ranks_that_are_not_there_is_told(capfd: pytest.CaptureFixtu
     assert capfd.readouterr().err.startswith(
         "elastic: --local-ranks-filter makes no difference: there is no local rank 5 here; write ranks below 2\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("lacks", "answer"),
+    [
+        (errno.EADDRINUSE, "address already in use"),
+        (errno.EMFILE, "too many open files; write: ulimit -n 4096"),
+    ],
+)
+def test_a_host_that_has_no_port_or_descriptor_left_is_told(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lacks: int, answer: str
+) -> None:
+    monkeypatch.setattr(endpoint, "_bind", Mock(side_effect=OSError(lacks, os.strerror(lacks))))
+    assert run(["launch", "--no-python", "true"]) == 2
+    assert capfd.readouterr().err == f"elastic: no agent can run on this host: {answer}\n"
