@@ -7,14 +7,14 @@ a failed job catches `Stopped`.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import time
 import traceback
+from pathlib import Path
 
 from ...core.inprocess.exits import EXIT_CODES, INTERNAL
 from ...core.inprocess.words import Raised, Reason
+from ..workers.errors import leave_error_file
 from ..workers.logs import ERROR_FILE_VARIABLE
 
 
@@ -100,14 +100,4 @@ def tell(error: BaseException) -> None:
     callstack = "".join(traceback.format_exception(cause)) if cause else ""
     sys.stderr.write(f"{callstack}elastic: {error}\n")
     if path := os.environ.get(ERROR_FILE_VARIABLE):
-        _write(path, str(error), callstack)
-
-
-def _write(path: str, message: str, callstack: str) -> None:
-    """In torch's format. A file that stands there already says what came first."""
-    extra = {"py_callstack": callstack, "timestamp": str(int(time.time()))}
-    try:
-        with open(path, "x") as file:
-            json.dump({"message": {"message": message, "extraInfo": extra}}, file)
-    except OSError:
-        pass  # the launcher has the exit code
+        leave_error_file(Path(path), str(error), callstack)

@@ -74,14 +74,14 @@ def read_error_file(path: Path) -> ErrorFile | None:
     return _parse(path, data) if data.strip() else _unreadable(path, "empty")
 
 
-def leave_error_file(path: Path | None, message: str) -> None:
-    """For a worker that cannot say itself why it ends. What it has said already stays."""
+def leave_error_file(path: Path | None, message: str, callstack: str = "") -> None:
+    """Why a worker ends, where `@record` does not say it. What it has said already stays: that came first."""
     if path is None:
         return
-    record = {"message": message, "timestamp": str(int(time.time()))}
+    extra = {"py_callstack": callstack, "timestamp": str(int(time.time()))}
     try:
         with open(path, "x") as file:
-            json.dump(record, file)
+            json.dump({"message": {"message": message, "extraInfo": extra}}, file)
     except OSError:
         pass  # its exit code will be in the report all the same
 
