@@ -25,7 +25,6 @@ OPTIONS = (
     ("grpc.keepalive_timeout_ms", 2_000),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.max_receive_message_length", MESSAGE_MAX),
     ("grpc.max_send_message_length", MESSAGE_MAX),
@@ -106,7 +105,11 @@ class Members:
         self.failures = 0
         """Of connections: after one it may be another cluster that is reached."""
         self._first = random.randrange(len(self.addresses))
-        self._options = (*OPTIONS, ("elastic.members", uuid4().hex))  # channels of the same options share a connection
+        self._options = (
+            *OPTIONS,
+            ("grpc.min_reconnect_backoff_ms", int(timeout_s * 1_000)),  # gRPC's name for how long connecting may take
+            ("elastic.members", uuid4().hex),  # channels of the same options share a connection
+        )
 
     def __str__(self) -> str:
         return ",".join(map(str, self.addresses))

@@ -178,6 +178,16 @@ def test_a_cluster_of_which_nobody_is_there_is_out_of_reach_at_once_and_named() 
         assert time.monotonic() - began < SOON_S
 
 
+def test_a_member_that_is_slow_to_take_a_connection_has_as_long_as_for_an_answer(tmp_path: Path) -> None:
+    """One that is far away behind TLS, or busy. What gRPC gives it is what is said to lie between two attempts."""
+    with (
+        single(tmp_path) as etcd,
+        way(addresses(etcd)[0], late_s=0.5) as far,
+        clients([far.address], timeout_s=ANSWER_S) as client,
+    ):
+        assert not client().get().state
+
+
 def test_closing_ends_a_call_to_a_member_that_stands_still(tmp_path: Path) -> None:
     with single(tmp_path) as etcd, clients(etcd, timeout_s=ANSWER_S) as client:
         one = client()
@@ -233,7 +243,8 @@ class Way:
 
 
 @contextmanager
-def way(to: Address) -> Iterator[Way]:
+def way(to: Address, late_s: float = 0.0) -> Iterator[Way]:
+    """The member is met only when `late_s` have gone by."""
     threads: list[threading.Thread] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         made = Way(Address("127.0.0.1", server.getsockname()[1]))
@@ -252,6 +263,7 @@ def way(to: Address) -> Iterator[Way]:
                     pass
 
         def serve(near: socket.socket) -> None:
+            time.sleep(late_s)
             with near, socket.create_connection((to.host, to.port)) as far:
                 back = threading.Thread(target=pump, args=(far, near, lambda: made.answered))
                 back.start()
