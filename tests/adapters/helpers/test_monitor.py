@@ -74,9 +74,9 @@ class Beside:
         self.process.stdin.close()
         return self.process.wait(TIMEOUT_S)
 
-    def says(self, text: str) -> bool:
-        """Whether the monitor does, in good time."""
-        return comes_true(lambda: self.log.exists() and text in self.log.read_text())
+    def says(self, text: str, times: int = 1) -> bool:
+        """Whether the monitors do, in good time."""
+        return comes_true(lambda: self.log.exists() and self.log.read_text().count(text) >= times)
 
     def edit(self, who: str, edit: End) -> None:
         backend = MemoryBackend(self.store, SystemClock())
@@ -217,8 +217,10 @@ def test_a_closed_job_needs_no_word_for_the_dead(tmp_path: Path) -> None:
 
 def test_a_monitor_that_dies_is_followed_by_another_that_speaks_for_the_dead(tmp_path: Path) -> None:
     with beside("trains", tmp_path) as it:
-        os.kill(it.monitor(), signal.SIGKILL)
+        monitor = it.monitor()
         assert it.says("beside a#1")
+        os.kill(monitor, signal.SIGKILL)
+        assert it.says("beside a#1", times=2)
         it.process.send_signal(signal.SIGKILL)
         assert it.ended() == (0, Why.LOST, "a")
 
