@@ -17,16 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeVar
 
 import pytest
 from attrs import evolve
 from processes import comes_true
 from worlds import arrived, edited, node, profile, register
 
-from elastic.adapters.backends.port import FAULTS_MAX, Backend
+from elastic.adapters.backends.port import FAULTS_MAX, Backend, OutcomeUnknown, OutOfReach
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.heart import Heart
-from elastic.adapters.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told
+from elastic.adapters.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
 from elastic.adapters.rendezvous_loop import RendezvousLoop, ToRecord
 from elastic.core.rendezvous import (
     Arrive,
@@ -51,8 +52,9 @@ from elastic.core.world import Ending, Fault, Life, Profile, Verdict, Why, World
 Clients = Callable[[], Backend]
 """Makes another client of the test's one store; the fixture closes them all."""
 
-SOON_S = 2.0
-"""How late what is pushed may come on a busy machine; a poll at any sensible period would miss it many times over."""
+SOON_S = 20.0
+"""How late what is pushed may come on a machine that is busy, or stands still for some seconds. What is never pushed comes
+later, or never; and many turns at any sensible period of polling take longer."""
 ERAS = 140
 """More than one question may name keys."""
 ANSWER_S = 60.0
@@ -99,6 +101,21 @@ def at_once(*calls: Callable[[], object]) -> list[object]:
         return list(pool.map(begin, calls))
 
 
+Answer = TypeVar("Answer")
+
+
+def persistent(ask: Callable[[], Answer]) -> Answer:
+    """The answer to what is asked as the loop asks: again, while there is none, or nobody knows whether a write landed."""
+    ends_at = time.monotonic() + ANSWER_S
+    while True:
+        try:
+            return ask()
+        except (OutOfReach, OutcomeUnknown):
+            if time.monotonic() >= ends_at:
+                raise
+            time.sleep(0.05)
+
+
 class Waiting:
     """A wait in a thread of its own; made when that thread sleeps in it."""
 
@@ -128,14 +145,16 @@ class Waiting:
 class Peer:
     """One node of a real protocol run, without workers: the loop, the heart, and what they tell."""
 
-    def __init__(self, backend: Backend, name: str, settings: Settings, life: str = "life") -> None:
+    def __init__(
+        self, backend: Backend, name: str, settings: Settings, life: str = "life", trace: Trace | None = None
+    ) -> None:
         self.node = node(name)
         self.backend = backend
         self.profile = profile(name)
         self.told: SimpleQueue[Told | Recorded] = SimpleQueue()
         self.news: SimpleQueue[Seen | StoreSilent | StoreBack | Restored] = SimpleQueue()
         held = Held(self.node, self.profile, settings, Life(life))
-        self.loop = RendezvousLoop(backend, held, SystemClock(), self._post)
+        self.loop = RendezvousLoop(backend, held, SystemClock(), self._post, trace)
         self.heart = Heart(backend, self.node, settings.keep_alive_interval, SystemClock(), lambda sent_at, life: None)
 
     def __enter__(self) -> Peer:

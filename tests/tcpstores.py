@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from uuid import uuid4
 
-from attrs import evolve
 from conformance import ANSWER_S, Clients
+from ports import reserved
 
 from elastic.adapters.backends.seal import UNSEALED, Seal
 from elastic.adapters.backends.serving import StoreHost, serve
@@ -17,15 +17,14 @@ from elastic.adapters.clock import SystemClock
 from elastic.core.rendezvous import codec
 
 TIMEOUT_S = 0.5
-"""How long an answer may take where a test lets the store fall silent."""
-ANY = Address("127.0.0.1", 0)
+"""How long an answer may take where a test has the store say nothing. Everywhere else it takes what a busy machine takes."""
 
 Store = tuple[StoreHost, Address]
 
 
 @contextmanager
 def clients(
-    address: Address, run_id: str = "", timeout_s: float = TIMEOUT_S, seal: Seal = UNSEALED
+    address: Address, run_id: str = "", timeout_s: float = ANSWER_S, seal: Seal = UNSEALED
 ) -> Iterator[Clients]:
     """Clients of one run; closed at the end."""
     run_id = run_id or uuid4().hex
@@ -40,15 +39,16 @@ def clients(
 
 
 @contextmanager
-def own_store(port: int = 0) -> Iterator[Store]:
-    """A store for one test alone."""
-    host, address = serve(evolve(ANY, port=port), True)
-    assert host
-    try:
-        with talking(address):
-            yield host, address
-    finally:
-        host.close()
+def own_store(port: int | None = None) -> Iterator[Store]:
+    """A store for one test alone, at a port that stays nobody else's when the store is gone; or at one that is reserved."""
+    with reserved() if port is None else nullcontext(port) as free:
+        host, address = serve(Address("127.0.0.1", free), True)
+        assert host
+        try:
+            with talking(address):
+                yield host, address
+        finally:
+            host.close()
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def address() -> Iterator[Address]:
 @pytest.fixture
 def job(address: Address) -> Iterator[Job]:
     run_id = uuid4().hex
-    with clients(address, run_id, ANSWER_S, OURS) as client, talking(address) as foreigner:
+    with clients(address, run_id, seal=OURS) as client, talking(address) as foreigner:
         yield Job(run_id, client, foreigner)
 
 
@@ -136,7 +136,7 @@ def test_every_value_is_sealed_but_counts(job: Job) -> None:
 
 def test_without_a_token_the_bytes_are_the_values(address: Address) -> None:
     run_id = uuid4().hex
-    with clients(address, run_id, ANSWER_S) as client, talking(address) as other:
+    with clients(address, run_id) as client, talking(address) as other:
         writer = client()
         assert isinstance(writer, TCPStoreBackend)
         head = long_history(writer)
@@ -206,7 +206,7 @@ def _refused(ask: Callable[[], object], key: str, reason: str) -> None:
 def test_an_agent_whose_token_differs_reads_nothing_and_writes_nothing(address: Address, job: Job, other: Seal) -> None:
     job.client().set(born(), None)
     before = job.stands("root")
-    with clients(address, job.run_id, ANSWER_S, other) as client:
+    with clients(address, job.run_id, seal=other) as client:
         for ask in (
             client().get,
             lambda: client().set(grown(born(), "b"), born().token),

@@ -19,9 +19,9 @@ from uuid import uuid4
 
 import pytest
 from attrs import evolve
-from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown
+from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown, persistent
 from ports import reserved
-from processes import comes_true
+from processes import comes_true, is_stopped
 from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node
 
@@ -87,7 +87,7 @@ def test_a_store_greets_hundreds_of_clients_without_asking_for_their_names(addre
     """torch's server asks the name server about each peer; where that one is slow or refuses, everybody waits 5 s."""
     with ExitStack() as stack:
         for _ in range(300):
-            client = stack.enter_context(WireClient(address, 1.0, codec.BYTES_MAX))
+            client = stack.enter_context(WireClient(address, ANSWER_S, codec.BYTES_MAX))
             client.greet()
 
 
@@ -187,7 +187,7 @@ GARBAGE = {
 def test_garbage_for_a_register_is_unreadable_and_stays_untouched(address: Address, garbage: bytes) -> None:
     run_id = uuid4().hex
     root = f"elastic/{run_id}/root"
-    with clients(address, run_id, ANSWER_S) as client, talking(address) as other:
+    with clients(address, run_id) as client, talking(address) as other:
         plant(other, root, garbage)
         with pytest.raises(Unreadable, match=root) as refusal:
             client().get()
@@ -284,7 +284,7 @@ def test_a_fault_that_nobody_can_read_hides_no_other(address: Address, garbage: 
 @pytest.mark.parametrize("count", [b"garbage", b"-5", b"999999999"])
 def test_a_count_of_faults_that_cannot_be_is_survived(address: Address, count: bytes) -> None:
     run_id = uuid4().hex
-    with clients(address, run_id, ANSWER_S) as client, talking(address) as other:
+    with clients(address, run_id) as client, talking(address) as other:
         client().put_fault(fault("a"))
         plant(other, f"elastic/{run_id}/faults/count", count)
         assert set(client().faults()) <= {fault("a")}
@@ -339,7 +339,7 @@ def _rude(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("answer", [_silent, _web, _rude])
 def test_what_is_no_store_is_out_of_reach_and_named(answer: Callable[[socket.socket], None]) -> None:
-    with listener(answer) as address, clients(address) as client:
+    with listener(answer) as address, clients(address, timeout_s=TIMEOUT_S) as client:
         for ask in (client().get, lambda: client().set(born(), None).state, lambda: client().heartbeat(node("a"), 1)):
             with pytest.raises(OutOfReach, match=rf"{address.host}:{address.port} .*TCPStore"):
                 ask()
@@ -352,7 +352,7 @@ def test_a_name_that_this_host_does_not_know_is_to_be_mended() -> None:
 
 
 def test_a_host_without_a_store_is_out_of_reach_at_once() -> None:
-    with reserved() as port, clients(Address("127.0.0.1", port), timeout_s=ANSWER_S) as client:
+    with reserved() as port, clients(Address("127.0.0.1", port)) as client:
         began = time.monotonic()
         with pytest.raises(OutOfReach, match=rf"127.0.0.1:{port} \(Connection refused\)"):
             client().get()
@@ -418,7 +418,7 @@ def losing(behind: Address, reaches: bool) -> Iterator[Address]:
 @pytest.mark.parametrize("reaches", [True, False])
 def test_a_write_whose_answer_is_lost_is_named_as_such(address: Address, reaches: bool) -> None:
     run_id = uuid4().hex
-    with losing(address, reaches) as way, clients(way, run_id, ANSWER_S) as cut_off:
+    with losing(address, reaches) as way, clients(way, run_id) as cut_off:
         writer = cut_off()
         with pytest.raises(OutcomeUnknown, match=f"{way.host}:{way.port}"):
             writer.set(born(), None)
@@ -430,7 +430,7 @@ def test_a_write_whose_answer_is_lost_is_named_as_such(address: Address, reaches
 
 
 def test_a_store_that_dies_is_out_of_reach_for_everybody_at_once() -> None:
-    with own_store() as (host, address), clients(address, timeout_s=ANSWER_S) as client:
+    with own_store() as (host, address), clients(address) as client:
         waiter, writer = client(), client()
         writer.set(born(), None)
         waiting = Waiting(lambda: _out_of_reach(lambda: waiter.wait_for_change(born().token, math.inf).state))
@@ -478,17 +478,11 @@ def test_a_store_that_came_back_empty_is_seen_as_such_and_takes_no_write_of_the_
             assert holder.wait_for_change(two.token, math.inf).state == fresh
 
 
-def _stands_still(pid: int) -> bool:
-    """All of its threads: the signal reaches one that runs on another processor a moment later."""
-    threads = Path(f"/proc/{pid}/task").glob("*/stat")
-    return all(thread.read_text().rpartition(") ")[2][0] == "T" for thread in threads)
-
-
 @contextmanager
 def paused(host: StoreHost) -> Iterator[None]:
     os.kill(host.pid, signal.SIGSTOP)
     try:
-        assert comes_true(lambda: _stands_still(host.pid))
+        assert comes_true(lambda: is_stopped(host.pid))
         yield
     finally:
         os.kill(host.pid, signal.SIGCONT)
@@ -496,24 +490,24 @@ def paused(host: StoreHost) -> Iterator[None]:
 
 def test_a_store_that_stands_still_is_out_of_reach_until_it_goes_on(store: Store) -> None:
     host, address = store
-    with clients(address) as client:
+    with clients(address, timeout_s=TIMEOUT_S) as client:
         known, fresh = client(), client()
-        known.set(born(), None)
+        persistent(lambda: known.set(born(), None))
         with paused(host):
             for ask in (known.get, fresh.get, lambda: known.heartbeat(node("a"), 1)):
                 began = time.monotonic()
                 _out_of_reach(ask)
                 assert time.monotonic() - began < TIMEOUT_S + SOON_S
-        assert known.get().state == fresh.get().state == born()
-        known.heartbeat(node("a"), 2)
-        assert fresh.heartbeats([node("a")]).counters == {node("a"): 2}
+        assert persistent(known.get).state == persistent(fresh.get).state == born()
+        persistent(lambda: known.heartbeat(node("a"), 2))
+        assert persistent(lambda: fresh.heartbeats([node("a")])).counters == {node("a"): 2}
 
 
 def test_a_heartbeat_is_acknowledged_by_the_store_not_by_the_kernel(store: Store) -> None:
     host, address = store
-    with clients(address) as client:
+    with clients(address, timeout_s=TIMEOUT_S) as client:
         heart = client()
-        heart.heartbeat(node("a"), 1)
+        persistent(lambda: heart.heartbeat(node("a"), 1))
         with paused(host):
             _out_of_reach(lambda: heart.heartbeat(node("a"), 2))
 
@@ -521,7 +515,7 @@ def test_a_heartbeat_is_acknowledged_by_the_store_not_by_the_kernel(store: Store
 @pytest.mark.parametrize("connected", [True, False])
 def test_closing_ends_a_call_to_a_store_that_stands_still(store: Store, connected: bool) -> None:
     host, address = store
-    with clients(address, timeout_s=ANSWER_S) as client:
+    with clients(address) as client:
         one = client()
         if connected:
             one.get()
@@ -535,9 +529,9 @@ def test_closing_ends_a_call_to_a_store_that_stands_still(store: Store, connecte
 
 def test_a_wait_ends_in_time_while_the_store_stands_still(store: Store) -> None:
     host, address = store
-    with clients(address) as client:
+    with clients(address, timeout_s=TIMEOUT_S) as client:
         waiter = client()
-        waiter.set(born(), None)
+        persistent(lambda: waiter.set(born(), None))
         with paused(host):
             began = time.monotonic()
             _out_of_reach(lambda: waiter.wait_for_change(born().token, began + 0.1).state)
@@ -551,7 +545,7 @@ SETTINGS = Settings(Limits(2, 2), keep_alive_interval=0.2, keep_alive_max_attemp
 
 @contextmanager
 def two_nodes(address: Address, run_id: str = "") -> Iterator[tuple[Peer, Peer]]:
-    with clients(address, run_id) as client, ExitStack() as stack:
+    with clients(address, run_id, TIMEOUT_S) as client, ExitStack() as stack:
         a, b = (stack.enter_context(Peer(client(), name, SETTINGS, f"life{name}")) for name in "ab")
         a.submit(handlers.join)
         b.submit(handlers.join)
