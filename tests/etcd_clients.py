@@ -18,9 +18,12 @@ from elastic.adapters.backends.wire import Address
 from elastic.adapters.clock import SystemClock
 
 TIMEOUT_S = 1.0
-"""How long a member may take to answer, on a machine that is busy with something else."""
+"""How long a member may take to answer who asks again after that."""
 LEASE_S = 2
-"""Short for a test, long for a machine that is busy with something else."""
+"""Of what a test has come to an end by itself."""
+PATIENT_S = 60
+"""How long a member may take to answer, and a heartbeat stands, where a machine that stands still for some seconds is to
+change nothing."""
 PLAIN = Access()
 
 Etcds = Callable[[], EtcdBackend]
@@ -31,11 +34,16 @@ def addresses(etcd: Cluster) -> list[Address]:
 
 
 def made(
-    those: list[Address], run_id: str, access: Access = PLAIN, timeout_s: float = TIMEOUT_S, kept_s: int = KEPT_S
+    those: list[Address],
+    run_id: str,
+    access: Access = PLAIN,
+    timeout_s: float = TIMEOUT_S,
+    kept_s: int = KEPT_S,
+    lease_s: int = PATIENT_S,
 ) -> EtcdBackend:
     """One that shares nothing with any other."""
     members = Members(those, access, timeout_s, prefix_of(run_id))
-    return EtcdBackend(members, run_id, SystemClock(), LEASE_S, kept_s=kept_s)
+    return EtcdBackend(members, run_id, SystemClock(), lease_s, kept_s=kept_s)
 
 
 @contextmanager
@@ -43,8 +51,9 @@ def clients(
     etcd: Cluster | list[Address],
     run_id: str = "",
     access: Access = PLAIN,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float = PATIENT_S,
     kept_s: int = KEPT_S,
+    lease_s: int = PATIENT_S,
 ) -> Iterator[Etcds]:
     """Makes clients of one run, and closes them."""
     run_id = run_id or uuid4().hex
@@ -52,7 +61,7 @@ def clients(
     with ExitStack() as stack:
 
         def make() -> EtcdBackend:
-            client = made(those, run_id, access, timeout_s, kept_s)
+            client = made(those, run_id, access, timeout_s, kept_s, lease_s)
             stack.callback(client.close)
             return client
 

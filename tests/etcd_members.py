@@ -139,10 +139,9 @@ class Member:
 
 
 def etcdctl(*arguments: str | Path) -> str:
-    done = subprocess.run(
-        ["etcdctl", *map(str, arguments)], capture_output=True, text=True, check=True, env=environment()
-    )
-    return done.stdout
+    """Patient: by itself it gives a busy machine 2 s to connect, and 5 s to answer."""
+    command = ["etcdctl", f"--dial-timeout={TIMEOUT_S:g}s", f"--command-timeout={TIMEOUT_S:g}s", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment()).stdout
 
 
 def environment() -> dict[str, str]:

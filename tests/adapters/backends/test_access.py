@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from certificates import EXPIRED_DAYS, Authority
 from conformance import born, fault, grown
-from etcd_clients import PLAIN, access, addresses, clients, made
+from etcd_clients import PATIENT_S, PLAIN, access, addresses, clients, made
 from etcds import Cluster, single
 from worlds import node
 
@@ -52,7 +52,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def denied(those: list[Address], access: Access) -> str:
     """Why it will not have us."""
-    client = made(those, "run", access)
+    client = made(those, "run", access, PATIENT_S)
     try:
         with pytest.raises(Denied) as refusal:
             client.probe()
@@ -169,7 +169,7 @@ HANDSHAKE = b"\x16"
 
 def test_who_speaks_tls_to_a_server_without_it_that_resets_him_is_told(authority: Authority) -> None:
     with resetting_server(b'HTTP/1.1 200 OK\r\n\r\n{"etcdserver": "3.4.23"}') as address:
-        said = diagnosed(address, access(authority, authority.client), timeout_s=30)
+        said = diagnosed(address, access(authority, authority.client), timeout_s=PATIENT_S)
     assert said == "it does not speak TLS; write http:// or leave cacert, cert and key out"
 
 
@@ -178,13 +178,13 @@ def test_who_was_reset_once_by_a_server_with_tls_is_not_told_to_do_without(autho
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(authority.server.certificate, authority.server.key)
     with resetting_server(b"HTTP/1.0 400 Bad Request\r\n\r\n", later=tls) as address:
-        assert diagnosed(address, access(authority, authority.client), timeout_s=30) is None
+        assert diagnosed(address, access(authority, authority.client), timeout_s=PATIENT_S) is None
 
 
 def test_of_a_server_that_resets_everybody_nothing_is_said(authority: Authority) -> None:
     with resetting_server() as address:
-        assert diagnosed(address, access(authority, authority.client), timeout_s=30) is None
-        assert diagnosed(address, PLAIN, timeout_s=30) is None
+        assert diagnosed(address, access(authority, authority.client), timeout_s=PATIENT_S) is None
+        assert diagnosed(address, PLAIN, timeout_s=PATIENT_S) is None
 
 
 def test_files_that_are_no_certificates_are_named_before_anything_is_asked(

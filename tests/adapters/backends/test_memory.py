@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from conformance import Clients, Conformance
+from conformance import ANSWER_S, Clients, Conformance
 from leased import LeasedConformance
 
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
@@ -36,5 +36,10 @@ class TestMemory(Conformance):
 class TestMemoryWithLeases(LeasedConformance):
     @pytest.fixture
     def client(self) -> Iterator[Clients]:
+        with clients(MemoryStore(lease_s=ANSWER_S)) as make:
+            yield make
+
+    @pytest.fixture
+    def hasty(self) -> Iterator[Clients]:
         with clients(MemoryStore(lease_s=0.5)) as make:
             yield make
