@@ -10,7 +10,7 @@ import profiles  # noqa: F401
 import pytest
 from ports import reserved
 
-SETTLE_S = 10.0
+SETTLE_S = 30.0
 """How long what a test started may take to end by itself after the test, on a machine that is busy with something else."""
 
 

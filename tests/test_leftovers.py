@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import leftovers
 import pytest
@@ -24,36 +25,42 @@ def sleeper(token: str) -> subprocess.Popen[bytes]:
 
 
 def test_a_process_is_found_by_its_token_and_only_that_one_is_killed() -> None:
-    with sleeper("mine") as mine, sleeper("other") as other:
-        found = leftovers.alive_with("mine")
+    token = uuid4().hex
+    with sleeper(token) as mine, sleeper(uuid4().hex) as other:
+        found = leftovers.alive_with(token)
         assert [process.pid for process in found] == [mine.pid]
         assert "sys.stdin.read()" in str(found[0])
 
-        leftovers.kill(found, "mine")
-        assert mine.wait(timeout=10) == -9
-        assert leftovers.alive_with("mine") == []
+        leftovers.kill(found, token)
+        assert mine.wait() == -9
+        assert leftovers.alive_with(token) == []
 
-        leftovers.kill([leftovers.Process(other.pid, "")], "mine")
+        leftovers.kill([leftovers.Process(other.pid, "")], token)
         assert other.poll() is None
         other.kill()
 
 
 def test_a_process_that_ends_by_itself_in_time_was_not_left() -> None:
-    with sleeper("ending") as process:
+    token = uuid4().hex
+    with sleeper(token) as process:
         assert process.stdin is not None
         process.stdin.close()
-        assert leftovers.left_after("ending", settle_s=10) == []
+        assert leftovers.left_after(token, settle_s=60) == []
 
 
 def test_the_fixture_fails_a_test_that_leaves_an_orphan_and_names_it(pytester: pytest.Pytester) -> None:
     own = Path(__file__).parent
-    pytester.makeconftest((own / "conftest.py").read_text().replace("SETTLE_S = 10.0", "SETTLE_S = 0.1"))
+    pytester.makeconftest((own / "conftest.py").read_text().replace("SETTLE_S = 30.0", "SETTLE_S = 0.1"))
     pytester.makepyfile(
         """
         import subprocess
 
+        from leftovers import alive_with
+        from processes import comes_true
+
         def test_orphan(nothing_left):
             subprocess.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & sleep 60 >/dev/null 2>&1 &"], check=True)
+            assert comes_true(lambda: [each.command for each in alive_with(nothing_left)] == ["sleep 60"] * 2)
 
         def test_clean(nothing_left):
             subprocess.run(["true"], check=True)
