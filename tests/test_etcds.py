@@ -112,11 +112,12 @@ def test_with_certificates_only_who_shows_one_of_the_authority_is_heard(nothing_
         assert value(made, "key") == "value"
         made.tls = None
         assert refused(made, "--command-timeout=1s", "get", "key")
-        trusts = "--command-timeout=1s", f"--cacert={authority.ca}"
+        trusts = f"--cacert={authority.ca}"
         for shown in (stranger.client, authority.expired):
-            assert refused(made, *trusts, f"--cert={shown.certificate}", f"--key={shown.key}", "get", "key")
+            shows = f"--cert={shown.certificate}", f"--key={shown.key}"
+            assert refused(made, "--command-timeout=1s", trusts, *shows, "get", "key")
         shown = authority.client
-        made.etcdctl(*trusts, f"--cert={shown.certificate}", f"--key={shown.key}", "get", "key")
+        made.etcdctl(trusts, f"--cert={shown.certificate}", f"--key={shown.key}", "get", "key")
 
 
 def test_members_and_their_data_are_gone_also_when_the_test_fails(nothing_left: str, tmp_path: Path) -> None:

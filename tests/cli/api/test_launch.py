@@ -13,6 +13,7 @@ from typing import Any, assert_type, get_args
 import called
 import pytest
 from called import Place
+from processes import children_of
 
 import elastic
 from elastic.adapters.backends.serving import serve
@@ -23,16 +24,10 @@ METHODS = get_args(StartMethod)
 METHOD = pytest.mark.parametrize("method", METHODS)
 
 
-def children() -> set[int]:
-    """Of this process, dead or alive."""
-    tasks = Path("/proc/self/task").iterdir()
-    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
-
-
-def found() -> tuple[set[int], dict[str, str], list[object]]:
+def found() -> tuple[dict[str, str], list[object]]:
     """What a launch could leave changed."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-    return children(), environment, [signal.getsignal(signum) for signum in range(1, 32)]
+    return environment, [signal.getsignal(signum) for signum in range(1, 32)]
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +35,10 @@ def _nothing_stays(nothing_left: str, tmp_path: Path, monkeypatch: pytest.Monkey
     """Neither processes, nor handlers of signals, nor variables, nor files."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    before = found()
+    before, children = found(), set(children_of(os.getpid()))
     yield
     assert found() == before
+    assert set(children_of(os.getpid())) <= children  # dead or alive; an earlier test's may have gone meanwhile
     assert list(tmp_path.glob("elastic_*")) == []
 
 
