@@ -20,7 +20,9 @@ EXTRAS := dev,torch,etcd,gpu,frameworks
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip install -qq --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/pip install -qq --disable-pip-version-check --retries 10 --constraint constraints.txt
+# A mirror that fails for a moment is asked again, and whoever else installs something is waited for.
+APT := apt-get -qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=120
 ROOMS := core adapters cli
 
 hash = $(firstword $(shell $(1) | sha256sum))
@@ -34,7 +36,7 @@ setup: $(LINKS_MADE)  ## make .venv with the pinned packages, and the package in
 
 $(BIN)/pip:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; write: apt-get install python3.11-venv" >&2; exit 1; }
-	@command -v setpriv >/dev/null || { apt-get update -qq && apt-get install -qq -y util-linux; }
+	@command -v setpriv >/dev/null || { $(APT) update && $(APT) install -y util-linux; }
 	$(PYTHON) -m venv $(VENV)
 
 $(PACKAGES_MADE): | $(BIN)/pip
@@ -54,7 +56,7 @@ POLICY := /usr/sbin/policy-rc.d
 etcd:  ## Debian's etcd, if there is none here; its service is not started
 	@command -v etcd >/dev/null && command -v etcdctl >/dev/null && exit 0; \
 	  [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' >$(POLICY) && chmod +x $(POLICY) && ours=1; }; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y etcd-server etcd-client; done=$$?; \
+	  $(APT) update && DEBIAN_FRONTEND=noninteractive $(APT) install -y etcd-server etcd-client; done=$$?; \
 	  [ -z "$$ours" ] || rm -f $(POLICY); \
 	  [ $$done = 0 ] && { ! command -v systemctl >/dev/null || systemctl disable --now etcd 2>/dev/null || true; } || \
 	  printf '\n*** etcd could not be installed: what needs one will be SKIPPED; write: apt-get install etcd-server etcd-client\n\n' >&2
@@ -62,7 +64,7 @@ etcd:  ## Debian's etcd, if there is none here; its service is not started
 .PHONY: network
 network:  ## iproute2 and iptables, with which tests make hosts of their own
 	@command -v ip >/dev/null && command -v iptables >/dev/null || \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y iproute2 iptables; } || \
+	  { $(APT) update && DEBIAN_FRONTEND=noninteractive $(APT) install -y iproute2 iptables; } || \
 	  printf '\n*** no ip and iptables: what breaks a network will be SKIPPED; write: apt-get install iproute2 iptables\n\n' >&2
 
 # ---------------------------------------------------------------------------------------------------------------- checks
