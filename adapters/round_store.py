@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from attrs import frozen
-from torch.distributed import DistError, PrefixStore, TCPStore  # type: ignore[attr-defined]
+from torch.distributed import DistError, DistNetworkError, PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from ..core.world import Endpoint
 
@@ -59,6 +59,8 @@ def meet(
         except DistError as error:
             if now() >= until:
                 raise Unmet(_unmet(endpoint, store is not None)) from error
+            if isinstance(error, DistNetworkError):
+                store = None  # whoever serves it had no turn for so long that torch took it away, and serves it anew
             continue
         store.set_timeout(timedelta(seconds=ANSWER_S))
         return RoundStore(store, PrefixStore(AGENTS, store), rank, size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -345,6 +346,25 @@ def test_a_member_that_never_comes_is_no_reason_to_wait_for_ever() -> None:
         meet(held.endpoint, 0, 2, lambda: True, CLOCK.now, CLOCK.now())
     with Reservation("localhost") as held, pytest.raises(Unmet, match="is out of reach from here; --local-addr"):
         meet(held.endpoint, 1, 2, lambda: True, CLOCK.now, CLOCK.now())
+
+
+def test_a_member_comes_again_when_the_store_of_its_round_is_served_anew() -> None:
+    """The first to serve it got no turn for a second while it began, so torch took the store away."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    with Reservation("localhost") as held, ThreadPoolExecutor(1) as threads:
+        stands = threading.Event()
+        stands.set()
+        where = held.endpoint.address, held.endpoint.port
+        served = [TCPStore(*where, is_master=True, wait_for_workers=False)]
+        guest = threads.submit(meet, held.endpoint, 1, 2, stands.is_set, CLOCK.now, math.inf)
+        try:
+            assert comes_true(lambda: served[0].check(["elastic/come/1"]))
+            served.clear()
+            host = meet(held.endpoint, 0, 2, lambda: True, CLOCK.now, CLOCK.now() + ANSWER_S)
+            assert host and guest.result(ANSWER_S)
+        finally:
+            stands.clear()
 
 
 def test_who_serves_the_store_of_a_round_waits_for_the_others_to_go() -> None:
