@@ -13,6 +13,7 @@ import pytest
 from attrs import define
 from jobs import Jobs, alive, codes, end, kill, lose, run, slots, worlds
 from leftovers import alive_with
+from ports import reserved
 from processes import dies, is_alive
 
 from elastic.adapters.backends.serving import StoreHost, serve
@@ -20,6 +21,8 @@ from elastic.adapters.backends.wire import Address
 
 IMPATIENT = "--rdzv-conf=is_host=false,join_timeout=3"
 """Not for the agent that serves the store, since that takes its time to start."""
+PATIENT = "keep_alive_interval=0.3,keep_alive_max_attempt=200,"
+"""As quick as the others, but nobody is lost in a minute."""
 
 
 def test_the_agent_that_serves_the_store_leaves_last(tcpstore_job: Jobs) -> None:
@@ -111,7 +114,7 @@ def test_a_store_that_is_lost_while_all_are_well_restarts_nobody(tcpstore_job: J
 
 
 def test_who_knows_the_verdict_tells_a_store_that_has_forgotten_it(tcpstore_job: Jobs) -> None:
-    both = tcpstore_job("2")
+    both = tcpstore_job("2", conf=PATIENT)  # the node that stands still must not be lost meanwhile
     with served() as store:
         both.store = store.address
         agents = both.nodes("ab")
@@ -149,13 +152,14 @@ class Served:
 
 @contextmanager
 def served() -> Iterator[Served]:
-    host, address = serve(Address("localhost", 0), True)
-    assert host
-    store = Served(host, address)
-    try:
-        yield store
-    finally:
-        store.closes()
+    with reserved() as port:
+        host, address = serve(Address("localhost", port), True)
+        assert host
+        store = Served(host, address)
+        try:
+            yield store
+        finally:
+            store.closes()
 
 
 @pytest.mark.parametrize("outcome", ["fails", "succeeds"])
