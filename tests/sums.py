@@ -30,7 +30,9 @@ class Checkpoint(NamedTuple):
 
 
 def load(path: Path) -> Checkpoint:
+    """Not between another's write and its end of the file."""
     with path.open() as file:
+        fcntl.lockf(file, fcntl.LOCK_SH)
         return _read(file)
 
 
