@@ -3,7 +3,7 @@
     python store_host.py FD
 
 FD is a listening socket that was inherited; whoever connects before torch is imported waits in its backlog. The store is
-served until stdin closes: it lives as long as whoever started it.
+served until stdin closes: it lives as long as whoever started it, and holds the port no longer.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import os
 import signal
 import socket
 import sys
+import threading
 
 
 def main(descriptor: int) -> None:
     """Signals of a terminal are for the agent; it ends this program by closing its stdin."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(signum, signal.SIG_IGN)
+    end = threading.Thread(target=_end_with_stdin, daemon=True)
+    end.start()
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # torch's server asks for the name of each peer that connects, for its log, in the one thread that serves them all: a
     # name server that takes 5 s to answer once held every agent up for so long. It needs no names, so it asks for none.
@@ -27,9 +30,15 @@ def main(descriptor: int) -> None:
     with socket.socket(fileno=os.dup(descriptor)) as listening:
         host, port = listening.getsockname()[:2]
     store = TCPStore(host, port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
+    end.join()
+    del store
+
+
+def _end_with_stdin() -> None:
+    """At once, also while torch is still imported; there is nothing here to be lost."""
     while os.read(0, 1):
         pass
-    del store
+    os._exit(0)
 
 
 if __name__ == "__main__":

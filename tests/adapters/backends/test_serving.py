@@ -104,6 +104,21 @@ def test_the_store_outlives_the_signals_of_a_terminal_but_not_its_agent(nothing_
     assert comes_true(lambda: not answers(address))
 
 
+def test_a_helper_that_still_starts_goes_with_its_agent_too(
+    nothing_left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would hold the port on which the agent that is started again is to serve."""
+    (tmp_path / "torch.py").write_text("import signal\nwhile True:\n    signal.pause()\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    host, _ = serve(Address("127.0.0.1", 0), True)
+    assert host and host._helper.stdin
+    try:
+        host._helper.stdin.close()
+        assert dies(host.pid)
+    finally:
+        host.close()
+
+
 def test_the_workers_of_an_agent_do_not_inherit_its_store(nothing_left: str) -> None:
     before = dict(os.environ)
     host, _ = serve(Address("127.0.0.1", 0), True)
