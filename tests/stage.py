@@ -44,9 +44,13 @@ def gate_is_open(number: int = 0) -> bool:
 
 
 def wait_for_signal() -> NoReturn:
-    """For ever: only a signal ends it."""
+    """For ever: only a signal ends it. Its handler is called, also if it comes when Python has looked for signals and the
+    wait has not begun: `signal.pause` would sleep on."""
+    come, coming = os.pipe()
+    os.set_blocking(coming, False)
+    signal.set_wakeup_fd(coming)
     while True:
-        signal.pause()
+        os.read(come, 1)
 
 
 def tell_signals(*, and_end: bool) -> None:
