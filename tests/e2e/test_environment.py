@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import stage
 from launches import PROGRAMS, Launcher
+from processes import comes_true
 
 from elastic.adapters.workers.numa import bindings
+from elastic.cli.render.status import PATIENCE_S
 
 SHOW = PROGRAMS / "show.py"
 CHATTY = PROGRAMS / "chatty.py"
@@ -262,11 +264,13 @@ def test_dev_null_stores_nothing(launch: Launcher, tmp_path: Path) -> None:
 
 
 def test_a_job_that_goes_well_is_two_lines(launch: Launcher) -> None:
+    """More only if it had to wait: on a machine that stood still."""
     ended = launch("--nproc-per-node=3", "--no-python", "true").ends()
-    first, last = ended.lines
+    began = [line for line in ended.lines if re.fullmatch(r"round 0: 1 node, 3 workers, started in \d+\.\d s", line)]
+    went_well = re.fullmatch(r"all 3 workers succeeded · 0 restarts, (\d+\.\d) s", ended.lines[-1])
     assert ended.code == 0
-    assert re.fullmatch(r"round 0: 1 node, 3 workers, started in \d\.\d s", first)
-    assert re.fullmatch(r"all 3 workers succeeded · 0 restarts, \d\.\d s", last)
+    assert len(began) == 1 and went_well
+    assert len(ended.lines) == 2 or float(went_well[1]) >= PATIENCE_S
 
 
 def test_it_can_be_told_to_be_quiet_and_then_tells_of_failures_alone(launch: Launcher) -> None:
@@ -319,7 +323,7 @@ def test_a_worker_may_be_bound_to_the_cpus_of_its_node_and_the_launcher_is_not(
     wanted = bindings("core-complex", 2)
     job = launch("--nproc-per-node=2", "--numa-binding=core-complex", script)
     assert [told.words for told in job.hears(2)] == [" ".join(map(str, sorted(cpus))) for cpus in wanted]
-    assert os.sched_getaffinity(job.pid) == before
+    assert comes_true(lambda: os.sched_getaffinity(job.pid) == before)
     job.open_gate()
     assert job.ends().code == 0
 
