@@ -3,6 +3,9 @@
 CPython lets any thread leave a call that the main thread makes between two bytecodes, and only there: not while it sleeps
 or waits in C. Such a call, left once per interval, stamps the page. The first `ping` of an iteration ends that: from then
 on only what the user's code says counts.
+
+What is left cannot be taken back, and may be made long after the wrapped call is over (a main thread that waits for the one
+that made the call): so what CPython is given lives as long as the program, and says which span it is for.
 """
 
 from __future__ import annotations
@@ -25,13 +28,11 @@ def marks(words: memoryview[int], token: int) -> Marks | None:
 
 
 class Progress:
-    """One call's. `watch` and `probe` are T's, `pinged` is M's."""
+    """One call's. `probe` is T's, `pinged` is M's."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._manual = 0
-        self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._stamp)
-        self._add = ctypes.pythonapi.Py_AddPendingCall
 
     @own
     def pinged(self) -> None:
@@ -40,15 +41,31 @@ class Progress:
 
     def probe(self, token: int) -> bool:
         """Leave the call for the main thread; False if it is not wanted."""
+        global _asking
         if self._manual == token:
             return False
-        self._add(self._pending, None)
+        _asking = self
+        _add(_pending, token)
         return True
 
     @own
-    def _stamp(self, _: object) -> int:
+    def gets_on(self, token: int) -> None:
+        """That span does, unless it is over, or tells by itself."""
         words = self._page.words
-        armed = words[ARMED]
-        if armed and armed != self._manual:
+        if words[ARMED] == token != self._manual:
             words[STAMP] = time.monotonic_ns()
-        return 0
+
+
+_asking: Progress | None = None
+"""Who left a call last."""
+
+
+@own
+def _made(token: int) -> int:
+    if _asking:
+        _asking.gets_on(token)
+    return 0
+
+
+_pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_made)
+_add = ctypes.pythonapi.Py_AddPendingCall
