@@ -9,13 +9,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from attrs import frozen
-from processes import comes_true, is_stopped
+from processes import comes_true, is_stopped, monitor_of
 from worlds import node, running
 
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
@@ -26,7 +26,9 @@ from elastic.core.world import Ending, Verdict, Why
 
 PROGRAM = Path(__file__).parents[1] / "inprocess" / "programs" / "watched.py"
 TIMEOUT_S = 60.0
-RULES = {"patience_s": 0.02, "leave_patience_s": 0.2, "unwind_s": 0.5, "grace_s": 0.3, "leave_s": 3.0}
+RULES = {"patience_s": 0.02, "leave_patience_s": 0.2, "unwind_s": 30.0, "grace_s": 30.0, "leave_s": 3.0}
+UNWIND, GRACE = {"unwind_s": 0.5}, {"grace_s": 0.3}
+"""For those who are to run into them."""
 DAY_S = 86_400.0
 A = node("a")
 
@@ -86,7 +88,14 @@ class Beside:
 
 
 @contextmanager
-def beside(kind: str, tmp_path: Path, soft_s: float = math.inf, hard_s: float = math.inf) -> Iterator[Beside]:
+def beside(
+    kind: str,
+    tmp_path: Path,
+    soft_s: float = math.inf,
+    hard_s: float = math.inf,
+    heartbeat_s: float = 0.05,
+    rules: Mapping[str, float] = {},
+) -> Iterator[Beside]:
     store, clock, log = MemoryStore(), SystemClock(), tmp_path / "monitor.log"
     state = running("a b")
     MemoryBackend(store, clock).set(state, None)
@@ -96,8 +105,8 @@ def beside(kind: str, tmp_path: Path, soft_s: float = math.inf, hard_s: float = 
         "node": list(A),
         "soft_s": soft_s,
         "hard_s": hard_s,
-        "rules": RULES,
-        "heartbeat_s": 0.05,
+        "rules": {**RULES, **rules},
+        "heartbeat_s": heartbeat_s,
         "slack_s": 1.0,
         "log": str(log),
     }
@@ -132,7 +141,7 @@ def test_a_limit_of_a_month_ends_no_monitor(tmp_path: Path) -> None:
 
 
 def test_a_stopped_process_loses_its_round_at_the_soft_limit_and_its_life_at_the_hard_one(tmp_path: Path) -> None:
-    with beside("trains", tmp_path, soft_s=1.0, hard_s=3.0) as it:
+    with beside("trains", tmp_path, soft_s=1.0, hard_s=3.0, rules=GRACE) as it:
         it.monitor()
         assert it.says("beside a#1")
         it.process.send_signal(signal.SIGSTOP)
@@ -165,7 +174,7 @@ def test_the_process_s_heart_beats_while_it_keeps_the_gil(tmp_path: Path) -> Non
 
 
 def test_user_code_that_does_not_end_is_told_to_go_and_spoken_for(tmp_path: Path) -> None:
-    with beside("is_deaf", tmp_path) as it:
+    with beside("is_deaf", tmp_path, rules=UNWIND) as it:
         it.monitor()
         it.edit("b", End(0, Why.FAILED))
         assert it.line() == "ended base"
@@ -175,7 +184,7 @@ def test_user_code_that_does_not_end_is_told_to_go_and_spoken_for(tmp_path: Path
 
 
 def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
-    with beside("ignores_everything", tmp_path, hard_s=math.inf) as it:
+    with beside("ignores_everything", tmp_path, rules=UNWIND | GRACE) as it:
         it.monitor()
         it.edit("b", End(0, Why.FAILED))
         assert it.exit_code() == -signal.SIGKILL
@@ -188,9 +197,10 @@ def test_a_rank_that_leaves_and_says_nothing_is_said_to_leave(tmp_path: Path) ->
 
 
 def test_a_call_that_is_over_and_known_is_not_spoken_for_and_its_heart_stops(tmp_path: Path) -> None:
-    with beside("returns", tmp_path) as it:
+    with beside("returns", tmp_path, heartbeat_s=1.0) as it:
         before = it.store.state
         it.monitor()
+        assert comes_true(lambda: A in it.store.beats)
         assert (it.line(), it.exit_code(), it.line()) == ("ended ok", 0, "monitors 1")
         assert it.store.state is before
         assert A not in it.store.beats
@@ -226,7 +236,7 @@ def test_a_monitor_that_dies_is_followed_by_another_that_speaks_for_the_dead(tmp
 
 
 def test_a_store_out_of_reach_saves_no_process_from_its_limit(tmp_path: Path) -> None:
-    with beside("ignores_everything", tmp_path, hard_s=1.0) as it:
+    with beside("ignores_everything", tmp_path, hard_s=1.0, rules=GRACE) as it:
         it.monitor()
         it.relay.close()
         assert it.exit_code() == -signal.SIGKILL

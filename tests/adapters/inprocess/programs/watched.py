@@ -2,8 +2,9 @@
 
     python watched.py KIND < given
 
-`given` is a line of JSON: the place of the register, the node, the limits in seconds, the monitor's rules and log. Once the
-user code has ended, the call goes on until the end of stdin.
+`given` is a line of JSON: the place of the register, the node, the limits in seconds, the monitor's rules and log. It says
+that the user code runs, and the limits hold, when that is where it is to be. Once it has ended, the call goes on until the
+end of stdin.
 """
 
 from __future__ import annotations
@@ -46,12 +47,20 @@ def main(kind: str) -> None:
     charge = Charge(Node(*given["node"]), given["place"], rules, given["heartbeat_s"], Path(given["log"]))
     supervisor = Supervisor(page, charge, alarm)
 
+    soft, hard = (0 if math.isinf(limit) else int(limit * NS) for limit in (given["soft_s"], given["hard_s"]))
+
+    def begins() -> None:
+        gate.limit(soft, hard)
+        say(f"runs {supervisor.pid}")
+
     def trains() -> None:
+        begins()
         while True:
             gate.ping()
             time.sleep(0.01)
 
     def keeps_the_gil() -> None:
+        begins()
         ctypes.PyDLL(None).usleep(FOR_EVER_US)
 
     def keeps_the_gil_without_a_monitor() -> None:
@@ -62,6 +71,7 @@ def main(kind: str) -> None:
 
     def is_deaf() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
+        begins()
         time.sleep(3600)
 
     def ignores_everything() -> None:
@@ -84,16 +94,10 @@ def main(kind: str) -> None:
             leaves,
         )
     }
-    kinds |= {"returns": lambda: None, "returns_unknown": lambda: None}
-    soft, hard = (0 if math.isinf(limit) else int(limit * NS) for limit in (given["soft_s"], given["hard_s"]))
+    kinds |= {"returns": begins, "returns_unknown": begins}
     supervisor.start()
     with installed(gate, page):
-
-        def runs() -> object:
-            say(f"runs {supervisor.pid}")
-            return kinds[kind]()
-
-        gate.run(Order(1, 0, Span.FUNCTION, runs, soft=soft, hard=hard))
+        gate.run(Order(1, 0, Span.FUNCTION, kinds[kind]))
         while not isinstance(ended := events.get(), Ended):
             pass
         say(f"ended {ended.how.value}")
