@@ -11,7 +11,8 @@ from launches import PROGRAMS, Launch, Launcher
 RESTARTS = PROGRAMS / "restarts.py"
 LATER = 2
 """The gate of what goes wrong `later`."""
-FIRST_GATE = 10
+FIRST_GATE, SECOND_GATE = 10, 20
+"""Of the first call of the function, and of the second."""
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch here, which serves a store")
 
 
@@ -25,12 +26,18 @@ def told(running: Launch, count: int) -> list[str]:
     return [f"{each.rank} {each.words}" for each in running.hears(count)]
 
 
-def begun(running: Launch, iteration: int = 0, ranks: tuple[int, ...] = (0, 1), more: int = 0) -> list[str]:
+def begun(
+    running: Launch,
+    iteration: int = 0,
+    ranks: tuple[int, ...] = (0, 1),
+    more: int = 0,
+    first_gate: int = FIRST_GATE,
+) -> list[str]:
     """All are in the function of this iteration, and what is to go wrong there may; what was told until then besides."""
     heard = told(running, len(ranks) + more)
     there = entered(iteration, *ranks, of=len(ranks))
     assert set(there) <= set(heard), (heard, running.account())
-    running.open_gate(FIRST_GATE + iteration)
+    running.open_gate(first_gate + iteration)
     return sorted(set(heard) - set(there))
 
 

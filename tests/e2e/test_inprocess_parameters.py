@@ -8,7 +8,7 @@ from pathlib import Path
 
 from launches import PROGRAMS, Launch, Launcher
 from processes import comes_true, dies, is_stopped
-from wrapped import FIRST_GATE, begun, comes_to, entered, job, returned, told
+from wrapped import FIRST_GATE, SECOND_GATE, begun, comes_to, entered, job, returned, told
 
 PROGRAM = PROGRAMS / "behaves.py"
 
@@ -67,7 +67,7 @@ def test_a_callback_that_hangs_is_left_and_its_rank_with_it(launch: Launcher) ->
 
 
 def test_long_stretches_that_were_announced_disturb_nobody_though_they_keep_the_interpreter(launch: Launcher) -> None:
-    running = behaves(launch, "long", "soft_timeout=0.3", "hard_timeout=0.4")
+    running = behaves(launch, "long", "both", "soft_timeout=1.5", "hard_timeout=2.0")
     begun(running)
     comes_to(running, *returned(0, 0, 1))
     assert running.ends().code == 0
@@ -84,7 +84,7 @@ def test_a_hang_in_an_atomic_section_ends_with_its_process_and_the_others_go_on(
 
 
 def test_whoever_returned_and_waits_too_long_for_the_others_has_all_begin_anew(launch: Launcher) -> None:
-    running = behaves(launch, "stays", "completion_timeout=0.5")
+    running = behaves(launch, "stays", "completion_timeout=2.0")
     begun(running)
     comes_to(running, *entered(1, 0, 1), *returned(1, 0, 1))
     assert running.ends().code == 0
@@ -157,8 +157,8 @@ def test_a_function_that_was_called_by_another_thread_comes_back_at_its_safe_poi
 def test_calls_one_after_the_other_are_apart_and_one_inside_of_another_is_refused_in_words(launch: Launcher) -> None:
     running = behaves(launch, "fails", "twice")
     refused = "nested: a wrapped function is called inside of another one: wrap the outermost alone"
-    for _ in range(2):
-        begun(running)
+    for gate in (FIRST_GATE, SECOND_GATE):
+        begun(running, first_gate=gate)
         comes_to(running, *entered(1, 0, 1), f"0 {refused}", f"1 {refused}")
     comes_to(running, *returned(1, 0, 1))
     assert running.ends().code == 0
