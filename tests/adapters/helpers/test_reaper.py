@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from processes import TIMEOUT_S, comes_true, is_alive
@@ -38,6 +39,12 @@ def start(nothing_left: str) -> Iterator[Start]:
         for pipe in (process.stdin, process.stdout):
             if pipe:
                 pipe.close()
+
+
+@pytest.fixture
+def token() -> str:
+    """Of this test alone: whoever carries it on this host is killed."""
+    return f"t0k3n-{uuid4().hex}"
 
 
 @pytest.fixture
@@ -80,15 +87,19 @@ def test_a_group_that_was_forgotten_lives(start: Start, run: Start) -> None:
     assert other.poll() is None
 
 
-def test_a_carrier_of_the_token_dies_with_the_groups_though_its_session_is_its_own(start: Start, run: Start) -> None:
-    victim, carrier, reaping = sleeper(start), sleeper(start, token="t0k3n-b"), run("t0k3n-b")
+def test_a_carrier_of_the_token_dies_with_the_groups_though_its_session_is_its_own(
+    start: Start, run: Start, token: str
+) -> None:
+    victim, carrier, reaping = sleeper(start), sleeper(start, token=token), run(token)
     tell(reaping, f"+{victim.pid}\n")
     end_agent(reaping)
     assert carrier.wait(TIMEOUT_S) == -signal.SIGKILL
 
 
-def test_a_worker_dies_that_was_just_being_started_and_whose_group_was_not_told(start: Start, run: Start) -> None:
-    carrier, reaping = sleeper(start, token="t0k3n-c"), run("t0k3n-c")
+def test_a_worker_dies_that_was_just_being_started_and_whose_group_was_not_told(
+    start: Start, run: Start, token: str
+) -> None:
+    carrier, reaping = sleeper(start, token=token), run(token)
     end_agent(reaping)
     assert carrier.wait(TIMEOUT_S) == -signal.SIGKILL
 
@@ -155,16 +166,16 @@ def test_a_group_that_is_gone_is_no_error(start: Start) -> None:
     reaper.kill_groups({str(victim.pid)})
 
 
-def test_carriers_are_dead_when_the_kill_returns(start: Start) -> None:
-    carriers = [sleeper(start, token="t0k3n-d") for _ in range(3)]
-    assert reaper.kill_carriers(b"t0k3n-d")
+def test_carriers_are_dead_when_the_kill_returns(start: Start, token: str) -> None:
+    carriers = [sleeper(start, token=token) for _ in range(3)]
+    assert reaper.kill_carriers(token.encode())
     assert not any(is_alive(carrier.pid) for carrier in carriers)
-    assert not reaper.kill_carriers(b"t0k3n-d")
+    assert not reaper.kill_carriers(token.encode())
 
 
-def test_the_end_looks_again_until_there_is_no_carrier(start: Start) -> None:
-    group, carrier = sleeper(start), sleeper(start, token="t0k3n-e")
-    reaper.end({str(group.pid)}, b"t0k3n-e")
+def test_the_end_looks_again_until_there_is_no_carrier(start: Start, token: str) -> None:
+    group, carrier = sleeper(start), sleeper(start, token=token)
+    reaper.end({str(group.pid)}, token.encode())
     assert not is_alive(group.pid) or group.wait(TIMEOUT_S)
     assert not is_alive(carrier.pid)
 

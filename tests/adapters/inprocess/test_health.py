@@ -7,7 +7,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from attrs import define
+from attrs import define, field
 
 from elastic.adapters.inprocess.health import CudaHealthCheck, NvmlHealthCheck, TimedOut, UnhealthyDevice, within
 from elastic.adapters.inprocess.state import State
@@ -46,7 +46,7 @@ class FakeCuda:
     one_and_one: float = 2.0
     initialized: bool = True
     hangs: bool = False
-    over: threading.Event = threading.Event()
+    over: threading.Event = field(factory=threading.Event)
 
     @property
     def cuda(self) -> FakeCuda:
