@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import asdict, frozen
@@ -32,6 +33,9 @@ BEAT_S = 1.0
 SHORT_LIFE_S = 1.0
 """A monitor that dies sooner than that is started again after a pause, twice as long each time, up to `PAUSE_MAX_S`."""
 PAUSE_MAX_S = 5.0
+
+_pid_files = threading.Lock()
+"""Two calls, one after the other, may have one file."""
 
 
 @frozen
@@ -104,8 +108,7 @@ class Supervisor:
         if self._thread.ident is not None:
             self._thread.join()
         self._end(timeout_s)
-        if self._pid_file:
-            self._pid_file.unlink(missing_ok=True)
+        self._remove_pid()
         os.close(self._stop)
         os.close(self._self)
         self._stop = -1
@@ -133,19 +136,27 @@ class Supervisor:
             start_new_session=True,
         )
         assert self._process.stdin
+        self._write_pid()  # it does nothing before it has its charge: who sees it at work finds its pid
         try:
             self._process.stdin.write(self._charge.written(descriptors))
             self._process.stdin.close()
         except BrokenPipeError:
             pass  # it is dead, and will be started again
-        self._write_pid()
 
     def _write_pid(self) -> None:
         if self._pid_file and self._process:
             try:
-                self._pid_file.write_text(f"{self._process.pid}\n")
+                with _pid_files:
+                    self._pid_file.write_text(f"{self._process.pid}\n")
             except OSError as error:
                 log.warning("the monitor process is %s, which cannot be written down: %s", self._process.pid, error)
+
+    def _remove_pid(self) -> None:
+        """Unless the file is the next call's, which has begun meanwhile."""
+        if self._pid_file and self._process:
+            with _pid_files, suppress(OSError):
+                if self._pid_file.read_text() == f"{self._process.pid}\n":
+                    self._pid_file.unlink()
 
     # --- the thread
 
