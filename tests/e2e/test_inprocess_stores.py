@@ -54,7 +54,7 @@ def test_nobody_trains_on_for_ever_when_the_store_is_gone_and_none_says_that_the
 ) -> None:
     """One has returned, one hangs, one is a reserve."""
     with served() as store:
-        limits = ("soft_timeout=2.0", "hard_timeout=2.5", "heartbeat_timeout=3.0", "barrier_timeout=5.0")
+        limits = ("soft_timeout=2.0", "hard_timeout=4.5", "heartbeat_timeout=3.0", "barrier_timeout=5.0")
         waits = ("completion_timeout=0.5", "confirm_timeout=0.5", "store_timeout=0.5", "leave_timeout=0.5")
         running = alone(launch, store.port, "stays", *limits, *waits, "policy=two", ranks=3)
         assert told(running, 2) == entered(0, 0, 1)
