@@ -164,6 +164,8 @@ class Supervisor:
         while self._wait_for_death():
             assert self._process
             code = self._process.wait()
+            if code == 0:
+                return  # it is done: the page says that the call is over
             log.warning("the monitor process of %s died (%s); starting another", self._charge.node, code)
             short = time.monotonic() - self._started_at < SHORT_LIFE_S
             if short and self._stopped(self._pause_s):

@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from processes import comes_true
 from worlds import node
 
 from elastic.adapters.inprocess.page import BYE, Bye, Page
@@ -15,6 +16,20 @@ from elastic.core.inprocess.monitoring import Rules
 TIMEOUT_S = 60.0
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
+
+
+def test_a_monitor_that_is_done_before_it_is_let_go_of_is_followed_by_none(caplog: pytest.LogCaptureFixture) -> None:
+    """The call is over, and this process has other things to let go of first."""
+    with closing(Page.new()) as page:
+        supervisor = Supervisor(page, Charge(node("a"), {"relay": "/none", "space": "one"}, Rules(), 1.0))
+        supervisor.start()
+        try:
+            page.words[BYE] = Bye.SETTLED
+            page.ring()
+            assert comes_true(lambda: not Path(f"/proc/{supervisor.pid}").exists())
+        finally:
+            supervisor.close(TIMEOUT_S)
+        assert (supervisor.starts, caplog.messages) == (1, [])
 
 
 def test_a_call_that_lets_go_leaves_the_next_one_s_pid_file_alone(tmp_path: Path) -> None:
