@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
@@ -237,9 +238,12 @@ class CallWrapper:
             raise RuntimeError("a wrapped function is called inside of another one: wrap the outermost alone")
         try:
             with installed(self._gate, self._parts.page):
-                return self._run(function)  # type: ignore[no-any-return]
+                value: Result | None = self._run(function)
         finally:
             _alone.release()
+        if self._gate.told:  # and heeded by nobody: who heeds a signal leaves
+            signal.raise_signal(self._gate.told)
+        return value
 
     def _run(self, function: Callable[[], object]) -> Any:
         try:

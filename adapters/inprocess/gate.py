@@ -73,6 +73,8 @@ class Gate:
         self._due = 0
         self.theirs: dict[int, Handler] = {}
         """The program's own handlers of SIGINT and SIGTERM."""
+        self.told = 0
+        """The last of them that T was told of."""
 
     # --- M's side
 
@@ -84,7 +86,7 @@ class Gate:
         self._post(ended)
         if due := self._due:
             self._due = 0
-            self._post(Signalled(due))
+            self._tell(due)
 
     @own
     def _armed(self, order: Order) -> Ended:
@@ -191,11 +193,16 @@ class Gate:
     def signalled(self, signum: int, frame: FrameType | None) -> None:
         """SIGINT and SIGTERM: what the program does with them, in its own code; told to T when M is in the wrapper."""
         if not self._page.words[ARMED]:
-            self._post(Signalled(signum))
+            self._tell(signum)
         elif _is_users(frame):
             self._signal(signum, frame)
         else:
             self._due = signum
+
+    @own
+    def _tell(self, signum: int) -> None:
+        self.told = signum
+        self._post(Signalled(signum))
 
     @own
     def _signal(self, signum: int, frame: FrameType | None) -> None:

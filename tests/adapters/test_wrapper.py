@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -13,6 +15,22 @@ import elastic
 from elastic.adapters.inprocess.stores import NoStore
 from elastic.core.policies import at_most, shift
 from elastic.inprocess import CallWrapper, Wrapper
+
+TOLD_LATE = """
+import os, signal
+from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
+from elastic.inprocess import Wrapper
+
+class Here:
+    backend = lambda self, space, clock: MemoryBackend(MemoryStore(), clock)
+    place = lambda self, space: {"relay": "/none", "space": space}
+    serves = property(lambda self: os.kill(os.getpid(), signal.SIGTERM))
+    close = lambda self, backend, timeout_s: None
+
+signal.signal(signal.SIGTERM, lambda signum, frame: print("told to go"))
+print(Wrapper(store_factory=Here)(lambda: "trained")())
+"""
+"""The main thread asks whether it serves the store when it knows how the call ended, and not before."""
 
 
 def test_spans_are_timedeltas_or_seconds() -> None:
@@ -182,3 +200,9 @@ def test_a_call_that_does_not_fit_is_refused_and_not_made_again_for_ever() -> No
     for arguments in ((), (1, None, 3)):
         with pytest.raises(TypeError, match=r"missing a required argument: 'options'; it is train|too many positional"):
             train(*arguments)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_signal_that_comes_when_the_call_has_just_ended_is_the_program_s() -> None:
+    ran = subprocess.run([sys.executable, "-c", TOLD_LATE], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "told to go\ntrained\n", "")
