@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-from processes import comes_true, is_stopped, monitor_of
+from processes import comes_true, is_stopped
 from worlds import node, running
 
 from elastic.adapters.backends.memory import MemoryBackend, MemoryStore
