@@ -40,6 +40,7 @@ from ...core.inprocess.monitoring import (
     Wish,
     step,
     until,
+    woke,
 )
 from ...core.rendezvous import Held, RendezvousState, Settings, handlers
 from ...core.rendezvous.agenda import Request
@@ -102,8 +103,9 @@ class Program:
         poll.register(self._process, select.POLLIN)
         poll.register(self._page.bell, select.POLLIN)
         while not self._look():
-            left = until(self._monitor, self._sight(), self._rules) - self._clock.now()
-            ready = dict(poll.poll(math.ceil(poll_ms(left))))
+            meant_at = until(self._monitor, self._sight(), self._rules)
+            ready = dict(poll.poll(math.ceil(poll_ms(meant_at - self._clock.now()))))
+            self._monitor = woke(self._monitor, self._sight(), meant_at, self._clock.now())
             self._page.heard()
             if self._process in ready:
                 self._dead = True
@@ -127,7 +129,8 @@ class Program:
     def _heard(self, loop: RendezvousLoop, notice: Notice) -> None:
         """That loop's thread."""
         if isinstance(notice, Told):
-            self._settled |= notice.handler is handlers.bury
+            if notice.handler is handlers.bury:
+                self._settled = True
             self._told.put(loop)
             self._page.ring()
 

@@ -23,7 +23,7 @@ from ...core.caller import WHY_OVER, heard, wished
 from ...core.inprocess import Call, begin, transition
 from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
-from ...core.inprocess.timers import IDLE, Timers, passed, running, until
+from ...core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
 from ...core.inprocess.watchdog import Marks
 from ...core.rendezvous import Raise
 from ...core.world import Node, Profile, Why, World
@@ -183,19 +183,21 @@ class Driver:
         """What the call is to hear next; nothing, perhaps."""
         if self._soon:
             return (self._soon.popleft(),)
-        wake_at = min(until(self._timers, self._marks()), self._probe_at or float("inf"))
+        passes_at = until(self._timers, self._marks())
+        wake_at = min(passes_at, self._probe_at or float("inf"))
         left = min(max(wake_at - self._clock.now(), 0.0), threading.TIMEOUT_MAX)
         try:
             message = self._inbox.get(timeout=left)
         except Empty:
-            return self._elapsed()
+            return self._elapsed(passes_at)
         finally:
             self._page.words[BEAT] = int(self._clock.now() * NS)
         event = self._heard(message)
         return (event,) if event else ()
 
-    def _elapsed(self) -> tuple[core.Event, ...]:
+    def _elapsed(self, meant_at: float) -> tuple[core.Event, ...]:
         now = self._clock.now()
+        self._timers = resumed(self._timers, meant_at, now)
         if self._probe_at is not None and now >= self._probe_at:
             wanted = self._call.span in WATCHED and self._progress.probe(self._call.token)
             self._probe_at = now + self._task.probe_s if wanted else None

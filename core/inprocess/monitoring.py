@@ -17,6 +17,7 @@ from typing import TypeAlias, assert_never
 from attrs import frozen
 
 from ..evolving import evolve
+from .watchdog import STOOD_STILL_S
 
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 1.0
@@ -99,6 +100,10 @@ class Monitor:
     again_at: float = math.inf
     next_at: float = math.inf
     """In KILL: of the next signal. In SPEAK: of giving up."""
+    awake_since: float = -math.inf
+    """When it last went on after it had stood still."""
+    forgave: float | None = None
+    """The mark of progress that the process had left last by then."""
 
 
 @frozen
@@ -162,6 +167,14 @@ def step(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
     return _watch(_noted(monitor, sight, now), sight, now, rules)
 
 
+def woke(monitor: Monitor, sight: Sight, meant_at: float, now: float) -> Monitor:
+    """It meant to look at `meant_at`, at the latest. If it has stood still since, the process has all its time again; once
+    for each mark, or one that hangs would live on for as long as its host is slow."""
+    if now <= meant_at + STOOD_STILL_S or monitor.forgave == sight.stamp:
+        return monitor
+    return evolve(monitor, awake_since=now, forgave=sight.stamp)
+
+
 def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:
     """When to look again if nothing is heard before; what was just looked at is `sight`."""
     match monitor.phase:
@@ -212,7 +225,7 @@ def _soft_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
     asked = sight.wanted or sight.leaving or sight.over or monitor.said == sight.token
     if not sight.token or not sight.guarded or asked:
         return math.inf
-    return sight.stamp + sight.soft_s + rules.patience_s
+    return max(sight.stamp, monitor.awake_since) + sight.soft_s + rules.patience_s
 
 
 def _over_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
@@ -231,6 +244,7 @@ def _leave_at(monitor: Monitor, rules: Rules) -> float:
 
 
 def _kill_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
-    hard_at = sight.stamp + sight.hard_s if sight.token else math.inf
-    mine_at = monitor.wished_at + rules.unwind_s if sight.token and monitor.wish == sight.token else math.inf
-    return min(hard_at, sight.unwind_at, mine_at)
+    awake_since, wished = monitor.awake_since, sight.token and monitor.wish == sight.token
+    hard_at = max(sight.stamp, awake_since) + sight.hard_s if sight.token else math.inf
+    mine_at = max(monitor.wished_at, awake_since) + rules.unwind_s if wished else math.inf
+    return min(hard_at, mine_at, sight.unwind_at if sight.unwind_at >= awake_since else awake_since + rules.unwind_s)

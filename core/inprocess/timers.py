@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ..evolving import evolve
 from .state import Call, deadlines
-from .watchdog import Marks
+from .watchdog import STOOD_STILL_S, Marks
 from .words import Deadline, Elapsed, Timer
 
 
@@ -43,6 +43,15 @@ def passed(timers: Timers, now: float, marks: Marks | None = None) -> tuple[Time
     late = sorted((each for each in passed_at if passed_at[each] <= now), key=lambda each: passed_at[each])
     rung = evolve(timers, began_at={**timers.began_at, **dict.fromkeys(late, math.inf)})
     return rung, tuple(Elapsed(each) for each in late)
+
+
+def resumed(timers: Timers, meant_at: float, now: float) -> Timers:
+    """Of who meant to look at `meant_at`, at the latest. If it has stood still since, progress has all its time again."""
+    if now <= meant_at + STOOD_STILL_S:
+        return timers
+    of_progress = (Timer.SOFT, Timer.HARD)
+    runs = {each for each, began_at in timers.began_at.items() if each.timer in of_progress and began_at < math.inf}
+    return Timers({each: now if each in runs else began_at for each, began_at in timers.began_at.items()})
 
 
 def _at(timers: Timers, deadline: Deadline, marks: Marks | None) -> float:

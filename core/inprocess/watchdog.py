@@ -22,6 +22,10 @@ class Limits:
     hard_s: float
 
 
+STOOD_STILL_S = 1.0
+"""Who looks so much later than it meant to has stood still, and most likely its whole host: a machine that was moved,
+processes that were stopped. What nobody could do meanwhile is held against nobody."""
+
 UNGUARDED = Limits(math.inf, math.inf)
 """While hang protection is off."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -94,6 +95,7 @@ def beside(
     soft_s: float = math.inf,
     hard_s: float = math.inf,
     heartbeat_s: float = 0.05,
+    slack_s: float = 30.0,
     rules: Mapping[str, float] = {},
 ) -> Iterator[Beside]:
     store, clock, log = MemoryStore(), SystemClock(), tmp_path / "monitor.log"
@@ -107,7 +109,7 @@ def beside(
         "hard_s": hard_s,
         "rules": {**RULES, **rules},
         "heartbeat_s": heartbeat_s,
-        "slack_s": 1.0,
+        "slack_s": slack_s,
         "log": str(log),
     }
     command = [sys.executable, str(PROGRAM), kind]
@@ -149,6 +151,27 @@ def test_a_stopped_process_loses_its_round_at_the_soft_limit_and_its_life_at_the
         assert it.ended() == (0, Why.FAILED, "a")
         assert it.process.wait(TIMEOUT_S) == -signal.SIGKILL
         assert it.becomes(lambda state: A not in state.seats)
+
+
+def waits(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "S"
+
+
+def test_a_process_that_stood_still_with_its_monitor_keeps_its_round_and_its_life(tmp_path: Path) -> None:
+    """A host that was stopped for longer than any limit."""
+    with beside("trains", tmp_path, soft_s=1.5, hard_s=2.0) as it:
+        monitor = it.monitor()
+        assert it.says("beside a#1")
+        for pid in (monitor, it.process.pid):
+            os.kill(pid, signal.SIGSTOP)
+            assert comes_true(lambda pid=pid: is_stopped(pid))  # type: ignore[misc]
+        select.poll().poll(3_000)
+        os.kill(monitor, signal.SIGCONT)
+        assert comes_true(lambda: waits(monitor))  # it has looked
+        it.process.send_signal(signal.SIGCONT)
+        it.edit("b", End(0, Why.FAILED))
+        assert (it.line(), it.exit_code(), it.line()) == ("ended injected", 0, "monitors 1")
+        assert it.ended() == (0, Why.FAILED, "b")
 
 
 def test_a_hang_that_keeps_the_gil_is_ended_and_the_process_lives(tmp_path: Path) -> None:
@@ -243,7 +266,7 @@ def test_a_store_out_of_reach_saves_no_process_from_its_limit(tmp_path: Path) ->
 
 
 def test_what_nobody_can_interrupt_any_longer_is_ended_by_the_kernel(tmp_path: Path) -> None:
-    with beside("keeps_the_gil_without_a_monitor", tmp_path, hard_s=0.5) as it:
+    with beside("keeps_the_gil_without_a_monitor", tmp_path, hard_s=0.5, slack_s=1.0) as it:
         monitor = it.monitor()
         assert it.exit_code() == -signal.SIGALRM
         os.kill(monitor, signal.SIGCONT)

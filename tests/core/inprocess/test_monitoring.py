@@ -25,6 +25,7 @@ from elastic.core.inprocess.monitoring import (
     Wish,
     step,
     until,
+    woke,
 )
 
 RULES = Rules(patience_s=0.02, leave_patience_s=1.0, unwind_s=30.0, grace_s=5.0, leave_s=5.0)
@@ -51,6 +52,10 @@ class Watched:
         while (at := until(self.monitor, self.sight, RULES)) <= end:
             self.look(at)
         return self.did
+
+    def wakes(self, now: float) -> None:
+        """So late, for the look that it meant to take next."""
+        self.monitor = woke(self.monitor, self.sight, until(self.monitor, self.sight, RULES), now)
 
 
 def firsts(did: list[tuple[float, Act]]) -> dict[Act, float]:
@@ -135,6 +140,37 @@ def test_a_process_past_its_limit_is_told_to_go_then_killed_again_and_again(limi
     hangs = evolve(TRAINS, wanted=True, hard_s=90.0 if limit == "hard" else math.inf)
     did = Watched(hangs if limit == "hard" else evolve(hangs, unwind_at=190.0)).watch(100.0, 197.5)
     assert did == [(190.0, Terminate()), (195.0, Kill()), (196.0, Kill()), (197.0, Kill())]
+
+
+def test_after_all_have_stood_still_a_process_has_all_its_time_again() -> None:
+    watched = Watched()
+    watched.watch(100.0, 101.0)
+    watched.wakes(400.0)
+    assert watched.watch(400.0, 490.0) == [(460.02, SayEnd(3)), (490.0, Terminate())]
+
+
+def test_who_hangs_is_forgiven_once_and_not_for_a_moment_s_delay() -> None:
+    late = Watched()
+    late.wakes(161.0)
+    assert late.look(161.0) == (SayEnd(3),)
+    slow = Watched()
+    for now in (162.0, 224.0):
+        slow.wakes(now)
+    assert slow.look(224.0) == (SayEnd(3),)
+
+
+def test_what_was_called_back_before_all_stood_still_has_its_time_to_end_again() -> None:
+    called = evolve(TRAINS, wanted=True, hard_s=math.inf, unwind_at=130.0)
+    watched = Watched(called)
+    watched.look(110.0)
+    watched.wakes(400.0)
+    assert watched.watch(400.0, 429.0) == []
+    watched.sight = evolve(called, unwind_at=420.0)
+    assert watched.look(420.0) == (Terminate(),)
+    mine = Watched(evolve(TRAINS, over=True, soft_s=math.inf, hard_s=math.inf))
+    mine.watch(110.0, 111.0)
+    mine.wakes(400.0)
+    assert firsts(mine.watch(400.0, 430.0))[Terminate()] == 430.0
 
 
 def test_a_dead_process_is_spoken_for_until_the_register_knows() -> None:

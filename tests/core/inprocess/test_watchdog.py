@@ -8,7 +8,7 @@ import pytest
 from calls import led, ready
 
 from elastic.core.inprocess import Settings
-from elastic.core.inprocess.timers import IDLE, passed, running, until
+from elastic.core.inprocess.timers import IDLE, passed, resumed, running, until
 from elastic.core.inprocess.watchdog import UNGUARDED, Alarm, Limits, Marks, Watch, guarded, watched, within
 from elastic.core.inprocess.words import How, Over, Timer
 
@@ -56,6 +56,16 @@ def test_marks_move_the_soft_and_the_hard_limit_only() -> None:
     assert [each.deadline.timer for each in events] == [Timer.SOFT, Timer.HARD]
     unwinding = running(timers, led(ready(), How.RETURNED, Over(0), settings=SETTINGS), 2.0)
     assert until(unwinding, Marks(20.0, LIMITS)) == 32.0
+
+
+def test_after_it_has_stood_still_progress_has_all_its_time_again_and_what_has_rung_stays_so() -> None:
+    timers = running(IDLE, led(ready(), settings=SETTINGS), 1.0)
+    assert resumed(timers, 3.0, 4.0) == timers
+    assert until(resumed(timers, 3.0, 4.1)) == 6.1
+    rung, _ = passed(timers, 3.0)
+    assert until(resumed(rung, 6.0, 10.0)) == 15.0
+    unwinding = running(timers, led(ready(), How.RETURNED, Over(0), settings=SETTINGS), 2.0)
+    assert resumed(unwinding, 32.0, 40.0) == unwinding
 
 
 def test_no_deadline_runs_while_nothing_is_waited_for() -> None:
