@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from launches import Ended, Launch, Launcher
 
+from elastic.adapters.backends.serving import serve
 from elastic.adapters.backends.wire import Address
+from elastic.adapters.endpoint import Reservation
 
 EXAMPLES = Path(__file__).parents[2] / "examples/inprocess"
 IMPORT_S = 180.0
@@ -44,11 +47,23 @@ def test_a_wrapped_loop_comes_through_faults_with_the_model_and_the_store_that_i
     assert ended.out.count("trained 20 steps") == 2
 
 
+@pytest.fixture
+def free_row() -> Iterator[int]:
+    """The first of three ports that the kernel gives to nobody else; a store is served on the third."""
+    with Reservation("localhost") as row:
+        host, _ = serve(Address("localhost", row.endpoint.port + 2), True)
+        assert host
+        try:
+            yield row.endpoint.port
+        finally:
+            host.close()
+
+
 def test_a_wrapped_program_comes_through_a_fault_without_any_launcher(
-    launch: Launcher, tmp_path: Path, shared_store: Address
+    launch: Launcher, tmp_path: Path, free_row: int
 ) -> None:
-    """Its wrapper is told the port after the next."""
-    meeting = f"MASTER_ADDR=localhost MASTER_PORT={shared_store.port - 2} TORCHELASTIC_RUN_ID={uuid4().hex}"
+    """Its own store is on the port after MASTER_PORT, its wrapper's on the one after that, where somebody serves it."""
+    meeting = f"MASTER_ADDR=localhost MASTER_PORT={free_row} TORCHELASTIC_RUN_ID={uuid4().hex}"
     place = f"{meeting} WORLD_SIZE=2 LOCAL_RANK=$R RANK=$R"
     program = f"{sys.executable} {EXAMPLES}/whole.py --checkpoint={tmp_path}/whole.pt --fault=7:1"
     script = f"unset ELASTIC_RELAY; for R in 0 1; do {place} {program} & done; wait"
