@@ -17,6 +17,9 @@ from elastic.adapters.news import NoTrace
 from elastic.core.rendezvous import Limits, Over, Settings, handlers, heard
 from elastic.core.world import Node, Why, World
 
+LOOK_S = 5.0
+"""Between two looks at a heartbeat: as long may a machine stand still before whoever looks begins afresh."""
+
 
 def lease_s(backend: Backend) -> float:
     span = backend.lease_s
@@ -114,7 +117,13 @@ class LeasedConformance(Conformance):
             assert a.told.empty() and b.told.empty()
 
     def test_a_node_that_fell_silent_is_lost_when_its_lease_is_over(self, hasty: Clients) -> None:
-        settings = Settings(Limits(1, 2), last_call_timeout=ANSWER_S, keep_alive_max_attempt=600, leased=True)
+        settings = Settings(
+            Limits(1, 2),
+            last_call_timeout=ANSWER_S,
+            keep_alive_interval=LOOK_S,
+            keep_alive_max_attempt=600,
+            leased=True,
+        )
         with ExitStack() as stack:
             hears_b = Hears(node("b"))
             a = stack.enter_context(Peer(hasty(), "a", settings, "lifea", hears_b))
@@ -123,7 +132,7 @@ class LeasedConformance(Conformance):
             stack.callback(b.loop.stop)
             for peer in (a, b):
                 peer.submit(handlers.join)
-            assert isinstance(a.hears(handlers.join), World)
             assert comes_true(lambda: beaten(b.backend, b.node) and hears_b.event.is_set())
+            assert isinstance(a.hears(handlers.join), World)
             over = a.hears(handlers.watch)
             assert isinstance(over, Over) and over.ended and over.ended.why is Why.LOST
