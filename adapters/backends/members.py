@@ -32,6 +32,8 @@ OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
 )
+CONNECTS = 0.75
+"""Of the time for an answer, what a new connection may take: where none comes up, it is known that nothing was asked."""
 
 
 Begin = Callable[..., Any]
@@ -107,7 +109,7 @@ class Members:
         self._first = random.randrange(len(self.addresses))
         self._options = (
             *OPTIONS,
-            ("grpc.min_reconnect_backoff_ms", int(timeout_s * 1_000)),  # gRPC's name for how long connecting may take
+            ("grpc.min_reconnect_backoff_ms", int(CONNECTS * timeout_s * 1_000)),  # for how long one may try to connect
             ("elastic.members", uuid4().hex),  # channels of the same options share a connection
         )
 

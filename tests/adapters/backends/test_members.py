@@ -175,16 +175,6 @@ def test_a_cluster_of_which_nobody_is_there_is_out_of_reach_at_once_and_named() 
         assert time.monotonic() - began < SOON_S
 
 
-def test_a_member_that_is_slow_to_take_a_connection_has_as_long_as_for_an_answer(tmp_path: Path) -> None:
-    """One that is far away behind TLS, or busy. What gRPC gives it is what is said to lie between two attempts."""
-    with (
-        single(tmp_path) as etcd,
-        way(addresses(etcd)[0], late_s=0.5) as far,
-        clients([far.address], timeout_s=ANSWER_S) as client,
-    ):
-        assert not client().get().state
-
-
 def test_closing_ends_a_call_to_a_member_that_stands_still(tmp_path: Path) -> None:
     with single(tmp_path) as etcd, clients(etcd) as client:
         one = client()
@@ -227,21 +217,22 @@ def test_a_client_leaves_no_thread_behind(whole: Cluster) -> None:
     assert comes_true(lambda: set(threading.enumerate()) <= before)
 
 
-# --- answers that are lost
+# --- answers that are late or lost
 
 
 @define
 class Way:
-    """Between a client and a member: what passes in either direction, or is swallowed."""
+    """Between a client and a member: what passes in either direction, or is swallowed; and how long a new connection waits
+    for the member's first word."""
 
     address: Address
     asked: bool = True
     answered: bool = True
+    greets_after_s: float = 0.0
 
 
 @contextmanager
-def way(to: Address, late_s: float = 0.0) -> Iterator[Way]:
-    """The member is met only when `late_s` have gone by."""
+def way(to: Address) -> Iterator[Way]:
     threads: list[threading.Thread] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         made = Way(Address("127.0.0.1", server.getsockname()[1]))
@@ -259,10 +250,13 @@ def way(to: Address, late_s: float = 0.0) -> Iterator[Way]:
                 except OSError:
                     pass
 
+        def answer(far: socket.socket, near: socket.socket) -> None:
+            time.sleep(made.greets_after_s)
+            pump(far, near, lambda: made.answered)
+
         def serve(near: socket.socket) -> None:
-            time.sleep(late_s)
             with near, socket.create_connection((to.host, to.port)) as far:
-                back = threading.Thread(target=pump, args=(far, near, lambda: made.answered))
+                back = threading.Thread(target=answer, args=(far, near))
                 back.start()
                 pump(near, far, lambda: made.asked)
                 back.join()
@@ -285,6 +279,21 @@ def way(to: Address, late_s: float = 0.0) -> Iterator[Way]:
             accepting.join()
     for thread in threads:
         thread.join()
+
+
+def test_a_member_that_takes_its_time_to_greet_is_waited_for(whole: Cluster) -> None:
+    with way(addresses(whole)[0]) as between, clients([between.address]) as client:
+        between.greets_after_s = TIMEOUT_S
+        one = client()
+        one.set(born(), None)
+        assert one.get().state == born()
+
+
+def test_a_write_over_a_connection_that_does_not_come_up_was_not_sent(whole: Cluster) -> None:
+    with way(addresses(whole)[0]) as between, clients([between.address], timeout_s=TIMEOUT_S) as client:
+        between.answered = False
+        with out_of_reach():
+            client().heartbeat(node("a"), 1)
 
 
 @pytest.mark.parametrize("reaches", [True, False])
