@@ -55,6 +55,8 @@ Clients = Callable[[], Backend]
 SOON_S = 20.0
 """How late what is pushed may come on a machine that is busy, or stands still for some seconds. What is never pushed comes
 later, or never; and many turns at any sensible period of polling take longer."""
+STOPS_S = 10.0
+"""An interval of heartbeats, and so how long a heart that stops may take to say goodbye."""
 ERAS = 140
 """More than one question may name keys."""
 ANSWER_S = 60.0
@@ -542,10 +544,12 @@ class Conformance:
         self, client: Clients, helping_above: int
     ) -> None:
         names = [f"n{number}" for number in range(8)]
-        settings = Settings(Limits(8, 8, 1), helping_above=helping_above)
+        settings = Settings(Limits(8, 8, 1), helping_above=helping_above, keep_alive_interval=STOPS_S)
         with ExitStack() as stack:
             peers = [stack.enter_context(Peer(client(), name, settings, f"life{name}")) for name in names]
+            nodes, observer = [peer.node for peer in peers], client()
             for peer in peers:
+                peer.heart.beat()
                 peer.submit(handlers.join)
             first = [peer.hears(handlers.join) for peer in peers]
             assert isinstance(first[0], World) and all(world == first[0] for world in first)
@@ -572,7 +576,8 @@ class Conformance:
             assert {verdict.ending for verdict in verdicts} == {Ending.SUCCEEDED}
             assert all(verdict == verdicts[0] for verdict in verdicts)
             assert client().faults() == (fault("n0"),)
-        assert set(client().heartbeats(peer.node for peer in peers).counters.values()) == {None}
+            assert comes_true(lambda: None not in observer.heartbeats(nodes).counters.values())
+        assert set(observer.heartbeats(nodes).counters.values()) == {None}
 
 
 def _verdict(peer: Peer) -> Verdict:
