@@ -6,14 +6,11 @@ import signal
 import time
 
 import pytest
-from jobs import TTL_S, Job, Jobs, alive, codes, end, kill, lose, run, slots, worlds
+from jobs import Job, Jobs, alive, codes, end, kill, lose, run, slots, worlds
 from launches import TESTS
 from processes import dies, is_alive
 
 from elastic.core.rendezvous import RendezvousState, Status
-
-SLACK_S = 8.0
-"""For stopping and starting workers on a machine that is busy with something else."""
 
 
 def test_the_workers_of_a_lost_node_die_with_its_agent(job: Jobs) -> None:
@@ -29,11 +26,9 @@ def test_an_elastic_job_goes_on_without_a_lost_node_and_nothing_is_charged(job: 
     elastic = job("2:3", "--last-call=1000")
     agents = elastic.nodes("abc")
     run(agents)
-    lost_at = time.monotonic()
     lose(agents[1])
     stay = [agents[0], agents[2]]
     assert worlds(run(stay)) == {(1, "restart 0 of 2 workers")}
-    assert time.monotonic() - lost_at < 1.5 * TTL_S + SLACK_S
     assert codes(end(stay)) == [0, 0]
     assert_nothing_charged(elastic, "ac")
 
@@ -79,8 +74,9 @@ def test_workers_that_a_loss_makes_fail_are_not_charged(job: Jobs, nnodes: str) 
     both = job(nnodes, "--last-call=1000")
     agents = both.nodes("ab")
     told = run(agents)
+    agents[1].signal(signal.SIGKILL)
+    kill(told[0].pid)  # before the loss is seen, which would end this worker as well
     lose(agents[1])
-    kill(told[0].pid)
     both.reaches(lambda state: state.round == 1 and [node.slot for node in state.participants] == ["a"])
     again = [agents[0], both.node("c")] if nnodes == "2" else agents[:1]
     assert worlds(run(again)) == {(1, f"restart 0 of {len(again)} workers")}
