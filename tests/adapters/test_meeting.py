@@ -141,8 +141,8 @@ def test_of_two_nodes_on_the_endpoint_s_host_the_first_serves_and_the_other_leav
     guest = meeting(host.address, None)
     assert (host.place, guest.place) == (f"localhost:{host.address.port}",) * 2
     assert host.address.port > 0
-    assert len(servers(nothing_left)) == 1
     wait_for(lambda: guest.backend.set(RUNNING, None).state == RUNNING)
+    assert len(servers(nothing_left)) == 1
     guest.close(LONG_S)
     guest.close(LONG_S)
     assert host.backend.get().state == RUNNING
