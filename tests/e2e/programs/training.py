@@ -19,8 +19,8 @@ from typing import IO, Any, cast
 import stage
 import sums
 
-PATIENCE_S = 2.0
-"""How long a peer may be silent."""
+PATIENCE_S = 5.0
+"""How long a peer may be silent; one that merely gets no turn is not."""
 MEETING_S = 5.0
 PACE_S = 0.02
 
