@@ -1,13 +1,13 @@
 """Workers in uninterruptible sleep: the kernel waits for a device or a file system, and not even SIGKILL ends them.
 
 TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT says for how long that is normal. There is no event for a process' state, so it is
-looked at, a few times within that span, and only where the variable is set.
+looked at, a few times within that span, and only where the variable is set. Looks are counted, not seconds: this process may
+have stood still between two of them, and a worker that reads from a disk is often in that state for a moment.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -22,13 +22,15 @@ PROC = Path("/proc")
 
 @define(eq=False)
 class StuckWatch:
-    """Tells once, `tell(local_rank, pid, text)` from a thread of its own, of each worker that has slept for `after_s`."""
+    """Tells once, `tell(local_rank, pid, text)` from a thread of its own, of each worker that has slept for `after_s`: was
+    seen to at each look."""
 
     after_s: float
     tell: Callable[[int, int, str], None]
     proc: Path = PROC
     _ranks: Mapping[int, int] = field(factory=dict, init=False)
-    _since: dict[int, float] = field(factory=dict, init=False)
+    _looks: dict[int, int] = field(factory=dict, init=False)
+    """How often those who sleep so now were seen to, in a row."""
     _over: threading.Event = field(factory=threading.Event, init=False)
     _thread: threading.Thread = field(init=False)
 
@@ -47,18 +49,17 @@ class StuckWatch:
 
     def _run(self) -> None:
         told: set[int] = set()
-        while not self._over.wait(min(self.after_s / LOOKS, LOOK_MAX_S)):
+        every_s = min(self.after_s / LOOKS, LOOK_MAX_S)
+        while not self._over.wait(every_s):
             ranks = dict(self._ranks)
-            self._since = {pid: since for pid, since in self._look(ranks).items() if pid not in told}
-            for pid, since in self._since.items():
-                if time.monotonic() - since >= self.after_s:
+            self._looks = {pid: looks for pid, looks in self._look(ranks).items() if pid not in told}
+            for pid, looks in self._looks.items():
+                if (looks - 1) * every_s >= self.after_s:
                     told.add(pid)
                     self.tell(ranks[pid], pid, stuck(pid, self.after_s, self.proc))
 
-    def _look(self, ranks: Mapping[int, int]) -> dict[int, float]:
-        """Who sleeps so now, and since when they were seen to."""
-        now = time.monotonic()
-        return {pid: self._since.get(pid, now) for pid in ranks if state(pid, self.proc) == "D"}
+    def _look(self, ranks: Mapping[int, int]) -> dict[int, int]:
+        return {pid: self._looks.get(pid, 0) + 1 for pid in ranks if state(pid, self.proc) == "D"}
 
 
 def state(pid: int, proc: Path = PROC) -> str | None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
+from attrs import frozen
 from launches import PROGRAMS
 from processes import TIMEOUT_S, comes_true
 
-from elastic.adapters.workers.stuck import StuckWatch, state, stuck
+from elastic.adapters.workers.stuck import LOOKS, StuckWatch, state, stuck
 
 AFTER_S = 0.4
 Told = tuple[int, int, str]
@@ -54,24 +55,62 @@ def test_a_worker_that_sleeps_so_for_too_long_is_told_of_once_with_the_place_in_
     assert told.empty()
 
 
-def test_one_that_wakes_in_between_is_not_stuck(tmp_path: Path) -> None:
-    """A /proc of paper, which says something else at each look."""
+@frozen
+class Paper:
+    """A /proc of paper, with one process. Each look at it waits until it is said what is seen."""
+
+    folder: Path
+
+    @property
+    def stat(self) -> Path:
+        return self.folder / "7" / "stat"
+
+    def make(self) -> None:
+        self.stat.parent.mkdir()
+        os.mkfifo(self.stat)
+
+    def show(self, letter: str) -> None:
+        self.stat.write_text(f"7 (a ) b) {letter} 1 1")
+
+    def close(self) -> None:
+        """Whoever looks now sees nothing, and nobody looks again."""
+        descriptor = os.open(self.stat, os.O_RDWR)
+        self.stat.unlink()
+        os.close(descriptor)
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Iterator[tuple[Paper, StuckWatch, SimpleQueue[Told]]]:
     told: SimpleQueue[Told] = SimpleQueue()
-    (tmp_path / "7").mkdir()
-    stat = tmp_path / "7" / "stat"
+    made = Paper(tmp_path)
+    made.make()
     watch = StuckWatch(AFTER_S, lambda *words: told.put(words), tmp_path)
-    try:
-        stat.write_text("7 (a ) b) S 1 1")
-        watch.follow({7: 0})
-        ends_at, letters = time.monotonic() + 4 * AFTER_S, ["D", "S"]
-        while time.monotonic() < ends_at:
-            letters.reverse()
-            stat.write_text(f"7 (a ) b) {letters[0]} 1 1")
-            seen = letters[0] == "D"
-            assert comes_true(lambda seen=seen: bool(watch._since) == seen)  # type: ignore[misc]
-        assert told.empty()
-    finally:
-        watch.close()
+    yield made, watch, told
+    watch.follow({})
+    made.close()
+    watch.close()
+
+
+def test_one_that_wakes_in_between_is_not_stuck_nor_is_one_whose_watch_stood_still(
+    paper: tuple[Paper, StuckWatch, SimpleQueue[Told]],
+) -> None:
+    proc, watch, told = paper
+    watch.follow({7: 3})
+    proc.show("D")
+    assert comes_true(lambda: watch._looks == {7: 1})
+    time.sleep(
+        2 * AFTER_S
+    )  # as a launcher that was stopped, or whose host was: the worker has not slept longer for that
+    proc.show("D")
+    assert comes_true(lambda: watch._looks == {7: 2})
+    proc.show("S")
+    assert comes_true(lambda: not watch._looks)
+    for looks in range(1, LOOKS + 1):
+        proc.show("D")
+        assert comes_true(lambda looks=looks: watch._looks == {7: looks})  # type: ignore[misc]
+    assert told.empty()
+    proc.show("D")
+    assert told.get(timeout=TIMEOUT_S) == (3, 7, stuck(7, AFTER_S, proc.folder))
 
 
 def test_a_process_that_is_gone_has_no_state_and_no_place(tmp_path: Path) -> None:
