@@ -23,10 +23,17 @@ class HealthServer:
     """Serves until it is closed. `ask(answered)` puts the question to the agent, which calls `answered`. Raises OSError if
     the port cannot be had."""
 
-    def __init__(self, port: int, ask: Callable[[Callable[[], None]], None], alive_s: float = ALIVE_S) -> None:
+    def __init__(
+        self,
+        port: int,
+        ask: Callable[[Callable[[], None]], None],
+        alive_s: float = ALIVE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._ask = ask
         self._alive_s = alive_s
-        self._answered_at = time.monotonic()
+        self._clock = clock
+        self._answered_at = clock()
         self._changed = threading.Condition()
         self._server = _Server(("", port), self._handler())
         self.port: int = self._server.server_address[1]
@@ -39,15 +46,15 @@ class HealthServer:
 
     def silent_s(self) -> float:
         """Ask, and say for how long the agent has not answered: next to nothing, if it does now."""
-        asked_at = time.monotonic()
+        asked_at = self._clock()
         self._ask(self._answered)
         with self._changed:
             self._changed.wait_for(lambda: self._answered_at >= asked_at, ANSWER_S)
-            return 0.0 if self._answered_at >= asked_at else time.monotonic() - self._answered_at
+            return 0.0 if self._answered_at >= asked_at else self._clock() - self._answered_at
 
     def _answered(self) -> None:
         with self._changed:
-            self._answered_at = time.monotonic()
+            self._answered_at = self._clock()
             self._changed.notify_all()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

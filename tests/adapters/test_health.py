@@ -36,14 +36,16 @@ def test_an_agent_that_answers_is_alive() -> None:
 
 def test_one_that_is_busy_is_alive_for_a_while_and_then_not_until_it_answers_again() -> None:
     asked: SimpleQueue[Answer] = SimpleQueue()
-    server = HealthServer(0, asked.put, alive_s=0.7)
+    now = 100.0
+    server = HealthServer(0, asked.put, 60.0, lambda: now)
     try:
-        code, words = ask(server.port)
-        assert code == 200 and words["alive"] is True and words["silent_s"] != 0.0
-        code, words = ask(server.port)
-        assert code == 503 and words["alive"] is False
+        now += 59.0
+        assert ask(server.port) == (200, {"alive": True, "silent_s": 59.0})
+        now += 2.0
+        assert ask(server.port) == (503, {"alive": False, "silent_s": 61.0})
         asked.get()()
-        assert server.silent_s() < 0.7
+        now += 1.0
+        assert ask(server.port) == (200, {"alive": True, "silent_s": 1.0})
     finally:
         server.close()
 
