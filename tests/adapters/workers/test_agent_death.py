@@ -74,6 +74,7 @@ def test_an_agent_that_is_killed_in_the_middle_of_the_start_leaves_none(agent: R
 def test_a_reaper_that_was_killed_is_replaced_by_one_that_knows_the_workers(agent: Run) -> None:
     process = agent("wait")
     lines(process, 3)
+    assert comes_true(lambda: len(reapers(process.pid)) == 1)  # its command is there to be read once it was executed
     (first,) = reapers(process.pid)
     subprocess.run(["kill", "-KILL", str(first)], check=True)
     assert comes_true(lambda: bool(set(reapers(process.pid)) - {first}))

@@ -347,6 +347,7 @@ def test_a_reaper_that_cannot_be_replaced_is_asked_for_again_by_the_next_generat
     assert first is not None
     os.kill(first, signal.SIGKILL)
     assert guard.asked.wait(TIMEOUT_S)
+    assert comes_true(lambda: not node.workers._guarded)
     with pytest.raises(CannotStart, match="resource temporarily unavailable"):
         node.start("exit 0")
     guard.refuses = False
