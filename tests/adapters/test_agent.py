@@ -276,9 +276,15 @@ def test_two_nodes_form_one_world_and_succeed_together(environment: dict[str, st
     assert len({line[3] for line in lines}) == 1
 
 
-def test_a_failure_on_one_node_restarts_both_and_the_budget_is_the_job_s(environment: dict[str, str]) -> None:
+def test_a_failure_on_one_node_restarts_both_and_the_budget_is_the_job_s(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The worker of b fails when that of a runs: else a would not start what is over already."""
     cluster, notes = Cluster(), {slot: Notes() for slot in "ab"}
-    script = "test $ELASTIC_NODE_ID = b && exit 5; exec sleep 1000"
+    for round in range(3):
+        os.mkfifo(tmp_path / str(round))
+    pipe = f"{tmp_path}/$ELASTIC_ROUND"
+    script = f"if test $ELASTIC_NODE_ID = b; then read word <{pipe}; exit 5; fi; echo runs >{pipe}; exec sleep 1000"
     for slot in "ab":
         made = settings(script, "2:2", restarts=2, slot=slot, environment=environment)
         cluster.start(made, notes[slot])
