@@ -17,15 +17,33 @@ from elastic.adapters.wakefulness import Wakefulness
 
 LONGEST_S = 1.0
 PROGRAM = f"""
-import sys
+import sys, threading, time
 from elastic.adapters.wakefulness import Wakefulness
+
+class Pulse:
+    lock, felt_at, gap = threading.Lock(), time.monotonic(), 0.0
+    def feel(self):
+        with self.lock:
+            now = time.monotonic()
+            self.felt_at, self.gap = now, max(self.gap, now - self.felt_at)
+    def run(self):
+        while True:
+            time.sleep(0.01)
+            self.feel()
+
+pulse = Pulse()
+threading.Thread(target=pulse.run, daemon=True).start()
 wakefulness = Wakefulness({LONGEST_S})
 wakefulness.start()
 print("ready", flush=True)
 for _ in sys.stdin:
-    print(wakefulness.slept(), flush=True)
+    slept = wakefulness.slept()
+    pulse.feel()
+    print("slept" if slept else "awake", pulse.gap, flush=True)
+    pulse.gap = 0.0
 wakefulness.stop()
 """
+"""Tells when it is asked, and beside that the longest time that it went without a processor, of its own knowledge."""
 
 
 @define
@@ -67,22 +85,30 @@ def watched() -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def asked(process: subprocess.Popen[str]) -> str:
+def slept(process: subprocess.Popen[str]) -> tuple[bool, float]:
+    """What it says, and its longest gap in seconds."""
     assert process.stdin and process.stdout
     process.stdin.write("?\n")
     process.stdin.flush()
-    return process.stdout.readline().strip()
+    said, gap_s = process.stdout.readline().split()
+    return said == "slept", float(gap_s)
+
+
+def was_awake(process: subprocess.Popen[str]) -> bool:
+    """Or has a reason to say otherwise: this machine may really stand still."""
+    said, gap_s = slept(process)
+    return not said or gap_s > LONGEST_S / 2
 
 
 def test_a_process_that_was_stopped_knows_it_and_one_that_waited_was_awake() -> None:
     with watched() as process:
         time.sleep(2 * LONGEST_S)
-        assert asked(process) == "False"
+        assert was_awake(process)
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(2 * LONGEST_S)
         os.kill(process.pid, signal.SIGCONT)
-        assert asked(process) == "True"
-        assert asked(process) == "False"
+        assert slept(process)[0]
+        assert was_awake(process)
 
 
 def test_one_that_never_started_stops() -> None:
