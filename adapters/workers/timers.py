@@ -29,6 +29,8 @@ REST_MAX = 65_536
 PID_MAX = 1 << 22
 """The kernel's."""
 JOIN_TIMEOUT_S = 5.0
+EARLY_S = 60.0
+"""How long an agent may take from a worker's start to following it; later its number may be another process'."""
 
 
 @frozen
@@ -39,6 +41,10 @@ class Request:
     scope_id: str
     expiration_time: float
     signal: int
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.pid, self.scope_id
 
 
 @frozen
@@ -57,13 +63,17 @@ class FileTimers:
     path: Path
     _errors: Mapping[int, Path | None] = field(factory=dict, init=False)
     _timers: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
+    _early: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
+    """Those that expired when their process was nobody's yet: a worker runs before it can be followed."""
     _rest: bytes = field(default=b"", init=False)
     _pipe: int = field(init=False)
+    _followed: int = field(init=False)
     _stop: int = field(init=False)
     _thread: threading.Thread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._pipe = _made(self.path)
+        self._followed = os.eventfd(0, os.EFD_CLOEXEC)
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._thread = threading.Thread(target=self._run, name="elastic-timers", daemon=True)
         self._thread.start()
@@ -71,24 +81,27 @@ class FileTimers:
     def follow(self, errors: Mapping[int, Path | None]) -> None:
         """These workers, by process id, with their error files; timers of others end."""
         self._errors = errors
+        os.eventfd_write(self._followed, 1)
 
     def close(self) -> None:
         """Idempotent."""
         if self._thread.is_alive():
             os.eventfd_write(self._stop, 1)
             self._thread.join(JOIN_TIMEOUT_S)
-            os.close(self._pipe)
-            os.close(self._stop)
+            for descriptor in (self._pipe, self._followed, self._stop):
+                os.close(descriptor)
             self.path.unlink(missing_ok=True)
 
     def _run(self) -> None:
         poll = select.poll()
-        poll.register(self._pipe, select.POLLIN)
-        poll.register(self._stop, select.POLLIN)
+        for descriptor in (self._pipe, self._followed, self._stop):
+            poll.register(descriptor, select.POLLIN)
         while True:
             ready = {descriptor for descriptor, _ in poll.poll(self._timeout_ms())}
             if self._stop in ready:
                 return
+            if self._followed in ready:
+                self._claim()
             if self._pipe in ready:
                 self._read()
             self._expire()
@@ -105,12 +118,12 @@ class FileTimers:
                 self._take(request)
 
     def _take(self, request: Request) -> None:
-        key = request.pid, request.scope_id
+        self._early.pop(request.key, None)
         if request.expiration_time < 0:
-            self._timers.pop(key, None)
+            self._timers.pop(request.key, None)
         else:
             span = request.expiration_time - time.time()
-            self._timers[key] = Timer(request, span, time.monotonic() + span)
+            self._timers[request.key] = Timer(request, span, time.monotonic() + span)
 
     def _expire(self) -> None:
         now = time.monotonic()
@@ -118,6 +131,15 @@ class FileTimers:
             if timer.ends_at <= now:
                 del self._timers[key]
                 self._kill(timer)
+
+    def _claim(self) -> None:
+        """Those that came early, once more; who is nobody's now is not waited for."""
+        os.eventfd_read(self._followed)
+        late = time.monotonic() - EARLY_S
+        for timer in tuple(self._early.values()):
+            if timer.ends_at > late:
+                self._kill(timer)
+        self._early.clear()
 
     def _kill(self, timer: Timer) -> None:
         request = timer.request
@@ -127,7 +149,9 @@ class FileTimers:
             return  # it has ended
         try:
             leader = os.getsid(request.pid)
-            if request.signal > 0 and leader in self._errors:
+            if leader not in self._errors:
+                self._early[request.key] = timer
+            elif request.signal > 0:
                 leave_error_file(self._errors[leader], expired(timer))
                 signal.pidfd_send_signal(pidfd, request.signal)
         except (OSError, ValueError):

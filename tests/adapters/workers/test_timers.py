@@ -77,6 +77,23 @@ def test_a_timer_that_is_taken_back_or_set_anew_does_not_expire(timers: FileTime
     assert is_alive(back.pid) and is_alive(anew.pid)
 
 
+def test_a_timer_that_expires_before_it_is_said_whose_it_is_expires_then(
+    timers: FileTimers, start: Start, tmp_path: Path
+) -> None:
+    """A worker runs before its agent can follow it."""
+    early, back, stranger = start(), start(), start()
+    send(timers, line(stranger.pid), line(back.pid), line(early.pid))
+    assert comes_true(lambda: len(timers._early) == 3)
+    send(timers, line(back.pid, after_s=-1))
+    assert comes_true(lambda: len(timers._early) == 2)
+    timers.follow({early.pid: tmp_path / "error.json", back.pid: None})
+    assert early.wait(TIMEOUT_S) == -signal.SIGKILL
+    assert comes_true(lambda: not timers._early) and is_alive(stranger.pid) and is_alive(back.pid)
+    timers.follow({stranger.pid: None})
+    send(timers, line(stranger.pid, after_s=60))
+    assert comes_true(lambda: bool(timers._timers)) and is_alive(stranger.pid)
+
+
 def test_each_scope_has_its_own_timer_and_the_first_one_counts(timers: FileTimers, start: Start) -> None:
     worker = start()
     timers.follow({worker.pid: None})
