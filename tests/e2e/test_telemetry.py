@@ -48,7 +48,7 @@ def test_the_events_are_torchrun_s_but_for_the_end_of_a_failed_agent(
     script.write_text("import os, sys, time\n")
     if program == "fails":
         script.write_text(
-            "import os, sys, time\ntime.sleep(0.2) if os.environ['RANK'] == '1' else time.sleep(1000)\n1/0"
+            "import os, sys, time\ntime.sleep(0.2) if os.environ['RANK'] == '1' else time.sleep(1000)\nsys.exit(1)"
         )
     options = ["--nproc-per-node=2", "--event-log-handler=console", str(script)]
     theirs = subprocess.run(
