@@ -31,9 +31,9 @@ from elastic.adapters.clock import SystemClock
 from elastic.core.rendezvous import RendezvousState, codec
 
 STAY = PROGRAMS / "stay.py"
-TTL_S = 1.8
+TTL_S = 3.0
 """Short for a test, long for a machine that is busy with something else."""
-CONF = "keep_alive_interval=0.3,keep_alive_max_attempt=6,upscale_after=0.2,"
+CONF = "keep_alive_interval=0.5,keep_alive_max_attempt=6,upscale_after=0.2,"
 
 
 @define
