@@ -25,6 +25,8 @@ from ..clock import poll_ms
 from .errors import leave_error_file
 
 REST_MAX = 65_536
+TIMERS_MAX = 65_536
+"""Further ones are passed over: anybody who finds the pipe can write there."""
 """Of a line that does not end; a client's lines are shorter than PIPE_BUF."""
 PID_MAX = 1 << 22
 """The kernel's."""
@@ -121,7 +123,7 @@ class FileTimers:
         self._early.pop(request.key, None)
         if request.expiration_time < 0:
             self._timers.pop(request.key, None)
-        else:
+        elif request.key in self._timers or len(self._timers) + len(self._early) < TIMERS_MAX:
             span = request.expiration_time - time.time()
             self._timers[request.key] = Timer(request, span, time.monotonic() + span)
 

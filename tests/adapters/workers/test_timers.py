@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from processes import TIMEOUT_S, comes_true, is_alive
 
+from elastic.adapters.workers import timers as module
 from elastic.adapters.workers.errors import read_error_file
 from elastic.adapters.workers.timers import FileTimers, parse
 
@@ -124,6 +125,22 @@ def test_nobody_but_a_worker_that_is_followed_can_be_killed_and_a_signal_of_0_ki
     send(timers, line(1 << 22), line(worker.pid, after_s=0.05))
     assert worker.wait(TIMEOUT_S) == -signal.SIGKILL
     assert is_alive(stranger.pid) and is_alive(spared.pid)
+
+
+def test_so_many_timers_are_kept_and_no_more_until_some_end(
+    timers: FileTimers, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TIMERS_MAX", 2)
+    worker, stranger = start(), start()
+    timers.follow({worker.pid: None})
+    send(timers, line(stranger.pid), line(worker.pid, "first", after_s=60), line(worker.pid, "too many"))
+    send(timers, line(worker.pid, "first", after_s=50))
+    assert comes_true(
+        lambda: len(timers._early) == 1 and [each.span_s < 55 for each in timers._timers.values()] == [True]
+    )
+    assert is_alive(worker.pid)
+    send(timers, line(worker.pid, "first", after_s=-1), line(worker.pid, "now"))
+    assert worker.wait(TIMEOUT_S) == -signal.SIGKILL
 
 
 def test_lines_that_are_no_requests_are_passed_over(timers: FileTimers, start: Start) -> None:
