@@ -3,7 +3,8 @@
 The agent's wishes stand in a queue; each is carried out until the register has answered. A node whose workers run (or that
 stands at the exit barrier) watches when nothing else is to be done, and a watch gives way to any wish. Leaving voids what
 was wished before, but for a close and for errands: the shell's own work that has to be done in its turn. A join gives way to
-a close: it may wait for long, and nobody joins a job that it ends.
+a close: it may wait for long, and nobody joins a job that it ends. A refusal voids it too: the node is out, and would be
+seated again.
 """
 
 from __future__ import annotations
@@ -63,9 +64,13 @@ def submitted(agenda: Agenda, wish: Request | Errand) -> Agenda:
         queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is close)
         under_way = under_way if under_way and under_way.handler in (leave, close) else None
     if isinstance(wish, Request) and wish.handler is close:
-        queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is not join)
+        queue = _without_join(queue)
         under_way = None if under_way and under_way.handler is join else under_way
     return Agenda((*queue, wish), under_way, agenda.watching)
+
+
+def _without_join(queue: tuple[Request | Errand, ...]) -> tuple[Request | Errand, ...]:
+    return tuple(each for each in queue if isinstance(each, Errand) or each.handler is not join)
 
 
 def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda, Held, Errand | None]:
@@ -90,7 +95,8 @@ def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agend
         held = reserved(held)
     if isinstance(answer, World):
         held = joined(held, answer.id)
-    return Agenda(agenda.queue, watching=handler in (done, reserve) or isinstance(answer, World)), held
+    queue = _without_join(agenda.queue) if isinstance(answer, Raise) else agenda.queue
+    return Agenda(queue, watching=handler in (done, reserve) or isinstance(answer, World)), held
 
 
 def pause_s(unanswered: int, longest: float) -> float:

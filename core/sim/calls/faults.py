@@ -6,11 +6,12 @@ from typing import Any
 
 from ...evolving import evolve
 from ...inprocess.words import Deadline, Elapsed, Event, How, Refused, StoreBack, StoreLost, Timer
-from ...rendezvous import Evict
+from ...rendezvous import Evict, Fail, Raise
+from ...rendezvous.agenda import answered, begun
 from ...world import Why
 from . import laws, main_thread, monitor_thread
 from .moves import Move
-from .ranks import Broken, Hang, Note, World, born, changed, posted, put
+from .ranks import JITTER, Broken, Hang, Note, World, born, changed, posted, put
 from .register import edited
 
 
@@ -87,7 +88,9 @@ def time_passes(world: World, move: Move, note: Note) -> World:
 def gives_up(world: World, move: Move, note: Note) -> World:
     """An operation that must be written, and cannot for so long."""
     note("the store is given up")
-    agenda = world.ranks[move.rank].agenda
-    queue = agenda.queue if agenda.operation else agenda.queue[1:]
-    given_up = evolve(agenda, operation=None, watching=False, queue=queue)
-    return posted(world, move.rank, Refused(Why.UNCONFIRMED), agenda=given_up)
+    rank = world.ranks[move.rank]
+    agenda, held = rank.agenda, rank.held
+    if agenda.due:
+        agenda, held, _ = begun(agenda, held, 0.0, JITTER)
+    agenda, held = answered(agenda, held, Raise(Fail(Why.UNCONFIRMED)))
+    return posted(world, move.rank, Refused(Why.UNCONFIRMED), agenda=agenda, held=held)

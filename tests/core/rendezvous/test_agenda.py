@@ -69,6 +69,17 @@ def test_leaving_does_not_interrupt_a_close_or_a_leave(handler: Handler) -> None
     assert under_way(about(handler, Request(leave))) is handler
 
 
+@pytest.mark.parametrize("answer", [Raise(Fail(Why.UNCONFIRMED)), Raise(Fail(Why.SUPERSEDED))])
+def test_who_is_refused_is_out_and_joins_no_more(answer: Raise) -> None:
+    record = Errand("record")
+    agenda, held = answered(about(end, Request(join), record), HELD, answer)
+    assert (handlers(agenda), held) == ([record], HELD)
+    agenda, held = answered(about(done, Request(end), Request(join)), HELD, answer)
+    assert (handlers(agenda), held) == ([end], HELD)
+    agenda, _ = answered(about(end, Request(join)), HELD, Over(0, None))
+    assert handlers(agenda) == [join]
+
+
 def test_wishes_begin_in_their_order_with_their_reason_and_deadline() -> None:
     agenda = submitted(submitted(Agenda(), Request(end, Why.FAILED)), Request(join, profile=profile("a", 7)))
     agenda, held, _ = begun(agenda, HELD, 3.0, 0.5)

@@ -14,7 +14,9 @@ from elastic.core.caller import Terms
 from elastic.core.inprocess import Call, Phase, Settings
 from elastic.core.inprocess.words import Deadline, How, Over, Raised, Reason, Returned, Run, Span, Timer
 from elastic.core.policies import at_most, multiple_of
-from elastic.core.rendezvous import Complete, End, Leave, RendezvousState, Status, apply
+from elastic.core.rendezvous import Complete, End, Leave, RendezvousState, Status, apply, end, join
+from elastic.core.rendezvous.agenda import Request
+from elastic.core.rendezvous.context import Handler
 from elastic.core.sim.calls import gate, laws
 from elastic.core.sim.calls.moves import Move, faults, prompt, timed
 from elastic.core.sim.calls.ranks import At, Broken, Budget, Main, Rank, Shape, World
@@ -191,6 +193,21 @@ def test_a_leaving_rank_that_starves_is_spoken_for() -> None:
 def test_a_store_that_is_out_of_reach_is_given_up() -> None:
     stage = Stage().does("is cut off").rests().does("gives the store up").ends()
     assert stage.rank().returned == Raised(Reason.STORE_LOST)
+
+
+def wishes(stage: Stage) -> list[Handler]:
+    """What the first rank has yet to ask the register for."""
+    return [wish.handler for wish in stage.rank().agenda.queue if isinstance(wish, Request)]
+
+
+def test_who_gives_the_store_up_with_a_join_behind_an_end_does_not_join_when_it_is_reached_again() -> None:
+    """Seed 0x5eed0008, run 24,967: it was seated though it was leaving."""
+    stage = Stage().runs().does("is cut off").does("user code ends", how=How.FAILED)
+    while wishes(stage) != [end, join]:
+        stage.does(next(move.what for move in prompt(stage.world) if move.rank == 0))
+    stage.does("gives the store up", "is reached again")
+    assert not wishes(stage)
+    assert stage.ends().rank().returned == Raised(Reason.STORE_LOST)
 
 
 def test_a_rank_that_waits_alone_is_too_late() -> None:
