@@ -96,16 +96,16 @@ class Program:
         self._dead = self._settled = False
 
     def run(self) -> None:
+        meant_at = self._clock.now()
         self._heart.start()
         self._following.start()
         self._say(f"beside {self._node}")
         poll = select.poll()
         poll.register(self._process, select.POLLIN)
         poll.register(self._page.bell, select.POLLIN)
-        while not self._look():
+        while not self._look(meant_at):
             meant_at = until(self._monitor, self._sight(), self._rules)
             ready = dict(poll.poll(math.ceil(poll_ms(meant_at - self._clock.now()))))
-            self._monitor = woke(self._monitor, self._sight(), meant_at, self._clock.now())
             self._page.heard()
             if self._process in ready:
                 self._dead = True
@@ -159,9 +159,12 @@ class Program:
 
     # --- what it does
 
-    def _look(self) -> bool:
-        """Whether nothing is left to do."""
-        self._monitor, acts = step(self._monitor, self._sight(), self._clock.now(), self._rules)
+    def _look(self, meant_at: float) -> bool:
+        """Whether nothing is left to do. It was to be at `meant_at`, at the latest.
+
+        The time is taken once and first: a stop within the look is one before the next."""
+        now, sight = self._clock.now(), self._sight()
+        self._monitor, acts = step(woke(self._monitor, sight, meant_at, now), sight, now, self._rules)
         for act in acts:
             self._do(act)
         self._end_if_due()

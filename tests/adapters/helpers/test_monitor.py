@@ -158,14 +158,14 @@ def waits(pid: int) -> bool:
 
 
 def test_a_process_that_stood_still_with_its_monitor_keeps_its_round_and_its_life(tmp_path: Path) -> None:
-    """A host that was stopped for longer than any limit."""
+    """A host that was stopped for longer than any limit, and than the monitor's way of telling that it was."""
     with beside("trains", tmp_path, soft_s=1.5, hard_s=2.0) as it:
         monitor = it.monitor()
         assert it.says("beside a#1")
         for pid in (monitor, it.process.pid):
             os.kill(pid, signal.SIGSTOP)
             assert comes_true(lambda pid=pid: is_stopped(pid))  # type: ignore[misc]
-        select.poll().poll(3_000)
+        select.poll().poll(5_000)
         os.kill(monitor, signal.SIGCONT)
         assert comes_true(lambda: waits(monitor))  # it has looked
         it.process.send_signal(signal.SIGCONT)
