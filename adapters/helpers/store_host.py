@@ -29,9 +29,8 @@ def main(descriptor: int) -> None:
 
     with socket.socket(fileno=os.dup(descriptor)) as listening:
         host, port = listening.getsockname()[:2]
-    store = TCPStore(host, port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
+    _served = TCPStore(host, port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
     end.join()
-    del store
 
 
 def _end_with_stdin() -> None:

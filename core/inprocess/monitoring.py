@@ -17,7 +17,7 @@ from typing import TypeAlias, assert_never
 from attrs import frozen
 
 from ..evolving import evolve
-from .watchdog import STOOD_STILL_S
+from .watchdog import stood_still
 
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 1.0
@@ -170,7 +170,7 @@ def step(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
 def woke(monitor: Monitor, sight: Sight, meant_at: float, now: float) -> Monitor:
     """It meant to look at `meant_at`, at the latest. If it has stood still since, the process has all its time again; once
     for each mark, or one that hangs would live on for as long as its host is slow."""
-    if now <= meant_at + STOOD_STILL_S or monitor.forgave == sight.stamp:
+    if not stood_still(meant_at, now) or monitor.forgave == sight.stamp:
         return monitor
     return evolve(monitor, awake_since=now, forgave=sight.stamp)
 

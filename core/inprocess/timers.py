@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ..evolving import evolve
 from .state import Call, deadlines
-from .watchdog import STOOD_STILL_S, Marks
+from .watchdog import Marks, stood_still
 from .words import Deadline, Elapsed, Timer
 
 
@@ -47,11 +47,14 @@ def passed(timers: Timers, now: float, marks: Marks | None = None) -> tuple[Time
 
 def resumed(timers: Timers, meant_at: float, now: float) -> Timers:
     """Of who meant to look at `meant_at`, at the latest. If it has stood still since, progress has all its time again."""
-    if now <= meant_at + STOOD_STILL_S:
+    if not stood_still(meant_at, now):
         return timers
-    of_progress = (Timer.SOFT, Timer.HARD)
-    runs = {each for each, began_at in timers.began_at.items() if each.timer in of_progress and began_at < math.inf}
-    return Timers({each: now if each in runs else began_at for each, began_at in timers.began_at.items()})
+    return Timers({each: _anew(each, began_at, now) for each, began_at in timers.began_at.items()})
+
+
+def _anew(deadline: Deadline, began_at: float, now: float) -> float:
+    """One that has rung does not begin again."""
+    return now if deadline.timer in (Timer.SOFT, Timer.HARD) and began_at < math.inf else began_at
 
 
 def _at(timers: Timers, deadline: Deadline, marks: Marks | None) -> float:

@@ -26,6 +26,12 @@ STOOD_STILL_S = 1.0
 """Who looks so much later than it meant to has stood still, and most likely its whole host: a machine that was moved,
 processes that were stopped. What nobody could do meanwhile is held against nobody."""
 
+
+def stood_still(meant_at: float, now: float) -> bool:
+    """Who meant to look at `meant_at`, at the latest, and looks now."""
+    return now > meant_at + STOOD_STILL_S
+
+
 UNGUARDED = Limits(math.inf, math.inf)
 """While hang protection is off."""
 
