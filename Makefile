@@ -88,7 +88,7 @@ lint: setup  ## ruff: rules, import order, formatting
 .PHONY: types
 types: setup  ## mypy --strict: the package, then the tests and examples
 	$(BIN)/mypy -p elastic
-	$(BIN)/mypy $$(find tests property_tests examples benchmarks -name '*.py' 2>/dev/null)
+	$(BIN)/mypy $$(find tests tools property_tests examples benchmarks -name '*.py' 2>/dev/null)
 
 .PHONY: imports
 imports: setup  ## import-linter: cli -> adapters -> core, and the core's machines apart
@@ -109,8 +109,8 @@ properties: setup  ## the property tests, as `test` runs them: the same examples
 
 # The package needs nothing compiled for one Python, so the other Pythons run it from the same links, without torch: the core;
 # what raises into user code, since each Python looks for signals at other places; wrapped calls under the launcher.
-GATE_TESTS := $(addprefix tests/adapters/inprocess/,test_gate*.py test_injections.py test_late.py test_progress.py)
-WRAPPER_TESTS := tests/adapters/test_wrapper.py tests/adapters/helpers/test_monitor.py tests/adapters/inprocess/test_injection.py \
+GATE_TESTS := $(addprefix tests/adapters/inprocess/,test_gate*.py test_injections.py test_deadlines.py test_bytecode_progress.py)
+WRAPPER_TESTS := tests/adapters/inprocess/test_wrapper.py tests/adapters/inprocess/test_monitor.py tests/adapters/inprocess/test_injection.py \
   tests/adapters/inprocess/test_callbacks.py tests/e2e/test_inprocess.py tests/e2e/test_inprocess_parameters.py \
   tests/e2e/test_inprocess_stores.py
 OTHER_PYTHONS := 3.12 3.13
@@ -160,8 +160,8 @@ soak: setup etcd network  ## 1,000 real faults, 10^5 injections, 10^8 simulated 
 
 .PHONY: mutants
 mutants: setup  ## bugs put into the core on purpose: each must be found by chance, and each small change noticed; an hour
-	$(BIN)/python tests/mutation.py search
-	$(BIN)/python tests/cosmic.py
+	$(BIN)/python tools/mutation.py search
+	$(BIN)/python tools/cosmic.py
 
 # ------------------------------------------------------------------------------------------------------------------ show
 
@@ -188,7 +188,7 @@ parity: setup  ## the same command lines under torchrun and elastic launch: each
 .PHONY: clean
 clean:  ## remove all that make made, .venv too
 	rm -rf $(VENV) .venvs build *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
-	find $(ROOMS) tests property_tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find $(ROOMS) tests tools property_tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: help
 help:  ## this list

@@ -19,12 +19,12 @@ from uuid import uuid4
 
 from attrs import define, field, frozen
 
-from elastic.adapters.backends.port import Backend
-from elastic.adapters.backends.wire import Address
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.heart import Heart
-from elastic.adapters.news import Notice, Seen, Told
-from elastic.adapters.rendezvous_loop import RendezvousLoop
+from elastic.adapters.rendezvous.heart import Heart
+from elastic.adapters.rendezvous.loop import RendezvousLoop
+from elastic.adapters.report.news import Notice, Seen, Told
+from elastic.adapters.store.port import Backend
+from elastic.adapters.store.tcpstore.wire import Address
 from elastic.core.rendezvous import Held, Limits, Settings, end, join
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.world import Endpoint, Life, Node, Profile, Why, World
@@ -79,7 +79,7 @@ class Stamps:
 
 
 class ElasticAgent:
-    """The rendezvous and the heart of one agent, as `adapters/agent.py` runs them; its workers need no time to end."""
+    """The rendezvous and the heart of one agent, as `adapters/agent/agent.py` runs them; its workers need no time to end."""
 
     def __init__(self, backend: Backend, number: int, agents: int, stamps: Stamps) -> None:
         clock = SystemClock()

@@ -15,7 +15,7 @@ import time
 
 import click
 
-from elastic.adapters.simulations import collect_seldom
+from elastic.adapters.simulations.campaign import collect_seldom
 from elastic.core.sim.run import wander
 from elastic.core.sim.swarm import Shape
 

@@ -11,16 +11,16 @@ from tempfile import TemporaryDirectory
 from attrs import frozen
 from fleets import TIMEOUT_S, BareClient
 
-from elastic.adapters.backends.access import Access
-from elastic.adapters.backends.etcd import EtcdBackend
-from elastic.adapters.backends.etcdrpc import grpc, method, rpc, stream
-from elastic.adapters.backends.members import OPTIONS, Members
-from elastic.adapters.backends.port import Backend
-from elastic.adapters.backends.register import prefix_of
-from elastic.adapters.backends.serving import serve
-from elastic.adapters.backends.tcpstore import TCPStoreBackend
-from elastic.adapters.backends.wire import Address, WireClient
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.etcd.access import Access
+from elastic.adapters.store.etcd.etcd_register import EtcdBackend
+from elastic.adapters.store.etcd.members import OPTIONS, Members
+from elastic.adapters.store.etcd.rpc import grpc, method, rpc, stream
+from elastic.adapters.store.etcd.run_keys import prefix_of
+from elastic.adapters.store.port import Backend
+from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
+from elastic.adapters.store.tcpstore.wire import Address, WireClient
 from elastic.core.rendezvous import Settings
 from elastic.core.rendezvous.codec import BYTES_MAX
 

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from likened import End, Seen, seen, told
 from measuring import BIN, HERE, MARK
 
-from elastic.adapters.endpoint import Reservation
+from elastic.adapters.rendezvous.reserved_ports import Reservation
 
 sys.path.append(str(HERE.parent / "tests"))
 from processes import dies  # as the tests see that a process dies

@@ -11,7 +11,7 @@ from types import FrameType
 
 from attrs import define
 
-from ..adapters.simulations import Calls, Campaign, campaign
+from ..adapters.simulations.campaign import Calls, Campaign, campaign
 from ..core.sim.tally import Tally
 from .render.progress import Progress
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from ..adapters.backends.port import Denied
-from ..adapters.backends.serving import address_towards
-from ..adapters.backends.wire import Address
 from ..adapters.clock import Clock
-from ..adapters.meeting import EtcdMeeting, Meeting
+from ..adapters.store.connection import EtcdMeeting, Meeting
+from ..adapters.store.port import Denied
+from ..adapters.store.tcpstore.serving import address_towards
+from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.environment import ETCD_PASSWORD
 from ..core import rendezvous
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
-    from ..adapters.backends.access import Access
+    from ..adapters.store.etcd.access import Access
 
 PORT = 2_379
 KEYS = ("cacert", "cert", "key", "user", "password_file")
@@ -88,7 +88,7 @@ def place(given: Mapping[str, Any], environment: Mapping[str, str]) -> EtcdPlace
 
 
 def _access(conf: Mapping[str, str], tls: bool, environment: Mapping[str, str]) -> Access:
-    from ..adapters.backends.access import Access, Unusable
+    from ..adapters.store.etcd.access import Access, Unusable
 
     if ("cert" in conf) != ("key" in conf):
         raise Mistake("--rdzv-conf: a certificate and its key belong together; write cert=FILE,key=FILE")

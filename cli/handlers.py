@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..adapters.clock import Clock
-from ..adapters.settings import LaunchSettings
+from ..adapters.launch_settings import LaunchSettings
 from . import etcd, nodes
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
-    from ..adapters.telemetry import EventLog, MetricsLog
+    from ..adapters.torch.telemetry import EventLog, MetricsLog
 
 Handler = TypeVar("Handler")
 
@@ -21,7 +21,12 @@ def telemetry(given: Mapping[str, Any], settings: LaunchSettings, clock: Clock) 
     events, metrics = given["event_log_handler"], given["metrics_handler"]
     if (events, metrics) == ("null", "null"):
         return []
-    from ..adapters.telemetry import EventLog, MetricsLog, event_handler, metrics_handler  # most jobs have neither
+    from ..adapters.torch.telemetry import (  # most jobs have neither
+        EventLog,
+        MetricsLog,
+        event_handler,
+        metrics_handler,
+    )
 
     events_to = _found("--event-log-handler", event_handler, events)
     metrics_to = _found("--metrics-handler", metrics_handler, metrics)

@@ -11,15 +11,15 @@ from typing import Any, TextIO
 import click
 from attrs import evolve
 
-from ..adapters.agent import Agent
-from ..adapters.backends.relay_host import Relay
+from ..adapters.agent.agent import Agent
+from ..adapters.agent.watchdogs import CannotOversee
 from ..adapters.clock import Clock, SystemClock
-from ..adapters.meeting import Meeting
-from ..adapters.news import CannotTrace, NoTrace, Observer, Observers, Trace
-from ..adapters.oversight import CannotOversee
-from ..adapters.report import Report, write_report
-from ..adapters.result import Result
-from ..adapters.settings import Function, LaunchSettings, Program
+from ..adapters.launch_settings import Function, LaunchSettings, Program
+from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
+from ..adapters.report.report import Report, write_report
+from ..adapters.report.result import Result
+from ..adapters.store.connection import Meeting
+from ..adapters.store.relay.relay_host import Relay
 from ..adapters.workers.processes import Spawner
 from . import nodes, tokens
 from .exit_codes import exit_code
@@ -123,7 +123,7 @@ def _relay(meeting: Meeting) -> Relay | None:
 def _trace(path: str | None) -> Trace:
     if path is None:
         return NoTrace()
-    from ..adapters.trace import TraceFile  # with the codec behind it, which an agent alone needs not
+    from ..adapters.report.trace_file import TraceFile  # with the codec behind it, which an agent alone needs not
 
     return TraceFile(path)
 

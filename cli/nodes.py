@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import fields, frozen
 
-from ..adapters.backends.serving import CannotServe, address_towards
-from ..adapters.backends.wire import Address
 from ..adapters.clock import Clock
-from ..adapters.meeting import EmbeddedMeeting, Meeting, TCPStoreMeeting
+from ..adapters.store.connection import EmbeddedMeeting, Meeting, TCPStoreMeeting
+from ..adapters.store.tcpstore.serving import CannotServe, address_towards
+from ..adapters.store.tcpstore.wire import Address
 from ..core import rendezvous
 from . import etcd, values
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
-    from ..adapters.secret import Secret
+    from ..adapters.store.secret import Secret
 
 PORT = 29_400
 """torch's c10d listens there by default."""

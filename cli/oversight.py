@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ..adapters.oversight import HEALTH_PORT, TIMER_FILE, Oversight
+from ..adapters.agent.watchdogs import HEALTH_PORT, TIMER_FILE, Oversight
 from . import values
 from .mistakes import Mistake
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..adapters.settings import Kind, Program
-from ..adapters.workers.port import CannotStart
+from ..adapters.launch_settings import Kind, Program
 from ..adapters.workers.programs import check_program
+from ..adapters.workers.worker_port import CannotStart
 from .mistakes import Mistake
 
 

@@ -11,18 +11,18 @@ from typing import Any
 import click
 from attrs import frozen
 
-from ..adapters.trace import lines
+from ..adapters.report.trace_file import lines
 from ..core.inprocess import Violation as CallViolation
+from ..core.properties.call_laws import Broken
 from ..core.rendezvous import Violation
-from ..core.sim.calls.ranks import Broken
-from ..core.sim.calls.restarts import Restart, restarts
-from ..core.sim.evidence import broken
-from ..core.sim.history import History, histories
-from ..core.sim.lanes import Lanes
-from ..core.sim.plain import plain
-from ..core.sim.replay import Replayed, replayed
-from ..core.sim.timeline import Recovery, Round, lanes, recoveries, rounds
-from ..core.sim.trace_lines import Corrupt, traces
+from ..core.replay.call_restarts import Restart, restarts
+from ..core.replay.comparison import Replayed, replayed
+from ..core.replay.evidence import broken
+from ..core.replay.history import History, histories
+from ..core.replay.lanes import Lanes
+from ..core.replay.lines import Corrupt, traces
+from ..core.replay.plain import plain
+from ..core.replay.timeline import Recovery, Round, lanes, recoveries, rounds
 from ..core.world import Node
 from . import values
 from .exit_codes import FAILED, SUCCEEDED

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..adapters.settings import Function, LaunchSettings, Program
+from ..adapters.launch_settings import Function, LaunchSettings, Program
 from ..adapters.workers.environment import TRACE
 from ..adapters.workers.logs import Logs
 from ..adapters.workers.nvml import NoDevices

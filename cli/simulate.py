@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..adapters.own_property import PropertyFailed
+from ..adapters.simulations.own_property import PropertyFailed
 from ..core.sim.drawing import drawn
 from ..core.sim.run import Run, run_seed, tell, wander
 from ..core.sim.shrink import shrunk

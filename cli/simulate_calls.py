@@ -9,8 +9,8 @@ from typing import Any
 import click
 from attrs import frozen
 
-from ..adapters.simulations import Calls
-from ..core.sim.calls.sometimes import SOMETIMES
+from ..adapters.simulations.campaign import Calls
+from ..core.sim.calls.call_sometimes import SOMETIMES
 from ..core.sim.calls.walk import Walk, walked
 from ..core.sim.run import run_seed
 from ..core.sim.tally import Tally

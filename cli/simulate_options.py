@@ -11,10 +11,10 @@ from typing import Any
 import click
 from attrs import frozen
 
-from ..adapters.own_property import loaded
-from ..adapters.simulations import Campaign
+from ..adapters.simulations.campaign import Campaign
+from ..adapters.simulations.own_property import loaded
+from ..core.properties.judge import Property
 from ..core.rendezvous.state import NODES_MAX
-from ..core.sim.judge import Property
 from ..core.sim.story import Backend, Kind
 from ..core.sim.swarm import DRAWN, Shape
 from . import values

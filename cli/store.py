@@ -8,10 +8,10 @@ from typing import assert_never
 
 import click
 
-from ..adapters.backends.serving import CannotServe
-from ..adapters.backends.wire import Address
-from ..adapters.standing_store import Ended, Signalled, serve_until_signalled
-from ..adapters.workers.errors import exit_sentence, signal_name
+from ..adapters.store.tcpstore.serving import CannotServe
+from ..adapters.store.tcpstore.store_server import Ended, Signalled, serve_until_signalled
+from ..adapters.store.tcpstore.wire import Address
+from ..adapters.workers.error_files import exit_sentence, signal_name
 from . import tokens, values
 from .exit_codes import RENDEZVOUS, SIGNALLED
 from .mistakes import Mistake, Value

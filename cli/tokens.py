@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
-    from ..adapters.secret import Secret
+    from ..adapters.store.secret import Secret
 
 VARIABLE = "ELASTIC_STORE_TOKEN"
 
@@ -19,7 +19,7 @@ def store_token(conf: Mapping[str, str], environment: MutableMapping[str, str]) 
     text, path = environment.pop(VARIABLE, None), conf.get("token_file")
     if path is None and text is None:
         return None
-    from ..adapters.secret import read_secret, spoken  # most jobs have none
+    from ..adapters.store.secret import read_secret, spoken  # most jobs have none
 
     try:
         return read_secret(path) if path else spoken((text or "").encode(errors="surrogateescape"))

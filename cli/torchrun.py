@@ -25,7 +25,7 @@ def handler() -> Callable[[RendezvousParameters], RendezvousHandler]:
 def create(parameters: RendezvousParameters) -> RendezvousHandler:
     """Raises ValueError for a parameter that cannot be meant, in the words in which `elastic launch` refuses it."""
     from ..adapters.clock import SystemClock
-    from ..adapters.torchrun_plugin import ElasticRendezvous
+    from ..adapters.torch.torchrun_plugin import ElasticRendezvous
     from . import nodes, tokens
     from .mistakes import Mistake, one_line
 

@@ -17,8 +17,8 @@ from profiles import SOAK
 
 from elastic.core.caller import Terms
 from elastic.core.policies import at_most
-from elastic.core.sim.calls.ranks import Budget, Shape
-from elastic.core.sim.calls.sometimes import SOMETIMES
+from elastic.core.sim.calls.call_sometimes import SOMETIMES
+from elastic.core.sim.calls.call_world import Budget, Shape
 from elastic.core.sim.calls.walk import walked
 
 RUNS = 10_000 if SOAK else 400

@@ -1,7 +1,7 @@
 """Plausible bugs of the core (mutants.toml), one at a time: each is killed by what is recorded, a story of the simulator or
 a directed test; and the core itself breaks nothing in the same stories.
 
-`tests/mutation.py` makes the mutants and looks for the stories; docs/mutants.md is what it has found.
+`tools/mutation.py` makes the mutants and looks for the stories; docs/mutants.md is what it has found.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import mutation
 import pytest
 from mutation import Answer, Mutant, number_of, operations_of
 
+from elastic.core.properties.predicates import ALWAYS, EVENTUALLY
 from elastic.core.rendezvous import verify, verify_restore
-from elastic.core.sim.properties import ALWAYS, EVENTUALLY
 from elastic.core.sim.run import tell
 from elastic.core.sim.story import parsed
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from elastic.core.sim.run import converges, tell, wander
+from elastic.core.sim.simulation import World
 from elastic.core.sim.sometimes import SOMETIMES
 from elastic.core.sim.story import Backend, Kind, Operation, Setting, Story, slot
 from elastic.core.sim.swarm import Shape
-from elastic.core.sim.world import World
 
 NODES = 4
 SPANS = st.sampled_from((0.001, 0.02, 0.3, 1.0, 2.5, 4.0, 6.5, 12.0))

@@ -1,4 +1,4 @@
-"""What every backend must do: one suite, run over each of them (the port: adapters/backends/port.py).
+"""What every backend must do: one suite, run over each of them (the port: adapters/store/port.py).
 
 A test file makes a class of it and says how a client is made:
 
@@ -25,11 +25,11 @@ from attrs import evolve
 from processes import comes_true
 from worlds import arrived, edited, node, profile, register
 
-from elastic.adapters.backends.port import FAULTS_MAX, Backend, OutcomeUnknown, OutOfReach
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.heart import Heart
-from elastic.adapters.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
-from elastic.adapters.rendezvous_loop import RendezvousLoop, ToRecord
+from elastic.adapters.rendezvous.heart import Heart
+from elastic.adapters.rendezvous.loop import RendezvousLoop, ToRecord
+from elastic.adapters.report.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
+from elastic.adapters.store.port import FAULTS_MAX, Backend, OutcomeUnknown, OutOfReach
 from elastic.core.rendezvous import (
     Arrive,
     Done,

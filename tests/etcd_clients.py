@@ -10,12 +10,12 @@ from uuid import uuid4
 from certificates import Authority, Certificate
 from etcds import Cluster
 
-from elastic.adapters.backends.access import Access
-from elastic.adapters.backends.etcd import KEPT_S, EtcdBackend
-from elastic.adapters.backends.members import Members
-from elastic.adapters.backends.register import prefix_of
-from elastic.adapters.backends.wire import Address
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.etcd.access import Access
+from elastic.adapters.store.etcd.etcd_register import KEPT_S, EtcdBackend
+from elastic.adapters.store.etcd.members import Members
+from elastic.adapters.store.etcd.run_keys import prefix_of
+from elastic.adapters.store.tcpstore.wire import Address
 
 TIMEOUT_S = 1.0
 """How long a member may take to answer who asks again after that."""

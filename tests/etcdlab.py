@@ -22,7 +22,7 @@ from jobs import codes, end, lose
 from launches import PROGRAMS, Launch, Launcher, Told
 from netlab import Host, Network, network
 
-from elastic.adapters.backends.port import StoreError
+from elastic.adapters.store.port import StoreError
 
 TRAINING = PROGRAMS / "training.py"
 CONF = "keep_alive_interval=0.3,keep_alive_max_attempt=6,upscale_after=0.2"

@@ -23,11 +23,11 @@ from launches import PROGRAMS, TIMEOUT_S, Ended, Launch, Launcher, Told
 from ports import reserved
 from processes import is_alive
 
-from elastic.adapters.backends.port import Backend, OutOfReach
-from elastic.adapters.backends.seal import UNSEALED, Seal
-from elastic.adapters.backends.tcpstore import TCPStoreBackend
-from elastic.adapters.backends.wire import Address, WireClient
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.port import Backend, OutOfReach
+from elastic.adapters.store.tcpstore.seal import UNSEALED, Seal
+from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
+from elastic.adapters.store.tcpstore.wire import Address, WireClient
 from elastic.core.rendezvous import RendezvousState, codec
 
 STAY = PROGRAMS / "stay.py"

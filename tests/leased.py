@@ -12,8 +12,8 @@ from conformance import ANSWER_S, Clients, Conformance, Peer
 from processes import comes_true
 from worlds import node
 
-from elastic.adapters.backends.port import Backend
-from elastic.adapters.news import NoTrace
+from elastic.adapters.report.news import NoTrace
+from elastic.adapters.store.port import Backend
 from elastic.core.rendezvous import Limits, Over, Settings, handlers, heard
 from elastic.core.world import Node, Why, World
 

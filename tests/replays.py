@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from elastic.adapters.trace import lines
-from elastic.core.sim.evidence import broken
-from elastic.core.sim.history import histories
-from elastic.core.sim.replay import Replayed, replayed
-from elastic.core.sim.trace_lines import traces
+from elastic.adapters.report.trace_file import lines
+from elastic.core.replay.comparison import Replayed, replayed
+from elastic.core.replay.evidence import broken
+from elastic.core.replay.history import histories
+from elastic.core.replay.lines import traces
 
 
 def replays(folder: Path) -> list[Replayed]:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from itertools import count
 from queue import SimpleQueue
 
-from elastic.adapters.inprocess.events import Ended, LeftAtomic, Order, Signalled
 from elastic.adapters.inprocess.gate import Gate
-from elastic.adapters.inprocess.handlers import installed
-from elastic.adapters.inprocess.page import Page, Span
+from elastic.adapters.inprocess.shared_page import Page, Span
+from elastic.adapters.inprocess.signal_handlers import installed
+from elastic.adapters.inprocess.thread_events import Ended, LeftAtomic, Order, Signalled
 
 PAUSE_S = 0.002
 """Between two sendings of the signal."""

@@ -9,11 +9,11 @@ from uuid import uuid4
 from conformance import ANSWER_S, Clients
 from ports import reserved
 
-from elastic.adapters.backends.seal import UNSEALED, Seal
-from elastic.adapters.backends.serving import StoreHost, serve
-from elastic.adapters.backends.tcpstore import TCPStoreBackend
-from elastic.adapters.backends.wire import Address, WireClient
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.tcpstore.seal import UNSEALED, Seal
+from elastic.adapters.store.tcpstore.serving import StoreHost, serve
+from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
+from elastic.adapters.store.tcpstore.wire import Address, WireClient
 from elastic.core.rendezvous import codec
 
 TIMEOUT_S = 0.5

@@ -20,16 +20,13 @@ def test_the_diagram_of_a_machine_is_the_one_that_its_table_draws(machine: Modul
     assert f"```mermaid\n{machine.diagram()}\n```" in ARCHITECTURE.read_text(), f"paste this:\n{machine.diagram()}"
 
 
-def test_every_module_has_its_place_in_the_table_of_rooms_and_every_place_its_module() -> None:
-    """By its name; several modules may share one, in different rooms."""
+def test_every_room_has_its_place_in_the_table_and_every_place_its_room() -> None:
+    """A room is a package, or a module right under core/ that holds a thought of its own; the files tell what they are."""
     (table,) = re.findall(r"^## The rooms\n(.*?)^## ", ARCHITECTURE.read_text(), re.DOTALL | re.MULTILINE)
-    files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py") if file.name != "__init__.py"]
-    modules = {file.stem for file in files}
-    folders = {part for file in files for part in file.relative_to(ROOT).parts[:-1]} | {"tests", "property_tests"}
+    packages = {file.parent.relative_to(ROOT) for room in ROOMS for file in (ROOT / room).rglob("*.py")}
     first_cells = "\n".join(row.split(" | ")[0] for row in table.splitlines() if row.startswith("| "))
-    assert sorted(modules - _named(table)) == []
-    assert sorted(_named(first_cells) - modules - folders) == []
-
-
-def _named(text: str) -> set[str]:
-    return {name.removesuffix(".py").split("/")[-1] for name in re.findall(r"`([\w./]*\w)/?`", text)}
+    named = {name.rstrip("/").split("/")[-1] for name in re.findall(r"`([\w./]*\w/?)`", first_cells)}
+    rooms = {package.name for package in packages if len(package.parts) > 1} | {"cli"}
+    modules = {file.name for file in (ROOT / "core").glob("*.py")}
+    assert sorted(rooms - named) == []
+    assert sorted(named - rooms - modules) == []

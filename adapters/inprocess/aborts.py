@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
+from .callback_state import State
 from .connections import shut_gloo, shut_store
-from .state import State
 
 _held: list[object] = []
 """Groups of the last iteration. They must outlive its frames: a DistributedDataParallel that is the last to drop a group

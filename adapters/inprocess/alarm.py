@@ -17,8 +17,8 @@ import signal
 import threading
 from typing import Final
 
-from .own import own
-from .page import NS
+from .own_code import own
+from .shared_page import NS
 
 SLACK_S: Final = 30.0
 """Beyond the hard limit: the monitor's time to notice, to ask, to kill."""

@@ -17,23 +17,23 @@ from ...core.caller import Terms, signature
 from ...core.inprocess.monitoring import Rules
 from ...core.rendezvous import Held, Limits, Settings
 from ...core.world import COUNT_MAX, Endpoint, Life, Node, Profile
-from ..backends.port import Backend
-from ..backends.serving import address_towards
-from ..backends.wire import Address
 from ..clock import SystemClock
-from ..rendezvous_loop import RendezvousLoop
+from ..rendezvous.loop import RendezvousLoop
+from ..store.port import Backend
+from ..store.tcpstore.serving import address_towards
+from ..store.tcpstore.wire import Address
 from ..workers.environment import SCOPE, TRACE
 from .alarm import Alarm
+from .bytecode_progress import Progress
+from .callback_state import State
 from .driver import Driver, log, supervised
-from .events import Finished, Message, ToMain
 from .gate import Gate
-from .page import Page
-from .progress import Progress
-from .serving import serve
-from .state import State
+from .main_thread import serve
+from .shared_page import Page
 from .stores import Store
 from .supervisor import Charge, Supervisor
 from .task import Callbacks, Task
+from .thread_events import Finished, Message, ToMain
 from .tracing import traced, untraced
 from .variables import rank_and_world_size
 

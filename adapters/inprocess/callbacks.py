@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .callback_state import State
 from .outcomes import RestartAbort
 from .parameters import at_least_one, count
-from .state import State
 
 
 class Compose:

@@ -23,22 +23,22 @@ from ...core.caller import WHY_OVER, heard, wished
 from ...core.inprocess import Call, begin, transition
 from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
+from ...core.inprocess.progress_limits import Marks
 from ...core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
-from ...core.inprocess.watchdog import Marks
 from ...core.rendezvous import Raise
 from ...core.world import Node, Profile, Why, World
 from ..clock import Clock
-from ..endpoint import Reservation
-from ..news import Notice, StoreBack, StoreSilent, Told, Trace
-from ..rendezvous_loop import RendezvousLoop, ToRecord
-from . import standing
-from .events import AbortEnded, Ended, Finished, How, LeftAtomic, Message, Order, Release, Signalled, ToMain
+from ..rendezvous.loop import RendezvousLoop, ToRecord
+from ..rendezvous.reserved_ports import Reservation
+from ..report.news import Notice, StoreBack, StoreSilent, Told, Trace
+from . import user_stack as standing
+from .bytecode_progress import Progress, marks
+from .deadlines import Late
 from .gate import Gate
-from .late import Late
 from .outcomes import RestartAbort, raised
-from .page import BEAT, BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
-from .progress import Progress, marks
+from .shared_page import BEAT, BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
 from .task import Task, mark
+from .thread_events import AbortEnded, Ended, Finished, How, LeftAtomic, Message, Order, Release, Signalled, ToMain
 
 log = logging.getLogger("elastic.inprocess")
 

@@ -39,10 +39,10 @@ from types import FrameType
 from typing import Final, TypeAlias
 
 from .alarm import Alarm
-from .events import Drained, Ended, How, Injected, LeftAtomic, Order, Signalled
-from .own import OWN, own
-from .page import ACTIVE, ARMED, DEPTH, HARD, OVER, ROUND, SOFT, SPAN, STAMP, WANT, WANT_P, Page, Seen
-from .standing import stack
+from .own_code import OWN, own
+from .shared_page import ACTIVE, ARMED, DEPTH, HARD, OVER, ROUND, SOFT, SPAN, STAMP, WANT, WANT_P, Page, Seen
+from .thread_events import Drained, Ended, How, Injected, LeftAtomic, Order, Signalled
+from .user_stack import stack
 
 SIGNUM: Final = signal.SIGURG
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...core.inprocess.exits import EXIT_CODES, INTERNAL
 from ...core.inprocess.words import Raised, Reason
-from ..workers.errors import leave_error_file
+from ..workers.error_files import leave_error_file
 from ..workers.logs import ERROR_FILE_VARIABLE
 
 

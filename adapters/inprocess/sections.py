@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from .gate import Gate
-from .own import own
+from .own_code import own
 
 
 class Atomic:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ...core.rendezvous.state import AWAY
-from ..backends.port import Backend, StoreError
-from ..backends.relay_host import VARIABLE as RELAY
-from ..backends.tcpstore import TCPStoreBackend
 from ..clock import Clock
+from ..store.port import Backend, StoreError
+from ..store.relay.relay_host import VARIABLE as RELAY
+from ..store.tcpstore.tcpstore import TCPStoreBackend
 from ..workers.environment import WORLD
 from .variables import number
 
@@ -48,7 +48,7 @@ class RelayStore:
         self._world = world
 
     def backend(self, space: str, clock: Clock) -> Backend:
-        from ..backends.relay import RelayBackend
+        from ..store.relay.relay import RelayBackend
 
         return RelayBackend(self._path, f"{self._world}/{space}", clock)
 
@@ -70,8 +70,8 @@ class TCPStore:
 
     def __init__(self, host_name: str | None = None, port: int | None = None, **unused: object) -> None:
         """By default MASTER_ADDR and MASTER_PORT. `unused` is what torch's class takes besides."""
-        from ..backends.serving import serve
-        from ..backends.wire import Address
+        from ..store.tcpstore.serving import serve
+        from ..store.tcpstore.wire import Address
 
         host = host_name or os.environ.get("MASTER_ADDR", "localhost")
         address = Address(host, int(port) if port else number("MASTER_PORT", 29500, least=1))

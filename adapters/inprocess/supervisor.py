@@ -1,4 +1,4 @@
-"""The process's end of its monitor (helpers/monitor.py): it is started, started again at once when it dies, and let go.
+"""The wrapped process's end of its monitor (`monitor.py`): it is started, started again at once when it dies, and let go.
 
 A thread of its own waits for the monitor's death by pidfd, and sets the kernel's alarm anew once in a while. If that thread
 cannot run and the monitor is dead, the alarm is what is left.
@@ -23,11 +23,11 @@ from attrs import asdict, frozen
 from ...core.inprocess.monitoring import Rules
 from ...core.world import Node
 from .alarm import Alarm
-from .page import Page
+from .shared_page import Page
 
 log = logging.getLogger("elastic.inprocess")
 
-PROGRAM = "elastic.adapters.helpers.monitor"
+PROGRAM = "elastic.adapters.inprocess.monitor"
 BEAT_S = 1.0
 """Between two settings of the alarm."""
 SHORT_LIFE_S = 1.0

@@ -17,8 +17,8 @@ from ...core.inprocess.words import End, Span
 from ...core.world import Fault, Member, Node, Profile, World
 from ..clock import Clock
 from . import master_port
-from .standing import place
-from .state import Mode, State
+from .callback_state import Mode, State
+from .user_stack import place
 
 Callback: TypeAlias = Callable[[State], object]
 

@@ -13,7 +13,7 @@ import os
 from ...core.inprocess import Call
 from ...core.rendezvous import Held
 from ..clock import Clock
-from ..news import NoTrace, Trace, TraceLost
+from ..report.news import NoTrace, Trace, TraceLost
 
 log = logging.getLogger("elastic.inprocess")
 
@@ -27,7 +27,7 @@ def traced(directory: str | None, held: Held, call: Call, clock: Clock) -> Trace
     """Begun already: one file per call."""
     if not directory:
         return NoTrace()
-    from ..trace import TraceFile  # with the codec behind it, which an untraced rank needs not
+    from ..report.trace_file import TraceFile  # with the codec behind it, which an untraced rank needs not
 
     trace = TraceFile(os.path.join(os.path.abspath(directory), ""), end_timeout_s=END_TIMEOUT_S, pause_s=PAUSE_S)
     trace.begin_call(held, call, clock, functools.partial(_lost, held.node.slot))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..backends import numerals
+from ..store import numerals
 
 
 def number(variable: str, default: int, least: int = 0) -> int:

@@ -10,7 +10,7 @@ from glob import escape, iglob
 from pathlib import Path
 
 from .cgroups import Kills
-from .port import Exit
+from .worker_port import Exit
 
 KERNEL = Path("/proc/sys/kernel")
 OUTSIDE = "sent from outside: not by elastic, nor for want of memory"

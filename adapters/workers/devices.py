@@ -18,7 +18,7 @@ from .nvml import DRIVER, VARIABLE, NoDevices, Nvml, asked, load_nvml, visible_d
 Kind = Literal["gpu", "auto", "cpu", "xpu"]
 OTHERS = {"gpu": (Path("/dev/kfd"),), "auto": (Path("/dev/kfd"), Path("/dev/dri/renderD128"), Path("/dev/accel"))}
 """There if an accelerator may be here that NVML does not know."""
-PROGRAM = Path(__file__).parents[1] / "helpers" / "device_count.py"
+PROGRAM = Path(__file__).with_name("device_count.py")
 TORCH_TIMEOUT_S = 120.0
 _NUMBER = "write a number, like --nproc-per-node=8"
 
@@ -60,7 +60,7 @@ def count_by_torch(kind: str) -> int | None:
     """What torch sees; None if it knows no such kind. Raises NoDevices if torch cannot be asked."""
     try:
         told = subprocess.run(
-            [sys.executable, str(PROGRAM), kind],
+            [sys.executable, "-P", str(PROGRAM), kind],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TORCH_TIMEOUT_S,

@@ -1,4 +1,4 @@
-"""Workers that are forked from a process that holds the function to call: the agent's end of it (helpers/function.py).
+"""Workers that are forked from a process that holds the function to call: the agent's end of it (workers/function.py).
 
 `fork`: the server is a copy of the caller, made before any thread of ours exists. `forkserver`: it is executed afresh, and
 again if it died. Workers die with the server by the kernel's parent-death signal, and the server so with the agent's thread.
@@ -16,11 +16,11 @@ from typing import Any
 
 from attrs import frozen
 
-from ..helpers import function
-from ..helpers.function import Call, receive, send
-from .port import CannotStart, WorkerSpec
+from . import function
+from .function import Call, receive, send
 from .processes import Death, Process
 from .programs import find_setpriv
+from .worker_port import CannotStart, WorkerSpec
 
 LOST = Death(-signal.SIGKILL)
 """How a worker died whose server has died."""

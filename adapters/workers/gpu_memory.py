@@ -14,7 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 from .nvml import DRIVER, Nvml, asked, load_nvml, visible_devices
-from .port import CannotStart
+from .worker_port import CannotStart
 
 GIVE_BACK_TIMEOUT_S = 10.0
 LOOK_S = 0.02

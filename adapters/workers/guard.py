@@ -1,4 +1,4 @@
-"""The agent's end of the reaper, the program that kills the workers of an agent that was killed (helpers/reaper.py).
+"""The agent's end of the reaper, the program that kills the workers of an agent that was killed (workers/reaper.py).
 
 It is told of each worker's process group through a pipe, which is made first, so nothing waits for the program's start.
 Its messages never block: a reaper that does not read is killed, and one that died is started again and told everything
@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..helpers import reaper
+from . import reaper
 
 VARIABLE = "ELASTIC_AGENT"
 """The environment variable that carries the tokens, outermost first."""

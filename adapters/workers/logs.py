@@ -26,7 +26,7 @@ from typing import Protocol
 
 from attrs import field, frozen
 
-from .port import Duplicate, Sink
+from .worker_port import Duplicate, Sink
 
 STDOUT, STDERR, ERROR_FILE = "stdout.log", "stderr.log", "error.json"
 ERROR_FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from .logs import ERROR_FILE_VARIABLE, NOWHERE, Logs, Place, Streams
-from .port import CannotStart, Duplicate, Sink
+from .worker_port import CannotStart, Duplicate, Sink
 
 GROUP = "torchrun.logs_specs"
 OWN = "default"

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from attrs import frozen
 
-from .port import WorkerSpec
 from .programs import check_program, find_setpriv
+from .worker_port import WorkerSpec
 
 
 @frozen

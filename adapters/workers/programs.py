@@ -12,7 +12,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from .port import CannotStart
+from .worker_port import CannotStart
 
 DEFAULT_PATH = "/bin:/usr/bin"
 """Where execvp looks when the environment has no PATH."""

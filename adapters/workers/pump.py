@@ -26,8 +26,8 @@ from pathlib import Path
 from attrs import define, field
 
 from .console import Console, identity
-from .lines import LINE_MAX, cut, last, matching
-from .port import Duplicate
+from .prefixed_lines import LINE_MAX, cut, last, matching
+from .worker_port import Duplicate
 
 READ_MAX = LINE_MAX
 """A read is no longer than a line may be, so only the first line of what was read can be too long."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
-from ...adapters.callables import misfit
-from ...adapters.workers.functions import name_of
+from ...adapters.inprocess.callables import misfit
+from ...adapters.workers.function_call import name_of
 from .settings import LaunchSettings
 
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from ...adapters.faults import error_data, timestamp
-from ...adapters.report import Report
-from ...adapters.workers.errors import exit_sentence, signal_name
+from ...adapters.report.report import Report
+from ...adapters.report.worker_faults import error_data, timestamp
+from ...adapters.workers.error_files import exit_sentence, signal_name
 from ...core.group import Stopped
 from ...core.group.state import Refused
 from ...core.world import Fault

@@ -9,9 +9,9 @@ from typing import Any, ParamSpec, TypeVar, overload
 import click
 from attrs import frozen
 
-from ...adapters.report import Report
-from ...adapters.settings import Function, Program
-from ...adapters.workers.functions import calling, name_of
+from ...adapters.launch_settings import Function, Program
+from ...adapters.report.report import Report
+from ...adapters.workers.function_call import calling, name_of
 from ...adapters.workers.processes import Spawner
 from ...core.world import Ending, Verdict
 from ..launch import launched

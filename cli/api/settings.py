@@ -13,7 +13,7 @@ from typing import Any, Literal
 import click
 from attrs import field, frozen
 
-from ...adapters.workers.functions import StartMethod
+from ...adapters.workers.function_call import StartMethod
 from ..launch import launch as command
 from ..mistakes import Mistake, one_line, spelled
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...adapters.simulations import Calls
+from ...adapters.simulations.campaign import Calls
 from ...core.sim.calls.walk import Walk
 from ...core.sim.tally import Tally
 from .simulation import ENOUGH, TIE, line, rarest_of, row, span, violations_of

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from attrs import frozen
 
-from ...core.sim.lanes import Lanes, Mark, Span
+from ...core.replay.lanes import Lanes, Mark, Span
 from ...core.world import Node
 from .looks import BAR, CHAR, GAP, GLYPHS, LEFT, RIGHT, ROWS_MAX, SHIFT_MAX, STRIP, WIDTH
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from textwrap import wrap
 
-from ...core.sim.lanes import Lanes, Mark, Span
+from ...core.replay.lanes import Lanes, Mark, Span
 from .layout import Label, Round, Row, Scale, beside, placed, rounds_of, rows_of, scale_of
 from .looks import (
     BAR,

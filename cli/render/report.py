@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from signal import Signals
 from typing import assert_never
 
-from ...adapters.ends import How
-from ...adapters.report import Report
-from ...adapters.workers.errors import exit_sentence
+from ...adapters.report.ends import How
+from ...adapters.report.report import Report
+from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Stopped
 from ...core.group.state import Refused
 from ...core.world import Ending, Fault, Verdict, Why

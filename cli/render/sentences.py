@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from signal import Signals
 
-from ...adapters.news import Restored, StoreSilent
-from ...adapters.settings import LaunchSettings
-from ...adapters.workers.errors import exit_sentence
+from ...adapters.launch_settings import LaunchSettings
+from ...adapters.report.news import Restored, StoreSilent
+from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Group, Phase
 from ...core.rendezvous import RendezvousState, explain
 from ...core.rendezvous.explain import clock, hint, named

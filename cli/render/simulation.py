@@ -9,8 +9,8 @@ from textwrap import wrap
 
 from attrs import define, field, frozen
 
-from ...adapters.simulations import Campaign
-from ...core.sim.properties import ALWAYS, EVENTUALLY
+from ...adapters.simulations.campaign import Campaign
+from ...core.properties.predicates import ALWAYS, EVENTUALLY
 from ...core.sim.run import Run
 from ...core.sim.sometimes import SOMETIMES
 from ...core.sim.story import Kind

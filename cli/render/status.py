@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ...adapters.news import (
+from ...adapters.launch_settings import LaunchSettings
+from ...adapters.report.news import (
     News,
     Recorded,
     Restored,
@@ -22,7 +23,6 @@ from ...adapters.news import (
     StoreSilent,
     TraceLost,
 )
-from ...adapters.settings import LaunchSettings
 from ...core.group import Group, Phase
 from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled, StartAgain
 from ...core.rendezvous import RendezvousState

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from ...adapters.workers.errors import exit_sentence, signal_name
+from ...adapters.workers.error_files import exit_sentence, signal_name
 from ...core.caller import WHY_OVER
 from ...core.group.state import Elapsed, Event, Exited, Over, Signalled, Unstartable
 from ...core.inprocess import words
-from ...core.sim.calls.restarts import Restart
-from ...core.sim.timeline import Recovery, Round
+from ...core.replay.call_restarts import Restart
+from ...core.replay.timeline import Recovery, Round
 from ...core.world import Node, Why
 from .words import count
 

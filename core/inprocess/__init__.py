@@ -14,7 +14,8 @@ is posted makes a step and begins the commands in their order:
   `Elapsed` to post. `watchdog` is the same judgement for who sees only the marks: the monitor process.
 """
 
-from . import timers, watchdog, words
+from . import progress_limits as watchdog
+from . import timers, words
 from .settings import OnInterrupt, Settings
 from .state import Call, Phase, deadlines
 from .table import MOVES, diagram

@@ -17,7 +17,7 @@ from typing import TypeAlias, assert_never
 from attrs import frozen
 
 from ..evolving import evolve
-from .watchdog import stood_still
+from .progress_limits import stood_still
 
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 1.0

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from ..evolving import evolve
+from .progress_limits import Marks, stood_still
 from .state import Call, deadlines
-from .watchdog import Marks, stood_still
 from .words import Deadline, Elapsed, Timer
 
 

@@ -1,4 +1,4 @@
-"""A world of simulated nodes: the same `turn` and `transition` as production, under faults, in virtual time.
+"""A world of simulated nodes: the same core as production, under faults, in virtual time.
 
 Pure and seedable. The only chance is `choose(n)`; nothing sleeps, and no thread runs.
 
@@ -6,61 +6,26 @@ Pure and seedable. The only chance is `choose(n)`; nothing sleeps, and no thread
 
     run = sim.wander(seed=1, shape=sim.Shape(nodes=3))
 
-The names are gathered in `public`, which is imported when the first of them is asked for: an agent that writes a trace needs
-a few files of this room and no simulator.
+What must hold of a run is in `core.properties`. Real traces are taken again by `core.replay`. The simulator uses both.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .public import (
-        ALWAYS,
-        DRAWN,
-        EVENTUALLY,
-        FAULTS,
-        SOMETIMES,
-        Backend,
-        Broken,
-        Choose,
-        Fact,
-        Failed,
-        Judge,
-        Kind,
-        Lanes,
-        Left,
-        Mark,
-        Narrator,
-        Operation,
-        Property,
-        Reaped,
-        Run,
-        Setting,
-        Shape,
-        Showed,
-        Span,
-        Started,
-        Stepped,
-        Story,
-        StoryError,
-        Succeeded,
-        Tally,
-        Violation,
-        WaitsForever,
-        World,
-        Wrote,
-        converges,
-        drawn,
-        one,
-        parsed,
-        run_seed,
-        seeded,
-        showed,
-        shrunk,
-        tell,
-        wander,
-    )
+from ..properties.facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
+from ..properties.judge import Judge, Property
+from ..properties.predicates import ALWAYS, EVENTUALLY
+from ..rendezvous import Violation
+from ..replay.lanes import Lanes, Mark, Span
+from .chance import Choose, one, seeded
+from .drawing import drawn
+from .narration import Narrator
+from .run import Run, converges, run_seed, tell, wander
+from .shrink import shrunk
+from .simulation import World
+from .sometimes import SOMETIMES
+from .story import Backend, Kind, Operation, Setting, Story, StoryError, parsed
+from .swarm import DRAWN, FAULTS, Shape
+from .tally import Broken, Showed, Tally, showed
 
 __all__ = [
     "ALWAYS",
@@ -108,12 +73,3 @@ __all__ = [
     "tell",
     "wander",
 ]
-
-if not TYPE_CHECKING:  # pragma: no branch
-
-    def __getattr__(name):
-        if name in __all__:
-            from . import public
-
-            return getattr(public, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,5 @@
 """The agents of simulated nodes: events -> `core.group.transition` -> commands carried out. The counterpart of
-`adapters/agent.py`.
+`adapters/agent/agent.py`.
 
 Each has a rendezvous loop, a heart and workers, which tell it what happens; it alone holds the group.
 """
@@ -10,14 +10,14 @@ import math
 
 from attrs import define, field
 
-from ..agent import farewell, follows, wished
 from ..group import Phase, begin, transition
 from ..group.state import Command, Elapsed, Event, Join, Record, RecordUnstartable, Signal, Signalled, Start
+from ..node import farewell, follows, wished
+from ..properties.facts import Stepped
 from ..rendezvous.agenda import Errand, submitted
 from ..world import Endpoint, Profile
 from . import narration, sometimes
 from .chance import Choose
-from .facts import Stepped
 from .future import Future
 from .hearts import Hearts
 from .network import Network

@@ -12,17 +12,17 @@ from itertools import islice
 from attrs import define, field
 
 from ..group import Phase
+from ..properties.facts import Fact, Stepped, Wrote
+from ..properties.judge import Judge, Property
 from ..rendezvous import End, Status
 from ..rendezvous.verify import Finding
+from ..replay.lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind, mark_of
 from ..world import Node
-from .facts import Fact, Stepped, Wrote
-from .judge import Judge, Property
-from .lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind, mark_of
 from .narration import verb
 from .process import Process
 from .run import Run, told
+from .simulation import World
 from .story import Kind, Operation, Story
-from .world import World
 
 STORE = Node("store", 0)
 OPERATOR = Node("operator", 0)

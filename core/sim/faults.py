@@ -9,13 +9,13 @@ from typing import Never, assert_never, cast
 
 from attrs import define
 
+from ..properties.facts import Reaped
 from .agents import Agents
-from .facts import Reaped
 from .future import Future
 from .losses import KEPT_S
 from .network import Network
 from .process import Process
-from .store import Store
+from .simulated_store import Store
 from .story import Kind
 from .witness import Witness
 

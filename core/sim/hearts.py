@@ -1,13 +1,13 @@
 """The heartbeats of simulated nodes: one per interval, and one whenever it is asked for. The counterpart of
-`adapters/heart.py`.
+`adapters/rendezvous/heart.py`.
 """
 
 from __future__ import annotations
 
 from attrs import define
 
-from ..agent import acknowledged
 from ..group.state import Beaten
+from ..node import acknowledged
 from ..world import Life
 from . import sometimes
 from .future import Future

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from attrs import define, field
 
 from ..group import Phase
+from ..properties.facts import Wrote
 from ..rendezvous import Held, RendezvousState, Restore, Violation, Write
 from ..world import Why, WorldId
-from .facts import Wrote
 from .process import Process
 
 KEPT_S = 3.0

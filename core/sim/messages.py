@@ -9,7 +9,7 @@ from attrs import define
 
 from ..rendezvous import Gather, Observe, Propose, Wish, Write
 from ..world import Life, Node
-from .store import Shown
+from .simulated_store import Shown
 
 
 @define

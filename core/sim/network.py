@@ -17,7 +17,7 @@ from .chance import Choose
 from .future import Future
 from .messages import Answer, Counted, Look, News, Question
 from .process import Process
-from .store import Store
+from .simulated_store import Store
 from .story import Backend
 
 ANSWER_TIMEOUT_S = 2.0

@@ -14,7 +14,7 @@ from ..group.state import Event
 from ..rendezvous import Held, RendezvousState, Token
 from ..rendezvous.agenda import Agenda
 from ..world import Node, World
-from .store import Shown
+from .simulated_store import Shown
 
 GRID = 1e7
 """Points per second."""

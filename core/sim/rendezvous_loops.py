@@ -1,5 +1,5 @@
 """The loop under the protocol, of every simulated node: `turn` -> network -> `turn`. The counterpart of
-`adapters/rendezvous_loop.py`.
+`adapters/rendezvous/loop.py`.
 
 No decision is made here. What is submitted to a process' agenda is carried out one after the other, each until the register
 answers; what comes of it is told to the agent.
@@ -13,7 +13,8 @@ from typing import assert_never
 
 from attrs import define
 
-from ..agent import heard
+from ..node import heard
+from ..properties.facts import Left, WaitsForever
 from ..rendezvous import (
     Evict,
     Gather,
@@ -42,13 +43,12 @@ from ..rendezvous.context import Operation
 from ..world import Why, World
 from . import sometimes
 from .chance import Choose
-from .facts import Left, WaitsForever
 from .future import Future
 from .losses import decides, looked, slept
 from .messages import ERRAND, LOOK, Answer, Counted, News, Question
 from .network import Network
 from .process import Hears, Process
-from .store import Shown
+from .simulated_store import Shown
 from .story import Setting
 from .witness import Witness
 

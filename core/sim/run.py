@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from attrs import frozen
 
 from ..group import Phase
+from ..properties.judge import Property
 from ..rendezvous import Status, Violation
 from .chance import mixed, seeded
-from .judge import Property
 from .narration import Narrator, standing
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
+from .simulation import World
 from .story import Kind, Operation, Setting, Story
 from .swarm import Shape, Swarm
 from .swarm import setting as drawn
-from .world import World
 
 HOP_S = 1.0
 SETTLE_ROUNDS = 3

@@ -10,6 +10,7 @@ from collections import Counter
 
 from ..group import Group, Phase
 from ..group.state import Beaten, Event
+from ..properties.predicates import fences
 from ..rendezvous import (
     Complete,
     Deed,
@@ -28,7 +29,6 @@ from ..rendezvous import Outcome as Answer
 from ..rendezvous.context import Operation, context
 from ..world import Node, Why
 from .process import Process
-from .properties import fences
 
 SOMETIMES = (
     "complete by last arrival",

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import define, evolve, field, frozen
 
 from .chance import Choose, one
+from .simulation import World
 from .story import Backend, Kind, Operation, Setting, parsed_operation
-from .world import World
 
 FAULTS: Mapping[Kind, tuple[float, ...]] = {
     Kind.CRASH: (0.0,),

@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
+from ..properties.facts import Wrote
+from ..properties.judge import Judge
 from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Violation, Write
 from ..world import Node, Why
 from . import writes
-from .facts import Wrote
 from .future import Future
-from .judge import Judge
 from .losses import Losses
 from .narration import Narrator, sentence
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
-from .store import Store
+from .simulated_store import Store
 from .story import Setting, name
 
 BEATS_LATE = 2

@@ -5,12 +5,12 @@ from __future__ import annotations
 from attrs import define
 
 from ..group.state import SIGKILL, Exited, Reaped, Unstartable
+from ..properties.facts import Failed, Started, Succeeded
+from ..properties.facts import Reaped as NoneLives
+from ..properties.judge import Judge
 from ..world import World
 from .chance import Choose
-from .facts import Failed, Started, Succeeded
-from .facts import Reaped as NoneLives
 from .future import Future
-from .judge import Judge
 from .network import Network
 from .process import Hears, Process
 from .story import Setting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..properties.facts import Wrote
 from ..rendezvous import (
     Arrive,
     Complete,
@@ -19,7 +20,6 @@ from ..rendezvous import (
     blank,
 )
 from ..world import Ending, Node, Verdict, Why
-from .facts import Wrote
 from .process import Process
 from .sometimes import Counts
 

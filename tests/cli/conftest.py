@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from elastic.adapters.settings import LaunchSettings
+from elastic.adapters.launch_settings import LaunchSettings
 from elastic.cli import nodes
 from elastic.cli.launch import launch
 from elastic.cli.main import run

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from certificates import Authority
 
-from elastic.adapters.backends.access import Access
-from elastic.adapters.backends.wire import Address
-from elastic.adapters.settings import LaunchSettings
+from elastic.adapters.launch_settings import LaunchSettings
+from elastic.adapters.store.etcd.access import Access
+from elastic.adapters.store.tcpstore.wire import Address
 from elastic.cli import etcd, nodes, tokens, values
 from elastic.cli.launch import launch
 from elastic.cli.main import run

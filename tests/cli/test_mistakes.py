@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from elastic.adapters import endpoint
+from elastic.adapters.rendezvous import reserved_ports as endpoint
 from elastic.cli.main import run
 from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from elastic.adapters.backends.wire import Address
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.meeting import EmbeddedMeeting, TCPStoreMeeting
-from elastic.adapters.settings import LaunchSettings
+from elastic.adapters.launch_settings import LaunchSettings
+from elastic.adapters.store.connection import EmbeddedMeeting, TCPStoreMeeting
+from elastic.adapters.store.tcpstore.wire import Address
 from elastic.cli import nodes, values
 from elastic.cli.launch import launch
 from elastic.core.rendezvous import Limits, Settings

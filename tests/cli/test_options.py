@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.settings import HANDLED, Kind, LaunchSettings, Program
+from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Program
 from elastic.adapters.workers.logs import Std, Streams
 from elastic.cli.launch import launch
 from elastic.cli.main import run

@@ -11,8 +11,8 @@ from attrs import frozen
 
 from elastic.cli.render.looks import COLOURS, FONT, LEFT, RIGHT, WIDTH
 from elastic.cli.render.picture import picture
+from elastic.core.replay.lanes import Lanes, Mark, Span
 from elastic.core.sim.drawing import drawn
-from elastic.core.sim.lanes import Lanes, Mark, Span
 from elastic.core.sim.run import run_seed, wander
 from elastic.core.sim.swarm import Shape
 from elastic.core.world import Node

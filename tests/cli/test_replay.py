@@ -22,10 +22,10 @@ from elastic.cli.render.timeline import names, rank_names, rendered, rendered_ca
 from elastic.core.group.state import Closed, Elapsed, Event, Exited, Signalled, Unstartable
 from elastic.core.inprocess import words
 from elastic.core.inprocess.words import How, Span
-from elastic.core.sim.calls.restarts import restarts
-from elastic.core.sim.history import histories
-from elastic.core.sim.replay import replayed
-from elastic.core.sim.timeline import recoveries, rounds
+from elastic.core.replay.call_restarts import restarts
+from elastic.core.replay.comparison import replayed
+from elastic.core.replay.history import histories
+from elastic.core.replay.timeline import recoveries, rounds
 from elastic.core.world import Ending, Node, Verdict, Why
 
 Replay = Callable[..., tuple[int, str]]

@@ -6,8 +6,8 @@ import pytest
 from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, running
 
-from elastic.adapters.news import Restored, StoreSilent
-from elastic.adapters.settings import Kind, LaunchSettings, Program
+from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
+from elastic.adapters.report.news import Restored, StoreSilent
 from elastic.cli.render import sentences
 from elastic.core import group
 from elastic.core.group import Group

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from elastic.adapters.simulations import Calls
+from elastic.adapters.simulations.campaign import Calls
 from elastic.cli.main import run
 from elastic.cli.render import calls
 from elastic.cli.render.simulation import ENOUGH
-from elastic.core.sim.calls.sometimes import SOMETIMES
+from elastic.core.sim.calls.call_sometimes import SOMETIMES
 from elastic.core.sim.calls.walk import Walk, walked
 from elastic.core.sim.tally import Broken, Showed, Tally
 

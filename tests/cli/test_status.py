@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from narration import FAULT, Story
 
-from elastic.adapters.news import Recorded, TraceLost
+from elastic.adapters.report.news import Recorded, TraceLost
 from elastic.core.group.state import Elapsed, Reaped, Signalled
 
 

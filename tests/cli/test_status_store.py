@@ -5,7 +5,7 @@ from __future__ import annotations
 from narration import Story, two
 from worlds import arrived, node, register
 
-from elastic.adapters.news import StoreBack, StoreSilent
+from elastic.adapters.report.news import StoreBack, StoreSilent
 from elastic.core.group.state import Elapsed, Reaped
 
 REFUSED = "no answer from the store at gpu-01:29400 (Connection refused): it must run there"

@@ -12,7 +12,7 @@ from attrs import evolve
 from narration import FAULT, Story, Terminal, seen
 from worlds import arrived, node, register
 
-from elastic.adapters.news import Recorded, StoreSilent
+from elastic.adapters.report.news import Recorded, StoreSilent
 from elastic.core.group.state import Signalled
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.secret import Secret
+from elastic.adapters.store.secret import Secret
 from elastic.cli.tokens import VARIABLE, store_token
 
 TOKEN = "correct horse battery staple"

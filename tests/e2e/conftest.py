@@ -13,8 +13,8 @@ from jobs import Jobs, jobs
 from launches import Launcher, launcher
 from replays import complaints, replays
 
-from elastic.adapters.backends.serving import serve
-from elastic.adapters.backends.wire import Address
+from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.wire import Address
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from launches import PROGRAMS, TIMEOUT_S, Launch, Launcher
 from leftovers import left_after
 from processes import dies
 
-from elastic.adapters.workers.functions import StartMethod
+from elastic.adapters.workers.function_call import StartMethod
 
 Start = Callable[[str], Launch]
 

@@ -16,7 +16,7 @@ from jobs import STAY, TTL_S, alive, codes, end, jobs, lose, run, worlds
 from launches import PROGRAMS, TESTS, Launch, Launcher
 from processes import comes_true, dies
 
-from elastic.adapters.backends.wire import Address
+from elastic.adapters.store.tcpstore.wire import Address
 
 SECRET = "correct-horse-battery"
 RUN = "job-7"

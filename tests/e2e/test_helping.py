@@ -9,7 +9,7 @@ from launches import Launcher
 from replays import replays
 
 from elastic.core.rendezvous import Together, Write
-from elastic.core.sim.trace import Turned
+from elastic.core.replay.steps import Turned
 
 NAMES = "abcdefghij"
 

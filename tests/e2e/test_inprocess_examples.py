@@ -11,9 +11,9 @@ from uuid import uuid4
 import pytest
 from launches import Ended, Launch, Launcher
 
-from elastic.adapters.backends.serving import serve
-from elastic.adapters.backends.wire import Address
-from elastic.adapters.endpoint import Reservation
+from elastic.adapters.rendezvous.reserved_ports import Reservation
+from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.wire import Address
 
 EXAMPLES = Path(__file__).parents[2] / "examples/inprocess"
 IMPORT_S = 180.0

@@ -14,11 +14,11 @@ from etcds import single
 from launches import PROGRAMS, TIMEOUT_S, Launch, Launcher
 from wrapped import FIRST_GATE, comes_to, entered, needs_torch, returned, told
 
-from elastic.adapters.backends.port import StoreError
-from elastic.adapters.backends.serving import serve
-from elastic.adapters.backends.tcpstore import TCPStoreBackend
-from elastic.adapters.backends.wire import Address
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.port import StoreError
+from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
+from elastic.adapters.store.tcpstore.wire import Address
 
 PROGRAM = PROGRAMS / "behaves.py"
 

@@ -8,7 +8,7 @@ import pytest
 from launches import PROGRAMS, Launcher
 from processes import held_by
 
-from elastic.adapters.backends.port import FAULTS_MAX
+from elastic.adapters.store.port import FAULTS_MAX
 
 ITERATIONS = int(os.environ.get("ELASTIC_RESTARTS", "200"))
 REPLAYED_MAX = 1_000

@@ -16,8 +16,8 @@ from leftovers import alive_with
 from ports import reserved
 from processes import dies, is_alive
 
-from elastic.adapters.backends.serving import StoreHost, serve
-from elastic.adapters.backends.wire import Address
+from elastic.adapters.store.tcpstore.serving import StoreHost, serve
+from elastic.adapters.store.tcpstore.wire import Address
 
 IMPATIENT = "--rdzv-conf=is_host=false,join_timeout=3"
 """Not for the agent that serves the store, since that takes its time to start."""

@@ -18,10 +18,10 @@ from leftovers import alive_with, left_after
 from processes import TIMEOUT_S as SOON_S
 from processes import comes_true, dies
 
-from elastic.adapters.backends.port import Backend
-from elastic.adapters.backends.tcpstore import TCPStoreBackend
-from elastic.adapters.backends.wire import Address
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.port import Backend
+from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
+from elastic.adapters.store.tcpstore.wire import Address
 
 Command = subprocess.Popen[str]
 READY = re.compile(r"elastic  store localhost:(\d+) serves · nodes meet there with --rdzv-endpoint=localhost:\1\n")

@@ -14,8 +14,8 @@ from launches import PROGRAMS, Launcher
 from leftovers import alive_with
 from processes import comes_true
 
-from elastic.adapters.backends.seal import UNSEALED, seal
-from elastic.adapters.secret import Secret
+from elastic.adapters.store.secret import Secret
+from elastic.adapters.store.tcpstore.seal import UNSEALED, seal
 from elastic.core.rendezvous import Close, RendezvousState, apply, codec
 from elastic.core.world import Ending, Fault, Node, Verdict, Why
 

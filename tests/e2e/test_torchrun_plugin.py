@@ -15,9 +15,9 @@ from jobs import STAY, codes, end, kill, run, worlds
 from launches import PROGRAMS, Launch, launcher
 from processes import dies
 
-from elastic.adapters.backends.tcpstore import TCPStoreBackend
-from elastic.adapters.backends.wire import Address
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
+from elastic.adapters.store.tcpstore.wire import Address
 from elastic.core.world import Why
 
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))

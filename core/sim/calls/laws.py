@@ -1,33 +1,37 @@
-"""What must hold in a world of calls: I1 to I18, but for what the register's own invariants say already at every write (I11
-and I12 are its B2). Each raises Broken with its number. What the traces of real ranks tell is held to the same facts
-(`judging`).
+"""The laws of a simulated world of calls: I1 to I18, judged where a step is taken. Each raises Broken with its number.
+
+What needs no more than values stands in `properties/call_laws`, to which the traces of real ranks are held as well. I11 and
+I12 are the register's own invariant, B2, which is judged at every write.
 """
 
 from __future__ import annotations
 
 from ...caller import Terms
-from ...inprocess import Call
-from ...inprocess.words import Outcome, Raised, Reason, Returned, Run, Span
+from ...inprocess.words import Outcome, Raised, Reason, Returned, Run
 from ...policies import place
-from ...rendezvous import RendezvousState, Status
+from ...properties.call_laws import (
+    ROUND_OF_USER,
+    Broken,
+    ended_by_active,
+    holds_result,
+    is_over,
+    kept,
+    once,
+    returned,
+    somebody,
+    together,
+    unseated_stay_away,
+    waits,
+)
+from ...rendezvous import RendezvousState
 from ...rendezvous.state import AWAY
 from ...world import Ending, Node, Why
-from .ranks import At, Broken, Rank, World
-
-ROUND_OF_USER = (Span.INITIALIZE, Span.FUNCTION)
+from .call_world import At, Rank, World
 
 
 def ordered(rank: Rank, run: Run) -> None:
     """M is told to run user code."""
     waits(rank.node, run, None if rank.main.at is At.WAITS else rank.main.at.value, aborts=rank.aborts)
-
-
-def waits(node: Node, run: Run, busy: str | None, *, aborts: bool) -> None:
-    """Who is told to run user code does nothing else (`busy`)."""
-    if busy is not None:
-        raise Broken("I2", f"{node} is ordered to {run.span.value} while its main thread is: {busy}")
-    if aborts and run.span in ROUND_OF_USER:
-        raise Broken("I3", f"{node} begins {run.span.value} while abort runs")
 
 
 def goes_on(world: World, rank: Rank, run: Run) -> None:
@@ -48,18 +52,6 @@ def called(world: World, rank: Rank, round: int) -> None:
             together(rank.node, round, other.node, other.page.armed_round)
 
 
-def once(node: Node, called_in: int, round: int) -> None:
-    """The function is called in later and later rounds."""
-    if called_in >= round:
-        raise Broken("I1", f"{node} is called in round {round} after round {called_in}")
-
-
-def together(node: Node, round: int, other: Node, in_round: int) -> None:
-    """No member of the world that the function is called in is in user code of an older one."""
-    if in_round < round:
-        raise Broken("I4", f"{node} is called in round {round}, {other} is in round {in_round}")
-
-
 def raised(world: World, rank: Rank) -> None:
     """The handler raises in M."""
     if rank.main.at is not At.USER or rank.page.depth:
@@ -69,13 +61,6 @@ def raised(world: World, rank: Rank) -> None:
         limited or rank.call.leaving or rank.call.verdict or is_over(world.register, rank.node, rank.page.armed_round)
     ):
         raise Broken("I5", f"{rank.node} is hit though round {rank.page.armed_round} stands")
-
-
-def is_over(register: RendezvousState | None, node: Node, round: int) -> bool:
-    """For this member."""
-    if register is None or register.closed:
-        return register is not None
-    return register.round != round or not register.complete or node not in register.seats
 
 
 def aborted(rank: Rank) -> None:
@@ -97,29 +82,6 @@ def finished(world: World, rank: Rank, outcome: Outcome) -> None:
     returned(world.register, rank.node, outcome)
 
 
-def returned(register: RendezvousState | None, node: Node, outcome: Outcome) -> None:
-    """A value counts by the verdict on its very round."""
-    if not isinstance(outcome, Returned):
-        return
-    closed = register.closed if register else None
-    if register is None or closed is None or closed.ending is not Ending.SUCCEEDED:
-        raise Broken("I7", f"{node} returns, but the job has not succeeded")
-    if outcome.round is not None and not (_is_done(register, node) and outcome.round == closed.round):
-        raise Broken("I7", f"{node} returns what it had in round {outcome.round}")
-
-
-def kept(register: RendezvousState | None, node: Node, outcome: Outcome | None) -> None:
-    """Who was done when the job succeeded has its value."""
-    succeeded = register and register.closed and register.closed.ending is Ending.SUCCEEDED
-    if register and succeeded and _is_done(register, node) and outcome == Returned(None):
-        raise Broken("I9", f"{node} was done, but returned no value")
-
-
-def _is_done(register: RendezvousState, node: Node) -> bool:
-    seat = register.seats.get(node)
-    return seat is not None and seat.status in (Status.DONE, Status.GONE)
-
-
 def _gave_up(world: World, rank: Rank, reason: Reason) -> None:
     mark, often = rank.alike
     if reason is Reason.CRASH_LOOP and not often > (world.calls.max_repeats or 0) + 1:
@@ -139,11 +101,6 @@ def wrote(world: World, before: RendezvousState | None, after: RendezvousState, 
         ended_by_active(before, after, _active(world.terms, before))
 
 
-def unseated_stay_away(unseated: frozenset[Node], after: RendezvousState) -> None:
-    if seated := unseated & after.seats.keys():
-        raise Broken("I13", f"{', '.join(map(str, sorted(seated)))} left and is seated again")
-
-
 def _began(world: World, after: RendezvousState, waited: bool) -> None:
     missing = [rank for rank in world.ranks if rank.node not in after.seats]
     excused = waited or any(not rank.runs or rank.call.leaving or rank.node.incarnation > 1 for rank in missing)
@@ -158,26 +115,6 @@ def _succeeded(world: World, after: RendezvousState) -> None:
     for rank in world.ranks:
         if rank.alive and rank.node in active and rank.returned != Returned(after.round):
             holds_result(rank.node, after.round, rank.call)
-
-
-def somebody(active: frozenset[Node]) -> None:
-    if not active:
-        raise Broken("I8", "closed as succeeded though nobody was active")
-
-
-def holds_result(node: Node, round: int, call: Call) -> None:
-    """Who was active when the job succeeded, and stays."""
-    if call.result != round and not call.leaving:
-        raise Broken("I8", f"closed as succeeded, but {node} holds no result of round {round}")
-
-
-def ended_by_active(before: RendezvousState, after: RendezvousState, active: frozenset[Node]) -> None:
-    """Or with one, or by one that has not said yet that it is a reserve."""
-    by = after.ended.by if after.ended else None
-    cause = {by, *(node for node in before.seats if node not in after.seats)}
-    unmarked = {node for node, seat in before.seats.items() if seat.status is Status.IN}
-    if not cause & (active | unmarked):
-        raise Broken("I10", f"round {before.round} is ended by {by} without anybody who was active")
 
 
 def _active(terms: Terms, register: RendezvousState) -> frozenset[Node]:

@@ -12,9 +12,10 @@ from attrs import frozen
 
 from ...inprocess import deadlines
 from ...inprocess.words import Deadline, How, Raised, Span, Timer
+from ...properties.call_laws import is_over
 from ...rendezvous.state import AWAY
-from . import gate, laws
-from .ranks import At, Hang, Rank, World
+from . import gate_words as gate
+from .call_world import At, Hang, Rank, World
 from .register import When, asked
 
 AGAIN_MAX = 2
@@ -83,7 +84,7 @@ def _of_main(rank: Rank) -> Iterator[str]:
 def _of_monitor(world: World, rank: Rank) -> Iterator[str]:
     """While T is silent."""
     page = rank.page
-    over = page.armed and laws.is_over(world.register, rank.node, page.armed_round)
+    over = page.armed and is_over(world.register, rank.node, page.armed_round)
     if rank.monitor and over and page.want_p != page.armed and rank.main.span in GUARDED:
         yield "P wants"
     if rank.monitor and rank.call.leaving and not rank.call.left and _seated(world, rank):
@@ -191,6 +192,6 @@ def _late_monitor(world: World, rank: Rank) -> Iterator[str]:
         return
     if gate.wanted(rank.page) and not rank.signalled and rank.main.hang is Hang.YES and not rank.page.depth:
         yield "P signals again"
-    if rank.main.span in GUARDED and not laws.is_over(world.register, rank.node, rank.page.armed_round):
+    if rank.main.span in GUARDED and not is_over(world.register, rank.node, rank.page.armed_round):
         yield "P ends"
     yield "P kills"

@@ -20,8 +20,8 @@ from ...rendezvous.agenda import Agenda, answered, begun
 from ...rendezvous.context import Fact
 from ...rendezvous.sightings import Sighting, Sightings
 from ...world import Node
+from .call_world import JITTER, Rank, World
 from .laws import wrote
-from .ranks import JITTER, Rank, World
 
 LONG_AGO = -1e6
 

@@ -11,12 +11,13 @@ from ...evolving import evolve
 from ...inprocess import OnInterrupt, Settings
 from ...inprocess import Violation as OfCall
 from ...policies import Layer, at_most, by, chain, fill_gaps, multiple_of, shift, tree
+from ...properties.call_laws import Broken
 from ...rendezvous import Violation as OfRegister
 from ..chance import Choose, one, seeded
 from . import laws
+from .call_world import Budget, Shape, World
+from .effects import beginning, step
 from .moves import FAULTS, Move, faults, prompt_of, timed
-from .ranks import Broken, Budget, Shape, World
-from .steps import beginning, step
 
 STEPS_MAX = 2_500
 """A run that has not ended by then never will (I17)."""

@@ -14,12 +14,12 @@ from queue import SimpleQueue
 import pytest
 from spans import stage
 
-from elastic.adapters.endpoint import Reservation
 from elastic.adapters.inprocess.aborts import AbortTorchDistributed
+from elastic.adapters.inprocess.callback_state import State
 from elastic.adapters.inprocess.connections import shut_gloo, shut_store
-from elastic.adapters.inprocess.events import Finished, Release, ToMain
-from elastic.adapters.inprocess.serving import serve
-from elastic.adapters.inprocess.state import State
+from elastic.adapters.inprocess.main_thread import serve
+from elastic.adapters.inprocess.thread_events import Finished, Release, ToMain
+from elastic.adapters.rendezvous.reserved_ports import Reservation
 
 PROGRAM = Path(__file__).parent / "programs" / "collectives.py"
 ITERATIONS = 5

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from elastic.adapters.inprocess.callback_state import State
 from elastic.adapters.inprocess.callbacks import Compose, FaultCounter, RetryController, TooManyFaults
 from elastic.adapters.inprocess.outcomes import RestartAbort
-from elastic.adapters.inprocess.state import State
 
 STATE = State(0, 4, 0, 3, 0, 4, iteration=2)
 FAULTY = evolve(STATE, fault=ValueError("nan"))

@@ -23,10 +23,10 @@ from typing import TypeAlias
 import pytest
 from spans import Stage, stage
 
-from elastic.adapters.inprocess.events import Drained, How, Injected, LeftAtomic, Signalled
 from elastic.adapters.inprocess.gate import SIGNUM
-from elastic.adapters.inprocess.page import ARMED, DEPTH, WANT_P, Page
 from elastic.adapters.inprocess.sections import Atomic, Limited
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_P, Page
+from elastic.adapters.inprocess.thread_events import Drained, How, Injected, LeftAtomic, Signalled
 
 FOR_EVER_S = 3600
 MICROSECONDS = FOR_EVER_S * 1_000_000

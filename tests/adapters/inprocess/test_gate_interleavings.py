@@ -13,11 +13,11 @@ import pytest
 from attrs import evolve
 from interleavings import Program, Wrong, explore, interrupted
 
-from elastic.adapters.inprocess.events import Ended, How, Injected, Order
 from elastic.adapters.inprocess.gate import Gate, Post
-from elastic.adapters.inprocess.own import own
-from elastic.adapters.inprocess.page import DEPTH, WANT, WANT_P, Page
+from elastic.adapters.inprocess.own_code import own
 from elastic.adapters.inprocess.sections import Atomic
+from elastic.adapters.inprocess.shared_page import DEPTH, WANT, WANT_P, Page
+from elastic.adapters.inprocess.thread_events import Ended, How, Injected, Order
 
 STRIDE = int(os.environ.get("ELASTIC_GATE_STRIDE", "29"))
 """1: a signal at every bytecode."""

@@ -9,7 +9,7 @@ import pytest
 from processes import comes_true
 from worlds import node
 
-from elastic.adapters.inprocess.page import BYE, Bye, Page
+from elastic.adapters.inprocess.shared_page import BYE, Bye, Page
 from elastic.adapters.inprocess.supervisor import Charge, Supervisor
 from elastic.core.inprocess.monitoring import Rules
 

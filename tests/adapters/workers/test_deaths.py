@@ -9,7 +9,7 @@ import pytest
 
 from elastic.adapters.workers.cgroups import Kills
 from elastic.adapters.workers.deaths import OUTSIDE, remark
-from elastic.adapters.workers.port import Exit
+from elastic.adapters.workers.worker_port import Exit
 
 GIB = 2**30
 SAID = [

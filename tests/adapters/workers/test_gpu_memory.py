@@ -12,7 +12,7 @@ from nvmls import FakeNvml
 
 from elastic.adapters.workers.gpu_memory import GIB, wait_until_given_back
 from elastic.adapters.workers.nvml import Nvml, Process
-from elastic.adapters.workers.port import CannotStart
+from elastic.adapters.workers.worker_port import CannotStart
 
 NOWHERE = Path("/no/driver")
 

@@ -23,7 +23,7 @@ from elastic.adapters.workers.logs import (
     sinks,
     tail,
 )
-from elastic.adapters.workers.port import Duplicate, Sink
+from elastic.adapters.workers.worker_port import Duplicate, Sink
 
 
 def test_one_digit_is_for_all_ranks() -> None:

@@ -12,7 +12,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, LogsDest
 
 from elastic.adapters.workers.logs import Logs, Std, Streams
 from elastic.adapters.workers.plugged_logs import GROUP, PluggedLogs, make_plugin
-from elastic.adapters.workers.port import CannotStart, Duplicate, Sink
+from elastic.adapters.workers.worker_port import CannotStart, Duplicate, Sink
 
 TORCH = "torch.distributed.elastic.multiprocessing:DefaultLogsSpecs"
 

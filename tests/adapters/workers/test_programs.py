@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.workers.port import CannotStart
 from elastic.adapters.workers.programs import check_program, check_script, find_setpriv
+from elastic.adapters.workers.worker_port import CannotStart
 
 
 def put(path: Path, content: bytes, mode: int = 0o755) -> str:

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import TIMEOUT_S, comes_true
 
-from elastic.adapters.workers.lines import LINE_MAX, cut, last, matching
-from elastic.adapters.workers.port import Duplicate
+from elastic.adapters.workers.prefixed_lines import LINE_MAX, cut, last, matching
 from elastic.adapters.workers.pump import PENDING_MAX, LogPump
+from elastic.adapters.workers.worker_port import Duplicate
 
 
 class Pipe:

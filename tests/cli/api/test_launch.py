@@ -16,9 +16,9 @@ from called import Place
 from processes import children_of
 
 import elastic
-from elastic.adapters.backends.serving import serve
-from elastic.adapters.backends.wire import Address
-from elastic.adapters.workers.functions import StartMethod
+from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.wire import Address
+from elastic.adapters.workers.function_call import StartMethod
 
 METHODS = get_args(StartMethod)
 METHOD = pytest.mark.parametrize("method", METHODS)

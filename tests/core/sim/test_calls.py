@@ -14,15 +14,17 @@ from elastic.core.caller import Terms
 from elastic.core.inprocess import Call, Phase, Settings
 from elastic.core.inprocess.words import Deadline, How, Over, Raised, Reason, Returned, Run, Span, Timer
 from elastic.core.policies import at_most, multiple_of
+from elastic.core.properties.call_laws import Broken
 from elastic.core.rendezvous import Complete, End, Leave, RendezvousState, Status, apply, end, join
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
-from elastic.core.sim.calls import gate, laws
+from elastic.core.sim.calls import gate_words as gate
+from elastic.core.sim.calls import laws
+from elastic.core.sim.calls.call_sometimes import SOMETIMES
+from elastic.core.sim.calls.call_world import At, Budget, Main, Rank, Shape, World
+from elastic.core.sim.calls.effects import beginning, step
 from elastic.core.sim.calls.moves import Move, faults, prompt, timed
-from elastic.core.sim.calls.ranks import At, Broken, Budget, Main, Rank, Shape, World
 from elastic.core.sim.calls.register import edited
-from elastic.core.sim.calls.sometimes import SOMETIMES
-from elastic.core.sim.calls.steps import beginning, step
 from elastic.core.sim.calls.walk import STEPS_MAX, walked
 from elastic.core.world import Ending, Verdict, Why
 

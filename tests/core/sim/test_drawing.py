@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from elastic.core.properties.facts import Fact, Started
+from elastic.core.properties.judge import Judge
+from elastic.core.replay.lanes import Lanes, Mark, Span
 from elastic.core.sim.drawing import drawn
-from elastic.core.sim.facts import Fact, Started
-from elastic.core.sim.judge import Judge
-from elastic.core.sim.lanes import Lanes, Mark, Span
 from elastic.core.sim.run import wander
 from elastic.core.sim.story import parsed
 from elastic.core.sim.swarm import Shape

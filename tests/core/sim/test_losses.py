@@ -8,6 +8,7 @@ from simulated import TWO, at, both_running, then, world
 from worlds import arrived, edited, holding, node, profile, register, running
 
 from elastic.core.group import Phase
+from elastic.core.properties.facts import Wrote
 from elastic.core.rendezvous import (
     Arrive,
     Close,
@@ -22,11 +23,10 @@ from elastic.core.rendezvous import (
     restored,
     woke,
 )
-from elastic.core.sim.facts import Wrote
 from elastic.core.sim.losses import KEPT_S, KNOWN_S, Losses, decides, looked, slept
 from elastic.core.sim.process import Process
+from elastic.core.sim.simulation import World
 from elastic.core.sim.story import Kind, Operation
-from elastic.core.sim.world import World
 from elastic.core.world import Ending, Life, Verdict, Why
 
 WORLD = running("a b", size="2:3", restarts=3)

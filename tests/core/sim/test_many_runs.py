@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from elastic.core.sim.facts import Fact, Started, Wrote
-from elastic.core.sim.judge import Judge
+from elastic.core.properties.facts import Fact, Started, Wrote
+from elastic.core.properties.judge import Judge
 from elastic.core.sim.run import run_seed, tell, wander
 from elastic.core.sim.shrink import shrunk
 from elastic.core.sim.story import Backend, Kind, Operation, Setting, Story

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from elastic.core.group import Phase
+from elastic.core.properties.facts import Fact, Stepped, Wrote
+from elastic.core.properties.judge import Judge
 from elastic.core.rendezvous import Violation
-from elastic.core.sim.facts import Fact, Stepped, Wrote
-from elastic.core.sim.judge import Judge
 from elastic.core.sim.run import Run, tell
 from elastic.core.sim.shrink import PAIRS_MAX, shrunk, smaller_stories
+from elastic.core.sim.simulation import World
 from elastic.core.sim.story import Story, parsed
-from elastic.core.sim.world import World
 
 LONG = """\
 world nodes=5 min=2 max=4 restarts=8 workers=2 backend=lease seed=77 drift=0.01 attempts=3 barrier=2

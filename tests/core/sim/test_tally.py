@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from elastic.core.sim.facts import Fact, Wrote
-from elastic.core.sim.judge import Judge
+from elastic.core.properties.facts import Fact, Wrote
+from elastic.core.properties.judge import Judge
 from elastic.core.sim.run import run_seed, wander
 from elastic.core.sim.sometimes import SOMETIMES
 from elastic.core.sim.story import Kind

@@ -23,8 +23,8 @@ from typing import Any
 
 import stage
 
-from elastic.adapters.backends.relay import RelayBackend
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.relay.relay import RelayBackend
 from elastic.core.rendezvous import Status
 from elastic.inprocess import (
     AbortTorchDistributed,

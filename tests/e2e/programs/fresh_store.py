@@ -6,7 +6,7 @@ import os
 
 import stage
 
-from elastic.adapters.backends.wire import Address, WireClient
+from elastic.adapters.store.tcpstore.wire import Address, WireClient
 
 where = Address(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 with WireClient(where, 10.0, 1_000) as store:

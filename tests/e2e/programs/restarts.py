@@ -20,8 +20,8 @@ from typing import Any
 import stage
 from processes import monitor_of
 
-from elastic.adapters.backends.relay import RelayBackend
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.relay.relay import RelayBackend
 from elastic.core.rendezvous import Status
 from elastic.inprocess import CallWrapper, Mode, RestartAbort, State, Wrapper, at_most, shift
 

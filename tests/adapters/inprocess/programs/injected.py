@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from elastic.adapters.inprocess.events import Ended, How, Injected, LeftAtomic, Order, Signalled
 from elastic.adapters.inprocess.gate import Gate
-from elastic.adapters.inprocess.handlers import installed
-from elastic.adapters.inprocess.page import ARMED, DEPTH, WANT_P, Page, Span
 from elastic.adapters.inprocess.sections import Atomic
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_P, Page, Span
+from elastic.adapters.inprocess.signal_handlers import installed
+from elastic.adapters.inprocess.thread_events import Ended, How, Injected, LeftAtomic, Order, Signalled
 
 SENDER = f"""
 import mmap, os, random, signal, sys, time

@@ -21,11 +21,11 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from elastic.adapters.inprocess.alarm import Alarm
-from elastic.adapters.inprocess.events import Ended, Injected, LeftAtomic, Order, Signalled
 from elastic.adapters.inprocess.gate import Gate
-from elastic.adapters.inprocess.handlers import installed
-from elastic.adapters.inprocess.page import BYE, LEAVING, Bye, Page, Span
+from elastic.adapters.inprocess.shared_page import BYE, LEAVING, Bye, Page, Span
+from elastic.adapters.inprocess.signal_handlers import installed
 from elastic.adapters.inprocess.supervisor import Charge, Supervisor
+from elastic.adapters.inprocess.thread_events import Ended, Injected, LeftAtomic, Order, Signalled
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
 

@@ -10,8 +10,8 @@ import os
 import signal
 import sys
 
-from elastic.adapters.workers.port import WorkerSpec
-from elastic.adapters.workers.subprocess import SubprocessWorkers
+from elastic.adapters.workers.child_processes import SubprocessWorkers
+from elastic.adapters.workers.worker_port import WorkerSpec
 
 
 def main(how: str, *command: str) -> None:

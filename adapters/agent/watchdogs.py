@@ -1,0 +1,111 @@
+"""What torch's agent watches only when a variable says so: file timers, workers stuck in the kernel, its own health.
+
+Each is a thread of its own that starts with the agent, and a module that is imported only then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from ..workers.file_timers import FileTimers
+    from ..workers.stuck import StuckWatch
+    from .health_port import HealthServer
+
+TIMER_FILE = "TORCHELASTIC_TIMER_FILE"
+HEALTH_PORT = "TORCHELASTIC_HEALTH_CHECK_PORT"
+
+
+@frozen
+class Oversight:
+    """What is watched. `timer_file` is where the pipe is made, `stuck_after` in seconds, `health_port` 0 for any."""
+
+    timer_file: str | None = None
+    stuck_after: float | None = None
+    health_port: int | None = None
+
+
+@frozen
+class Followed:
+    """One worker, for those that watch."""
+
+    local_rank: int
+    error_file: Path | None
+
+
+class CannotOversee(Exception):
+    """A pipe or a port cannot be had. The text names the variable, and says what to do."""
+
+
+class Overseers:
+    """Those that were asked for. `stuck(local_rank, pid, text)` and `ask(answer)` are called from their threads."""
+
+    def __init__(
+        self,
+        asked: Oversight,
+        stuck: Callable[[int, int, str], None],
+        ask: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._asked = asked
+        self._tell_stuck = stuck
+        self._ask = ask
+        self._timers: FileTimers | None = None
+        self._stuck: StuckWatch | None = None
+        self._health: HealthServer | None = None
+
+    def start(self) -> None:
+        """Raises CannotOversee; what was begun is ended by `close`."""
+        asked = self._asked
+        if asked.timer_file is not None:
+            self._timers = _timers(asked.timer_file)
+        if asked.health_port is not None:
+            self._health = _health(asked.health_port, self._ask)
+        if asked.stuck_after is not None:
+            from ..workers.stuck import StuckWatch
+
+            self._stuck = StuckWatch(asked.stuck_after, self._tell_stuck)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What workers must know of it."""
+        return {TIMER_FILE: str(self._timers.path)} if self._timers else {}
+
+    def follow(self, workers: Mapping[int, Followed]) -> None:
+        """These, by process id, and no others from now on."""
+        if self._timers:
+            self._timers.follow({pid: worker.error_file for pid, worker in workers.items()})
+        if self._stuck:
+            self._stuck.follow({pid: worker.local_rank for pid, worker in workers.items()})
+
+    def close(self) -> None:
+        for each in (self._timers, self._stuck, self._health):
+            if each:
+                each.close()
+        self._timers = self._stuck = self._health = None
+
+
+def _timers(file: str) -> FileTimers:
+    from ..workers.file_timers import FileTimers
+
+    try:
+        return FileTimers(Path(os.path.abspath(file)))
+    except OSError as error:
+        raise CannotOversee(f"{TIMER_FILE}={file}: {_why(error)}; name a new file") from error
+
+
+def _health(port: int, ask: Callable[[Callable[[], None]], None]) -> HealthServer:
+    from .health_port import HealthServer
+
+    try:
+        return HealthServer(port, ask)
+    except OSError as error:
+        raise CannotOversee(f"{HEALTH_PORT}={port}: {_why(error)}; name another port") from error
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

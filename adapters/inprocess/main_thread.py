@@ -1,0 +1,46 @@
+"""M, the thread that called the wrapped function: it carries out T's orders until the call is over."""
+
+from __future__ import annotations
+
+import gc
+import traceback
+from queue import SimpleQueue
+
+from .aborts import forget_groups
+from .gate import Gate
+from .thread_events import Finished, Order, Release, ToMain
+
+
+def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
+    """Until the call is over."""
+    frozen = False
+    while True:
+        order = orders.get()
+        match order:
+            case Order():
+                gate.run(order)
+            case Release(errors):
+                _let_go(errors)
+                if not frozen:
+                    gc.freeze()  # what was there before the call need not be looked through after each iteration
+                    frozen = True
+            case Finished():
+                if frozen:
+                    gc.unfreeze()
+                return order
+        del order
+
+
+def _let_go(errors: tuple[BaseException, ...]) -> None:
+    """An exception keeps its frames, and those keep what the iteration had: models, process groups."""
+    for error in errors:
+        seen: set[int] = set()
+        each: BaseException | None = error
+        while each is not None and id(each) not in seen:
+            seen.add(id(each))
+            traceback.clear_frames(each.__traceback__)
+            each = each.__cause__ or each.__context__
+    if errors:
+        del errors
+        gc.collect()
+    forget_groups()

@@ -1,0 +1,255 @@
+"""A program of its own beside one wrapped process: it tells the job that the process lives, kills it at its limits, and
+speaks for it when it is dead.
+
+    python -m elastic.adapters.inprocess.monitor < charge
+
+The charge is JSON (`inprocess.supervisor.Charge`): three inherited descriptors (the shared page, its bell, a pidfd of the
+process), where the register is, and the rules. What it does is decided by `core.inprocess.monitoring`; here is what it sees
+and how it acts. It imports neither torch nor the client of a store: its store is the agent's relay, or a TCPStore that is
+spoken to over a socket.
+
+One thread looks and acts. Others tell it: the heart beats, one follows the register, and for each word to the register there
+is a rendezvous loop of its own. So a store that does not answer holds nothing up: a hang is killed all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, assert_never
+
+from ...core.inprocess.monitoring import (
+    Act,
+    Bye,
+    Kill,
+    Monitor,
+    Quit,
+    Rules,
+    SayDead,
+    SayEnd,
+    SayLeave,
+    Sight,
+    Terminate,
+    Wish,
+    step,
+    until,
+    woke,
+)
+from ...core.rendezvous import Held, RendezvousState, Settings, handlers
+from ...core.rendezvous.agenda import Request
+from ...core.rendezvous.context import Handler
+from ...core.world import Endpoint, Life, Node, Profile, Why, WorldId
+from ..clock import Clock, SystemClock, poll_ms
+from ..rendezvous.heart import Heart
+from ..rendezvous.loop import RendezvousLoop
+from ..report.news import Notice, Told
+from ..store.port import Backend
+from ..workers.error_files import leave_error_file
+from ..workers.logs import ERROR_FILE_VARIABLE
+from .gate import SIGNUM
+from .register_follower import Following
+from .shared_page import NS, WANT_P, Page, Seen, Span
+
+SPEAKER = Profile(Endpoint("localhost", 1))
+"""The monitor takes no seat, so nobody reads what it says of itself."""
+GUARDED = (Span.INITIALIZE, Span.FUNCTION)
+
+
+def backend_at(place: Mapping[str, Any], clock: Clock) -> Backend:
+    """A client of the register there."""
+    if "relay" in place:
+        from ..store.relay.relay import RelayBackend
+
+        return RelayBackend(place["relay"], place["space"], clock)
+    from ..store.tcpstore.tcpstore import TCPStoreBackend
+    from ..store.tcpstore.wire import Address
+
+    return TCPStoreBackend(Address(place["host"], place["port"]), place["space"], clock)
+
+
+class Program:
+    """One monitor."""
+
+    def __init__(self, charge: Mapping[str, Any]) -> None:
+        self._node = Node(*charge["node"])
+        self._rules = Rules(**charge["rules"])
+        self._page = Page(charge["page"], charge["bell"])
+        self._process = charge["process"]
+        self._log = os.open(charge["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if charge["log"] else -1
+        self._clock = SystemClock()
+        self._relay: str | None = charge["place"].get("relay")
+        self._backend = backend_at(charge["place"], self._clock)
+        self._heart = Heart(self._backend, self._node, charge["heartbeat_interval_s"], self._clock, lambda *_: None)
+        self._following = Following(self._backend, self._saw, self._page.ring)
+        self._loops: list[RendezvousLoop] = []
+        self._told: SimpleQueue[RendezvousLoop] = SimpleQueue()
+        self._state: RendezvousState | None = None
+        self._monitor = Monitor()
+        self._to_end: int | None = None
+        self._dead = self._settled = False
+
+    def run(self) -> None:
+        meant_at = self._clock.now()
+        self._heart.start()
+        self._following.start()
+        self._say(f"beside {self._node}")
+        poll = select.poll()
+        poll.register(self._process, select.POLLIN)
+        poll.register(self._page.bell, select.POLLIN)
+        while not self._look(meant_at):
+            meant_at = until(self._monitor, self._sight(), self._rules)
+            ready = dict(poll.poll(math.ceil(poll_ms(meant_at - self._clock.now()))))
+            self._page.heard()
+            if self._process in ready:
+                self._dead = True
+                poll.unregister(self._process)
+        self._close()
+
+    def _close(self) -> None:
+        self._following.stop()
+        for loop in self._loops:
+            loop.stop()
+        self._heart.stop()
+        self._backend.close()
+
+    # --- what it sees
+
+    def _saw(self, state: RendezvousState) -> None:
+        """The follower's thread."""
+        self._state = state
+        self._page.ring()
+
+    def _heard(self, loop: RendezvousLoop, notice: Notice) -> None:
+        """That loop's thread."""
+        if isinstance(notice, Told):
+            if notice.handler is handlers.bury:
+                self._settled = True
+            self._told.put(loop)
+            self._page.ring()
+
+    def _sight(self) -> Sight:
+        seen, state = Seen.of(self._page.words), self._state
+        return Sight(
+            token=seen.armed,
+            round=seen.round,
+            guarded=seen.span in GUARDED,
+            active=seen.active,
+            stamp=seen.stamp / NS,
+            soft_s=seen.soft / NS or math.inf,
+            hard_s=seen.hard / NS or math.inf,
+            wanted=seen.want == seen.armed,
+            leaving=seen.leaving,
+            bye=Bye[seen.bye.name],
+            unwind_at=seen.unwind_at / NS or math.inf,
+            dead=self._dead,
+            over=state is not None and (state.closed is not None or state.round > seen.round),
+            settled=self._settled or self._nobody_there(),
+        )
+
+    def _nobody_there(self) -> bool:
+        """The launcher has ended and taken its relay along: there is no register any more that anybody could be told of."""
+        return self._relay is not None and not os.path.exists(self._relay)
+
+    # --- what it does
+
+    def _look(self, meant_at: float) -> bool:
+        """Whether nothing is left to do. It was to be at `meant_at`, at the latest.
+
+        The time is taken once and first: a stop within the look is one before the next."""
+        now, sight = self._clock.now(), self._sight()
+        self._monitor, acts = step(woke(self._monitor, sight, meant_at, now), sight, now, self._rules)
+        for act in acts:
+            self._do(act)
+        self._end_if_due()
+        while not self._told.empty():
+            loop = self._told.get()
+            self._loops.remove(loop)
+            loop.stop()
+        return Quit() in acts
+
+    def _do(self, act: Act) -> None:
+        match act:
+            case Wish(token):
+                self._page.words[WANT_P] = token
+                self._send(SIGNUM)
+                if self._monitor.tries == 1:
+                    self._say(f"asks span {token} to end")
+            case SayEnd(round):
+                self._say(f"ends round {round}: no progress, and its own process does not say so")
+                self._to_end = round
+            case SayLeave():
+                self._say("leaves for it")
+                self._speak(handlers.leave)
+            case SayDead():
+                self._say("speaks for it: it is dead, or its call is over and nobody may know")
+                self._speak(handlers.bury)
+            case Terminate():
+                self._say("past its limit: SIGTERM, SIGCONT")
+                self._leave_error_file()
+                self._send(signal.SIGTERM)
+                self._send(signal.SIGCONT)
+            case Kill():
+                self._say("SIGKILL")
+                self._send(signal.SIGKILL)
+            case Quit():
+                self._say("is done")
+            case other:
+                assert_never(other)
+
+    def _leave_error_file(self) -> None:
+        """For the launcher, which would see no more than a signal."""
+        sight = self._sight()
+        if self._clock.now() >= sight.unwind_at:
+            why = "user code did not end in time when it was called back (unwind_timeout)"
+        else:
+            why = f"no progress for {sight.hard_s:g} s (hard_timeout)"
+        file = os.environ.get(ERROR_FILE_VARIABLE)
+        leave_error_file(Path(file) if file else None, f"killed by its monitor: {why}")
+
+    def _send(self, signum: signal.Signals) -> None:
+        try:
+            signal.pidfd_send_signal(self._process, signum)
+        except ProcessLookupError:
+            pass  # it is dead: that is seen next
+
+    def _end_if_due(self) -> None:
+        """An end counts for the world that stands in its round, so that must have been seen."""
+        state, round = self._state, self._to_end
+        if state is None or round is None or state.round < round:
+            return
+        self._to_end = None
+        if state.round == round:
+            self._speak(handlers.end, state.world_id)
+
+    def _speak(self, handler: Handler, mine: WorldId | None = None) -> None:
+        """To the register, in this node's name."""
+        nonce = Life(os.urandom(8).hex())
+        held = Held(self._node, SPEAKER, Settings(leave_timeout=self._rules.leave_s), nonce, mine=mine)
+        loop: RendezvousLoop = RendezvousLoop(
+            self._backend, held, self._clock, lambda notice: self._heard(loop, notice)
+        )
+        self._loops.append(loop)
+        loop.start()
+        loop.submit(Request(handler, Why.FAILED))
+
+    def _say(self, text: str) -> None:
+        if self._log != -1:
+            os.write(self._log, f"{self._clock.wall_text()} monitor of {self._node}: {text}\n".encode())
+
+
+def main() -> None:
+    """Signals of a terminal or a service are for the process itself; the monitor ends when it is done."""
+    for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(signum, signal.SIG_IGN)
+    Program(json.load(sys.stdin)).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""Restart inside the process: a wrapper that enters a training function again, on every rank, when any rank faults.
+
+    @Wrapper()
+    def train(call: CallWrapper | None = None) -> None: ...
+
+The parameters are those of nvidia-resiliency-ext's wrapper, so that a program which uses it changes its import. What is
+different is in docs/inprocess.md. Nothing here decides anything: the machine is `core.inprocess`, the rendezvous of each
+iteration `core.rendezvous`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Never, TypeVar
+
+from ...core import inprocess
+from ...core.caller import Terms
+from ...core.inprocess import progress_limits as watchdog
+from ...core.policies import Policy
+from ...core.world import Fault
+from .aborts import AbortTorchDistributed
+from .assembly import Assembly, Parts, Plan
+from .callables import misfit, returns_at_once
+from .callback_state import State
+from .gate import Gate
+from .injection import wanting, with_value
+from .outcomes import tell
+from .own_code import own
+from .parameters import (
+    Duration,
+    absolute_path,
+    at_least_one,
+    count,
+    path,
+    policy,
+    seconds,
+    something_to_call,
+    store_to_make,
+    yes_or_no,
+)
+from .sections import Atomic, Limited
+from .shared_page import NS
+from .signal_handlers import installed
+from .stores import Store
+from .task import Callback, Callbacks
+from .thread_events import LimitsChanged, Message
+
+Result = TypeVar("Result")
+
+ABORT = AbortTorchDistributed()
+"""Does nothing where torch.distributed is not imported."""
+
+
+class Wrapper:
+    """Wraps functions. All spans are timedeltas or seconds. The intervals are accepted, though nothing polls."""
+
+    def __init__(
+        self,
+        *bare: Never,
+        store_factory: Callable[..., Store] | None = None,
+        store_kwargs: Mapping[str, Any] | None = None,
+        initialize: Callback | None = None,
+        abort: Callback | None = ABORT,
+        finalize: Callback | None = None,
+        health_check: Callback | None = None,
+        rank_assignment: Policy | Sequence[Policy] | None = None,
+        monitor_thread_interval: Duration = 1.0,
+        monitor_process_interval: Duration = 1.0,
+        heartbeat_interval: Duration = 1.0,
+        progress_watchdog_interval: Duration = 1.0,
+        soft_timeout: Duration = 60.0,
+        hard_timeout: Duration = 90.0,
+        heartbeat_timeout: Duration = 30.0,
+        barrier_timeout: Duration = 120.0,
+        completion_timeout: Duration = 120.0,
+        last_call_wait: Duration = 0.0,
+        termination_grace_time: Duration = 5.0,
+        monitor_process_logfile: str | None = None,
+        monitor_process_pidfile: str | None = None,
+        enabled: bool = True,
+        completion: Callback | None = None,
+        terminate: Callback | None = None,
+        max_iterations: int | None = None,
+        min_world_size: int = 1,
+        min_active_world_size: int = 1,
+        max_rank_faults: int | None = None,
+        max_repeats: int | None = None,
+        repeat_window: Duration = 60.0,
+        unwind_timeout: Duration = 30.0,
+        abort_timeout: Duration = 30.0,
+        callback_timeout: Duration = 60.0,
+        leave_timeout: Duration = 5.0,
+        confirm_timeout: Duration = 120.0,
+        store_timeout: Duration = 600.0,
+        upscale: bool | None = None,
+        on_interrupt: str = "close",
+        trace: str | None = None,
+    ) -> None:
+        """`upscale`: a rank that comes later is let in at once, which ends the iteration, and not at the next fault; None:
+        if the launcher starts lost ranks again. `max_repeats`: times that the same exception (type and place) of a rank may
+        follow upon itself, each within `repeat_window` of its function's beginning. `trace`: the directory that gets a file
+        per call, for elastic replay; None: the one that ELASTIC_TRACE names, if it does. Raises TypeError and ValueError."""
+        if bare:
+            raise TypeError("its parameters are given by name, and a function not here: write @Wrapper(...) above it")
+        spans = {
+            "monitor_thread_interval": monitor_thread_interval,
+            "monitor_process_interval": monitor_process_interval,
+            "heartbeat_interval": heartbeat_interval,
+            "progress_watchdog_interval": progress_watchdog_interval,
+            "soft_timeout": soft_timeout,
+            "hard_timeout": hard_timeout,
+            "heartbeat_timeout": heartbeat_timeout,
+            "barrier_timeout": barrier_timeout,
+            "completion_timeout": completion_timeout,
+            "last_call_wait": last_call_wait,
+            "termination_grace_time": termination_grace_time,
+            "unwind_timeout": unwind_timeout,
+            "abort_timeout": abort_timeout,
+            "callback_timeout": callback_timeout,
+            "repeat_window": repeat_window,
+            "leave_timeout": leave_timeout,
+            "confirm_timeout": confirm_timeout,
+            "store_timeout": store_timeout,
+        }
+        callbacks = {
+            "initialize": initialize,
+            "abort": abort,
+            "finalize": finalize,
+            "health_check": health_check,
+            "completion": completion,
+            "terminate": terminate,
+        }
+        self.enabled = yes_or_no("enabled", enabled)
+        self.plan = Plan(
+            inprocess.Settings(
+                **{name: seconds(name, value) for name, value in spans.items()},
+                max_iterations=count("max_iterations", max_iterations),
+                max_faults=count("max_rank_faults", max_rank_faults),
+                max_repeats=count("max_repeats", max_repeats),
+                on_interrupt=_interrupted(on_interrupt),
+            ),
+            Callbacks(**{name: something_to_call(name, value) for name, value in callbacks.items()}),
+            Terms(
+                policy(rank_assignment),
+                at_least_one("min_world_size", min_world_size),
+                at_least_one("min_active_world_size", min_active_world_size),
+            ),
+            store_to_make(store_factory, store_kwargs),
+            absolute_path("monitor_process_logfile", monitor_process_logfile),
+            absolute_path("monitor_process_pidfile", monitor_process_pidfile),
+            None if upscale is None else yes_or_no("upscale", upscale),
+            path("trace", trace),
+        )
+
+    def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:
+        """The function, wrapped; a parameter annotated with CallWrapper need not be given. A rank that is a reserve or comes
+        too late returns None."""
+        _check_runs(function)
+        if not self.enabled:
+            return function
+        names = wanting(function, CallWrapper)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Result | None:
+            call = CallWrapper(self.plan)
+            positional, named = with_value(function, names, args, kwargs, call)
+            if why := misfit(function, positional, named):
+                raise TypeError(why)
+            return call.run(functools.partial(function, *positional, **named))
+
+        return wrapped
+
+
+class CallWrapper:
+    """One call of a wrapped function, as the function sees it: a parameter that is annotated with this class is given it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._parts = Parts()
+        self._gate, self._progress = self._parts.gate, self._parts.progress
+        self._call: Assembly | None = None
+
+    # --- for the function
+
+    @property
+    def iteration(self) -> int:
+        """How many iterations have ended before this one."""
+        return self.state.iteration
+
+    @property
+    def state(self) -> State:
+        """Where this rank stands."""
+        assert self._call
+        return self._call.task.state
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The job's record of what went wrong so far, on any rank. Asks the store."""
+        assert self._call
+        return self._call.backend.faults()
+
+    @own
+    def ping(self) -> None:
+        """The training gets on. From the first ping of an iteration on, only pings count as progress. A safe point."""
+        self._progress.pinged()
+        self._gate.ping()
+
+    @own
+    def check(self) -> None:
+        """A safe point: raises here if the iteration is over."""
+        self._gate.check()
+
+    def atomic(self) -> Atomic:
+        """A section within which no abort begins and no restart; it is not entered once one has begun."""
+        return Atomic(self._gate)
+
+    def section(self, name: str, limit: Duration) -> Limited:
+        """A stretch that may go without progress for so long."""
+        soft, hard = self._limits()
+        limits = watchdog.within(watchdog.Limits(soft, hard), seconds(f"section {name}: limit", limit))
+        return _Section(self._gate, _ns(limits.soft_s), _ns(limits.hard_s), self._parts.inbox)
+
+    def disable_hang_protection(self) -> Limited:
+        """A stretch that may take as long as it likes. Nests."""
+        return _Section(self._gate, 0, 0, self._parts.inbox)
+
+    # --- for the wrapper
+
+    def run(self, function: Callable[[], Result]) -> Result | None:
+        """Call it until an iteration succeeds on all ranks."""
+        if not _alone.acquire(blocking=False):
+            raise RuntimeError("a wrapped function is called inside of another one: wrap the outermost alone")
+        try:
+            with installed(self._gate, self._parts.page):
+                value: Result | None = self._run(function)
+        finally:
+            _alone.release()
+        if self._gate.told:  # and heeded by nobody: who heeds a signal leaves
+            signal.raise_signal(self._gate.told)
+        return value
+
+    def _run(self, function: Callable[[], object]) -> Any:
+        try:
+            self._call = Assembly(self._plan, self._parts, function)
+        except BaseException:
+            self._parts.close()
+            raise
+        finished = self._call.carry_through()
+        if finished.error is None:
+            return finished.value
+        tell(finished.error)
+        raise finished.error
+
+    def _limits(self) -> tuple[float, float]:
+        soft, hard = self._gate.limits()
+        return soft / NS or math.inf, hard / NS or math.inf
+
+
+class _Section(Limited):
+    """Tells T when the limits change, which sleeps until the old ones pass."""
+
+    def __init__(self, gate: Gate, soft: int, hard: int, inbox: SimpleQueue[Message]) -> None:
+        super().__init__(gate, soft, hard)
+        self._inbox = inbox
+
+    @own
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._inbox.put(LimitsChanged())
+
+    @own
+    def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._inbox.put(LimitsChanged())
+        super().__exit__(kind, error, traceback)
+
+
+def _check_runs(function: object) -> None:
+    if not callable(function):
+        raise TypeError(f"{function!r}: no function; write @Wrapper(...) above one")
+    if returns_at_once(function):
+        raise TypeError(f"{getattr(function, '__name__', function)}: a call of it runs nothing yet; wrap what runs it")
+
+
+def _interrupted(given: str) -> inprocess.OnInterrupt:
+    try:
+        return inprocess.OnInterrupt(given)
+    except ValueError:
+        raise ValueError(f"on_interrupt: close or leave, not {given!r}") from None
+
+
+_alone = threading.Lock()
+
+
+def _ns(seconds: float) -> int:
+    return int(seconds * NS) if math.isfinite(seconds) else 0

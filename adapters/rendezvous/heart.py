@@ -1,0 +1,86 @@
+"""The heart: a thread that says, once per interval and whenever it is asked to, that this node lives.
+
+It has a client of its own, so that nothing that the rendezvous waits for keeps a heartbeat back. Where the store ends a
+silent node's heartbeat by itself the counter stands still: renewing it is enough, and leaves no trace in the store. Each
+acknowledgement is told with the time at which the heartbeat was *sent*: that is what others may count from.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+from attrs import frozen
+
+from ...core.world import Life, Node
+from ..clock import Clock
+from ..store.port import Backend, StoreError
+
+
+@frozen
+class _Beat:
+    """Beat now."""
+
+
+@frozen
+class _Stop:
+    """The agent is done."""
+
+
+class Heart:
+    """`beaten(sent_at, life)` is called, from this thread, for each heartbeat that the store acknowledged, with the life
+    that stands there."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        node: Node,
+        interval_s: float,
+        clock: Clock,
+        beaten: Callable[[float, Life | None], None],
+    ) -> None:
+        self._backend = backend.clone()
+        self._node = node
+        self._interval_s = interval_s
+        self._clock = clock
+        self._beaten = beaten
+        self._inbox: SimpleQueue[_Beat | _Stop] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="elastic-heart", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def beat(self) -> None:
+        self._inbox.put(_Beat())
+
+    def stop(self) -> None:
+        """Beat no more, and take this node's heartbeat away: it has learned how the job ended, or it leaves. Idempotent."""
+        self._inbox.put(_Stop())
+        if self._thread.ident is not None:
+            self._thread.join(timeout=self._interval_s)
+        self._backend.close()
+
+    def _run(self) -> None:
+        counter = 0
+        while not isinstance(self._next(), _Stop):
+            counter = counter + 1 if self._backend.lease_s is None else 1
+            self._send(counter)
+        try:
+            self._backend.remove_heartbeat(self._node)
+        except StoreError:
+            pass  # it falls silent instead
+
+    def _next(self) -> _Beat | _Stop:
+        try:
+            return self._inbox.get(timeout=self._interval_s)
+        except Empty:
+            return _Beat()
+
+    def _send(self, counter: int) -> None:
+        sent_at = self._clock.now()
+        try:
+            life = self._backend.heartbeat(self._node, counter)
+        except StoreError:
+            return  # unacknowledged: its silence is what counts
+        self._beaten(sent_at, life)

@@ -1,0 +1,175 @@
+"""What happened, as one part tells it to another: the rendezvous' loop to the agent, the agent to whoever shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from attrs import frozen
+
+from ...core import group
+from ...core.group import Group
+from ...core.group.state import Command, Event
+from ...core.rendezvous import Held, Outcome, Raise, RendezvousState
+from ...core.rendezvous.context import Handler
+from ...core.world import Fault, World
+from ..clock import Clock
+
+
+@frozen
+class Told:
+    """What came of an operation."""
+
+    handler: Handler
+    answer: Outcome | Raise
+    held: Held
+    """What this node remembers, the answer included."""
+
+
+@frozen
+class Recorded:
+    """A failure is on record."""
+
+    fault: Fault
+
+
+@frozen
+class Seen:
+    """The register as this node now holds it."""
+
+    state: RendezvousState
+    at: float
+
+
+@frozen
+class StoreSilent:
+    """The store does not answer, or not with a register; whatever must be asked of it waits."""
+
+    text: str
+    at: float
+
+
+@frozen
+class StoreBack:
+    """It answers again."""
+
+    at: float
+
+
+@frozen
+class Restored:
+    """The store lost what this node held; now `after` stands: written back by this node, or what was found instead."""
+
+    before: RendezvousState
+    found: RendezvousState | None
+    after: RendezvousState
+    by_me: bool
+    at: float
+
+
+Notice: TypeAlias = Told | Recorded | Seen | StoreSilent | StoreBack | Restored
+"""What the rendezvous' loop tells."""
+
+
+@frozen
+class TraceLost:
+    """The trace is written no longer; the job goes on."""
+
+    text: str
+
+
+@frozen
+class Step:
+    """One step of the group, as it was taken. The log and the status lines are rendered from these."""
+
+    event: Event | None
+    before: Group
+    after: Group
+    commands: tuple[Command, ...]
+    at: float
+
+
+@frozen
+class Started:
+    """The workers of a world were started here, by these process ids."""
+
+    world: World
+    pids: tuple[int, ...]
+    at: float
+
+
+@frozen
+class StartedAgain:
+    """A worker that had failed was started again alone, by this process id."""
+
+    local_rank: int
+    pid: int
+    at: float
+
+
+News: TypeAlias = Step | Started | StartedAgain | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
+"""What the agent tells."""
+
+
+class Observer(Protocol):
+    """Whoever shows or writes down what happens. Called from the agent's thread alone."""
+
+    def saw(self, news: News) -> None:
+        """The group took a step, workers were started, a failure is on record, the register or its store changed."""
+
+    @property
+    def until(self) -> float | None:
+        """When it wants to be called again without news."""
+
+    def passed(self, now: float) -> None:
+        """That point in time has passed."""
+
+
+class Observers:
+    """Several, told one after the other."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def saw(self, news: News) -> None:
+        for observer in self._observers:
+            observer.saw(news)
+
+    @property
+    def until(self) -> float | None:
+        return min((until for observer in self._observers if (until := observer.until) is not None), default=None)
+
+    def passed(self, now: float) -> None:
+        for observer in self._observers:
+            observer.passed(now)
+
+
+class CannotTrace(Exception):
+    """The trace cannot be written where it should; the text names the place and what to do."""
+
+
+class Trace(Protocol):
+    """Whoever writes down every step, so that it can be taken again. Called from the thread that takes the step, which is
+    not kept waiting."""
+
+    def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
+        """The node as it is before its first step. Raises CannotTrace; what goes wrong later is told to `lost`, once."""
+
+    def took(self, function: Callable[..., object], *given: object) -> None:
+        """This function of the core was given this beside the node's own memory, and (the last) answered that."""
+
+    def end(self) -> None:
+        """No step follows. Idempotent."""
+
+
+class NoTrace:
+    """Nothing is written down."""
+
+    def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
+        pass
+
+    def took(self, function: Callable[..., object], *given: object) -> None:
+        pass
+
+    def end(self) -> None:
+        pass

@@ -1,0 +1,165 @@
+"""How the job ended, in one value that every node makes alike: what the final report shows and `report.json` holds."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import Any
+
+from attrs import frozen
+
+from ...core.group import Stopped
+from ...core.group.state import Refused
+from ...core.world import Ending, Fault, Node, Verdict, Why
+from ..launch_settings import LaunchSettings
+from ..workers.error_files import exit_sentence
+from .ends import WorkerEnd
+from .result import Result
+
+
+@frozen
+class Report:
+    """One launch, afterwards."""
+
+    settings: LaunchSettings
+    result: Result
+    exit_code: int
+    duration_s: float
+
+    @property
+    def max_restarts(self) -> int:
+        return self.settings.rendezvous.limits.max_restarts
+
+    @property
+    def over_budget(self) -> bool:
+        outcome = self.result.outcome
+        return isinstance(outcome, Verdict) and outcome.ending is Ending.FAILED and outcome.why is Why.FAILED
+
+    @property
+    def restarts(self) -> int:
+        """How many the job has spent."""
+        if self.over_budget:
+            return self.max_restarts
+        return self.result.state.failures if self.result.state else 0
+
+    @property
+    def world_size(self) -> int:
+        """How many workers the last world had; 0 if there was none, or none is known."""
+        state = self.result.state
+        return sum(member.profile.local_world_size for member in state.world.members) if state and state.complete else 0
+
+    @property
+    def others(self) -> int:
+        """The workers of the last failed round that did not fail."""
+        if self.cause is None:
+            return 0
+        return self.cause.world_size - len(self._of_last_round)
+
+    @property
+    def cause(self) -> Fault | None:
+        """The first failure of the last round in which a worker failed: of the node that ended it, the first on record."""
+        failed = self._of_last_round
+        return next((fault for fault in failed if fault.node == self._breaker), failed[0] if failed else None)
+
+    @property
+    def echoes(self) -> tuple[Fault, ...]:
+        """The other failures of that round, in the order in which they were put on record."""
+        return tuple(fault for fault in self._of_last_round if fault is not self.cause)
+
+    @property
+    def _of_last_round(self) -> tuple[Fault, ...]:
+        faults = self.result.faults
+        return tuple(fault for fault in faults if fault.round == faults[-1].round)
+
+    @property
+    def _breaker(self) -> Node | None:
+        """Whose write ended that round: the register's order is the one that all nodes see."""
+        outcome, state = self.result.outcome, self.result.state
+        round = self.result.faults[-1].round
+        if isinstance(outcome, Verdict) and outcome.round == round:
+            return outcome.by
+        ended = state.ended if state else None
+        return ended.by if ended and ended.round == round else None
+
+    @property
+    def earlier(self) -> tuple[Fault, ...]:
+        """The first failure of each round before that one."""
+        firsts = {fault.round: fault for fault in reversed(self.result.faults)}
+        return tuple(firsts[round] for round in sorted(firsts))[:-1]
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as plain values: the same on every node but for `here`. `format` moves when a key changes or goes."""
+    return {
+        "format": 1,
+        "run_id": report.settings.run_id,
+        "ending": _ending(report),
+        "restarts": report.restarts,
+        "max_restarts": report.max_restarts,
+        "cause": report.result.faults.index(report.cause) if report.cause else None,
+        "failures": [_fault_as_json(fault) for fault in report.result.faults],
+        "here": {
+            "node": str(report.result.node),
+            "exit_code": report.exit_code,
+            "duration_s": round(report.duration_s, 3),
+            "workers": [_end_as_json(end) for end in report.result.ends],
+        },
+    }
+
+
+def _ending(report: Report) -> dict[str, Any]:
+    match report.result.outcome:
+        case Verdict(ending, round, by, why):
+            return {"state": ending.value, "why": why.value, "round": round, "by": str(by)}
+        case Refused(why, text):
+            return {"state": "refused", "why": why.value, "text": text}
+        case Stopped(signum):
+            return {"state": "stopped", "signal": signum}
+
+
+def _fault_as_json(fault: Fault) -> dict[str, Any]:
+    return {
+        "round": fault.round,
+        "node": str(fault.node),
+        "host": fault.host,
+        "rank": fault.rank,
+        "local_rank": fault.local_rank,
+        "pid": fault.pid,
+        "exit_code": fault.exit_code,
+        "exit": exit_sentence(fault.exit_code),
+        "remark": fault.remark,
+        "when": fault.when,
+        "after_s": round(fault.after_s, 3),
+        "message": fault.message,
+        "where": fault.where,
+        "callstack": fault.callstack,
+        "error_file": fault.error_file,
+        "log": fault.log,
+        "tail": list(fault.tail),
+    }
+
+
+def _end_as_json(end: WorkerEnd) -> dict[str, Any]:
+    return {
+        "round": end.round,
+        "rank": end.rank,
+        "local_rank": end.local_rank,
+        "pid": end.pid,
+        "exit_code": end.exit_code,
+        "state": end.how.value,
+    }
+
+
+def write_report(path: str, report: Report) -> None:
+    """Write it whole or not at all. Raises OSError."""
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(as_json(report), file, indent=2)
+            file.write("\n")
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise

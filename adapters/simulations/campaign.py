@@ -1,0 +1,119 @@
+"""Many simulated runs on many cores: what each showed, in the order of their numbers, whoever ran them.
+
+Workers are fresh processes (spawn: no thread of ours is copied) that take chunks of run numbers. There are always a few
+chunks ahead and never more, so one that asks for runs without end is not given a queue without end. Whoever stops asking
+stops the workers: at the end of their chunk, or with this process, whatever ends it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Generator
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import count, islice
+from multiprocessing import get_context, parent_process
+
+from attrs import frozen
+
+from ...core.sim.calls.call_sometimes import SOMETIMES as OF_CALLS
+from ...core.sim.calls.walk import walked
+from ...core.sim.run import run_seed, wander
+from ...core.sim.swarm import Shape
+from ...core.sim.tally import Broken, Showed, showed
+from .own_property import loaded
+
+CHUNK = 8
+"""Runs that a worker takes at once."""
+AHEAD = 2
+"""Chunks per worker that are under way or wait for it."""
+
+
+@frozen
+class Campaign:
+    """Runs that belong together: a seed, their shape, and where a user's own properties are written down."""
+
+    seed: int
+    shape: Shape
+    properties: tuple[tuple[str, str], ...] = ()
+    """A Python file, and the name of the function in it."""
+
+    def run(self, number: int) -> Showed:
+        also = tuple(loaded(path, name) for path, name in self.properties)
+        try:
+            return showed(number, wander(run_seed(self.seed, number), self.shape, also=also))
+        except Exception as bug:
+            bug.add_note(f"in run {number} of seed {self.seed:#x}, {self.shape}")
+            raise
+
+
+@frozen
+class Calls:
+    """Runs of ranks that call functions, by their seed. No time passes in them, and what is done to them is among what was
+    seen: their writes, rounds, seconds and operations are not counted."""
+
+    seed: int
+
+    def run(self, number: int) -> Showed:
+        walk = walked(run_seed(self.seed, number))
+        seen = {what: walk.seen[what] for what in OF_CALLS if walk.seen[what]}
+        return Showed(number, walk.steps, 0, 0, 0.0, {}, seen, Broken(*walk.broken) if walk.broken else None)
+
+
+def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[Showed, None, None]:
+    """What each run shows, from number 0 on; without end if `runs` is None."""
+    numbers = iter(range(runs) if runs is not None else count())
+    if jobs == 1:
+        yield from map(what.run, numbers)
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begins) as workers:
+        under_way = deque[Future[list[Showed]]]()
+        try:
+            while True:
+                while len(under_way) < jobs * AHEAD and (chunk := list(islice(numbers, CHUNK))):
+                    under_way.append(_submitted(workers, what, chunk))
+                if not under_way:
+                    return
+                yield from under_way.popleft().result()
+        finally:
+            workers.shutdown(cancel_futures=True)
+
+
+def _submitted(workers: ProcessPoolExecutor, what: Campaign | Calls, chunk: list[int]) -> Future[list[Showed]]:
+    """A worker that starts with this is deaf to Ctrl-C, and to the SIGTERM that `timeout` sends to all of us: who asked for
+    the runs hears it and ends the workers in order."""
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        return workers.submit(_chunk, what, chunk)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+
+
+def _chunk(what: Campaign | Calls, numbers: list[int]) -> list[Showed]:
+    return [what.run(number) for number in numbers]
+
+
+COLLECTED_EVERY = 50_000
+"""New objects between two looks for garbage in circles. A run makes values at every step and leaves hardly a circle: to look
+for one every 700 objects, as Python does, takes 2 % of the time."""
+
+
+def collect_seldom() -> None:
+    """In a process that does nothing but simulate."""
+    gc.set_threshold(COLLECTED_EVERY)
+
+
+def _begins() -> None:
+    """In a worker: it ends when the process ends that started it."""
+    collect_seldom()
+    threading.Thread(target=_ends_with_its_parent, daemon=True).start()
+
+
+def _ends_with_its_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

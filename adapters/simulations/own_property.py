@@ -1,0 +1,82 @@
+"""A user's own property out of a Python file: read once in each process, and held to what a property is.
+
+What is wrong with the file is a ValueError when it is read. What the function does wrong shows in a run: PropertyFailed says
+where, so that the author of the function reads one line and not the simulator's traceback.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+from ...core.properties.facts import Fact
+from ...core.properties.judge import Judge, Property
+from ...core.rendezvous.verify import Finding
+
+USE = "it is called with the judge and a fact, and yields pairs of text: a name and a sentence"
+
+
+class PropertyFailed(Exception):
+    """A property raised, or gave what is no finding. The text begins with FILE.py:FUNCTION."""
+
+
+_loaded: dict[tuple[str, str], Property] = {}
+
+
+def loaded(path: str, name: str) -> Property:
+    """Raises ValueError."""
+    if (path, name) not in _loaded:
+        file = os.path.abspath(path)
+        _loaded[path, name] = _held_to(f"{path}:{name}", file, _function(path, name, file))
+    return _loaded[path, name]
+
+
+def _held_to(given: str, file: str, function: Any) -> Property:
+    def findings(judge: Judge, fact: Fact) -> Iterator[Finding]:
+        try:
+            yield from map(_pair, function(judge, fact))
+        except Exception as error:  # noqa: BLE001 - whatever a user's function raises
+            raise PropertyFailed(f"{given}: {_said(error, file)}; {USE}") from None
+
+    return findings
+
+
+def _pair(given: Any) -> Finding:
+    match given:
+        case (str(name), str(sentence)):
+            return name, sentence
+        case other:
+            raise TypeError(f"{other!r} is no pair of text")
+
+
+def _function(path: str, name: str, file: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"properties of {path}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError("is no Python file")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except OSError as error:
+        its_own = error.filename == file
+        raise ValueError((error.strerror or str(error)).lower() if its_own else _said(error, file)) from None
+    except SyntaxError as error:
+        raise ValueError(f"is no Python file: {error.msg} (line {error.lineno})") from None
+    except SystemExit:
+        raise ValueError("ends the program when it is imported; put that under if __name__ == '__main__':") from None
+    except Exception as error:  # noqa: BLE001 - whatever a user's module raises
+        raise ValueError(_said(error, file)) from None
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise ValueError(f"has no function {name!r}")
+    return found
+
+
+def _said(error: Exception, file: str) -> str:
+    """With the line of the file in which it came to be, or that called what raised."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    where = f" (line {lines[-1]})" if lines else ""
+    return f"{type(error).__name__}: {error}{where}"

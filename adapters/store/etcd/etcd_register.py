@@ -1,0 +1,169 @@
+"""The register on an etcd v3 cluster: one key, written by transaction, pushed by a watch.
+
+    elastic/<run id>/register              the state, behind a line with the stamp of its write
+    elastic/<run id>/life                  the same stamp: the cluster in which it was written, a nonce, the life
+    elastic/<run id>/heartbeat/<node>      a counter that stands still, under a lease that the node keeps alive
+    elastic/<run id>/wish/<node>           what it would have written for it
+    elastic/<run id>/wished/<kind>         put once by each who wishes so in this era: its version is their number
+    elastic/<run id>/faults/<round>/<node>/<random>
+
+A write names the revision of the register that it follows, and its stamp: a cluster that was restored from a snapshot counts
+its revisions from there again, but no two writes have one stamp. All reads are linearizable. What one answer showed is
+remembered for all clients of a process, so a write is one round trip, and one that comes too late brings back what stands.
+
+A put leaves a revision that stays until the cluster is compacted, so a heartbeat is none: it keeps a lease alive, and reads
+what stands. The other keys of a run are under a lease of their own, `kept_s`, which every node keeps alive: a day after the
+last of them, nothing of the run is left. Only keys and leases of this run are ever deleted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from ....core.rendezvous import RendezvousState, Token, Wish, codec
+from ....core.rendezvous.state import NODES_MAX
+from ....core.world import Fault, Life, Node
+from ...clock import Clock
+from ..failure_records import read_faults
+from ..port import Heartbeats, OutcomeUnknown, Shown
+from . import failure_pages as etcd_faults
+from .heartbeats import Beats
+from .leases import RunLease
+from .line import LeaseGone
+from .members import Members, transacted
+from .rpc import rpc
+from .run_client import Client, Shared
+from .run_keys import Keys, Seen, Stamp, asked, deleted, put, spelled
+from .waiting import Waiting
+
+KEPT_S = 86_400
+"""How long a run's register and faults outlive its last agent, so that a late one hears the verdict."""
+FORGOTTEN_AT_ONCE = 64
+"""Counts of wishes that are deleted with one question: etcd takes 128 operations."""
+
+
+class EtcdBackend:
+    """One client of the register of one run. Each method may be called from the thread that owns it, `close` from any."""
+
+    def __init__(
+        self,
+        members: Members,
+        run_id: str,
+        clock: Clock,
+        lease_s: int,
+        fallback_s: float = 1.0,
+        kept_s: int = KEPT_S,
+        shared: Shared | None = None,
+        space: str = "",
+    ) -> None:
+        """Connects when first asked something. `lease_s` is the TTL of a heartbeat that is asked for, of which the cluster
+        may grant more; `fallback_s` is how often a wait looks by itself; `shared` is what a clone knows; `space` names a
+        register of the run's workers."""
+        self._clock = clock
+        self._spans = lease_s, fallback_s, kept_s
+        self._client = Client(members, Keys(run_id, str(members), space), shared or Shared(lease_s))
+        self._lease = RunLease(self._client, clock, kept_s)
+        self._beats = Beats(self._client, lease_s)
+        self._waiting = Waiting(self._client, clock, fallback_s)
+        self._wished: list[bytes] = []
+        """The counts of wishes that this client has added to, but for those that are over."""
+
+    @property
+    def lease_s(self) -> float | None:
+        return self._client.shared.lease_s
+
+    def probe(self) -> None:
+        """Raises Denied, with the remedy, if the cluster will not have us, and OutOfReach if it is not there."""
+        self._client.line.probe()
+
+    # --- the register
+
+    def get(self) -> Shown:
+        return self._client.read().shown
+
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
+        base = self._base(token)
+        edits_copy = base.state is not None and not base.shown.here and base.state.life == state.life
+        if base.token != token or edits_copy:
+            return base.shown
+        client, lease = self._client, base.lease or self._lease.first()
+        stamp = Stamp(base.cluster, os.urandom(8).hex(), state.life)
+        try:
+            answer = client.ask(transacted, client.keys.write(state, base, stamp, lease), writes=True)
+        except LeaseGone:
+            self._lease.forget()
+            raise
+        cluster, revision = answer.header.cluster_id, answer.header.revision
+        if not answer.succeeded:
+            stands = client.shared.learn(client.keys.seen(answer.header, answer.responses[0].response_range.kvs))
+            self._lease.give_back(stands)
+            return stands.shown
+        client.shared.learn(Seen(cluster, state, stamp, revision, lease, revision))
+        if cluster != base.cluster:
+            raise OutcomeUnknown(f"etcd at {client.members} was replaced by another cluster, which took a write for it")
+        return Shown(state)
+
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
+        return self._waiting.wait_for_change(token, until)
+
+    def _base(self, token: Token | None) -> Seen:
+        """What a write goes by: what was shown last, unless a connection has failed since it was asked for. All connections
+        fail when a copy takes a cluster's place, and a copy takes no edit."""
+        client = self._client
+        latest, failures = client.shared.latest, client.shared.failures
+        is_known = latest is not None and latest.token == token and failures == client.members.failures
+        return latest if latest and is_known else client.read()
+
+    # --- heartbeats
+
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
+        self._lease.keep()
+        return self._beats.beat(node, counter)
+
+    def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
+        return self._beats.of(nodes)
+
+    def remove_heartbeat(self, node: Node) -> None:
+        self._beats.remove(node)
+
+    # --- wishes
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        lease, counted = self._lease.beside(), self._client.keys.key(f"wished/{wish.like}")
+        written = put(self._client.keys.wish(node), codec.encode_wish(wish), lease)
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, put(counted, b"", lease, prev_kv=True)]))
+        if counted not in self._wished:
+            self._wished.append(counted)
+        return 1 + int(answer.responses[-1].response_put.prev_kv.version)
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        those = {self._client.keys.wish(node): node for node in nodes}
+        over = self._wished[:-1][:FORGOTTEN_AT_ONCE]  # nobody counts on
+        asks = [asked(self._client.keys.below("wish", limit=2 * NODES_MAX)), *map(deleted, over)]
+        self._wished = self._wished[len(over) :]
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
+        kvs = answer.responses[0].response_range.kvs
+        return dict(codec.decode_wishes({those[kv.key]: kv.value for kv in kvs if kv.key in those}))
+
+    # --- faults
+
+    def put_fault(self, fault: Fault) -> None:
+        lease = self._lease.beside()
+        name = f"faults/{fault.round}/{spelled(fault.node)}/{os.urandom(8).hex()}"
+        written = put(self._client.keys.key(name), codec.encode_fault(fault), lease)
+        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
+
+    def faults(self) -> tuple[Fault, ...]:
+        return read_faults(etcd_faults.records(self._client))
+
+    # --- clients
+
+    def clone(self) -> EtcdBackend:
+        client = self._client
+        run_id, space = client.keys.run_id, client.keys.space
+        return EtcdBackend(client.members, run_id, self._clock, *self._spans, shared=client.shared, space=space)
+
+    def close(self) -> None:
+        self._waiting.close()
+        self._client.line.close()

@@ -1,0 +1,101 @@
+"""One key of an etcd as it changes: a watch on one member, from a revision on, read by a thread of its own.
+
+A watch is silent when nothing changes and when its member is dead, paused or cut off alike; whoever reads a feed looks at
+the key by itself from time to time, and opens another feed when this one has missed something.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from attrs import frozen
+
+from ..tcpstore.wire import Address
+from .members import Stubs
+from .rpc import grpc, rpc
+
+CLOSE_TIMEOUT_S = 5.0
+
+
+@frozen
+class Change:
+    """The latest write of the key."""
+
+    kv: Any
+    deleted: bool
+    cluster: int
+    """Which cluster's member says so."""
+
+
+@frozen
+class Ended:
+    """Nothing more will come."""
+
+    reason: str
+
+
+class Feed:
+    """Closed by whoever opened it."""
+
+    def __init__(
+        self,
+        stubs: Stubs,
+        metadata: tuple[tuple[str, str], ...],
+        key: bytes,
+        revision: int,
+        failed: Callable[[Address], None],
+    ) -> None:
+        """The changes of this key from this revision on; `failed` is told, by the feed's thread, when the member ends it."""
+        self.address: Address = stubs.address
+        self.told = revision - 1
+        """The revision of the last change that came, or what it began after."""
+        self._failed = failed
+        self._news: SimpleQueue[Change | Ended] = SimpleQueue()
+        self._over = threading.Event()
+        create = rpc.WatchRequest(create_request=rpc.WatchCreateRequest(key=key, start_revision=revision))
+        self._call = stubs.watch(create, metadata=metadata)
+        self._thread = threading.Thread(target=self._read, name="elastic-feed", daemon=True)
+        self._thread.start()
+
+    def next(self, timeout_s: float) -> Change | Ended | None:
+        """The latest change that has come, waited for so long; those before it are passed over."""
+        try:
+            news = self._news.get(timeout=max(timeout_s, 0.0))
+            while isinstance(news, Change) and not self._news.empty():
+                news = self._news.get_nowait()
+        except Empty:
+            return None
+        return news
+
+    def wake(self) -> None:
+        """From another thread: whoever waits here is told that the feed has ended."""
+        self._news.put(Ended("closed"))
+
+    def close(self) -> None:
+        self._over.set()
+        self._call.cancel()
+        self._thread.join(CLOSE_TIMEOUT_S)
+
+    def _read(self) -> None:
+        try:
+            for answer in self._call:
+                if answer.canceled:
+                    self._news.put(Ended(answer.cancel_reason or f"compacted at {answer.compact_revision}"))
+                    break
+                if answer.events:
+                    event = answer.events[-1]
+                    self.told = event.kv.mod_revision
+                    self._news.put(Change(event.kv, bool(event.type), answer.header.cluster_id))
+        except grpc.RpcError as error:
+            self._ends(str(error.code()))
+        else:
+            self._ends("the member ended it")
+
+    def _ends(self, reason: str) -> None:
+        if not self._over.is_set():
+            self._failed(self.address)
+        self._over.set()
+        self._news.put(Ended(reason))

@@ -1,0 +1,101 @@
+"""Heartbeats in an etcd: each a lease that its node keeps alive, since a put per beat would be a revision per beat for ever.
+
+What acknowledges one is a life that a majority of the members keeps, so that a deposed leader's word does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import define
+
+from ....core.rendezvous.state import NODES_MAX
+from ....core.world import Life, Node
+from ..numerals import counter
+from ..port import Heartbeats
+from .leases import is_renewed
+from .members import granted, ranged, revoked, transacted
+from .rpc import rpc
+from .run_client import Client
+from .run_keys import asked, put
+
+
+@define
+class _Beat:
+    """This client's heartbeat of a node."""
+
+    lease: int
+    counter: int
+
+
+class Beats:
+    """Those that one client keeps alive, and all that it sees."""
+
+    def __init__(self, client: Client, lease_s: int) -> None:
+        """`lease_s` is what is asked for; the cluster may grant more."""
+        self._client = client
+        self._lease_s = lease_s
+        self._beats: dict[Node, _Beat] = {}
+
+    def beat(self, node: Node, counter: int) -> Life | None:
+        """As `heartbeat` of the port."""
+        beat = self._beats.get(node)
+        if beat and not is_renewed(self._client, beat.lease):
+            beat = None
+        if beat and beat.counter == counter:
+            stands, life = self._stands(node, beat)
+            if stands:
+                return life
+        return self._put(node, beat.lease if beat else self._grant(), counter)
+
+    def of(self, nodes: Iterable[Node]) -> Heartbeats:
+        keys = self._client.keys
+        those = {node: keys.heartbeat(node) for node in nodes}
+        one = [rpc.RangeRequest(key=key) for key in those.values()] if len(those) < 2 else []
+        asks = one or ([keys.below("heartbeat", limit=2 * NODES_MAX)] if those else [])
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[*(asked(each) for each in asks), self._life]))
+        *read, _ = answer.responses
+        found = {kv.key: kv.value for each in read for kv in each.response_range.kvs}
+        return Heartbeats(
+            {node: counter(found.get(key, b"")) for node, key in those.items()},
+            self._named(answer),
+        )
+
+    def remove(self, node: Node) -> None:
+        """With its lease, which holds nothing else."""
+        answer = self._client.ask(ranged, rpc.RangeRequest(key=self._client.keys.heartbeat(node)))
+        leases = {kv.lease for kv in answer.kvs}
+        if beat := self._beats.pop(node, None):
+            leases.add(beat.lease)
+        for lease in leases:
+            if is_renewed(self._client, lease):
+                self._client.ask(revoked, rpc.LeaseRevokeRequest(ID=lease))
+
+    def _stands(self, node: Node, beat: _Beat) -> tuple[bool, Life | None]:
+        """Whether the heartbeat is there, in a store that a majority of its members keeps; and the life that stands."""
+        own = asked(rpc.RangeRequest(key=self._client.keys.heartbeat(node), keys_only=True))
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[own, self._life]))
+        stands = any(kv.lease == beat.lease for kv in answer.responses[0].response_range.kvs)
+        return stands, self._named(answer)
+
+    def _put(self, node: Node, lease: int, counter: int) -> Life | None:
+        written = put(self._client.keys.heartbeat(node), b"%d" % counter, lease)
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, self._life]))
+        self._beats[node] = _Beat(lease, counter)
+        return self._named(answer)
+
+    def _grant(self) -> int:
+        answer = self._client.ask(granted, rpc.LeaseGrantRequest(TTL=self._lease_s), writes=True)
+        self._client.shared.lease_s = float(answer.TTL)
+        return int(answer.ID)
+
+    @property
+    def _life(self) -> Any:
+        """Asks for it beside a heartbeat."""
+        return asked(rpc.RangeRequest(key=self._client.keys.life))
+
+    def _named(self, answer: Any) -> Life | None:
+        """The life by the last response, to `_life`."""
+        values = [kv.value for kv in answer.responses[-1].response_range.kvs]
+        return self._client.keys.named(answer.header, values[0] if values else None)

@@ -1,0 +1,218 @@
+"""One client's way to the members of an etcd cluster.
+
+A question goes to the member that answered last. One that was not reached, or does not answer in time, is passed over, and
+the next is asked; but a write that may have been made is not sent again: its outcome is unknown. Answers of etcd itself are
+final. A token that is no longer good is drawn anew, since a question that was refused for it has done nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..port import Denied, OutcomeUnknown, OutOfReach, Unreadable
+from ..tcpstore.wire import Address
+from .access import diagnosed
+from .feed import Feed
+from .members import Begin, Members, Method, Stubs, authenticated, ranged
+from .rpc import grpc, rpc
+
+PASSWORD_TIMEOUT_S = 5.0
+"""etcd takes its time to check one."""
+HAS_LEADER = ("hasleader", "true")
+"""Have a member that knows no leader say so at once."""
+NOT_SENT = ("failed to connect to all addresses", "errors resolving", "etcdserver: no leader")
+OLD_TOKEN = (
+    "etcdserver: invalid auth token",
+    "etcdserver: revision of auth store is old",
+    "etcdserver: user name is empty",
+)
+TAKES_NO_PASSWORDS = "authentication is not enabled"
+
+
+class LeaseGone(OutOfReach):
+    """What was to be written under a lease was not, because the lease is over."""
+
+
+class Line:
+    """One client's calls. They are asked in the thread that owns it; `close` may come from any."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self._lock = threading.Lock()
+        self._closed = False
+        self._stubs: dict[Address, Stubs] = {}
+
+    def ask(self, method: Method, request: Any, writes: bool = False) -> Any:
+        """The answer of whichever member gives one. Raises OutOfReach, Denied, LeaseGone, Unreadable, and for a write that
+        may have been made OutcomeUnknown."""
+        reason = ""
+        for address in self.members.in_turn():
+            try:
+                answer = self._asked(self._of(address), method, request)
+            except grpc.RpcError as error:
+                reason = f"{address}: {self._spelled(error)}"
+                self._refuse_if_final(error)
+                self.members.failed(address)
+                if writes and not _is_unsent(error):
+                    raise OutcomeUnknown(f"etcd at {address} did not say whether it wrote ({reason})") from error
+            else:
+                self.members.answered(address)
+                return answer
+        raise OutOfReach(
+            f"no answer from etcd at {self.members} (last {reason}): a majority of its members must run there, and this "
+            "host must be able to reach one of them"
+        )
+
+    def watch(self, key: bytes, revision: int) -> Feed:
+        """The changes of this key from this revision on, from the member that answered last."""
+        stubs = self._of(self.members.in_turn()[0])
+        try:
+            return Feed(stubs, self._metadata(stubs), key, revision, self.members.failed)
+        except grpc.RpcError as error:
+            self._refuse_if_final(error)
+            raise OutOfReach(f"no answer from etcd at {stubs.address} ({self._spelled(error)})") from error
+        except ValueError:
+            self._refuse_if_closed()
+            raise
+
+    def probe(self) -> None:
+        """Raises Denied, with what is wrong and what to do, if no member will have us, and OutOfReach if none is there."""
+        try:
+            self.ask(ranged, rpc.RangeRequest(key=self.members.prefix.encode(), count_only=True))
+        except Denied:
+            raise
+        except OutOfReach:
+            for address in self.members.addresses:
+                if found := diagnosed(address, self.members.access, self.members.timeout_s):
+                    raise Denied(f"etcd at {address}: {found}") from None
+            raise
+
+    def close(self) -> None:
+        """What is under way here ends at once. Idempotent."""
+        with self._lock:
+            self._closed = True
+            left = [*self._stubs.values()]
+            self._stubs.clear()
+        for stubs in left:
+            stubs.channel.close()
+
+    def _of(self, address: Address) -> Stubs:
+        with self._lock:
+            self._refuse_if_closed()
+            if address not in self._stubs:
+                self._stubs[address] = self.members.stubs(address)
+            return self._stubs[address]
+
+    def _asked(self, stubs: Stubs, method: Method, request: Any) -> Any:
+        metadata = self._metadata(stubs)
+        try:
+            return self._run(method(stubs), request, metadata, self.members.timeout_s)
+        except grpc.RpcError as error:
+            if not (self.members.access.user and _says(error, OLD_TOKEN)):
+                raise
+            self._forget(metadata)
+            return self._run(method(stubs), request, self._metadata(stubs), self.members.timeout_s)
+
+    def _metadata(self, stubs: Stubs) -> tuple[tuple[str, str], ...]:
+        """What is sent with each call. Authenticates if there is no token."""
+        with self.members.lock:
+            token = self.members.token
+        if token is None:
+            token = self._authenticate(stubs)
+        return (HAS_LEADER, ("token", token)) if token else (HAS_LEADER,)
+
+    def _forget(self, metadata: Iterable[tuple[str, str]]) -> None:
+        """That token is no longer good, unless another client has drawn a new one already."""
+        with self.members.lock:
+            if (self.members.token or None) == dict(metadata).get("token"):
+                self.members.token = None
+
+    def _authenticate(self, stubs: Stubs) -> str:
+        access = self.members.access
+        request = rpc.AuthenticateRequest(name=access.user, password=access.password or "")
+        try:
+            token = str(self._run(authenticated(stubs), request, (), PASSWORD_TIMEOUT_S).token)
+        except grpc.RpcError as error:
+            if not _says(error, (TAKES_NO_PASSWORDS,)):
+                raise
+            token = ""
+        with self.members.lock:
+            self.members.token = token
+        return token
+
+    def _run(self, begin: Begin, request: Any, metadata: Sequence[tuple[str, str]], timeout_s: float) -> Any:
+        self._refuse_if_closed()
+        try:
+            return begin(request, timeout=timeout_s, metadata=metadata)
+        except ValueError:  # gRPC's word for a channel that is closed, by `close` in this very moment
+            self._refuse_if_closed()
+            raise
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise OutOfReach("this client is closed")
+
+    # --- what an error says
+
+    def _refuse_if_final(self, error: grpc.RpcError) -> None:
+        """Raise what etcd itself has decided."""
+        self._refuse_if_closed()
+        code, text = error.code(), error.details() or ""
+        if "requested lease not found" in text:
+            raise LeaseGone(f"etcd at {self.members}: the lease of our keys is over") from error
+        if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
+            raise Unreadable(f"etcd at {self.members}: what stands under {self.members.prefix} is too large") from error
+        if remedy := self._remedy(code, text):
+            raise Denied(f"etcd at {self.members}: {remedy}") from error
+
+    def _remedy(self, code: grpc.StatusCode, text: str) -> str | None:
+        user, prefix = self.members.access.user, self.members.prefix
+        if "permission denied" in text:
+            return (
+                f"{f'user {user}' if user else 'this client'} may not read and write {prefix}; write: etcdctl role "
+                "grant-permission ROLE readwrite elastic/ --prefix=true"
+            )
+        if "authentication failed" in text:
+            return f"it refuses user {user} with this password; see password_file=, or ELASTIC_ETCD_PASSWORD"
+        if "user name is empty" in text or (code is grpc.StatusCode.UNAUTHENTICATED and not user):
+            return "it asks for a user; write --rdzv-conf=user=NAME,password_file=FILE"
+        if "database space exceeded" in text:
+            return (
+                "its space is used up, so it takes no write; write: etcdctl compact REVISION, etcdctl defrag, etcdctl "
+                "alarm disarm"
+            )
+        if "request is too large" in text:
+            return "it takes no value of this size; start its members with --max-request-bytes=16777216"
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            return "what listens there does not know the v3 API; elastic needs etcd 3.4 or later"
+        return None
+
+    def _spelled(self, error: grpc.RpcError) -> str:
+        text = error.details() or ""
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"silent for {self.members.timeout_s:g} s"
+        if found := re.search(r"CERTIFICATE_VERIFY_FAILED: ([^:]+)", text):
+            return f"its certificate is not to be trusted: {found[1]}"
+        if "TSI_DATA_CORRUPTED" in text:
+            return "TLS was refused"
+        return text.rpartition("Failed to connect to remote host: ")[2].rpartition("last error: ")[2] or str(
+            error.code()
+        )
+
+
+def _says(error: grpc.RpcError, texts: Iterable[str]) -> bool:
+    return any(text in (error.details() or "") for text in texts)
+
+
+def _is_unsent(error: grpc.RpcError) -> bool:
+    """It cannot have reached the member, or was refused before anything was done."""
+    final = (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+    )
+    return error.code() in final or _says(error, NOT_SENT)

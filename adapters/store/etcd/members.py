@@ -1,0 +1,142 @@
+"""The members of one etcd cluster, as one process speaks to them: a connection per member, and what all its clients share.
+
+Every client (`line.py`) has channels of its own over these connections, and ends its calls by closing them; with the last
+channel a connection is closed.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from attrs import frozen
+
+from ..tcpstore.wire import Address
+from .access import Access
+from .rpc import grpc, method, stream
+
+MESSAGE_MAX = 16 * 2**20
+"""A larger answer is refused unread."""
+OPTIONS = (
+    ("grpc.keepalive_time_ms", 6_000),  # etcd ends a connection that is pinged more often than every 5 s
+    ("grpc.keepalive_timeout_ms", 2_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.max_receive_message_length", MESSAGE_MAX),
+    ("grpc.max_send_message_length", MESSAGE_MAX),
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.service_config_disable_resolution", 1),
+)
+CONNECTS = 0.75
+"""Of the time for an answer, what a new connection may take: where none comes up, it is known that nothing was asked."""
+
+
+Begin = Callable[..., Any]
+"""(request, timeout=, metadata=) -> the answer."""
+Method = Callable[["Stubs"], Begin]
+
+
+@frozen
+class Stubs:
+    """What one client can ask of a member."""
+
+    address: Address
+    channel: Any
+    watch: Any
+    """Its answers come one after the other."""
+    range: Begin
+    transact: Begin
+    grant: Begin
+    revoke: Begin
+    renew: Begin
+    authenticate: Begin
+
+
+ASKED = (
+    ("KV", "Range"),
+    ("KV", "Txn"),
+    ("Lease", "LeaseGrant"),
+    ("Lease", "LeaseRevoke"),
+    ("Lease", "LeaseKeepAlive"),
+    ("Auth", "Authenticate"),
+)
+"""Service and method of each question, in the order of the stubs."""
+
+
+def ranged(stubs: Stubs) -> Begin:
+    return stubs.range
+
+
+def transacted(stubs: Stubs) -> Begin:
+    return stubs.transact
+
+
+def granted(stubs: Stubs) -> Begin:
+    return stubs.grant
+
+
+def revoked(stubs: Stubs) -> Begin:
+    return stubs.revoke
+
+
+def renewed(stubs: Stubs) -> Begin:
+    return stubs.renew
+
+
+def authenticated(stubs: Stubs) -> Begin:
+    return stubs.authenticate
+
+
+class Members:
+    """What all clients of one process share: the connections, which member answered last, and the token."""
+
+    def __init__(self, addresses: Sequence[Address], access: Access, timeout_s: float, prefix: str) -> None:
+        """Connects when first asked something. `timeout_s` is how long one member may take to answer; `prefix` is what our
+        keys begin with, for the texts."""
+        self.addresses = tuple(addresses)
+        self.access = access
+        self.timeout_s = timeout_s
+        self.prefix = prefix
+        self.lock = threading.Lock()
+        self.token: str | None = None if access.user else ""
+        self.failures = 0
+        """Of connections: after one it may be another cluster that is reached."""
+        self._first = random.randrange(len(self.addresses))
+        self._options = (
+            *OPTIONS,
+            ("grpc.min_reconnect_backoff_ms", int(CONNECTS * timeout_s * 1_000)),  # for how long one may try to connect
+            ("elastic.members", uuid4().hex),  # channels of the same options share a connection
+        )
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.addresses))
+
+    def in_turn(self) -> tuple[Address, ...]:
+        """All members, the one that answered last before the others."""
+        first = self._first
+        return (*self.addresses[first:], *self.addresses[:first])
+
+    def answered(self, address: Address) -> None:
+        self._first = self.addresses.index(address)
+
+    def failed(self, address: Address) -> None:
+        with self.lock:
+            self.failures += 1
+            if self.addresses[self._first] == address:
+                self._first = (self._first + 1) % len(self.addresses)
+
+    def stubs(self, address: Address) -> Stubs:
+        """For one client, who closes the channel."""
+        channel = self._channel(address)
+        return Stubs(address, channel, stream(channel, "Watch", "Watch"), *(method(channel, *each) for each in ASKED))
+
+    def _channel(self, address: Address) -> Any:
+        if not self.access.tls:
+            return grpc.insecure_channel(str(address), self._options)
+        credentials = grpc.ssl_channel_credentials(self.access.authorities, *self.access.own)
+        return grpc.secure_channel(str(address), credentials, self._options)

@@ -1,0 +1,60 @@
+"""What one client of a run in an etcd asks with, and what all clients of a process know of that run together."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from attrs import define, field, frozen
+
+from .line import Line
+from .members import Members, Method, ranged
+from .run_keys import Keys, Seen
+
+
+@define
+class Shared:
+    """What all clients of this process know."""
+
+    lease_s: float
+    latest: Seen | None = None
+    failures: int = 0
+    """How many connections had failed when it was last asked for."""
+    lease: int = 0
+    """Granted here for the run's keys, before there was a register."""
+    kept_at: float = 0.0
+    """When it was last kept alive."""
+    _lock: threading.Lock = field(init=False, factory=threading.Lock)
+
+    def learn(self, seen: Seen) -> Seen:
+        """What an older answer shows replaces nothing, in whichever thread it comes."""
+        with self._lock:
+            latest = self.latest
+            if latest is None or latest.cluster != seen.cluster or latest.at <= seen.at:
+                self.latest = seen
+        return seen
+
+
+@frozen(eq=False)
+class Client:
+    """Of one register of a run."""
+
+    members: Members
+    keys: Keys
+    shared: Shared
+    line: Line = field(init=False)
+
+    @line.default
+    def _line(self) -> Line:
+        return Line(self.members)
+
+    def ask(self, method: Method, request: Any, writes: bool = False) -> Any:
+        """As `Line.ask`."""
+        return self.line.ask(method, request, writes)
+
+    def read(self) -> Seen:
+        """What stands now."""
+        failures = self.members.failures
+        answer = self.ask(ranged, self.keys.both())
+        self.shared.failures = failures
+        return self.shared.learn(self.keys.seen(answer.header, answer.kvs))

@@ -1,0 +1,198 @@
+"""The backend of a worker and of its monitor process: the agent's own store, through the agent's relay.
+
+One socket per client, connected when first asked something and again after it broke; one question at a time. Imports no
+torch and no client of any store.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+from ....core.rendezvous import RendezvousState, Token, Wish, codec
+from ....core.world import Fault, Life, Node
+from ...clock import Clock
+from ..port import Denied, Heartbeats, OutcomeUnknown, OutOfReach, Shown, StoreError, Unreadable
+from . import frames as talk
+
+TIMEOUT_S = 10.0
+"""How long an answer may take; the agent's own store may be slow."""
+
+LONG_S = 1e6
+"""A wait of so many seconds has no end of its own."""
+
+Answered = TypeVar("Answered")
+ERRORS = {error.__name__: error for error in (OutOfReach, Denied, OutcomeUnknown, Unreadable)}
+
+
+class RelayBackend:
+    """One client of one space."""
+
+    def __init__(self, path: str, space: str, clock: Clock, timeout_s: float = TIMEOUT_S) -> None:
+        self._path = path
+        self._space = space
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._closed = False
+        self._lease_s: float | None = None
+        self._shown = Shown(None)
+
+    @property
+    def lease_s(self) -> float | None:
+        return self._lease_s
+
+    def get(self) -> Shown:
+        return self._saw(self._ask(talk.Get(), talk.Stands))
+
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
+        return self._saw(self._ask(talk.Set(codec.encode(state), talk.named(token)), talk.Stands))
+
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
+        try:
+            if self._token() != token or token is None:
+                self.get()
+            left = until - self._clock.now()
+            if self._token() != token or left <= 0:
+                return self._shown
+            question = talk.WaitForChange(talk.named(token), left)
+            return self._saw(self._ask(question, talk.Stands, left))
+        except OutOfReach:
+            if not self._closed:
+                raise
+            return self._shown
+
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
+        heard = self._ask(talk.Heartbeat(talk.node_pair(node), counter), talk.Heard)
+        self._lease_s = heard.lease_s
+        return Life(*heard.life) if heard.life else None
+
+    def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
+        asked = tuple(nodes)
+        read = self._ask(talk.ReadHeartbeats(tuple(map(talk.node_pair, asked))), talk.Counters)
+        if len(read.counters) != len(asked):
+            raise Unreadable(self._text("an answer to another question"))
+        return Heartbeats(dict(zip(asked, read.counters, strict=True)), Life(*read.life) if read.life else None)
+
+    def remove_heartbeat(self, node: Node) -> None:
+        self._ask(talk.RemoveHeartbeat(talk.node_pair(node)), talk.Noted)
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        return self._ask(talk.PutWish(talk.node_pair(node), codec.encode_wish(wish)), talk.Wished).count
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        asked = {talk.node_pair(node): node for node in nodes}
+        with self._asking() as connection:
+            talk.send(connection, talk.ReadWishes(tuple(asked)))
+            answered = self._answer(connection, talk.Wishes).nodes
+            records = {pair: talk.wish(connection) for pair in answered}
+        return dict(codec.decode_wishes({asked[pair]: data for pair, data in records.items() if pair in asked}))
+
+    def put_fault(self, fault: Fault) -> None:
+        self._ask(talk.PutFault(codec.encode_fault(fault)), talk.Noted)
+
+    def faults(self) -> tuple[Fault, ...]:
+        with self._asking() as connection:
+            talk.send(connection, talk.Faults())
+            count = self._answer(connection, talk.Records).faults
+            records = [talk.record(connection) for _ in range(count)]
+        try:
+            return tuple(map(codec.decode_fault, records))
+        except codec.Refused as error:
+            raise Unreadable(self._text(str(error))) from error
+
+    def clone(self) -> RelayBackend:
+        return RelayBackend(self._path, self._space, self._clock, self._timeout_s)
+
+    def close(self) -> None:
+        self._closed = True
+        if connection := self._socket:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it had ended already
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
+
+    # --- the connection
+
+    def _ask(self, question: talk.Question, kind: type[Answered], left_s: float = 0.0) -> Answered:
+        """`left_s` is how much longer than any other this answer may take."""
+        with self._asking(isinstance(question, talk.Set | talk.PutWish | talk.PutFault)) as connection:
+            connection.settimeout(left_s + self._timeout_s if left_s < LONG_S else None)
+            talk.send(connection, question)
+            return self._answer(connection, kind)
+
+    def _answer(self, connection: socket.socket, kind: type[Answered]) -> Answered:
+        answer = talk.answer(connection)
+        if isinstance(answer, talk.Failed):
+            raise ERRORS.get(answer.kind, OutOfReach)(answer.text)
+        if not isinstance(answer, kind):
+            raise talk.Broken(f"an answer to another question: {type(answer).__name__}")
+        return answer
+
+    @contextmanager
+    def _asking(self, writes: bool = False) -> Iterator[socket.socket]:
+        """The one place where the socket's errors become ours."""
+        with self._lock:
+            connection = self._connected()
+            try:
+                yield connection
+            except talk.Broken as error:
+                self._drop()
+                if writes:
+                    raise OutcomeUnknown(self._text(f"it did not say whether it wrote: {error}")) from error
+                raise OutOfReach(self._text(str(error))) from error
+            finally:
+                if self._closed:
+                    self._drop()
+
+    def _connected(self) -> socket.socket:
+        """Raises StoreError."""
+        if self._closed:
+            raise OutOfReach(self._text("this client is closed"))
+        if self._socket is None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket = connection
+            try:
+                connection.settimeout(self._timeout_s)
+                connection.connect(self._path)
+                if self._closed:  # `close` may have come before there was a connection that it could break
+                    raise talk.Broken("this client is closed")
+                talk.send(connection, talk.Hello(self._space))
+                self._lease_s = self._answer(connection, talk.Welcome).lease_s
+            except (OSError, StoreError) as error:
+                self._drop()
+                if isinstance(error, StoreError):
+                    raise
+                raise OutOfReach(self._text(error.strerror or str(error))) from error
+        return self._socket
+
+    def _drop(self) -> None:
+        if self._socket:
+            self._socket.close()
+            self._socket = None
+
+    # --- values
+
+    def _saw(self, stands: talk.Stands) -> Shown:
+        try:
+            state = None if stands.state is None else codec.decode(stands.state)
+        except codec.Refused as error:
+            raise Unreadable(self._text(str(error))) from error
+        if state is None or state != self._shown.state or stands.here != self._shown.here:
+            self._shown = Shown(state, stands.here)
+        return self._shown
+
+    def _token(self) -> Token | None:
+        return self._shown.state.token if self._shown.state else None
+
+    def _text(self, reason: str) -> str:
+        return f"no answer from the agent's relay at {self._path} ({reason}): the agent, `elastic launch`, must live"

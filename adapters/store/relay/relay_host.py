@@ -1,0 +1,109 @@
+"""The agent's end of the relay: its store, for its workers and their monitor processes, over a unix socket.
+
+So no worker needs a client of the job's store, nor its password, and none serves it: rank 0's death takes nothing away. Each
+register has a name, its *space*; a space is a run of its own in the agent's store, beside the agents'.
+
+Cheap until somebody comes: a launch whose workers ask for nothing pays for a socket and a thread, and imports no codec.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..port import Backend
+
+if TYPE_CHECKING:
+    from .session import Connection, Spaces
+
+VARIABLE = "ELASTIC_RELAY"
+"""Where a worker finds the socket's path."""
+SUN_PATH_MAX = 107
+BACKLOG = 1_024
+JOIN_S = 5.0
+PAUSE_S = 0.1
+"""After a client could not be taken, before the next try."""
+
+
+class Relay:
+    """Serves until `close`. `open_space` makes a client of the register of that name."""
+
+    def __init__(self, open_space: Callable[[str], Backend]) -> None:
+        """Raises OSError if no socket can be made."""
+        self._open_space = open_space
+        self._directory = Path(tempfile.mkdtemp(prefix="elastic-relay-"))
+        self.path = str(self._directory / "socket")
+        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._listen()
+        except OSError:
+            self._remove()
+            raise
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._spaces: Spaces | None = None
+        self._connections: set[Connection] = set()
+        self._thread = threading.Thread(target=self._run, name="elastic-relay", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Serve no longer, and leave nothing behind. Idempotent."""
+        with self._lock:
+            self._closing.set()
+            connections = list(self._connections)
+        try:
+            self._listening.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # closed before
+        self._thread.join()
+        for connection in connections:
+            connection.close(JOIN_S)
+        if self._spaces:
+            self._spaces.close()
+        self._remove()
+
+    def _listen(self) -> None:
+        """The directory is ours alone, and so is the socket in it. The kernel takes no long path: then it is under /tmp."""
+        if len(os.fsencode(self.path)) > SUN_PATH_MAX:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = Path(tempfile.mkdtemp(prefix="elastic-relay-", dir="/tmp"))
+            self.path = str(self._directory / "socket")
+        self._listening.bind(self.path)
+        os.chmod(self.path, 0o600)
+        self._listening.listen(BACKLOG)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                accepted, _ = self._listening.accept()
+            except OSError:
+                if self._closing.wait(PAUSE_S):
+                    return
+                continue  # the client was gone again, or there is no descriptor for it now
+            self._serve(accepted)
+
+    def _serve(self, accepted: socket.socket) -> None:
+        from .session import Connection, Spaces  # with the codec behind it, when somebody comes
+
+        with self._lock:
+            if self._closing.is_set():
+                accepted.close()
+                return
+            self._spaces = self._spaces or Spaces(self._open_space)
+            connection = Connection(accepted, self._spaces, self._forget)
+            self._connections.add(connection)
+        connection.start()
+
+    def _forget(self, connection: Connection) -> None:
+        with self._lock:
+            self._connections.discard(connection)
+
+    def _remove(self) -> None:
+        self._listening.close()
+        shutil.rmtree(self._directory, ignore_errors=True)

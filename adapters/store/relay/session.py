@@ -1,0 +1,186 @@
+"""One connection to the relay, and the registers behind it.
+
+A connection has a thread that reads its questions and answers them. A wait is answered by a second thread, so that the first
+one sees the client go: then the wait's own client of the store is closed, which ends it.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import assert_never
+
+from ....core.rendezvous import RendezvousState, codec
+from ....core.world import Node
+from ..port import Backend, Denied, Shown, StoreError
+from . import frames as talk
+
+SPACES_MAX = 4_096
+"""Most registers that one agent opens for its workers."""
+
+
+class Space:
+    """One register; what was encoded last is kept, since all who wait for it are told the same."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._last: tuple[RendezvousState, bytes] | None = None
+
+    def encoded(self, state: RendezvousState) -> bytes:
+        last = self._last
+        if last is None or last[0] is not state:
+            last = self._last = state, codec.encode(state)
+        return last[1]
+
+
+class Spaces:
+    """The registers that somebody has asked for."""
+
+    def __init__(self, open_space: Callable[[str], Backend]) -> None:
+        self._open_space = open_space
+        self._lock = threading.Lock()
+        self._of: dict[str, Space] = {}
+
+    def space(self, name: str) -> Space:
+        """Raises StoreError."""
+        with self._lock:
+            if name not in self._of:
+                if len(self._of) >= SPACES_MAX:
+                    raise Denied(f"the agent keeps {SPACES_MAX} registers for its workers and no more")
+                self._of[name] = Space(self._open_space(name))
+            return self._of[name]
+
+    def close(self) -> None:
+        with self._lock:
+            for space in self._of.values():
+                space.backend.close()
+
+
+class Connection:
+    """One client of one space. `forget` is called when it is over."""
+
+    def __init__(self, accepted: socket.socket, spaces: Spaces, forget: Callable[[Connection], None]) -> None:
+        self._socket = accepted
+        self._spaces = spaces
+        self._forget = forget
+        self._waits: SimpleQueue[talk.WaitForChange | None] = SimpleQueue()
+        self._waiter: tuple[threading.Thread, Backend] | None = None
+        self._thread = threading.Thread(target=self._run, name="elastic-relayed", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self, timeout_s: float) -> None:
+        self._hang_up()
+        self._thread.join(timeout_s)
+
+    def _hang_up(self) -> None:
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it had ended already
+
+    def _run(self) -> None:
+        backend: Backend | None = None
+        try:
+            space = self._spaces.space(talk.hello(self._socket).space)
+            backend = space.backend.clone()
+            talk.send(self._socket, talk.Welcome(backend.lease_s))
+            while True:
+                self._take(talk.question(self._socket), space, backend)
+        except StoreError as error:
+            self._say(failed(error))
+        except (talk.Broken, codec.Refused):
+            pass  # the client has gone, or speaks another language; either way this is its end
+        finally:
+            self._end(backend)
+
+    def _take(self, question: talk.Question, space: Space, backend: Backend) -> None:
+        if not isinstance(question, talk.WaitForChange):
+            talk.send(self._socket, *answers(question, space, backend))
+            return
+        if self._waiter is None:
+            waiting = backend.clone()
+            thread = threading.Thread(
+                target=self._wait, args=(space, waiting), name="elastic-relayed-wait", daemon=True
+            )
+            self._waiter = thread, waiting
+            thread.start()
+        self._waits.put(question)
+
+    def _wait(self, space: Space, waiting: Backend) -> None:
+        while (question := self._waits.get()) is not None:
+            self._say(*answers(question, space, waiting))
+
+    def _say(self, *said: talk.Answer | bytes) -> None:
+        try:
+            talk.send(self._socket, *said)
+        except talk.Broken:
+            pass  # the reading thread sees it too
+
+    def _end(self, backend: Backend | None) -> None:
+        if self._waiter:
+            thread, waiting = self._waiter
+            self._waits.put(None)
+            waiting.close()
+            thread.join()
+        if backend:
+            backend.close()
+        self._socket.close()
+        self._forget(self)
+
+
+def answers(question: talk.Question, space: Space, backend: Backend) -> tuple[talk.Answer | bytes, ...]:
+    """What the store says. Raises codec.Refused for a value that is none."""
+    try:
+        return _answers(question, space, backend)
+    except StoreError as error:
+        return (failed(error),)
+
+
+def failed(error: StoreError) -> talk.Failed:
+    return talk.Failed(type(error).__name__, str(error))
+
+
+def _answers(question: talk.Question, space: Space, backend: Backend) -> tuple[talk.Answer | bytes, ...]:
+    match question:
+        case talk.Get():
+            return (_stands(space, backend.get()),)
+        case talk.Set(state, token):
+            return (_stands(space, backend.set(codec.decode(state), talk.token(token))),)
+        case talk.WaitForChange(token, left_s):
+            return (_stands(space, backend.wait_for_change(talk.token(token), time.monotonic() + left_s)),)
+        case talk.Heartbeat(node, counter):
+            life = backend.heartbeat(talk.node(node), counter)
+            return (talk.Heard(talk.pair(life) if life else None, backend.lease_s),)
+        case talk.ReadHeartbeats(nodes):
+            return (_counters([talk.node(pair) for pair in nodes], backend),)
+        case talk.RemoveHeartbeat(node):
+            backend.remove_heartbeat(talk.node(node))
+            return (talk.Noted(),)
+        case talk.PutWish(pair, wish):
+            return (talk.Wished(backend.put_wish(talk.node(pair), codec.decode_wish(wish))),)
+        case talk.ReadWishes(nodes):
+            wishes = backend.wishes([talk.node(pair) for pair in nodes])
+            return (talk.Wishes(tuple(map(talk.node_pair, wishes))), *map(codec.encode_wish, wishes.values()))
+        case talk.PutFault(fault):
+            backend.put_fault(codec.decode_fault(fault))
+            return (talk.Noted(),)
+        case talk.Faults():
+            faults = backend.faults()
+            return (talk.Records(len(faults)), *map(codec.encode_fault, faults))
+        case other:
+            assert_never(other)
+
+
+def _stands(space: Space, shown: Shown) -> talk.Stands:
+    return talk.Stands(space.encoded(shown.state) if shown.state else None, shown.here)
+
+
+def _counters(nodes: list[Node], backend: Backend) -> talk.Counters:
+    read = backend.heartbeats(nodes)
+    life = talk.pair(read.life) if read.life else None
+    return talk.Counters(tuple(read.counters[node] for node in nodes), life)

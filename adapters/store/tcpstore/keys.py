@@ -1,0 +1,62 @@
+"""The keys of one run in a TCPStore; `tcpstore.py` has their layout."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from urllib.parse import quote
+
+from attrs import field, frozen
+
+from ....core.rendezvous.state import NODES_MAX
+from ....core.world import Life, Node
+from ..failure_records import FAULTS_HALF
+from ..port import Unreadable
+
+
+@frozen
+class Keys:
+    """Of one run."""
+
+    run_id: str
+    place: str
+    """The store, for the texts."""
+    prefix: str = field(init=False)
+    root: str = field(init=False)
+
+    @prefix.default
+    def _prefix(self) -> str:
+        return f"elastic/{quote(self.run_id, safe='')}"
+
+    @root.default
+    def _root(self) -> str:
+        return self.key("root")
+
+    def key(self, name: str) -> str:
+        return f"{self.prefix}/{name}"
+
+    def of_node(self, kind: str, node: Node) -> str:
+        return self.key(f"{kind}/{_quoted(str(node))}")
+
+    def of_instance(self, first: Life, name: str) -> str:
+        """A key of the instance of the store whose root began this life."""
+        return self.key(f"{_quoted(first.nonce)}/{name}")
+
+    def fault(self, count: int) -> str:
+        """Of the failure that was put as this one."""
+        again = FAULTS_HALF + 1 + (count - FAULTS_HALF - 1) % FAULTS_HALF
+        return self.key(f"faults/{count if count <= FAULTS_HALF else again}")
+
+    def faults(self, count: int) -> list[str]:
+        """Of those that are shown of so many."""
+        first = range(1, min(count, FAULTS_HALF) + 1)
+        last = range(max(count - FAULTS_HALF, FAULTS_HALF) + 1, count + 1)
+        return [self.fault(each) for each in (*first, *last)]
+
+    def not_ours(self, reason: str) -> Unreadable:
+        remedy = "if somebody else uses that store, give the job another --rdzv-id"
+        return Unreadable(f"the store at {self.place} holds no register under {self.prefix} ({reason}): {remedy}")
+
+
+@lru_cache(maxsize=2 * NODES_MAX)
+def _quoted(name: str) -> str:
+    return quote(name, safe="")

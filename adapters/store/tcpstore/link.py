@@ -1,0 +1,86 @@
+"""One client's connection to a TCPStore: made when first asked over, made anew after it broke, ended by `close`.
+
+Here the wire's errors become ours: what was not asked, what may have been written, what cannot be a register.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ....core.rendezvous import codec
+from ..port import OutcomeUnknown, OutOfReach, Unreadable
+from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
+
+RUNS_THERE = "it must run there, and this host must be able to reach that port"
+UNKNOWN = "this host does not know that name; mend it, or write an address"
+
+
+class Link:
+    """Asked over by the thread that owns it; `close` may come from any."""
+
+    def __init__(self, address: Address, timeout_s: float, not_ours: Callable[[str], Unreadable]) -> None:
+        """`timeout_s` is how long an answer may take; `not_ours` says that what stands there is no register."""
+        self._address = address
+        self._timeout_s = timeout_s
+        self._not_ours = not_ours
+        self._client: WireClient | None = None
+        self._lock = threading.Lock()
+        self.closed = False
+
+    @contextmanager
+    def asking(self) -> Iterator[WireClient]:
+        """The one place where the store's errors become ours."""
+        try:
+            with self._lock:
+                try:
+                    yield self._connected()
+                except (Oversized, Broken, Unsent):
+                    self._drop()
+                    raise
+        except Oversized as error:
+            raise self._not_ours(str(error)) from error
+        except Doubtful as error:
+            raise OutcomeUnknown(f"the store at {self._address} did not say whether it wrote ({error})") from error
+        except (Unsent, Broken) as error:
+            unknown = isinstance(error.__cause__, socket.gaierror)
+            remedy = UNKNOWN if unknown else RUNS_THERE
+            raise OutOfReach(f"no answer from the store at {self._address} ({error}): {remedy}") from error
+        finally:
+            if self.closed:
+                self._forget()
+
+    def close(self) -> None:
+        """What is under way here ends at once. Idempotent."""
+        self.closed = True
+        client = self._client
+        if client:
+            client.abort()
+        self._forget()
+
+    def _connected(self) -> WireClient:
+        self._refuse_if_closed()
+        if not self._client:
+            self._client = WireClient(self._address, self._timeout_s, codec.BYTES_MAX)
+            self._refuse_if_closed()  # `close` may have come before there was a connection that it could break
+            self._client.greet()
+        return self._client
+
+    def _refuse_if_closed(self) -> None:
+        if self.closed:
+            raise Unsent("this client is closed")
+
+    def _forget(self) -> None:
+        """Give up the connection, unless somebody asks something over it, who does it then."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
+
+    def _drop(self) -> None:
+        if self._client:
+            self._client.close()
+            self._client = None

@@ -1,0 +1,131 @@
+"""Who serves the TCPStore, and how: the first agent on the endpoint's host that gets the port, or `elastic store`.
+
+Whoever serves binds and listens itself, so of several on one host exactly one wins, and hands the socket to a helper program
+that imports torch and serves. Whoever connects meanwhile waits in the backlog.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from .wire import Address
+
+BACKLOG = 4_096
+PROGRAM = Path(__file__).with_name("store_host.py")
+
+
+class CannotServe(OSError):
+    """This host is to serve the store and cannot. The text says why."""
+
+
+class StoreHost:
+    """The helper that serves a store for as long as this object is not closed."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        with listening:
+            self._helper = subprocess.Popen(
+                [sys.executable, "-P", str(PROGRAM), str(listening.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(listening.fileno(),),
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._helper.pid
+
+    def wait(self) -> int:
+        """Until the helper has ended by itself; its exit code, as subprocess tells it."""
+        return self._helper.wait()
+
+    def close(self) -> None:
+        """Serve no longer. Idempotent. The helper holds nothing that a kill could lose, and torch takes its time to end."""
+        self._helper.kill()
+        self._helper.wait()
+        if self._helper.stdin:
+            self._helper.stdin.close()
+
+
+def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Address]:
+    """Serve the store at `address` if this host should, and say where it is (a port 0 becomes a real one).
+
+    `told` True: this host must, or CannotServe; False: it must not; None: it does if the address is one of its own and
+    nobody listens there yet, as torch's c10d decides it.
+    """
+    if told is False:
+        return None, address
+    try:
+        listening = _listen(address)
+    except OSError as error:
+        if told:
+            told_to = "this node was told to serve the store there (is_host)"
+            remedy = f"{_remedy(error)}, or is_host=false where another serves it"
+            raise CannotServe(f"{address}: {told_to}, but {_why(error)}; {remedy}") from error
+        return None, address
+    return _served(address, listening)
+
+
+def serve_alone(address: Address) -> tuple[StoreHost, Address]:
+    """Serve the store at `address` without an agent, and say where it is. Raises CannotServe."""
+    try:
+        listening = _listen(address)
+    except OSError as error:
+        free = ", or 0 for any that is free" if error.errno == errno.EADDRINUSE else ""
+        raise CannotServe(f"{address}: {_why(error)}; {_remedy(error)}{free}") from error
+    return _served(address, listening)
+
+
+def _served(address: Address, listening: socket.socket) -> tuple[StoreHost, Address]:
+    if find_spec("torch") is None:
+        listening.close()
+        raise CannotServe(f"{address}: this node is to serve the store there, which needs torch; pip install torch")
+    bound = Address(address.host, listening.getsockname()[1])
+    return StoreHost(listening), bound
+
+
+def _why(error: OSError) -> str:
+    return (
+        "somebody listens there already" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
+    )
+
+
+def _remedy(error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return "name another port"
+        case errno.EACCES:
+            return "name a port above 1023"
+        case _:
+            return "name an address or name of this host"
+
+
+def _listen(address: Address) -> socket.socket:
+    """Listen on every address of this host, if `address` is one of them. Raises OSError if not, or if the port is taken."""
+    family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((where[0], 0, *where[2:]))
+    return socket.create_server(
+        ("::" if socket.has_dualstack_ipv6() else "", address.port),
+        family=socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET,
+        dualstack_ipv6=socket.has_dualstack_ipv6(),
+        backlog=BACKLOG,
+    )
+
+
+def address_towards(address: Address) -> str:
+    """How other nodes of this job reach this host: the address from which it reaches the store."""
+    try:
+        family, _, _, _, where = socket.getaddrinfo(address.host, address.port or 1, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(where)
+            own = str(probe.getsockname()[0])
+    except OSError:
+        return socket.gethostname()
+    loopback = own == "::1" or own.startswith("127.")
+    return own if not loopback else "localhost" if address.host in ("localhost", own) else socket.gethostname()

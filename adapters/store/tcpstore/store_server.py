@@ -1,0 +1,106 @@
+"""A TCPStore that belongs to no agent: served until a signal comes, so that it outlives the agents of the jobs there.
+
+As in an agent, many post and one decides: the signals, a thread that waits for the first answer and one that sees the helper
+die only put into the inbox.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import assert_never
+
+from attrs import frozen
+
+from ...launch_settings import HANDLED
+from .serving import serve_alone
+from .wire import Address, Unsent, WireClient
+
+START_TIMEOUT_S = 3_600.0
+"""How long the helper may take to import torch, from whatever disk; nothing is said of a store that takes longer."""
+
+
+@frozen
+class Signalled:
+    """We were asked to end."""
+
+    signum: int
+
+
+@frozen
+class Ended:
+    """The helper that served has ended by itself, with this exit code (negative: by a signal)."""
+
+    code: int
+
+
+@frozen
+class _Died:
+    """The helper is dead, and not reaped yet."""
+
+
+@frozen
+class _Answered:
+    """The store serves."""
+
+
+Inbox = SimpleQueue[Signalled | _Died | _Answered]
+
+
+def serve_until_signalled(address: Address, ready: Callable[[Address], None]) -> Signalled | Ended:
+    """Serve a store there, and tell `ready` where (a port 0 becomes a real one) once it answers. Raises CannotServe.
+    Nothing of it lives afterwards."""
+    inbox: Inbox = SimpleQueue()
+    with _signals(inbox):
+        host, served = serve_alone(address)
+        try:
+            threading.Thread(target=_tell_death, args=(os.pidfd_open(host.pid), inbox), daemon=True).start()
+            threading.Thread(target=_tell_answer, args=(served, inbox), daemon=True).start()
+            while True:
+                match inbox.get():
+                    case _Answered():
+                        ready(served)
+                    case _Died():
+                        return Ended(host.wait())
+                    case Signalled() as asked:
+                        return asked
+                    case other:
+                        assert_never(other)
+        finally:
+            host.close()
+
+
+def _tell_death(pidfd: int, inbox: Inbox) -> None:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.poll()
+    os.close(pidfd)
+    inbox.put(_Died())
+
+
+def _tell_answer(address: Address, inbox: Inbox) -> None:
+    """The kernel takes connections from the first moment on; the store answers later."""
+    try:
+        with WireClient(address, START_TIMEOUT_S, 0) as client:
+            client.greet()
+    except Unsent:
+        return  # it died, and that is told
+    inbox.put(_Answered())
+
+
+@contextmanager
+def _signals(inbox: Inbox) -> Iterator[None]:
+    before = {}
+    try:
+        for signum in HANDLED:
+            if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):  # nohup
+                before[signum] = signal.signal(signum, lambda signum, frame: inbox.put(Signalled(signum)))
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

@@ -1,0 +1,166 @@
+"""The register on torch's TCPStore: every version a key of its own, so that write, push and token are one.
+
+    root                    the first state of the register, set if absent: its life names this instance of the store
+    <root>/<version>        each later state, set if absent; the next version's key is what a reader waits for
+    <root>/head             a hint: some late version, where a reader begins to look for the head
+    heartbeat/<node>        a counter, as text
+    wish/<node>             what it would have written for it
+    wished/<kind>           how many wish so in this era
+    bye/<node>              the node has learned the verdict, or has left
+    faults/count, faults/<n>
+                            the second half of the places is used over and over
+
+All under `elastic/<run id>/`. A write names the version that it follows; whoever comes second finds the key taken. An old
+version is not deleted but emptied to a mark: a node that slept would otherwise find its key free and believe that it wrote.
+A store that was restarted has no root, and a late write of the old one lands where nobody reads. A register that was
+restored over another is the next version, whatever its life.
+
+What is read is bounded, schema-checked, and must be what its key says. The TCPStore has no password: whoever reaches the
+port can end the job, but not execute anything, nor have anything believed that breaks an invariant. With a token every
+value but counts of faults and wishes, to which the store itself adds, is sealed (`seal.py`), and one that no agent of the
+job wrote is not believed at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from ....core.rendezvous import RendezvousState, Token, Wish, codec
+from ....core.world import Fault, Life, Node
+from ...clock import Clock
+from ..failure_records import read_faults
+from ..numerals import number
+from ..port import Heartbeats, OutOfReach, Shown
+from .keys import Keys
+from .link import Link
+from .seal import UNSEALED, Seal, put, trusted
+from .versions import Versions
+from .wire import Address
+
+TIMEOUT_S = 5.0
+
+
+class TCPStoreBackend:
+    """One client of the register of one run. Each method may be called from the thread that owns it, `close` from any."""
+
+    lease_s = None
+
+    def __init__(
+        self,
+        address: Address,
+        run_id: str,
+        clock: Clock,
+        fallback_s: float = 1.0,
+        timeout_s: float = TIMEOUT_S,
+        seal: Seal = UNSEALED,
+    ) -> None:
+        """Connects when first asked something. `fallback_s` is how often a wait looks by itself, `timeout_s` how long an
+        answer may take."""
+        self._clone = partial(TCPStoreBackend, address, run_id, clock, fallback_s, timeout_s, seal)
+        self._clock = clock
+        self._fallback_s = fallback_s
+        self._seal = seal
+        self._keys = Keys(run_id, str(address))
+        self._link = Link(address, timeout_s, self._keys.not_ours)
+        self._versions = Versions(self._keys, seal)
+        self._counters: Mapping[Node, int] = {}
+        self._wished: list[str] = []
+        """The counts of wishes that this client has added to, but for those that are over."""
+
+    def get(self) -> Shown:
+        with self._link.asking() as client:
+            return Shown(self._versions.head(client))
+
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
+        with self._link.asking() as client:
+            return Shown(self._versions.write(client, state, token))
+
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
+        while True:
+            try:
+                with self._link.asking() as client:
+                    state = self._versions.head(client)
+                    stands = state.token if state else None
+                    left = until - self._clock.now()
+                    if stands != token or left <= 0 or self._link.closed:
+                        return Shown(state)
+                    client.wait([self._versions.next_key(stands)], min(left, self._fallback_s))
+            except OutOfReach:
+                if not self._link.closed:
+                    raise
+                return Shown(self._versions.seen)
+
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
+        with self._link.asking() as client:
+            put(self._seal, client, self._keys.of_node("heartbeat", node), b"%d" % counter)
+            return Shown(self._versions.head(client)).life  # this answer is what acknowledges the heartbeat before it
+
+    def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
+        keys = {node: self._keys.of_node("heartbeat", node) for node in nodes}
+        with self._link.asking() as client:
+            answers = client.get(*keys.values()) if keys else ()
+            life = Shown(self._versions.head(client)).life
+        found = {node: self._counter(node, keys[node], answer) for node, answer in zip(keys, answers, strict=True)}
+        self._counters = {node: counter for node, counter in found.items() if counter is not None}
+        return Heartbeats(found, life)
+
+    def put_wish(self, node: Node, wish: Wish) -> int:
+        counted = self._keys.key(f"wished/{wish.like}")
+        with self._link.asking() as client:
+            put(self._seal, client, self._keys.of_node("wish", node), codec.encode_wish(wish))
+            if counted not in self._wished:
+                self._wished.append(counted)
+            return client.add(counted, 1)
+
+    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+        keys = {node: self._keys.of_node("wish", node) for node in nodes}
+        with self._link.asking() as client:
+            answers = client.get(*keys.values()) if keys else ()
+            while len(self._wished) > 1:
+                client.delete(self._wished.pop(0))  # nobody counts on there
+        opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
+        return dict(codec.decode_wishes(opened))
+
+    def remove_heartbeat(self, node: Node) -> None:
+        with self._link.asking() as client:
+            client.delete(self._keys.of_node("heartbeat", node))
+            put(self._seal, client, self._keys.of_node("bye", node), b"1")
+            client.get(self._keys.root)
+
+    def wait_until_gone(self, nodes: Sequence[Node], timeout_s: float) -> bool:
+        """Wait until each of these nodes has removed its heartbeat, or for so long."""
+        keys = [self._keys.of_node("bye", node) for node in nodes]
+        ends_at = self._clock.now() + timeout_s
+        with self._link.asking() as client:
+            while keys and (left := ends_at - self._clock.now()) > 0 and client.wait(keys, left):
+                answers = zip(keys, client.get(*keys), strict=True)
+                if keys := [key for key, answer in answers if not trusted(self._seal, key, answer)]:
+                    # Forged: that the node's own replaces it is pushed to nobody, so this waits for what never comes.
+                    client.wait([self._keys.key("bye")], min(left, self._fallback_s))
+        return not keys
+
+    def put_fault(self, fault: Fault) -> None:
+        with self._link.asking() as client:
+            count = client.add(self._keys.key("faults/count"), 1)
+            put(self._seal, client, self._keys.fault(count), codec.encode_fault(fault))
+            client.get(self._keys.root)
+
+    def faults(self) -> tuple[Fault, ...]:
+        with self._link.asking() as client:
+            count = number(client.get(self._keys.key("faults/count"))[0]) or 0
+            answers = [trusted(self._seal, key, client.get(key)[0]) for key in self._keys.faults(count)]
+        return read_faults(answers)
+
+    def clone(self) -> TCPStoreBackend:
+        return self._clone()
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _counter(self, node: Node, key: str, data: bytes) -> int | None:
+        """A heartbeat's. One that is forged, no number, or lower than the last stands still: it shows nobody alive. Only one
+        that is gone says that its node is."""
+        if not data:
+            return None
+        return max(number(trusted(self._seal, key, data)) or 0, self._counters.get(node, 0))

@@ -1,0 +1,130 @@
+"""The versions of a register in a TCPStore, each a key of its own: the way to the last one, and the write of the next.
+
+One client's, which remembers what it has seen: from there it looks a few versions ahead, so that the head is mostly one
+request away. A client that has slept finds marks where old versions were, and goes on from the hint, or walks over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from ....core.rendezvous import RendezvousState, Token, codec
+from ..numerals import number
+from ..port import Unreadable
+from .keys import Keys
+from .seal import Forged, Seal, put, trusted
+from .wire import WireClient
+
+EMPTIED = b"-"
+"""What is left of an old version."""
+KEPT = 16
+"""How many versions behind the head a late reader still finds whole."""
+STRIDE = 4
+"""How many versions a reader that catches up looks ahead at once."""
+
+
+class Versions:
+    """Of the instance of the store that the root names."""
+
+    def __init__(self, keys: Keys, seal: Seal) -> None:
+        self._keys = keys
+        self._seal = seal
+        self._root = b""
+        self._first: RendezvousState | None = None
+        self.seen: RendezvousState | None = None
+        """The last one, when it was last looked for."""
+
+    def head(self, client: WireClient) -> RendezvousState | None:
+        """The last version. Raises Unreadable."""
+        seen = self.seen
+        root, *ahead = client.get(self._keys.root, *(self._ahead(seen.version) if seen else ()))
+        if not root:
+            self.seen = None
+        elif seen is None or root != self._root:
+            self._first = self._decoded(self._opened(self._keys.root, root), self._keys.root)
+            self._root, self.seen = root, self._last(client, self._first, ())
+        else:
+            self.seen = self._last(client, seen, ahead)
+        return self.seen
+
+    def write(self, client: WireClient, state: RendezvousState, token: Token | None) -> RendezvousState | None:
+        """What stands now: `state` itself if the last version was what `token` names. Raises Unreadable."""
+        # Over a new connection this may be a store that knows nothing of the token's life, where any key is free.
+        stands = self.head(client)
+        if (stands.token if stands else None) != token:
+            return stands
+        if token:
+            self._tidy(client, token.version)
+        key = self.next_key(token)
+        data = self._seal.sealed(key, codec.encode(state))
+        if client.compare_set(key, b"", data) != data:
+            return self.head(client)
+        if not token:
+            self._root, self._first = data, state
+        self.seen = state
+        return state
+
+    def next_key(self, token: Token | None) -> str:
+        """Of the version that will follow this one; the root, if there is none yet."""
+        return self._version_key(token.version + 1) if token else self._keys.root
+
+    def _last(self, client: WireClient, known: RendezvousState, ahead: Sequence[bytes]) -> RendezvousState:
+        """From a version that I know to the last one. `ahead` are the values that follow it, if they are read already."""
+        version, data = known.version, b""
+        found = _present(ahead or client.get(*self._ahead(version)))
+        while found:
+            version = version + len(found)
+            data = self._opened(self._version_key(version), found[-1])
+            jumps = data == EMPTIED
+            if jumps:
+                version, data = self._jump(client, version)
+            found = _present(client.get(*self._ahead(version))) if jumps or len(found) == STRIDE else []
+        if not data:
+            return known
+        state = self._decoded(data, key := self._version_key(version))
+        if state.version != version or not (state.life == known.life or state.life.epoch > known.life.epoch):
+            raise self._keys.not_ours(f"{key} holds {state.token}")
+        return state
+
+    def _jump(self, client: WireClient, version: int) -> tuple[int, bytes]:
+        """A reader that is far behind goes on from the hint, if that leads further; else it walks over the marks."""
+        key = self._instance_key("head")
+        hint = number(trusted(self._seal, key, client.get(key)[0]))
+        if hint is None or hint <= version:
+            return version, EMPTIED
+        data = client.get(key := self._version_key(hint))[0]
+        return (hint, self._opened(key, data)) if data else (version, EMPTIED)
+
+    def _tidy(self, client: WireClient, head: int) -> None:
+        """Lead late readers to the head, and empty the version that is about to fall too far behind it."""
+        put(self._seal, client, self._instance_key("head"), b"%d" % head)
+        if self._first and head - KEPT > self._first.version:
+            put(self._seal, client, self._version_key(head - KEPT), EMPTIED)
+
+    def _opened(self, key: str, data: bytes) -> bytes:
+        try:
+            return self._seal.opened(key, data)
+        except Forged as error:
+            place = self._keys.place
+            raise Unreadable(f"the store at {place} holds no register of this job: {key} {error}") from error
+
+    def _decoded(self, data: bytes, key: str) -> RendezvousState:
+        try:
+            return codec.decode(data)
+        except codec.Refused as error:
+            raise self._keys.not_ours(f"{key}: {error}") from error
+
+    def _ahead(self, version: int) -> tuple[str, ...]:
+        return tuple(self._version_key(version + step) for step in range(1, STRIDE + 1))
+
+    def _version_key(self, version: int) -> str:
+        return self._instance_key(str(version))
+
+    def _instance_key(self, name: str) -> str:
+        assert self._first
+        return self._keys.of_instance(self._first.life, name)
+
+
+def _present(values: Sequence[bytes]) -> list[bytes]:
+    return list(takewhile(bool, values))

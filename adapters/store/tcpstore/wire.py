@@ -1,0 +1,183 @@
+"""torch's TCPStore, spoken over a socket: the few requests that a register needs.
+
+Why not torch's own client: importing it takes an agent the best part of a second and 200 MB, a wait in it can be ended by
+nobody, a value is read whole however large it is, and a time-out writes C++ warnings to the terminal. The server is torch's
+own. Its protocol is not documented; what is used here was tried against torch 2.13, and a client begins by making the server
+echo a number, so that one that speaks otherwise is refused before anything is written.
+
+A request is a byte for its kind, then its arguments: strings as length (8 bytes, little-endian) and bytes, numbers as 8
+bytes. Keys begin with "/", as torch's client writes them.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from collections.abc import Sequence
+from types import TracebackType
+
+from attrs import frozen
+
+from ...clock import poll_ms
+
+VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, MULTI_GET, MULTI_SET, CANCEL, PING = (
+    range(14)
+)
+MAGIC = 0x3C85F7CE
+CANCELLED = b"\x01"
+PIECE = 1 << 16
+"""Bytes that are read at once: an answer is many short pieces, and each call costs more than what it brings."""
+
+
+class Unsent(OSError):
+    """The server was not reached, so nothing was asked of it."""
+
+
+class Broken(OSError):
+    """The connection ended, or the answer did not come in time."""
+
+
+class Doubtful(Broken):
+    """And what was asked would have been a write: it may have been made."""
+
+
+class Oversized(ValueError):
+    """A value is larger than it may be; it was not read."""
+
+
+@frozen
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class WireClient:
+    """One connection, of one thread. After `Broken` or `Oversized` it is of no more use."""
+
+    def __init__(self, address: Address, timeout_s: float, bytes_max: int) -> None:
+        """Raises Unsent if nobody listens. `greet` comes first."""
+        self._bytes_max = bytes_max
+        self._unread = bytearray()
+        """What has come, and nobody has asked for yet."""
+        try:
+            self._socket = socket.create_connection((address.host, address.port), timeout=timeout_s)
+        except OSError as error:
+            raise Unsent(f"{error.strerror or error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def greet(self) -> None:
+        """Raises Unsent if what listens there does not answer, or answers in another language."""
+        nonce = os.urandom(4)
+        try:
+            self._send(struct.pack("<BI", VALIDATE, MAGIC) + struct.pack("<B", PING) + nonce)
+            echo = self._read(4)
+        except Broken as error:
+            raise Unsent(f"something listens there but does not answer as a TCPStore: {error}") from error
+        if echo != nonce:
+            raise Unsent("what listens there is no TCPStore: it does not echo what it is sent")
+
+    def set(self, key: str, value: bytes) -> None:
+        self._send(bytes([SET]) + _text(key) + _bytes(value))
+
+    def compare_set(self, key: str, expected: bytes, value: bytes) -> bytes:
+        """Set the value if the present one is `expected` (b"": if there is none); what stands afterwards, either way."""
+        try:
+            self._send(bytes([COMPARE_SET]) + _text(key) + _bytes(expected) + _bytes(value))
+            return self._read_bytes()
+        except Broken as error:
+            raise Doubtful(str(error)) from error
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a counter; what it is afterwards."""
+        self._send(bytes([ADD]) + _text(key) + struct.pack("<q", amount))
+        return int(struct.unpack("<q", self._read(8))[0])
+
+    def get(self, *keys: str) -> tuple[bytes, ...]:
+        """The values of these keys; b"" for one that has none."""
+        self._send(bytes([MULTI_GET]) + _keys(keys))
+        return tuple(self._read_bytes() for _ in keys)
+
+    def delete(self, key: str) -> None:
+        self._send(bytes([DELETE]) + _text(key))
+        self._read(8)
+
+    def wait(self, keys: Sequence[str], timeout_s: float | None) -> bool:
+        """Wait until all of these keys have a value. False after `timeout_s`."""
+        self._send(bytes([WAIT]) + _keys(keys))
+        if self._unread or self._hears_within(timeout_s):
+            self._read(1)
+            return True
+        self._send(bytes([CANCEL]))
+        while self._read(1) != CANCELLED:
+            pass  # the keys came in this very moment
+        return False
+
+    def abort(self) -> None:
+        """From another thread: whatever is under way here ends as Broken."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it had ended already
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> WireClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _hears_within(self, timeout_s: float | None) -> bool:
+        """By poll: `select` takes no descriptor above 1,023, and a process that trains may have thousands."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(None if timeout_s is None else poll_ms(timeout_s)))
+
+    def _send(self, request: bytes) -> None:
+        try:
+            self._socket.sendall(request)
+        except OSError as error:
+            raise Broken(error.strerror or str(error)) from error
+
+    def _read(self, size: int) -> bytes:
+        unread = self._unread
+        while len(unread) < size:
+            try:
+                piece = self._socket.recv(max(size - len(unread), PIECE))
+            except OSError as error:
+                raise Broken(error.strerror or str(error)) from error
+            if not piece:
+                raise Broken("the server closed the connection")
+            unread += piece
+        data = bytes(unread[:size])
+        del unread[:size]
+        return data
+
+    def _read_bytes(self) -> bytes:
+        (size,) = struct.unpack("<Q", self._read(8))
+        if size > self._bytes_max:
+            raise Oversized(f"{size} bytes where at most {self._bytes_max} may be")
+        return self._read(size)
+
+
+def _bytes(value: bytes) -> bytes:
+    return struct.pack("<Q", len(value)) + value
+
+
+def _text(key: str) -> bytes:
+    return _bytes(f"/{key}".encode())
+
+
+def _keys(keys: Sequence[str]) -> bytes:
+    return struct.pack("<Q", len(keys)) + b"".join(map(_text, keys))

@@ -1,0 +1,127 @@
+"""torch's metrics: counts and durations, rendered from the agent's news (each step of the group) and nothing else.
+
+The names are those of torch.distributed.elastic 2.13, its classes and methods among them, so that a dashboard for torchrun
+shows ours. Durations are in whole milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from ...core.group import Group, Phase
+from ...core.group.state import Exited, Join, Ready, Reaped, Start, Unstartable
+from ...core.world import Ending, Verdict
+from ..clock import Clock
+from ..launch_settings import LaunchSettings
+from ..report.news import News, Started, Step
+
+GROUP = "torchelastic"
+RENDEZVOUS = "SimpleElasticAgent._rendezvous"
+RESTART = "SimpleElasticAgent._restart_workers"
+RUN = "SimpleElasticAgent.run"
+START = "LocalElasticAgent._start_workers"
+STOP = "LocalElasticAgent._stop_workers"
+
+
+@frozen
+class Metric:
+    """One value: torch's MetricData. `timestamp` is in seconds since 1970."""
+
+    timestamp: float
+    group_name: str
+    name: str
+    value: int
+
+
+class Metrics:
+    """The metrics of one agent."""
+
+    def __init__(self, settings: LaunchSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._began_at = self._joined_at = clock.now()
+        self._broke_at: float | None = None
+        self._started_at: float | None = None
+        self._failures = 0
+
+    def of(self, news: News) -> Iterator[Metric]:
+        """What torch's agent would have counted of this."""
+        match news:
+            case Started(world, _, at):
+                self._failures, self._started_at = world.failures, at
+                if self._broke_at is not None:
+                    yield from self._lasted(RESTART, at - self._broke_at)
+                self._broke_at = None
+                yield self._of_workers("healthy", 1)
+                yield self._of_workers("remaining_restarts", self._remaining)
+            case Step():
+                yield from self._moved(news)
+            case _:
+                return
+
+    @property
+    def _remaining(self) -> int:
+        return self._settings.rendezvous.limits.max_restarts - self._failures
+
+    def _moved(self, step: Step) -> Iterator[Metric]:
+        before, after = step.before, step.after
+        at = step.event.at if step.event else step.at
+        if any(isinstance(command, Join) for command in step.commands):
+            self._joined_at = at
+        if self._started_at is not None and any(isinstance(command, Start) for command in step.commands):
+            yield from self._lasted(START, self._started_at - at)  # the step is told once it is carried out
+        match step.event:
+            case Ready() if after.phase is Phase.HELD:
+                yield from self._lasted(RENDEZVOUS, at - self._joined_at)
+            case Exited() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
+                yield self._of_workers("failed", 1)
+            case Unstartable():
+                yield self._metric(f"{START}.failure", 1)
+            case Reaped() if before.stopped_at is not None:
+                yield from self._lasted(STOP, at - before.stopped_at)
+        yield from self._turned(before, after, at)
+
+    def _turned(self, before: Group, after: Group, at: float) -> Iterator[Metric]:
+        """From one phase to another."""
+        if before.phase is after.phase:
+            return
+        if before.phase in (Phase.RUNNING, Phase.BARRIER):
+            self._broke_at = at
+        match after.phase:
+            case Phase.BARRIER:
+                yield self._of_workers("succeeded", 1)
+            case Phase.ENDED:
+                yield from self._ended(after, at)
+            case _:
+                return
+
+    def _ended(self, group: Group, at: float) -> Iterator[Metric]:
+        succeeded = isinstance(group.outcome, Verdict) and group.outcome.ending is Ending.SUCCEEDED
+        retried = self._failures > 0
+        yield from self._lasted(RUN, at - self._began_at, succeeded)
+        yield self._of_workers("flakiness", self._flakiness(succeeded))
+        yield self._of_workers("run_total", 1)
+        for name, holds in (
+            ("run_success_with_retries", succeeded and retried),
+            ("run_success_no_retries", succeeded and not retried),
+            ("run_failed_with_retries", not succeeded and retried),
+            ("run_failed_no_retries", not succeeded and not retried),
+        ):
+            yield self._of_workers(name, int(holds))
+
+    def _flakiness(self, succeeded: bool) -> int:
+        """torch's own arithmetic: 100 % for a failure, else the share of restarts that were spent."""
+        allowed = self._settings.rendezvous.limits.max_restarts
+        return int(100.0 - 100.0 * (self._remaining + 1) / (allowed + 1)) if succeeded else 100
+
+    def _lasted(self, name: str, span_s: float, succeeded: bool = True) -> Iterator[Metric]:
+        yield self._metric(f"{name}.{'success' if succeeded else 'failure'}", 1)
+        yield self._metric(f"{name}.duration.ms", int(span_s * 1000))
+
+    def _of_workers(self, name: str, value: int) -> Metric:
+        return self._metric(f"workers.{self._settings.role}.{name}", value)
+
+    def _metric(self, name: str, value: int) -> Metric:
+        return Metric(self._clock.wall(), GROUP, name, value)

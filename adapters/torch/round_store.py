@@ -1,0 +1,85 @@
+"""The store of one round, for torch's agents and for their workers: a TCPStore of its own, so that no round reads what
+another wrote.
+
+The agent of rank 0 serves it, at the port that it had reserved before it arrived; the others find it by that node's seat.
+Nobody works before all have come, and who serves it stays until all have gone, or for a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from attrs import frozen
+from torch.distributed import DistError, DistNetworkError, PrefixStore, TCPStore  # type: ignore[attr-defined]
+
+from ...core.world import Endpoint
+
+SLICE_S = 1.0
+"""How long torch waits at a time: nothing else can be heard meanwhile, no signal either."""
+ANSWER_S = 60.0
+"""How long torch's agent waits for a key by default, as with torch's own c10d."""
+COME, GONE = "elastic/come", "elastic/gone"
+AGENTS = "elastic/agents"
+
+
+class Unmet(Exception):
+    """The members of a round do not all reach its store. The text says whose it is, and what to do."""
+
+
+@frozen
+class RoundStore:
+    """`keys` is the store itself, `agents` the part of it in which torch's agents exchange ranks."""
+
+    keys: Any
+    agents: Any
+    rank: int
+    size: int
+
+    def part(self, timeout_s: float) -> None:
+        """This node needs it no longer; who serves it waits so long for the others to say so too."""
+        try:
+            self.keys.set(f"{GONE}/{self.rank}", "")
+            if self.rank == 0:
+                self.keys.wait(_all(GONE, self.size), timedelta(seconds=timeout_s))
+        except DistError:
+            pass  # who has gone without a word needs it no longer either
+
+
+def meet(
+    endpoint: Endpoint, rank: int, size: int, stands: Callable[[], bool], now: Callable[[], float], until: float
+) -> RoundStore | None:
+    """Return when all members have come; None as soon as the world no longer `stands`. Raises Unmet at `until`."""
+    store = None
+    while stands():
+        try:
+            store = store or _open(endpoint, rank)
+            store.wait(_all(COME, size), timedelta(seconds=SLICE_S))
+        except DistError as error:
+            if now() >= until:
+                raise Unmet(_unmet(endpoint, store is not None)) from error
+            if isinstance(error, DistNetworkError):
+                store = None  # whoever serves it had no turn for so long that torch took it away, and serves it anew
+            continue
+        store.set_timeout(timedelta(seconds=ANSWER_S))
+        return RoundStore(store, PrefixStore(AGENTS, store), rank, size)
+    return None
+
+
+def _open(endpoint: Endpoint, rank: int) -> Any:
+    """Served or reached; this node is counted there."""
+    span = timedelta(seconds=SLICE_S)
+    store = TCPStore(endpoint.address, endpoint.port, is_master=rank == 0, timeout=span, wait_for_workers=False)
+    store.set(f"{COME}/{rank}", "")
+    return store
+
+
+def _unmet(endpoint: Endpoint, reached: bool) -> str:
+    place = f"{endpoint.address}:{endpoint.port}"
+    what = "was not reached by all members" if reached else "is out of reach from here"
+    return f"the store of the round, {place}, {what}; --local-addr of rank 0 names another address"
+
+
+def _all(what: str, size: int) -> list[str]:
+    return [f"{what}/{rank}" for rank in range(size)]

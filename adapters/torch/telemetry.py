@@ -1,0 +1,173 @@
+"""Where events and metrics go: handlers by name, behind a thread that keeps a slow one from holding up the agent.
+
+An event handler is a `logging.Handler`, a metrics handler has `emit(metric)`: torch's own contracts. Built in are `null` and
+`console` (stderr); others are entry points of installed packages, in the groups below, whose value returns a handler when
+it is called. A program may also have put one into torch's table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from ..clock import Clock
+from ..launch_settings import LaunchSettings
+from ..report.news import News
+from .metrics import Metric, Metrics
+from .torch_events import Event, Events
+
+if TYPE_CHECKING:
+    import logging
+
+EVENT_HANDLERS = "torchrun.event_handlers"
+METRICS_HANDLERS = "torchrun.metrics_handlers"
+NULL, CONSOLE = "null", "console"
+SILENT = (NULL, "dynamic_rendezvous")
+"""The second is torch's name for events of its own rendezvous; it has no handler either until somebody sets one."""
+TORCH_S_TABLE = "torch.distributed.elastic.events.handlers"
+END_TIMEOUT_S = 5.0
+"""How long the end of the job waits for a handler."""
+
+Item = TypeVar("Item")
+
+
+class MetricsHandler(Protocol):
+    """torch's."""
+
+    def emit(self, metric: Any, /) -> None:
+        """One value."""
+
+
+class _Outlet(Generic[Item]):
+    """Hands on one after the other, in a thread of its own. A handler that raises is not called again."""
+
+    def __init__(self, emit: Callable[[Item], object], name: str) -> None:
+        self._emit = emit
+        self._queue: SimpleQueue[Item | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, items: Iterable[Item]) -> None:
+        for item in items:
+            self._queue.put(item)
+
+    def close(self) -> None:
+        self._queue.put(None)
+        self._thread.join(END_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            self._emit(item)
+
+
+class EventLog:
+    """An observer of the agent that logs torch's events."""
+
+    until = None
+
+    def __init__(
+        self, handler: logging.Handler, name: str, settings: LaunchSettings, backend: str, clock: Clock
+    ) -> None:
+        self._events = Events(settings, backend, clock)
+        self._logger = _logger(name, handler)
+        self._handler = handler
+        self._outlet = _Outlet[Event](lambda event: self._logger.info(event.serialize()), "elastic-events")
+
+    def saw(self, news: News) -> None:
+        self._outlet.put(self._events.of(news))
+
+    def passed(self, now: float) -> None:
+        pass
+
+    def close(self) -> None:
+        """The last one is on its way."""
+        self._outlet.put(self._events.last())
+        self._outlet.close()
+        self._logger.removeHandler(self._handler)
+
+
+class MetricsLog:
+    """An observer of the agent that hands on torch's metrics."""
+
+    until = None
+
+    def __init__(self, handler: MetricsHandler, settings: LaunchSettings, clock: Clock) -> None:
+        self._metrics = Metrics(settings, clock)
+        self._outlet = _Outlet[Metric](handler.emit, "elastic-metrics")
+
+    def saw(self, news: News) -> None:
+        self._outlet.put(self._metrics.of(news))
+
+    def passed(self, now: float) -> None:
+        pass
+
+    def close(self) -> None:
+        self._outlet.close()
+
+
+class ConsoleMetrics:
+    """torch's line, on stderr: stdout is the workers'."""
+
+    def emit(self, metric: Metric) -> None:
+        sys.stderr.write(f"[{metric.timestamp}][{metric.group_name}]: {metric.name}={metric.value}\n")
+
+
+def _logger(name: str, handler: logging.Handler) -> logging.Logger:
+    """torch's own, which a program may have set up."""
+    import logging
+
+    level = os.environ.get("LOGLEVEL", "INFO")
+    if level not in (levels := logging.getLevelNamesMapping()):
+        raise ValueError(f"LOGLEVEL={level}: write one of {', '.join(levels)}")
+    logger = logging.getLogger(f"torchelastic-events-{name}")
+    logger.setLevel(level)
+    logger.propagate = False
+    logger.addHandler(handler)
+    return logger
+
+
+# --- by name
+
+
+def event_handler(name: str) -> logging.Handler | None:
+    """None for no handler. Raises ValueError if there is none of that name, or it cannot be had."""
+    import logging
+
+    table: dict[str, logging.Handler] = getattr(sys.modules.get(TORCH_S_TABLE), "_log_handlers", {})
+    if name in SILENT and isinstance(table.get(name), logging.NullHandler | None):
+        return None
+    if name == CONSOLE:
+        return logging.StreamHandler()
+    found = table.get(name) or _loaded(EVENT_HANDLERS, name, sorted({NULL, CONSOLE, *table}))
+    if not isinstance(found, logging.Handler):
+        raise ValueError(f"its entry point gives a {type(found).__name__}; it must give a logging.Handler")
+    return found
+
+
+def metrics_handler(name: str) -> MetricsHandler | None:
+    """The same, for metrics."""
+    if name in (NULL, CONSOLE):
+        return ConsoleMetrics() if name == CONSOLE else None
+    found = _loaded(METRICS_HANDLERS, name, [NULL, CONSOLE])
+    if not callable(getattr(found, "emit", None)):
+        raise ValueError(f"its entry point gives a {type(found).__name__}; it must give something with emit(metric)")
+    handler: MetricsHandler = found
+    return handler
+
+
+def _loaded(group: str, name: str, others: Sequence[str]) -> Any:
+    """What a package brings."""
+    from importlib.metadata import entry_points
+
+    installed = entry_points(group=group)
+    if name not in installed.names:
+        known = ", ".join([*others, *sorted(installed.names)])
+        raise ValueError(f"no handler of that name; write one of {known}, or install one (entry points of {group})")
+    try:
+        return installed[name].load()()
+    except Exception as error:
+        raise ValueError(f"it cannot be loaded: {type(error).__name__}: {error}") from error

@@ -1,0 +1,82 @@
+"""A world -> what each worker of this node is started as: its command, its environment, where it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from ...core.ranks import Ranks, WorkerRanks
+from ...core.world import Node, World
+from ..launch_settings import LaunchSettings
+from .environment import command, environment
+from .logs import ERROR_FILE_VARIABLE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
+from .worker_port import WorkerSpec
+
+
+@frozen
+class Attempt:
+    """One worker of one round as this node started it."""
+
+    node: Node
+    host: str
+    round: int
+    ranks: Ranks
+    spec: WorkerSpec
+    error_file: Path | None
+
+
+def attempts(
+    settings: LaunchSettings,
+    node: Node,
+    host: str,
+    world: World,
+    ranks: Ranks,
+    logs: WorkerLogs,
+    further: Mapping[str, str],
+) -> Mapping[int, Attempt]:
+    """By local rank. `ranks` are this node's in that world; `further` goes into every environment. Raises CannotStart or
+    OSError if there is no place for the output."""
+    environments = {
+        worker.local_rank: {**environment(settings, node.slot, world, ranks, worker), **further}
+        for worker in ranks.workers
+    }
+    places = logs.places(world.round, environments)
+
+    def attempt(worker: WorkerRanks) -> Attempt:
+        rank = worker.local_rank
+        spec = _spec(settings, worker, environments[rank], places[rank])
+        return Attempt(node, host, world.round, ranks, spec, places[rank].error_file)
+
+    return {worker.local_rank: attempt(worker) for worker in ranks.workers}
+
+
+def _spec(settings: LaunchSettings, worker: WorkerRanks, environment: Mapping[str, str], place: Place) -> WorkerSpec:
+    return WorkerSpec(
+        worker.local_rank,
+        command(settings.program, worker),
+        environment,
+        place.stdout,
+        place.stderr,
+        line_prefix(settings.logs.prefix, settings.role, worker.rank, worker.local_rank),
+        settings.cpus[worker.local_rank] if settings.cpus else None,
+    )
+
+
+def again(attempt: Attempt, number: int) -> Attempt:
+    """The same once more, in the same round. What it says of its end is not what it said before."""
+    if attempt.error_file is None:
+        return attempt
+    error_file = attempt.error_file.with_name(f"error.{number}.json")
+    told = {**attempt.spec.environment, ERROR_FILE_VARIABLE: str(error_file)}
+    return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))
+
+
+def worker_logs(settings: LaunchSettings) -> WorkerLogs:
+    """Who says where the workers write. Raises ValueError if no log directory can be made."""
+    if settings.logs_plugin is None:
+        return OwnLogs(settings.logs, make_run_directory(settings.logs.directory, settings.run_id))
+    from .plugged_logs import PluggedLogs
+
+    return PluggedLogs(settings.logs_plugin, settings.logs)

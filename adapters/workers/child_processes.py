@@ -1,0 +1,234 @@
+"""Workers as child processes: each in its own session, tied to the agent's life, its death told by the kernel.
+
+    agent's thread      start → setpriv --pdeathsig KILL -- program …    (vfork: no preexec_fn, hence safe beside
+    threads) watcher's thread    the worker's pidfd is readable → on_exit         (it is a zombie: its number is still
+    its own) agent's thread      collect → kill its group, reap it, see its group end
+
+Two things end a worker whose agent was killed: the parent-death signal, which follows the *thread* that forked (so
+start is called by the agent's own), and the reaper, which also reaches the worker's children. What the agent kills
+itself it also waits for, so that no process of an old generation meets the new one; only one in uninterruptible sleep
+is left behind, after a bounded wait.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+from attrs import define
+
+from . import cgroups
+from . import process_groups as groups
+from .cgroups import Kills
+from .guard import Guard
+from .processes import Death, Executing, Process, Spawner
+from .pump import LogPump, Stream
+from .watcher import Watcher
+from .worker_port import CannotStart, Exit, Sink, WorkerSpec
+
+GIVE_UP_TIMEOUT_S = 1.0
+"""How long one that was found stuck in the kernel may take to die after all."""
+
+
+@define(eq=False)
+class _Worker:
+    process: Process
+    streams: tuple[Stream, ...]
+    started_at: float
+    died_at: float | None = None
+    pidfd: int = -1
+
+
+class SubprocessWorkers:
+    """The port on processes of this machine. `on_exit(local_rank, died_at)` is called from the watcher's thread.
+
+    `console` are the descriptors that a tee'd worker's stdout and stderr are passed on to; `close_timeout_s` bounds the
+    wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them.
+    """
+
+    def __init__(
+        self,
+        on_exit: Callable[[int, float], None],
+        clock: Callable[[], float] = time.monotonic,
+        console: tuple[int, int] = (1, 2),
+        guard: Guard | None = None,
+        close_timeout_s: float = groups.WAIT_TIMEOUT_S,
+        spawner: Spawner | None = None,
+    ) -> None:
+        self._on_exit = on_exit
+        self._clock = clock
+        self._console = console
+        self._close_timeout_s = close_timeout_s
+        self._running: dict[int, _Worker] = {}
+        self._left_behind: list[Process] = []
+        self._closed = False
+        self._guarded = False
+        self._watcher = Watcher(clock)
+        self._guard = guard or Guard()
+        self._spawner = spawner or Executing()
+        self._counter = cgroups.counter()
+        self._killed: int | None = None
+        self._pump = LogPump()
+
+    def start(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
+        taken = {spec.local_rank for spec in specs} & self._running.keys()
+        if self._closed or taken:
+            state = "closed" if self._closed else f"not collected yet: {sorted(taken)}"
+            raise RuntimeError(f"start: {state}")
+        self._left_behind = [process for process in self._left_behind if not process.reap_if_dead()]
+        if self._left_behind:
+            pids = ", ".join(str(process.pid) for process in self._left_behind)
+            raise CannotStart(f"a worker that was killed still hangs in the kernel (pid {pids}): look at this machine")
+        self._spawner.check(specs)
+        try:
+            return self._start(specs)
+        except BaseException as error:
+            for local_rank in [spec.local_rank for spec in specs if spec.local_rank in self._running]:
+                worker = self._running.pop(local_rank)
+                self._reap(worker)
+                self._release(worker)
+            if isinstance(error, (OSError, ValueError)):
+                raise CannotStart(f"cannot start the workers: {_reason(error)}") from error
+            raise
+
+    def signal(self, signum: int) -> None:
+        for worker in self._running.values():
+            groups.send(worker.process.pid, signum)
+
+    def collect(self, local_rank: int) -> Exit:
+        worker = self._running.pop(local_rank)
+        return self._collected(local_rank, worker, self._reap(worker))
+
+    def give_up(self, local_rank: int, pid: int) -> Exit | None:
+        worker = self._running.get(local_rank)
+        if worker is None or worker.process.pid != pid:
+            return None
+        del self._running[local_rank]
+        groups.send(pid, signal.SIGKILL)
+        if groups.died_within(worker.pidfd, GIVE_UP_TIMEOUT_S):
+            return self._collected(local_rank, worker, self._reap(worker))
+        self._left_behind.append(worker.process)
+        return self._collected(local_rank, worker, Death(-signal.SIGKILL))
+
+    def _collected(self, local_rank: int, worker: _Worker, death: Death) -> Exit:
+        self._release(worker)
+        died_at = self._clock() if worker.died_at is None else worker.died_at
+        kills = self._kills() if death.code else None
+        return Exit(local_rank, worker.process.pid, death.code, worker.started_at, died_at, death.dumped, kills)
+
+    def drain(self, timeout_s: float) -> None:
+        self._pump.drain(timeout_s)
+
+    def close(self) -> None:
+        self._closed = True
+        self._watcher.stop()
+        self.signal(signal.SIGKILL)
+        deadline = time.monotonic() + self._close_timeout_s
+        for local_rank in list(self._running):
+            worker = self._running.pop(local_rank)
+            if groups.died_within(worker.pidfd, deadline - time.monotonic()):
+                self._reap(worker)
+            self._release(worker)
+        self._spawner.close()
+        self._guard.close()
+        self._pump.close()
+
+    def _start(self, specs: Sequence[WorkerSpec]) -> list[int]:
+        self._watcher.start()
+        if any(sink.console and sink.file for spec in specs for sink in (spec.stdout, spec.stderr)):
+            self._pump.start()
+        if not self._guarded:
+            self._send_for_reaper()
+        self._killed = self._counter.read() if self._counter else None
+        for spec in specs:
+            self._running[spec.local_rank] = self._spawn(spec)
+        self._guard.hold([worker.process.pid for worker in self._running.values()])
+        started = {spec.local_rank: self._running[spec.local_rank] for spec in specs}
+        for worker in started.values():
+            worker.pidfd = os.pidfd_open(worker.process.pid)
+        for local_rank, worker in started.items():  # once all run: a generation that fails tells of no exit
+            self._watcher.watch(worker.pidfd, partial(self._died, local_rank, worker))
+        return [worker.process.pid for worker in started.values()]
+
+    def _spawn(self, spec: WorkerSpec) -> _Worker:
+        with ExitStack() as ends:  # the child's ends: closed here once it has them
+            stdout, out = self._outlet(spec.stdout, self._console[0], spec.prefix, ends)
+            stderr, err = self._outlet(spec.stderr, self._console[1], spec.prefix, ends)
+            ends.enter_context(_bound_to(spec.cpus))
+            started_at = self._clock()
+            process = self._spawner.spawn(spec.command, self._guard.environment(spec.environment), stdout, stderr)
+        return _Worker(process, (*out, *err), started_at)
+
+    def _outlet(self, sink: Sink, console: int, prefix: str, ends: ExitStack) -> tuple[int | None, tuple[Stream, ...]]:
+        """What the child gets as its descriptor, and the stream that the pump follows for it."""
+        if sink.console and sink.file is None:
+            return None, ()
+        if sink.console and sink.file is not None:
+            read, write = os.pipe()
+            ends.callback(os.close, write)
+            return write, (self._pump.follow(read, sink.file, console, prefix, sink.duplicate),)
+        file = os.open(sink.file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        ends.callback(os.close, file)
+        return file, ()
+
+    def _died(self, local_rank: int, worker: _Worker, seen_at: float) -> None:
+        worker.died_at = seen_at
+        self._on_exit(local_rank, seen_at)
+
+    def _kills(self) -> Kills | None:
+        """For want of memory, since the generation began."""
+        return self._counter.since(self._killed) if self._counter and self._killed is not None else None
+
+    def _reap(self, worker: _Worker) -> Death:
+        """Kill and reap a worker and see its group end. Its number is its own until it is reaped, not after."""
+        pid = worker.process.pid
+        groups.send(pid, signal.SIGKILL)
+        self._guard.forget(pid)
+        death = worker.process.reap()
+        groups.bury(pid)
+        return death
+
+    def _release(self, worker: _Worker) -> None:
+        if worker.pidfd != -1:
+            self._watcher.forget(worker.pidfd)
+            os.close(worker.pidfd)
+        for stream in worker.streams:
+            self._pump.finish(stream)
+
+    def _send_for_reaper(self) -> None:
+        """Now, and whenever it dies."""
+        pidfd = self._guard.start()
+        self._guarded = pidfd is not None
+        if pidfd is not None:
+            self._watcher.watch(pidfd, partial(self._reaper_died, pidfd))
+
+    def _reaper_died(self, pidfd: int, seen_at: float) -> None:
+        self._watcher.forget(pidfd)
+        try:
+            self._send_for_reaper()
+        except OSError:  # no process to be had: the next generation asks again
+            self._guarded = False
+
+
+@contextmanager
+def _bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
+    """What this thread starts inherits the CPUs that it may run on."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror.lower()}" + (f": {error.filename}" if error.filename else "")
+    return str(error)

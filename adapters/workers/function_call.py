@@ -1,0 +1,80 @@
+"""A call that every worker of a job makes: what it needs to get there, and the values that come back."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from attrs import frozen
+
+from ...core.ranks import Ranks
+from ..launch_settings import Function
+from .forks import fork_server, forking
+from .function import CALL, Call, value_file
+from .processes import Executing, Spawner
+
+StartMethod = Literal["spawn", "fork", "forkserver"]
+
+
+@frozen
+class Calling:
+    """A function as the workers' program."""
+
+    program: Function
+    spawner: Spawner
+
+    def values(self, round: int, ranks: Ranks) -> Mapping[int, Any]:
+        """What this node's workers of a round that succeeded have returned, by rank."""
+        folder = self.program.folder
+        files = {worker.rank: value_file(folder, round, worker.rank) for worker in ranks.workers}
+        return {rank: pickle.loads(file.read_bytes()) for rank, file in files.items()}
+
+
+@contextmanager
+def calling(
+    start_method: StartMethod, function: Callable[..., Any], *arguments: Any, **named: Any
+) -> Iterator[Calling]:
+    """Ready to be called by workers, until the end. Raises ValueError if it cannot be given to a process started anew."""
+    call = Call(function, arguments, named)
+    with TemporaryDirectory(prefix="elastic_") as folder:
+        if start_method != "fork":
+            Path(folder, CALL).write_bytes(_pickled(call))
+        spawner = _spawner(start_method, call, folder)
+        try:
+            yield Calling(Function(name_of(function), folder, sys.executable), spawner)
+        finally:
+            spawner.close()
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def _spawner(start_method: StartMethod, call: Call, folder: str) -> Spawner:
+    match start_method:
+        case "spawn":
+            return Executing()
+        case "fork":
+            return forking(call, folder)
+        case "forkserver":
+            return fork_server(folder)
+
+
+def _pickled(call: Call) -> bytes:
+    from multiprocessing import spawn
+
+    try:
+        pickled = pickle.dumps(tuple(call), pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{name_of(call.function)}: a process that is started anew cannot be given it: {error}; define it at the top of "
+            "a module, give it plain values, or write start_method='fork'"
+        ) from error
+    preparation = spawn.get_preparation_data("elastic worker")
+    preparation["authkey"] = bytes(preparation["authkey"])
+    return pickle.dumps((preparation, pickled), pickle.HIGHEST_PROTOCOL)

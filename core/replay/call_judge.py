@@ -1,0 +1,222 @@
+"""The laws of calls, over what the traces of ranks tell together.
+
+A trace tells what the thread that decides was told and what it ordered, not what the main thread did between two of its
+words. So I5 is judged without the sections' depth, I6 without the entering of one; I11 and I12 are the register's own (its
+B2), and I14 to I18 need what no trace tells: that nothing went wrong, or that nothing more can come.
+
+Facts come in an order that no rank could tell from the real one (`history`). What no trace shows breaks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, assert_never
+
+from attrs import define, field, frozen
+
+from ..inprocess import Call, Event, Phase, verify, verify_step
+from ..inprocess.words import (
+    Abort,
+    AbortEnded,
+    Command,
+    Finish,
+    GateRead,
+    How,
+    Ready,
+    Run,
+    Span,
+    SpanEnded,
+)
+from ..properties import call_laws as laws
+from ..properties.call_laws import Broken
+from ..rendezvous import RendezvousState, Write
+from ..world import Ending, Node, Why
+from .comparison import Moment
+from .steps import CallStepped, Saw, Turned
+
+
+@frozen
+class Took:
+    """A step of a rank's call."""
+
+    node: Node
+    before: Call
+    event: Event | None
+    after: Call
+    commands: tuple[Command, ...]
+
+
+@frozen
+class Injected:
+    """User code of this round was made to end, though the rank itself had not wished so; afterwards it saw this register."""
+
+    node: Node
+    round: int
+    shown: RendezvousState
+
+
+@frozen
+class Stands:
+    """The register; `before` is the version before, if it is known."""
+
+    before: RendezvousState | None
+    after: RendezvousState
+
+
+@frozen
+class BreaksOff:
+    """The trace of a rank that may live no longer."""
+
+    node: Node
+
+
+Fact: TypeAlias = Took | Injected | Stands | BreaksOff
+
+
+def facts(node: Node, moments: tuple[Moment, ...], number: int) -> Iterator[Fact]:
+    """What this moment of a rank tells."""
+    moment = moments[number]
+    if not isinstance(moment.step, CallStepped):
+        return
+    before, event = moment.before.call, moment.step.event
+    yield Took(node, before, event, moment.after.call, moment.step.commands)
+    foreign = isinstance(event, SpanEnded) and event.how is How.INJECTED and not before.asked
+    if foreign and (shown := _shown_after(moment.at, moments[number:])):
+        yield Injected(node, before.round or 0, shown)
+
+
+def _shown_after(at: float, moments: Iterable[Moment]) -> RendezvousState | None:
+    """By the answer to the first question that was asked later; of a write of its own what it was based on."""
+    written: tuple[RendezvousState | None, RendezvousState | None] = (None, None)
+    for moment in moments:
+        match moment.step:
+            case Turned(ask=Write(state)):
+                written = (state, moment.before.held.state)
+            case Saw(state, sent_at) if state and sent_at >= at:
+                return written[1] if state == written[0] else state
+            case _:
+                pass
+    return None
+
+
+@define
+class _Rank:
+    """What is remembered of one."""
+
+    call: Call
+    runs: Run | None = None
+    """What its main thread was told to run, until it has told the end."""
+    round: int = -1
+    """That it is run in."""
+    called_in: int = -1
+    """The round in which the function was called last."""
+    aborts: bool = False
+    depth: int = 0
+    """Of sections, as the gate said last."""
+
+
+@define
+class CallJudge:
+    """What is remembered of the ranks of one register, to judge the next fact by."""
+
+    register: RendezvousState | None = None
+    ranks: dict[Node, _Rank] = field(factory=dict)
+    members: dict[int, tuple[Node, ...]] = field(factory=dict)
+    active: dict[int, dict[Node, bool]] = field(factory=dict)
+    """Round -> who is active in it, as they say themselves."""
+    unseated: frozenset[Node] = frozenset()
+
+    def saw(self, fact: Fact) -> None:
+        """Raises Broken, or the call's own Violation."""
+        match fact:
+            case Took():
+                self._took(fact)
+            case Injected(node, round, shown):
+                if not laws.is_over(shown, node, round):
+                    raise Broken("I5", f"{node} is hit though round {round} stands")
+            case Stands(before, after):
+                self._stands(before, after)
+            case BreaksOff(node):
+                self.ranks.pop(node, None)
+            case other:
+                assert_never(other)
+
+    def _took(self, fact: Took) -> None:
+        verify(fact.after)
+        if fact.event:
+            verify_step(fact.before, fact.event, fact.after, fact.commands)
+        rank = self.ranks.setdefault(fact.node, _Rank(fact.before))
+        rank.call = fact.after
+        match fact.event:
+            case Ready(round, active):
+                self.active.setdefault(round, {})[fact.node] = active
+            case SpanEnded():
+                rank.runs = None
+            case AbortEnded():
+                rank.aborts = False
+            case GateRead(depth=depth):
+                rank.depth = depth
+            case _:
+                pass
+        for command in fact.commands:
+            self._ordered(fact, rank, command)
+
+    def _ordered(self, fact: Took, rank: _Rank, command: Command) -> None:
+        match command:
+            case Run(span):
+                laws.waits(fact.node, command, rank.runs.span.value if rank.runs else None, aborts=rank.aborts)
+                rank.runs, rank.round = command, fact.after.round or 0
+                if span is Span.FUNCTION:
+                    self._called(fact.node, rank)
+            case Abort():
+                if rank.runs and rank.depth:
+                    raise Broken("I6", f"abort of {fact.node} starts while it is in an atomic section")
+                rank.aborts = True
+            case Finish(outcome):
+                laws.returned(self.register, fact.node, outcome)
+                laws.kept(self.register, fact.node, outcome)
+            case _:
+                pass
+
+    def _called(self, node: Node, rank: _Rank) -> None:
+        laws.once(node, rank.called_in, rank.round)
+        rank.called_in = rank.round
+        for other in self.members.get(rank.round, ()):
+            its = self.ranks.get(other)
+            if its and its.runs and its.runs.span in laws.ROUND_OF_USER:
+                laws.together(node, rank.round, other, its.round)
+
+    def _stands(self, before: RendezvousState | None, after: RendezvousState) -> None:
+        self.register = after
+        if after.complete:
+            self.members[after.round] = after.members
+        if before is None:
+            self.unseated = frozenset()
+            return
+        laws.unseated_stay_away(self.unseated, after)
+        gone = before.seats.keys() - after.seats.keys()
+        self.unseated |= frozenset(node for node in gone if self._leaves(node))
+        if after.closed and not before.closed and after.closed.ending is Ending.SUCCEEDED:
+            self._succeeded(after)
+        active = self._active(before)
+        if active is not None and after.round > before.round and after.ended and after.ended.why is not Why.UPSCALE:
+            laws.ended_by_active(before, after, active)
+
+    def _leaves(self, node: Node) -> bool:
+        rank = self.ranks.get(node)
+        return rank is not None and rank.call.leaving is not None
+
+    def _active(self, state: RendezvousState) -> frozenset[Node] | None:
+        """None: not everybody's trace is there."""
+        known = self.active.get(state.round, {})
+        told = state.complete and known.keys() >= set(state.members)
+        return frozenset(node for node in known if known[node]) if told else None
+
+    def _succeeded(self, after: RendezvousState) -> None:
+        active = self._active(after)
+        if active is not None:
+            laws.somebody(active)
+        for node, was_active in self.active.get(after.round, {}).items():
+            rank = self.ranks.get(node)
+            if rank and was_active and node in after.seats and rank.call.phase is not Phase.ENDED:
+                laws.holds_result(node, after.round, rank.call)

@@ -1,0 +1,62 @@
+"""A trace taken again, step by step (`retaken`): the first step that differs is told, and nothing after it can be judged."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from .. import inprocess
+from ..group import Phase
+from .difference import Differs
+from .replica import Replica, newborn, taken
+from .steps import Calling, Step, Trace, step_at
+
+
+@frozen
+class Moment:
+    """A step that was taken again, as on this line of its file, at this point of the agent's clock."""
+
+    line: int
+    at: float
+    step: Step
+    before: Replica
+    after: Replica
+
+
+@frozen
+class Replayed:
+    """A trace, the moments up to its end or to the first step that differs, and that one."""
+
+    trace: Trace
+    moments: tuple[Moment, ...]
+    differs: tuple[int, Differs] | None = None
+    """The line, and in what."""
+
+    @property
+    def ended(self) -> bool:
+        """The agent came to its end, and its trace tells."""
+        return bool(self.moments) and self.moments[-1].after.machine.phase in (Phase.ENDED, inprocess.Phase.ENDED)
+
+    @property
+    def calls(self) -> bool:
+        """It is the trace of a rank that calls a wrapped function."""
+        return isinstance(self.trace.header.machine, Calling)
+
+    @property
+    def ended_at(self) -> float:
+        """The agent's clock at the last of the moments."""
+        return self.moments[-1].at if self.moments else self.trace.header.now
+
+
+def replayed(trace: Trace) -> Replayed:
+    """Take all steps again, up to the first that differs."""
+    replica, at, moments = newborn(trace.header), trace.header.now, list[Moment]()
+    for line, step in zip(trace.lines, trace.steps, strict=True):
+        try:
+            after = taken(replica, step)
+        except Differs as differs:
+            return Replayed(trace, tuple(moments), (line, differs))
+        told = step_at(step)
+        at = at if told is None else told
+        moments.append(Moment(line, at, step, replica, after))
+        replica = after
+    return Replayed(trace, tuple(moments))

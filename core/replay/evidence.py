@@ -1,0 +1,192 @@
+"""What the traces of a history tell the judges: facts, in an order that no agent could tell from the real one; and whether
+what must hold does.
+
+A fact has its place with the write of a version, or somewhere after the last version that its node knew. The writes of a
+life are told up to its first gap, and for what an unknown writer did the register's word is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from itertools import pairwise
+
+from ..group.state import End, Event, Gone, MarkDone, Record, RecordUnstartable
+from ..inprocess import Violation as CallViolation
+from ..inprocess import words
+from ..properties.call_laws import Broken
+from ..properties.facts import Fact, Failed, Left, Reaped, Succeeded, Wrote
+from ..properties.facts import Started as WorkersStarted
+from ..properties.facts import Stepped as GroupStepped
+from ..properties.judge import Judge
+from ..rendezvous import RendezvousState, Restore, Status, Violation, verify, verify_step
+from ..world import WorldId
+from . import call_judge as judging
+from .comparison import Moment, Replayed
+from .history import History, Place, Written, landed, place
+from .steps import CallStepped, Started, Stepped
+
+BEFORE_ALL: Place = (0, 0, "")
+
+Dated = tuple[tuple[Place, int], Fact]
+"""A fact and its place: with the write of this version (0), or (1) somewhere after it."""
+
+
+def broken(history: History) -> Violation | CallViolation | Broken | None:
+    """The first property that does not hold, as far as these traces tell."""
+    judge = Judge(jobs={state.life: state.job for state in history.states.values()})
+    try:
+        _verify(history)
+        for fact in _facts(history):
+            judge.saw(fact)
+        if history.calls:
+            judge_of_calls = judging.CallJudge()
+            for told in call_facts(history):
+                judge_of_calls.saw(told)
+    except (Violation, CallViolation, Broken) as violation:
+        return violation
+    return None
+
+
+def _verify(history: History) -> None:
+    """One version is one state, and each state and each step to the next is legal, whoever made it."""
+    for (_, version, _), seen in history.sightings.items():
+        first, _, state = seen[0]
+        for node, _, other in seen[1:]:
+            if other != state:
+                raise Violation("S7", f"version {version} is one state for {first} and another for {node}")
+        verify(state)
+    for life in history.lives:
+        for before, after in pairwise(life):
+            if before.version + 1 == after.version:
+                verify_step(before, after)
+
+
+def _facts(history: History) -> Iterator[Fact]:
+    """In an order that no agent could tell from the real one."""
+    found = [*_of_register(history), *(fact for run in history.runs for fact in _of_agent(run, history.states))]
+    for _, fact in sorted(found, key=lambda dated: dated[0]):
+        yield fact
+
+
+def call_facts(history: History) -> list[judging.Fact]:
+    """What the laws of calls are judged by, in an order that no rank could tell from the real one."""
+    found = [*_of_versions(history), *(fact for run in history.runs for fact in _of_rank(run, history))]
+    return [fact for _, fact in sorted(found, key=lambda dated: dated[0])]
+
+
+def _of_versions(history: History) -> Iterator[tuple[tuple[Place, int], judging.Fact]]:
+    before: RendezvousState | None = None
+    for where, after in history.states.items():
+        follows = before and before.life == after.life and before.version + 1 == after.version
+        yield (where, 0), judging.Stands(before if follows else None, after)
+        before = after
+
+
+def _of_rank(run: Replayed, history: History) -> Iterator[tuple[tuple[Place, int], judging.Fact]]:
+    node, known = run.trace.header.node, BEFORE_ALL
+    for number, (known, _) in enumerate(_knowing(run, history.states)):
+        yield from (((known, 1), fact) for fact in judging.facts(node, run.moments, number))
+    if not run.ended:
+        yield (known, 1), judging.BreaksOff(node)
+
+
+def _of_register(history: History) -> Iterator[Dated]:
+    """The writes of each life up to its first gap, and what the register says of those whose trace does not show that they
+    wrote it."""
+    told = set[Place]()
+    for life in history.lives:
+        before: RendezvousState | None = None
+        for after in life:
+            where = place(after.life, after.version)
+            first = 1 if after.life.epoch == 1 else life[0].version
+            if after.version != (before.version + 1 if before else first):
+                break
+            written = history.writes.get(where)
+            if not written or _from_unknown(written, told):
+                yield from (((where, 0), fact) for fact in _taken_at_its_word(before, after))
+            if written:
+                yield from (((where, 0), fact) for fact in _of_write(history, written, before, after))
+            told.add(where)
+            before = after
+
+
+def _from_unknown(written: Written, told: Container[Place]) -> bool:
+    """It restores what nothing was told of."""
+    edit = written.edit
+    return isinstance(edit, Restore) and place(edit.held.life, edit.held.version) not in told
+
+
+def _of_write(
+    history: History, written: Written, before: RendezvousState | None, after: RendezvousState
+) -> Iterator[Fact]:
+    token = written.based_on
+    if isinstance(written.edit, Restore):
+        before = history.states.get(place(token.life, token.version)) if token else None
+        if token and not before:
+            return
+    yield Wrote(written.node, before, written.edit, after)
+
+
+def _taken_at_its_word(before: RendezvousState | None, after: RendezvousState) -> Iterator[Fact]:
+    if ended := after.ended:
+        world = before.world_id if before else None
+        for back in range(after.failures - (before.failures if before else 0)):
+            yield Failed(ended.by, world or WorldId(after.life, ended.round - back))
+    for node in after.those(Status.DONE):
+        yield Succeeded(node, after.world_id or WorldId(after.life, after.round))
+
+
+def _of_agent(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator[Dated]:
+    for known, moment in _knowing(run, states):
+        yield from (((known, 1), fact) for fact in _of_moment(moment))
+
+
+def _knowing(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator[tuple[Place, Moment]]:
+    """Each moment, and the last version that its node knows there."""
+    known = BEFORE_ALL
+    for moment in run.moments:
+        write = landed(moment, states)
+        for state in (moment.after.held.state, write.state if write else None):
+            known = max(known, place(state.life, state.version)) if state else known
+        yield known, moment
+
+
+def _of_moment(moment: Moment) -> Iterator[Fact]:
+    match moment.step:
+        case Started():
+            assert moment.before.group.world is not None
+            yield WorkersStarted(moment.after.group.node, moment.before.group.world)
+        case Stepped(event):
+            if event:
+                yield from _of_group(moment, event, moment.step)
+        case CallStepped():
+            yield from _of_call(moment, moment.step)
+        case _:
+            return
+
+
+def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:
+    """What its register is judged by."""
+    node, world = moment.after.held.node, moment.after.held.mine
+    for command in step.commands:
+        if world and isinstance(command, words.End):
+            yield Failed(node, world)
+        if world and isinstance(command, words.MarkDone):
+            yield Succeeded(node, world)
+    if isinstance(step.event, words.Left):
+        yield Left(node)
+
+
+def _of_group(moment: Moment, event: Event, step: Stepped) -> Iterator[Fact]:
+    before, after, commands = moment.before.group, moment.after.group, step.commands
+    node, world = after.node, before.world
+    yield GroupStepped(before, event, after, commands, step.at)
+    alone = before.settings.alone is not None and End not in map(type, commands)
+    if world and not alone and any(isinstance(command, Record | RecordUnstartable) for command in commands):
+        yield Failed(node, world.id)
+    if world and any(isinstance(command, MarkDone) for command in commands):
+        yield Succeeded(node, world.id)
+    if before.running and not after.running:
+        yield Reaped(node)
+    if isinstance(event, Gone):
+        yield Left(node)

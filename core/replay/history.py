@@ -1,0 +1,144 @@
+"""What the traces of several agents tell together: a job's register, its versions, who wrote them, and when.
+
+Agents of one job hold successive versions of one register, so what they did is put in order by that and by no clock: what a
+node does after it has seen a version comes after that version's write, and before the write of any later one that it makes
+itself. A store that lost its memory begins another life of the register; lives follow each other by their epochs. Traces may
+be missing, and one may stop in the middle (its agent was killed): then there are versions that nobody's trace shows.
+
+Points in time are compared within one boot of one host; between hosts they are put side by side by their wall clocks, which
+is good enough to look at and for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import groupby
+from typing import TypeAlias
+
+from attrs import frozen
+
+from ..rendezvous import Deed, RendezvousState, Token, Write
+from ..world import Life, Node
+from .comparison import Moment, Replayed
+from .steps import Saw, Turned
+
+Place: TypeAlias = tuple[int, int, str]
+"""Where a state stands in the history of its job: epoch, version, and the nonce of the life, should two have one epoch."""
+
+
+def place(life: Life, version: int) -> Place:
+    return life.epoch, version, life.nonce
+
+
+@frozen
+class Written:
+    """A write that landed, as its writer's trace shows it, and the state that it was based on."""
+
+    node: Node
+    edit: Deed
+    at: float
+    based_on: Token | None
+
+
+@frozen(eq=False)
+class History:
+    """One job's register."""
+
+    job: str
+    runs: tuple[Replayed, ...]
+    """The agents (or the ranks that call) whose traces are there, in the order in which they began."""
+
+    @property
+    def calls(self) -> bool:
+        """It is the register of a wrapped function."""
+        return self.runs[0].calls
+
+    @cached_property
+    def sightings(self) -> Mapping[Place, tuple[tuple[Node, float, RendezvousState], ...]]:
+        """Place -> who saw it, when, and what it was for them."""
+        found: dict[Place, list[tuple[Node, float, RendezvousState]]] = {}
+        for run in self.runs:
+            for moment in run.moments:
+                if isinstance(moment.step, Saw) and (state := moment.step.state) and state.job == self.job:
+                    seen = run.trace.header.node, self.at(run, moment.at), state
+                    found.setdefault(place(state.life, state.version), []).append(seen)
+        return {where: tuple(found[where]) for where in sorted(found)}
+
+    @cached_property
+    def states(self) -> Mapping[Place, RendezvousState]:
+        """Place -> the register, as somebody saw it; in their order."""
+        return {where: seen[0][2] for where, seen in self.sightings.items()}
+
+    @cached_property
+    def lives(self) -> tuple[tuple[RendezvousState, ...], ...]:
+        """The states of each life, in the order of lives and versions."""
+        states = sorted(self.states.values(), key=lambda state: (state.life.epoch, state.life.nonce, state.version))
+        return tuple(tuple(each) for _, each in groupby(states, key=lambda state: state.life))
+
+    @cached_property
+    def hosts(self) -> Mapping[Node, str]:
+        """Every node that was ever seated, or whose trace is there -> its host."""
+        seated = {node: seat.profile.host for state in self.states.values() for node, seat in state.seats.items()}
+        return {**{run.trace.header.node: run.trace.header.host for run in self.runs}, **seated}
+
+    @cached_property
+    def missing(self) -> tuple[int, ...]:
+        """Versions that nobody's trace shows."""
+        found = list[int]()
+        for life in self.lives:
+            known = {state.version for state in life}
+            first = 1 if life[0].life.epoch == 1 else life[0].version
+            found += (version for version in range(first, life[-1].version) if version not in known)
+        return tuple(found)
+
+    @cached_property
+    def writes(self) -> Mapping[Place, Written]:
+        """Place -> who wrote it, if a trace tells."""
+        found: dict[Place, Written] = {}
+        for run in self.runs:
+            for moment in run.moments:
+                if write := landed(moment, self.states):
+                    at = self.at(run, moment.at)
+                    written = Written(run.trace.header.node, write.edit, at, write.token)
+                    found.setdefault(place(write.state.life, write.state.version), written)
+        return found
+
+    @cached_property
+    def origins(self) -> Mapping[str, float]:
+        """Boot -> the reading of its clocks when the first of all agents began, as far as wall clocks tell."""
+        headers = [run.trace.header for run in self.runs]
+        wall = min(header.wall for header in headers)
+        return {header.boot: header.now - (header.wall - wall) for header in reversed(headers)}
+
+    def at(self, run: Replayed, now: float) -> float:
+        """Seconds since the first agent began."""
+        return now - self.origins[run.trace.header.boot]
+
+    def seen_at(self, state: RendezvousState) -> float:
+        """When somebody first saw it."""
+        return min(at for _, at, _ in self.sightings[place(state.life, state.version)])
+
+
+def histories(runs: Iterable[Replayed]) -> tuple[History, ...]:
+    """One per job, in the order in which they began. An agent that met several belongs to each of them."""
+    jobs: dict[str, list[Replayed]] = {}
+    for run in sorted(runs, key=lambda run: (run.trace.header.wall, run.trace.header.node)):
+        for job in _jobs(run):
+            jobs.setdefault(job, []).append(run)
+    return tuple(History(job, tuple(part)) for job, part in jobs.items())
+
+
+def _jobs(run: Replayed) -> Iterable[str]:
+    """Whose registers this agent saw; for one that never saw any, the one it would have begun."""
+    seen = dict.fromkeys(step.state.job for step in run.trace.steps if isinstance(step, Saw) and step.state)
+    return seen or (run.trace.header.nonce.nonce,)
+
+
+def landed(moment: Moment, states: Mapping[Place, RendezvousState]) -> Write | None:
+    """The write that this moment asked for, if the register came to hold just that."""
+    match moment.step:
+        case Turned(_, Write(state) as write) if states.get(place(state.life, state.version)) == state:
+            return write
+        case _:
+            return None

@@ -1,0 +1,224 @@
+"""What happened when: rounds, how each came back after the last, and the lanes of a picture. Read off a history; nothing is
+judged here.
+
+Times are seconds since the first agent began. What counts the moments of one recovery compares agents of one boot only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from attrs import frozen
+
+from ..group import Phase
+from ..group.state import Command, Event, Record, RecordUnstartable
+from ..inprocess import Call
+from ..rendezvous import Arrive, Together, Write
+from ..world import Node, Verdict, Why, World
+from . import call_lanes as of_calls
+from .comparison import Moment, Replayed
+from .history import History, landed
+from .lanes import SPANS, Lanes, Mark, Span, SpanKind, mark_of
+from .plain import word
+from .replica import Replica
+from .steps import CallStepped, Saw, Started, Stepped, Turned
+
+
+@frozen
+class Round:
+    """One round of the register; a point in time that no trace tells is none."""
+
+    number: int
+    members: tuple[Node, ...]
+    workers: int
+    complete_at: float | None
+    over_at: float | None
+    why: Why | None
+    """Why it ended; none if it stands, or if nobody tells."""
+    by: Node | None
+    verdict: Verdict | None
+    """The job's, if it was over with this round."""
+
+
+@frozen
+class Recovery:
+    """From the end of one world to the start of the next, on the agents of one boot. `first` saw it, by `event`."""
+
+    ended: int
+    began: int
+    first: Node
+    event: Event
+    detected_at: float
+    stopped_at: float | None
+    """When the last worker of the old world was dead."""
+    joined_at: float | None
+    """When the last node had written that it is back, or new."""
+    complete_at: float | None
+    started_at: float
+
+
+# --- rounds
+
+
+def rounds(history: History) -> tuple[Round, ...]:
+    numbers = sorted({state.round for state in history.states.values()})
+    return tuple(_round(history, number) for number in numbers)
+
+
+def _round(history: History, number: int) -> Round:
+    states = [state for state in history.states.values() if state.round == number]
+    later = [state for state in history.states.values() if state.round > number]
+    complete = next((state for state in states if state.complete), None)
+    ended = next((state.ended for state in reversed(later) if state.ended and state.ended.round == number), None)
+    closed = states[-1].closed
+    over = states[-1] if closed else next(iter(later), None)
+    members = complete.members if complete else ()
+    return Round(
+        number,
+        members,
+        sum(complete.seats[node].profile.local_world_size for node in members) if complete else 0,
+        history.seen_at(complete) if complete else None,
+        history.seen_at(over) if over else None,
+        ended.why if ended else closed.why if closed else None,
+        ended.by if ended else closed.by if closed else None,
+        closed,
+    )
+
+
+# --- recoveries
+
+
+def recoveries(history: History) -> tuple[Recovery, ...]:
+    """In the order of rounds; one per boot whose nodes had workers before and after. Of a call there are `restarts`."""
+    boots = dict.fromkeys(run.trace.header.boot for run in history.runs if not run.calls)
+    found = [each for boot in boots for each in _on(history, boot)]
+    return tuple(sorted(found, key=lambda each: (each.began, each.detected_at)))
+
+
+@frozen
+class _Moments:
+    """What tells of recoveries, on agents whose clocks are one."""
+
+    arrivals: tuple[tuple[int, float], ...]
+    """A round, and when a node wrote that it is there."""
+    complete: tuple[tuple[int, float], ...]
+    started: tuple[tuple[int, float], ...]
+    over: tuple[tuple[int, float, Node, Event], ...]
+    dead: tuple[tuple[int, float], ...]
+    """A round, and when the last of a node's workers of it was dead."""
+
+
+def _on(history: History, boot: str) -> Iterator[Recovery]:
+    moments = [
+        (history.at(run, moment.at), moment)
+        for run in history.runs
+        for moment in run.moments
+        if run.trace.header.boot == boot and isinstance(moment.step, Stepped | Started | Saw | Turned)
+    ]
+    told = _Moments(
+        tuple((write.state.round, at) for at, moment in moments if (write := _arrival(moment, history))),
+        tuple((state.round, at) for at, moment in moments if (state := moment.after.held.state) and state.complete),
+        tuple((moment.step.round, at) for at, moment in moments if isinstance(moment.step, Started)),
+        tuple(
+            (world.round, at, moment.after.group.node, event) for at, moment in moments for world, event in _end(moment)
+        ),
+        tuple((world.round, at) for at, moment in moments if (world := moment.before.group.world) and _dies(moment)),
+    )
+    began = sorted({round for round, _ in told.started})
+    for ended, next_ in pairwise(began):
+        ends = sorted((found for found in told.over if found[0] == ended), key=lambda found: found[1:3])
+        if ends:
+            yield _recovery(told, *ends[0], next_)
+
+
+def _recovery(told: _Moments, ended: int, at: float, first: Node, event: Event, began: int) -> Recovery:
+    stopped = [when for round, when in told.dead if round == ended and when >= at]
+    complete_at = min((when for round, when in told.complete if round == began), default=None)
+    joined = [when for round, when in told.arrivals if round == began and (complete_at is None or when <= complete_at)]
+    started = [when for round, when in told.started if round == began]
+    return Recovery(
+        ended,
+        began,
+        first,
+        event,
+        at,
+        max(stopped, default=None),
+        max(joined, default=None),
+        complete_at,
+        max(started),
+    )
+
+
+def _arrival(moment: Moment, history: History) -> Write | None:
+    write = landed(moment, history.states)
+    return write if write and isinstance(write.edit, Arrive | Together) else None
+
+
+def _end(moment: Moment) -> Iterator[tuple[World, Event]]:
+    """The event by which a node's world is over, if this is it."""
+    before, after, step = moment.before.group, moment.after.group, moment.step
+    leaves = before.phase in _AT_WORK and after.phase not in _AT_WORK
+    if leaves and before.world and isinstance(step, Stepped) and step.event:
+        yield before.world, step.event
+
+
+_AT_WORK = (Phase.RUNNING, Phase.BARRIER)
+
+
+def _dies(moment: Moment) -> bool:
+    return bool(moment.before.group.running and not moment.after.group.running)
+
+
+# --- lanes
+
+
+def lanes(history: History) -> Lanes:
+    """One lane per agent, in the order in which they began."""
+    return Lanes(
+        tuple(run.trace.header.node for run in history.runs),
+        tuple(span for run in history.runs for span in _spans(history, run)),
+        tuple(mark for run in history.runs for mark in _marks(history, run)),
+    )
+
+
+def _spans(history: History, run: Replayed) -> Iterator[Span]:
+    abouts = [(history.at(run, moment.at), *_about(moment.after)) for moment in run.moments]
+    begins = [now for index, now in enumerate(abouts) if not index or abouts[index - 1][1:] != now[1:]]
+    ends = [*(at for at, _, _ in begins[1:]), *(at for at, _, _ in abouts[-1:])]
+    for (start, kind, label), end in zip(begins, ends, strict=True):
+        yield Span(run.trace.header.node, start, end, kind, label)
+
+
+def _about(replica: Replica) -> tuple[SpanKind, str]:
+    if isinstance(replica.machine, Call):
+        return of_calls.about(replica.machine)
+    group, state = replica.group, replica.held.state
+    if group.phase is Phase.JOINING and state and group.node in state.redundancy_list:
+        return "waiting", ""
+    return SPANS[group.phase], f"round {group.world.round}" if group.world else ""
+
+
+def _marks(history: History, run: Replayed) -> Iterator[Mark]:
+    node = run.trace.header.node
+    for moment in run.moments:
+        at = history.at(run, moment.at)
+        if isinstance(moment.step, Stepped):
+            yield from (Mark(node, at, "fault", _fault(command)) for command in moment.step.commands if _fault(command))
+        if isinstance(moment.step, CallStepped):
+            faults = map(of_calls.fault, moment.step.commands)
+            yield from (Mark(node, at, "fault", text) for text in faults if text)
+        if write := landed(moment, history.states):
+            yield Mark(node, at, mark_of(moment.before.held.state, write.edit, write.state), word(type(write.edit)))
+    if run.differs:
+        yield Mark(node, history.at(run, run.ended_at), "violation", str(run.differs[1]))
+
+
+def _fault(command: Command) -> str:
+    match command:
+        case Record(local_rank, code):
+            return f"worker {local_rank}: {code}"
+        case RecordUnstartable(text):
+            return text
+        case _:
+            return ""

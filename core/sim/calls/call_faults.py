@@ -1,0 +1,99 @@
+"""What goes wrong in a world of calls, paid for from its budget; and what passes: limits, and what was wrong for a while."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...evolving import evolve
+from ...inprocess.words import Deadline, Elapsed, Event, How, Refused, StoreBack, StoreLost, Timer
+from ...properties.call_laws import Broken
+from ...rendezvous import Evict, Fail, Raise
+from ...rendezvous.agenda import answered, begun
+from ...world import Why
+from . import driver_steps as monitor_thread
+from . import laws
+from . import main_thread_steps as main_thread
+from .call_world import JITTER, Hang, Note, World, born, changed, posted, put
+from .moves import Move
+from .register import edited
+
+
+def _paid(world: World) -> World:
+    return evolve(world, budget=evolve(world.budget, faults=world.budget.faults - 1), clean=False)
+
+
+def fault(world: World, move: Move, note: Note, **changes: Any) -> World:
+    note(f"fault: {move.what}")
+    return changed(_paid(world), move.rank, **changes)
+
+
+def user_code_ends(world: World, move: Move, note: Note) -> World:
+    if not isinstance(move.how, How):
+        raise Broken("wiring", f"no way in which user code ends: {move}")
+    note(f"fault: {move.how.value}")
+    return main_thread.ends(_paid(world), move, note, move.how)
+
+
+def fails(world: World, move: Move, note: Note) -> World:
+    """The same way whenever it is the same move."""
+    note(f"fault: {move.what}")
+    return main_thread.ends(_paid(world), move, note, How.FAILED, move.what)
+
+
+def hangs(world: World, move: Move, note: Note, hang: Hang) -> World:
+    return fault(world, move, note, main=evolve(world.ranks[move.rank].main, hang=hang))
+
+
+def swallows(world: World, move: Move, note: Note) -> World:
+    rank = world.ranks[move.rank]
+    laws.raised(world, rank)
+    return fault(world, move, note, signalled=False, main=evolve(rank.main, hang=Hang.NO))
+
+
+def is_told(world: World, move: Move, note: Note, event: Event) -> World:
+    return posted(fault(world, move, note), move.rank, event)
+
+
+def is_cut_off(world: World, move: Move, note: Note) -> World:
+    return posted(fault(world, move, note, cut_off=True), move.rank, StoreLost())
+
+
+def is_reached(world: World, move: Move, note: Note) -> World:
+    return posted(changed(world, move.rank, cut_off=False), move.rank, StoreBack())
+
+
+def is_suspected(world: World, move: Move, note: Note) -> World:
+    """Somebody else holds it for dead."""
+    other = next(rank for place, rank in enumerate(world.ranks) if place != move.rank and rank.runs)
+    return edited(fault(world, move, note), Evict(frozenset((world.ranks[move.rank].node,))), other.node)
+
+
+def starts_again(world: World, move: Move, note: Note) -> World:
+    """Its launcher starts the rank again, as the slot's next incarnation."""
+    note("starts again")
+    dead = world.ranks[move.rank]
+    slot, incarnation = dead.node
+    world = evolve(world, budget=evolve(world.budget, respawns=world.budget.respawns - 1))
+    again = born(slot, incarnation + 1, dead.held.settings, world.terms, world.calls)
+    return put(world, move.rank, monitor_thread.started(again))
+
+
+def time_passes(world: World, move: Move, note: Note) -> World:
+    rank, deadline = world.ranks[move.rank], move.how
+    if not isinstance(deadline, Deadline):
+        raise Broken("wiring", f"no deadline passes: {move}")
+    note(f"timer: {deadline.timer.value}")
+    limited = deadline.of if deadline.timer in (Timer.SOFT, Timer.LIMIT) else rank.limited
+    world = changed(world, move.rank, passed=rank.passed | {deadline}, limited=limited)
+    return monitor_thread.told(evolve(world, rings=world.rings + 1), move.rank, Elapsed(deadline), note)
+
+
+def gives_up(world: World, move: Move, note: Note) -> World:
+    """An operation that must be written, and cannot for so long."""
+    note("the store is given up")
+    rank = world.ranks[move.rank]
+    agenda, held = rank.agenda, rank.held
+    if agenda.due:
+        agenda, held, _ = begun(agenda, held, 0.0, JITTER)
+    agenda, held = answered(agenda, held, Raise(Fail(Why.UNCONFIRMED)))
+    return posted(world, move.rank, Refused(Why.UNCONFIRMED), agenda=agenda, held=held)

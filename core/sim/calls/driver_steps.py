@@ -1,0 +1,143 @@
+"""T, the monitor thread of a rank: it holds the call, hears, carries out what is commanded, and asks the register."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import assert_never
+
+from ...caller import wished
+from ...evolving import evolve
+from ...inprocess import Call, Command, Phase, begin, deadlines, transition, verify, verify_step, words
+from ...inprocess.words import (
+    Abort,
+    AbortEnded,
+    Close,
+    Deadline,
+    Elapsed,
+    Event,
+    Finish,
+    GateRead,
+    How,
+    Inject,
+    Join,
+    Kill,
+    MarkDone,
+    MarkReserve,
+    Raised,
+    Run,
+    SpanEnded,
+    Timer,
+    Want,
+)
+from ...rendezvous.agenda import Agenda, submitted
+from . import laws
+from .call_world import PROFILE, At, Main, Note, Rank, World, changed, posted, put
+from .moves import Move
+from .register import When, answer, asked
+
+
+def started(rank: Rank) -> Rank:
+    call, commands = begin(rank.call)
+    return evolve(rank, call=call, agenda=reduce(_submitted, commands, rank.agenda))
+
+
+def _submitted(agenda: Agenda, command: Command) -> Agenda:
+    request = wished(command, PROFILE)
+    return submitted(agenda, request) if request else agenda
+
+
+def hears(world: World, move: Move, note: Note) -> World:
+    first, *rest = world.ranks[move.rank].inbox
+    return told(changed(world, move.rank, inbox=tuple(rest)), move.rank, first, note)
+
+
+def told(world: World, place: int, event: Event, note: Note) -> World:
+    before = world.ranks[place].call
+    after, commands = transition(before, event)
+    verify(after)
+    verify_step(before, event, after, commands)
+    _noted(before, event, after, note)
+    world = changed(world, place, alike=_alike(world.ranks[place].alike, before, event))
+    kept = world.ranks[place].passed & frozenset(deadlines(after))
+    world = changed(world, place, call=after, passed=kept)
+    for command in commands:
+        world = _carried_out(world, place, command, note)
+    want = next((command.token for command in commands if isinstance(command, Want)), None)
+    rank = world.ranks[place]
+    return world if want is None or not rank.runs else told(world, place, GateRead(want, rank.page.depth), note)
+
+
+def _alike(alike: tuple[str, int], before: Call, event: Event) -> tuple[str, int]:
+    """How often in a row a failure of this mark has ended a round, as one counts who reads the rank's log."""
+    match event:
+        case Elapsed(Deadline(timer=Timer.STEADY | Timer.SOFT)):
+            return "", 0
+        case SpanEnded(how=How.RETURNED) if before.phase is Phase.RUNNING:
+            return "", 0
+        case SpanEnded(how=How.FAILED, mark=mark) if before.phase in (Phase.STARTING, Phase.RUNNING) and before.active:
+            return mark, alike[1] + 1 if mark == alike[0] else 1
+        case _:
+            return alike
+
+
+def _noted(before: Call, event: Event, after: Call, note: Note) -> None:
+    note(f"{before.phase.value} → {after.phase.value}")
+    if isinstance(event, GateRead) and event.depth:
+        note("gate busy")
+    if before.result is not None and after.result is None:
+        note(f"result dropped when {before.phase.value}")
+    if before.leaving is None and after.leaving is not None:
+        note(f"leaves: {after.leaving.value}")
+
+
+def _carried_out(world: World, place: int, command: Command, note: Note) -> World:
+    rank = world.ranks[place]
+    match command:
+        case Join() | words.End() | MarkDone() | MarkReserve() | words.Leave() | Close():
+            return changed(world, place, agenda=_submitted(rank.agenda, command))
+        case Run(span, token):
+            laws.ordered(rank, command)
+            laws.goes_on(world, rank, command)
+            return changed(world, place, main=Main(At.ORDERED, span, token))
+        case Want(token):
+            return changed(world, place, page=evolve(rank.page, want=token))
+        case Inject():
+            return changed(world, place, signalled=True)
+        case Abort():
+            laws.aborted(rank)
+            return changed(world, place, aborts=True, abort_hangs=False)
+        case Kill():
+            note("killed at a limit")
+            return changed(world, place, alive=False)
+        case Finish(outcome):
+            laws.finished(world, rank, outcome)
+            note(f"returned {outcome.round is not None}" if not isinstance(outcome, Raised) else outcome.reason.value)
+            return changed(world, place, returned=outcome)
+        case other:
+            assert_never(other)
+
+
+def asks(world: World, move: Move, note: Note, when: When = When.NOW) -> World:
+    rank = world.ranks[move.rank]
+    question = asked(world, rank, when)
+    if question is None:
+        return world
+    before = world.register
+    world, rank, event = answer(world, rank, question, when)
+    after = world.register
+    if after is not before and after is not None:
+        _told_of(before.round if before else 0, world, note)
+    world = put(world, move.rank, rank)
+    return posted(world, move.rank, event) if event else world
+
+
+def _told_of(round: int, world: World, note: Note) -> None:
+    register = world.register
+    if register and register.closed:
+        note(f"closed {register.closed.ending.name}")
+    elif register and register.round > round and register.ended:
+        note(f"end by {register.ended.why.value}")
+
+
+def abort_ends(world: World, move: Move, note: Note) -> World:
+    return posted(world, move.rank, AbortEnded(), aborts=False)

@@ -1,0 +1,332 @@
+"""The agent in this process: its workers are real, its register is memory, and several agents may share one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from elastic.adapters.agent.agent import Agent
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Logs, Program
+from elastic.adapters.report.ends import How
+from elastic.adapters.report.news import News, Recorded, Seen, Started, Step
+from elastic.adapters.report.report import Report, as_json
+from elastic.adapters.report.result import Result
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.port import OutOfReach
+from elastic.core import group, rendezvous
+from elastic.core.group import Phase, Stopped
+from elastic.core.group.state import Record, Refused
+from elastic.core.rendezvous import Status
+from elastic.core.world import Ending, Fault, Verdict, Why
+
+TIMEOUT_S = 60.0
+CLOCK = SystemClock()
+
+
+class Notes:
+    """An observer that writes everything down, and calls back on a start."""
+
+    def __init__(self, started: Callable[[], object] = lambda: None) -> None:
+        self.news: list[News] = []
+        self._started = started
+
+    @property
+    def until(self) -> float | None:
+        return None
+
+    def passed(self, now: float) -> None:
+        pass
+
+    def saw(self, news: News) -> None:
+        self.news.append(news)
+        if isinstance(news, Started):
+            self._started()
+
+    @property
+    def phases(self) -> list[Phase]:
+        """The phases gone through, each once in a row."""
+        found = [step.after.phase for step in self.news if isinstance(step, Step)]
+        return [phase for index, phase in enumerate(found) if index == 0 or found[index - 1] is not phase]
+
+    @property
+    def rounds(self) -> list[int]:
+        return [news.world.round for news in self.news if isinstance(news, Started)]
+
+
+def settings(script: str, nodes: str = "1:1", restarts: int = 0, **others: Any) -> LaunchSettings:
+    least, most = map(int, nodes.split(":"))
+    meeting = rendezvous.Settings(rendezvous.Limits(least, most, restarts), last_call_timeout=0.2, upscale_after=0.0)
+    program = Program(Kind.BINARY, "sh", ("-c", script.replace("$", "$$")))
+    return LaunchSettings(program, **{"rendezvous": meeting, "logs": Logs("/dev/null"), **others})
+
+
+def alone(made: LaunchSettings, notes: Notes, store: MemoryStore | None = None) -> Result:
+    return Agent(made, MemoryBackend(store or MemoryStore(), CLOCK), CLOCK, notes).run()
+
+
+def ended(result: Result) -> tuple[Ending, Why]:
+    assert isinstance(result.outcome, Verdict)
+    return result.outcome.ending, result.outcome.why
+
+
+def reported(result: Result, restarts: int = 0) -> Report:
+    """What can be told of the result alone."""
+    return Report(settings("true", restarts=restarts), result, 0, 0.0)
+
+
+@pytest.fixture
+def environment(nothing_left: str) -> dict[str, str]:
+    """For workers, so that none outlives its agent unseen."""
+    return dict(os.environ)
+
+
+def test_a_job_that_succeeds_goes_through_its_phases_once(environment: dict[str, str]) -> None:
+    notes = Notes()
+    result = alone(settings("true", local_world_size=2, environment=environment), notes)
+    assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
+    report = reported(result)
+    assert (report.result.faults, report.world_size, report.restarts, report.others) == ((), 2, 0, 0)
+    assert notes.phases == [Phase.JOINING, Phase.HELD, Phase.RUNNING, Phase.BARRIER, Phase.ENDED]
+
+
+def test_a_failure_is_recorded_before_anything_else_is_done_about_it(environment: dict[str, str]) -> None:
+    notes = Notes()
+    script = "test $LOCAL_RANK = 0 && sleep 1000; exit 3"
+    result = alone(settings(script, local_world_size=2, environment=environment), notes)
+    assert ended(result) == (Ending.FAILED, Why.FAILED)
+    assert [(fault.rank, fault.exit_code) for fault in result.faults] == [(1, 3)]
+    assert reported(result).others == 1
+    (first, *_) = [
+        step.commands for step in notes.news if isinstance(step, Step) and step.after.phase is Phase.STOPPING
+    ]
+    assert isinstance(first[0], Record)
+    assert [news.fault for news in notes.news if isinstance(news, Recorded)] == list(result.faults)
+
+
+def test_restarts_are_spent_one_by_one_and_each_round_is_a_new_one(environment: dict[str, str]) -> None:
+    notes = Notes()
+    result = alone(settings("exit $((3 - ELASTIC_ROUND))", restarts=3, environment=environment), notes)
+    assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
+    assert notes.rounds == [0, 1, 2, 3]
+    assert reported(result).restarts == 3
+    assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 3), (1, 2), (2, 1)]
+
+
+def test_what_a_worker_that_was_started_again_alone_came_to_is_its_last_end(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    script = f"mkdir {tmp_path}/once 2>/dev/null && exit 3; exit 0"
+    made = settings(script, environment=environment, group=group.Settings(alone=group.Alone(1)))
+    result = alone(made, Notes())
+    assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
+    assert [fault.exit_code for fault in result.faults] == [3]
+    assert [(end.exit_code, end.how) for end in result.ends] == [(0, How.SUCCEEDED)]
+
+
+def test_a_program_that_cannot_be_started_ends_the_job_and_starts_nothing() -> None:
+    notes = Notes()
+    made = settings("", restarts=3)
+    result = alone(LaunchSettings(Program(Kind.BINARY, "./nowhere"), rendezvous=made.rendezvous, logs=made.logs), notes)
+    assert ended(result) == (Ending.FAILED, Why.CANNOT_START)
+    assert notes.rounds == []
+    assert [fault.message.partition(" in /")[0] for fault in result.faults] == ["./nowhere: no such file"]
+
+
+def test_a_signal_stops_it_and_afterwards_means_what_it_meant_before(environment: dict[str, str]) -> None:
+    before = [signal.getsignal(signum) for signum in HANDLED]
+    notes = Notes(started=lambda: signal.raise_signal(signal.SIGTERM))
+    result = alone(settings("exec sleep 1000", environment=environment), notes)
+    assert result.outcome == Stopped(signal.SIGTERM)
+    assert [signal.getsignal(signum) for signum in HANDLED] == before
+
+
+def test_a_handler_is_put_back_also_if_it_was_the_user_s_own() -> None:
+    def own(signum: int, frame: object) -> None:
+        pass
+
+    before = signal.signal(signal.SIGQUIT, own)
+    try:
+        alone(settings("true"), Notes())
+        assert signal.getsignal(signal.SIGQUIT) is own
+    finally:
+        signal.signal(signal.SIGQUIT, before)
+
+
+def test_a_signal_after_a_success_that_was_reached_does_not_undo_it(environment: dict[str, str]) -> None:
+    class Late(Notes):
+        def saw(self, news: News) -> None:
+            super().saw(news)
+            if isinstance(news, Step) and news.after.phase is Phase.ENDED:
+                signal.raise_signal(signal.SIGTERM)
+
+    assert ended(alone(settings("true", environment=environment), Late())) == (Ending.SUCCEEDED, Why.DONE)
+
+
+class LateSignal(MemoryBackend):
+    """A store during whose closing a signal comes."""
+
+    def clone(self) -> LateSignal:
+        return LateSignal(self._store, self._clock)
+
+    def close(self) -> None:
+        super().close()
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_while_it_tidies_up_does_not_undo_it_either(environment: dict[str, str]) -> None:
+    made = settings("true", environment=environment)
+    result = Agent(made, LateSignal(MemoryStore(), CLOCK), CLOCK, Notes()).run()
+    assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
+
+
+def test_a_log_directory_that_cannot_be_made_is_refused_before_anything_starts() -> None:
+    with pytest.raises(
+        ValueError, match=r"^/proc/logs: no such file or directory; name a directory that can be written to"
+    ):
+        Agent(settings("true", logs=Logs("/proc/logs")), MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes())
+
+
+def test_the_result_holds_the_register_as_it_was_seen_last(environment: dict[str, str]) -> None:
+    notes = Notes()
+    result = alone(settings("true", environment=environment), notes)
+    seen = [news.state for news in notes.news if isinstance(news, Seen)]
+    assert result.state == seen[-1]
+    assert seen[-1].closed == result.outcome
+    assert [state.census[Status.IN] for state in seen[:1]] == [1]
+
+
+class Forgetful(MemoryBackend):
+    """A store that takes failures and tells them to nobody."""
+
+    def clone(self) -> Forgetful:
+        return Forgetful(self._store, self._clock)
+
+    def faults(self) -> tuple[Fault, ...]:
+        raise OutOfReach("away")
+
+
+def test_when_the_store_does_not_tell_the_failures_the_node_knows_its_own(environment: dict[str, str]) -> None:
+    made = settings("exit $((5 - ELASTIC_ROUND))", restarts=1, environment=environment)
+    result = Agent(made, Forgetful(MemoryStore(), CLOCK), CLOCK, Notes()).run()
+    assert ended(result) == (Ending.FAILED, Why.FAILED)
+    assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 5), (1, 4)]
+
+
+@pytest.mark.parametrize("nowhere", [None, "/dev/null"])
+def test_there_is_a_place_for_the_report_only_where_logs_are_kept(
+    nowhere: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+    def place(directory: str | None) -> str | None:
+        made = settings("true", logs=Logs(directory), environment=dict(os.environ))
+        agent = Agent(made, MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes())
+        agent.run()
+        return agent.report_path
+
+    assert place(nowhere) is None
+    assert Path(place(str(tmp_path / "logs")) or "").parent.parent == tmp_path / "logs"
+
+
+# --- several agents on one register, each in a thread
+
+
+class Cluster:
+    """Agents that share a register; their signals are not handled, since they are not on the main thread."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.results: SimpleQueue[Result] = SimpleQueue()
+        self.threads: list[threading.Thread] = []
+
+    def start(self, made: LaunchSettings, notes: Notes) -> None:
+        def run() -> None:
+            self.results.put(Agent(made, MemoryBackend(self.store, CLOCK), CLOCK, notes).run())
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        self.threads.append(thread)
+
+    def ends(self) -> list[Result]:
+        results = [self.results.get(timeout=TIMEOUT_S) for _ in self.threads]
+        for thread in self.threads:
+            thread.join(TIMEOUT_S)
+        return sorted(results, key=lambda result: result.node.slot)
+
+
+def test_two_nodes_form_one_world_and_succeed_together(environment: dict[str, str], tmp_path: Path) -> None:
+    cluster = Cluster()
+    script = f"echo $RANK $GROUP_RANK $WORLD_SIZE $MASTER_PORT > {tmp_path}/$RANK"
+    for slot in "ab":
+        made = settings(script, "2:2", local_world_size=2, slot=slot, environment=environment)
+        cluster.start(made, Notes())
+    results = cluster.ends()
+    assert [ended(result) for result in results] == [(Ending.SUCCEEDED, Why.DONE)] * 2
+    assert results[0].outcome == results[1].outcome
+    lines = [(tmp_path / str(rank)).read_text().split() for rank in range(4)]
+    assert [line[:3] for line in lines] == [["0", "0", "4"], ["1", "0", "4"], ["2", "1", "4"], ["3", "1", "4"]]
+    assert len({line[3] for line in lines}) == 1
+
+
+def test_a_failure_on_one_node_restarts_both_and_the_budget_is_the_job_s(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The worker of b fails when that of a runs: else a would not start what is over already."""
+    cluster, notes = Cluster(), {slot: Notes() for slot in "ab"}
+    for round in range(3):
+        os.mkfifo(tmp_path / str(round))
+    pipe = f"{tmp_path}/$ELASTIC_ROUND"
+    script = f"if test $ELASTIC_NODE_ID = b; then read word <{pipe}; exit 5; fi; echo runs >{pipe}; exec sleep 1000"
+    for slot in "ab":
+        made = settings(script, "2:2", restarts=2, slot=slot, environment=environment)
+        cluster.start(made, notes[slot])
+    here, there = cluster.ends()
+    assert ended(here) == ended(there) == (Ending.FAILED, Why.FAILED)
+    assert here.outcome == there.outcome and here.faults == there.faults
+    assert [(fault.node.slot, fault.round, fault.exit_code) for fault in here.faults] == [
+        ("b", 0, 5),
+        ("b", 1, 5),
+        ("b", 2, 5),
+    ]
+    assert notes["a"].rounds == notes["b"].rounds == [0, 1, 2]
+    for each in (here, there):
+        assert each.state and each.state.over_budget and each.state.failures == 3
+    assert [reported(each, restarts=2).restarts for each in (here, there)] == [2, 2]
+    assert [reported(each).others for each in (here, there)] == [1, 1]
+    assert [{**as_json(reported(each)), "here": None} for each in (here, there)] == [
+        {**as_json(reported(here)), "here": None}
+    ] * 2
+
+
+def test_a_node_that_comes_later_is_taken_in_and_costs_no_restart(environment: dict[str, str]) -> None:
+    cluster, first = Cluster(), SimpleQueue[None]()
+    script = "test $GROUP_WORLD_SIZE = 2 || exec sleep 1000"
+    notes = Notes(started=lambda: first.put(None))
+    cluster.start(settings(script, "1:2", slot="a", environment=environment), notes)
+    first.get(timeout=TIMEOUT_S)
+    cluster.start(settings(script, "1:2", slot="b", environment=environment), Notes())
+    results = cluster.ends()
+    assert [ended(result) for result in results] == [(Ending.SUCCEEDED, Why.DONE)] * 2
+    assert notes.rounds == [0, 1]
+    assert [reported(result).restarts for result in results] == [0, 0]
+    assert [reported(result).world_size for result in results] == [2, 2]
+
+
+def test_an_agent_whose_limits_are_not_the_job_s_is_refused(environment: dict[str, str]) -> None:
+    cluster, started = Cluster(), SimpleQueue[None]()
+    notes = Notes(started=lambda: started.put(None))
+    cluster.start(settings("exec sleep 1000", "1:2", slot="a", environment=environment), notes)
+    started.get(timeout=TIMEOUT_S)
+    other = alone(settings("true", "1:3", slot="b", environment=environment), Notes(), cluster.store)
+    assert isinstance(other.outcome, Refused)
+    assert other.outcome.why is Why.LIMITS
+    cluster.start(settings("exit 1", "1:2", slot="c", environment=environment), Notes())
+    assert {ended(result) for result in cluster.ends()} == {(Ending.FAILED, Why.FAILED)}

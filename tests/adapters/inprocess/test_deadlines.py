@@ -1,0 +1,90 @@
+"""What the log says when a deadline passes: whose, which parameter moves it, and where the user's code stood."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from attrs import fields
+from spans import Stage, stage
+
+from elastic.adapters.inprocess.deadlines import CONSEQUENCES, Late, sentence
+from elastic.adapters.inprocess.shared_page import NS, SOFT, WANT
+from elastic.adapters.inprocess.thread_events import Ended
+from elastic.core.inprocess.settings import Settings
+from elastic.core.inprocess.words import Deadline, Span, Timer
+
+LONG_S = 1_000
+
+
+def hangs() -> None:
+    time.sleep(LONG_S)
+
+
+def beside(on: Stage, deadline: Deadline | None) -> tuple[Late, Ended]:
+    """A function that hangs is called back; T tells of the deadline before that, if there is one."""
+    late = Late("3", on.gate, on.page)
+
+    def stands() -> bool:
+        if not on.gate.stack():
+            return False
+        if deadline and (tell := late.passed(deadline, Span.FUNCTION, 7)):
+            tell()
+        return True
+
+    return late, on.ended(hangs, begun=stands)
+
+
+def test_where_a_hanging_function_stands_is_told_without_the_wrapper_s_own_frames(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with stage() as on:
+        beside(on, Deadline(Timer.UNWIND, 1, 30.0))
+    (line, file, code) = caplog.messages[0].splitlines()
+    text = "function did not end within 30 s of being called back (unwind_timeout): the process is killed, at"
+    assert line == f"rank 3, iteration 7: {text}"
+    assert file.endswith(", in hangs") and __file__ in file
+    assert code.strip() == "time.sleep(LONG_S)"
+
+
+def test_where_code_stood_that_nobody_could_look_at_is_told_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    with stage() as on:
+        late, ended = beside(on, None)
+        late.called_back(ended, Span.FUNCTION, 7)
+        assert caplog.messages == []  # somebody else's fault: it did not hang
+        late.passed(Deadline(Timer.SOFT, ended.token, 2.0), Span.FUNCTION, 7)
+        late.called_back(ended, Span.FUNCTION, 7)
+    (told,) = caplog.messages
+    assert told.startswith("rank 3, iteration 7: function was called back, at\n")
+    assert told.endswith("time.sleep(LONG_S)") and "gate.py" not in told
+
+
+@pytest.mark.parametrize(("soft_s", "told"), [(0.001, 1), (LONG_S, 0)])
+def test_what_its_monitor_called_back_is_told_if_it_hung(
+    soft_s: float, told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else the round was over for somebody else's sake, and T had no time to say so."""
+    with stage() as on:
+        late, ended = beside(on, None)
+        on.page.words[WANT], on.page.words[SOFT] = 0, int(soft_s * NS)
+        late.called_back(ended, Span.FUNCTION, 7)
+    text = "function made no progress for 0.001 s and kept the interpreter: its monitor called it back, at"
+    assert [each.splitlines()[0] for each in caplog.messages] == [f"rank 3, iteration 7: {text}"] * told
+
+
+def test_each_sentence_names_a_parameter_of_the_wrapper() -> None:
+    parameters = {each.name for each in fields(Settings)}
+    for timer in CONSEQUENCES:
+        told = sentence(Deadline(timer, 1, 2.5), "finalize", int(2.5 * NS))
+        (name,) = re.findall(r"\((\w+)\)", told)
+        assert "2.5 s" in told and name in parameters
+
+
+@pytest.mark.parametrize(("limit_s", "told"), [(2.0, "2 s (soft_timeout)"), (180.0, "180 s (a limit of its own)")])
+def test_a_section_s_limit_is_not_called_the_parameter_s(limit_s: float, told: str) -> None:
+    assert told in sentence(Deadline(Timer.SOFT, 1, 2.0), "function", int(limit_s * NS))
+
+
+def test_what_is_nobody_s_failure_is_not_told() -> None:
+    assert [sentence(Deadline(timer, 1, 1.0), "", 0) for timer in (Timer.AGAIN, Timer.STEADY, Timer.LEAVE)] == [""] * 3

@@ -1,0 +1,208 @@
+"""What a wrapper refuses when it is made, and what it leaves alone."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import elastic
+from elastic.adapters.inprocess.stores import NoStore
+from elastic.core.policies import at_most, shift
+from elastic.inprocess import CallWrapper, Wrapper
+
+TOLD_LATE = """
+import os, signal
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.inprocess import Wrapper
+
+class Here:
+    backend = lambda self, space, clock: MemoryBackend(MemoryStore(), clock)
+    place = lambda self, space: {"relay": "/none", "space": space}
+    serves = property(lambda self: os.kill(os.getpid(), signal.SIGTERM))
+    close = lambda self, backend, timeout_s: None
+
+signal.signal(signal.SIGTERM, lambda signum, frame: print("told to go"))
+print(Wrapper(store_factory=Here)(lambda: "trained")())
+"""
+"""The main thread asks whether it serves the store when it knows how the call ended, and not before."""
+
+
+def test_spans_are_timedeltas_or_seconds() -> None:
+    made = Wrapper(soft_timeout=timedelta(minutes=1), hard_timeout=90, heartbeat_timeout=2.5).plan.settings
+    assert (made.soft_timeout, made.hard_timeout, made.heartbeat_timeout) == (60, 90, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"soft_timeout": "1"}, "soft_timeout: a timedelta or seconds, not '1'"),
+        ({"hard_timeout": True}, "hard_timeout: a timedelta or seconds, not True"),
+        ({"initialize": 3}, "initialize: something to call, or None, not 3"),
+        ({"abort": "now"}, "abort: something to call, or None, not 'now'"),
+        ({"rank_assignment": [shift(), 3]}, "rank_assignment: policies"),
+        ({"store_kwargs": 3}, "store_kwargs"),
+        ({"store_factory": 3}, "store_factory"),
+        ({"enabled": 1}, "enabled: True or False, not 1"),
+        ({"max_iterations": 1.5}, "max_iterations: a whole number or None, not 1.5"),
+        ({"min_world_size": None}, "min_world_size: a whole number, not None"),
+        ({"monitor_process_logfile": 3}, "monitor_process_logfile: a path or None, not 3"),
+        ({"trace": 3}, "trace: a path or None, not 3"),
+    ],
+)
+def test_a_wrong_type_is_named(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        Wrapper(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"soft_timeout": 90}, r"soft_timeout \(90 s\) must be below hard_timeout \(90 s\)"),
+        ({"hard_timeout": 500}, r"hard_timeout \(500 s\) must be below barrier_timeout \(120 s\)"),
+        ({"heartbeat_interval": 40}, r"heartbeat_interval \(40 s\) must be below heartbeat_timeout \(30 s\)"),
+        ({"soft_timeout": -1}, "soft_timeout: a span above 0 seconds, not -1"),
+        ({"min_world_size": 0}, "min_world_size: at least 1, not 0"),
+        ({"max_iterations": 0}, "max_iterations: at least 1"),
+        ({"max_repeats": -1}, "max_repeats: at least 0"),
+        ({"repeat_window": 0}, "repeat_window: a span above 0 seconds, not 0"),
+        ({"monitor_process_logfile": "monitor.log"}, "an absolute path, not 'monitor.log'"),
+        ({"monitor_process_pidfile": "pid"}, "monitor_process_pidfile: an absolute path, not 'pid'"),
+        ({"on_interrupt": "ask"}, "^on_interrupt: close or leave, not 'ask'$"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_both_values(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Wrapper(**given)
+
+
+def test_policies_may_be_given_one_after_the_other() -> None:
+    assert Wrapper(rank_assignment=[shift(), at_most(3)]).plan.terms.policy.name == "shift + at most 3"
+    assert Wrapper().plan.terms.policy.name == "shift"
+
+
+def test_a_wrapper_that_is_not_enabled_leaves_the_function_alone() -> None:
+    def function(call: CallWrapper | None = None) -> object:
+        return call
+
+    assert Wrapper(enabled=False)(function) is function
+    assert function() is None
+
+
+def test_a_wrapped_function_keeps_its_name_and_says_where_ranks_could_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ELASTIC_RELAY", "MASTER_ADDR"):
+        monkeypatch.delenv(name, raising=False)
+
+    @Wrapper()
+    def train() -> None:
+        """Train."""
+
+    assert (train.__name__, train.__doc__) == ("train", "Train.")
+    with pytest.raises(NoStore, match="elastic launch"):
+        train()
+
+
+def test_programs_that_change_their_import_find_the_names_that_they_use() -> None:
+    """The documented example of nvidia-resiliency-ext, in our words."""
+    import elastic.inprocess as inprocess
+
+    made = inprocess.Wrapper(
+        initialize=inprocess.initialize.RetryController(max_iterations=4, min_world_size=2),
+        abort=inprocess.abort.AbortTorchDistributed(),
+        health_check=inprocess.Compose(
+            inprocess.health_check.CudaHealthCheck(timedelta(seconds=10)), inprocess.health_check.FaultCounter(3)
+        ),
+        rank_assignment=inprocess.Compose(
+            inprocess.rank_assignment.MaxActiveWorldSize(8), inprocess.rank_assignment.ShiftRanks()
+        ),
+        soft_timeout=timedelta(seconds=50),
+        hard_timeout=timedelta(seconds=60),
+    )
+    assert made.plan.terms.policy.name == "shift + at most 8"
+    assert elastic.inprocess is inprocess
+
+
+def test_where_there_is_no_launcher_what_is_said_of_the_store_is_for_a_tcpstore(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ELASTIC_RELAY", raising=False)
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
+    monkeypatch.setenv("MASTER_ADDR", "localhost")
+    with socket.create_server(("localhost", 0)) as others:
+        port = others.getsockname()[1]
+        store = Wrapper(store_kwargs={"port": port, "timeout": timedelta(seconds=9)}).plan.store()
+        assert store.place("0")["port"] == port
+    monkeypatch.setenv("ELASTIC_RELAY", "/run/relay")
+    monkeypatch.setenv("ELASTIC_WORLD", "0")
+    assert Wrapper(store_kwargs={"port": port}).plan.store().place("0")["relay"] == "/run/relay"
+
+
+@pytest.mark.parametrize(
+    ("variables", "text"),
+    [
+        ({"RANK": "x"}, "RANK=x: a whole number, at least 0"),
+        ({"RANK": "-1"}, "RANK=-1: a whole number, at least 0"),
+        ({"WORLD_SIZE": "0"}, "WORLD_SIZE=0: a whole number, at least 1"),
+        ({"RANK": "3", "WORLD_SIZE": "2"}, "RANK=3, WORLD_SIZE=2: ranks begin at 0, so the last is 1"),
+        ({"MASTER_PORT": "http"}, "MASTER_PORT=http: a whole number, at least 1"),
+    ],
+)
+def test_a_number_of_the_environment_that_is_none_is_named(
+    variables: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nobody is waited for."""
+    monkeypatch.delenv("ELASTIC_RELAY", raising=False)
+    for name, value in {"MASTER_ADDR": "localhost", "RANK": "0", "WORLD_SIZE": "1", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        Wrapper()(lambda: None)()
+
+
+async def later() -> None:
+    """Nothing."""
+
+
+def in_parts() -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "answer"),
+    [
+        (3, "3: no function; write @Wrapper(...) above one"),
+        (later, "later: a call of it runs nothing yet; wrap what runs it"),
+        (in_parts, "in_parts: a call of it runs nothing yet; wrap what runs it"),
+    ],
+)
+def test_what_runs_nothing_when_it_is_called_is_refused(function: Any, answer: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        Wrapper()(function)
+    assert str(refused.value) == answer
+
+
+def test_a_wrapper_without_parentheses_is_told_where_they_go() -> None:
+    with pytest.raises(TypeError, match=r"write @Wrapper\(\.\.\.\) above it$"):
+
+        @Wrapper  # type: ignore[arg-type]
+        def train() -> None: ...
+
+
+def test_a_call_that_does_not_fit_is_refused_and_not_made_again_for_ever() -> None:
+    @Wrapper()
+    def train(options: int, call: CallWrapper | None = None) -> int:
+        return options
+
+    for arguments in ((), (1, None, 3)):
+        with pytest.raises(TypeError, match=r"missing a required argument: 'options'; it is train|too many positional"):
+            train(*arguments)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_signal_that_comes_when_the_call_has_just_ended_is_the_program_s() -> None:
+    ran = subprocess.run([sys.executable, "-c", TOLD_LATE], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "told to go\ntrained\n", "")

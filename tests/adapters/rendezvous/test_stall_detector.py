@@ -1,0 +1,115 @@
+"""Whether a process stood still: by its clocks, and by a process that is really stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from attrs import define
+
+from elastic.adapters.rendezvous.stall_detector import Wakefulness
+
+LONGEST_S = 1.0
+PROGRAM = f"""
+import sys, threading, time
+from elastic.adapters.rendezvous.stall_detector import Wakefulness
+
+class Pulse:
+    lock, felt_at, gap = threading.Lock(), time.monotonic(), 0.0
+    def feel(self):
+        with self.lock:
+            now = time.monotonic()
+            self.felt_at, self.gap = now, max(self.gap, now - self.felt_at)
+    def run(self):
+        while True:
+            time.sleep(0.01)
+            self.feel()
+
+pulse = Pulse()
+threading.Thread(target=pulse.run, daemon=True).start()
+wakefulness = Wakefulness({LONGEST_S})
+wakefulness.start()
+print("ready", flush=True)
+for _ in sys.stdin:
+    slept = wakefulness.slept()
+    pulse.feel()
+    print("slept" if slept else "awake", pulse.gap, flush=True)
+    pulse.gap = 0.0
+wakefulness.stop()
+"""
+"""Tells when it is asked, and beside that the longest time that it went without a processor, of its own knowledge."""
+
+
+@define
+class Clocks:
+    monotonic: float = 100.0
+    boottime: float = 500.0
+
+    def wakefulness(self) -> Wakefulness:
+        return Wakefulness(5.0, lambda: self.monotonic, lambda: self.boottime)
+
+
+def test_who_looks_often_enough_is_awake() -> None:
+    clocks = Clocks()
+    one = clocks.wakefulness()
+    for _ in range(10):
+        clocks.monotonic, clocks.boottime = clocks.monotonic + 5.0, clocks.boottime + 5.0
+        assert not one.slept()
+
+
+@pytest.mark.parametrize("suspended", [False, True], ids=["stopped", "suspended with its machine"])
+def test_a_gap_of_either_clock_is_sleep_and_is_told_once(suspended: bool) -> None:
+    clocks = Clocks()
+    one = clocks.wakefulness()
+    clocks.boottime += 5.1
+    clocks.monotonic += 0.0 if suspended else 5.1
+    assert one.slept()
+    assert not one.slept()
+
+
+@contextmanager
+def watched() -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout and process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def slept(process: subprocess.Popen[str]) -> tuple[bool, float]:
+    """What it says, and its longest gap in seconds."""
+    assert process.stdin and process.stdout
+    process.stdin.write("?\n")
+    process.stdin.flush()
+    said, gap_s = process.stdout.readline().split()
+    return said == "slept", float(gap_s)
+
+
+def was_awake(process: subprocess.Popen[str]) -> bool:
+    """Or has a reason to say otherwise: this machine may really stand still."""
+    said, gap_s = slept(process)
+    return not said or gap_s > LONGEST_S / 2
+
+
+def test_a_process_that_was_stopped_knows_it_and_one_that_waited_was_awake() -> None:
+    with watched() as process:
+        time.sleep(2 * LONGEST_S)
+        assert was_awake(process)
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(2 * LONGEST_S)
+        os.kill(process.pid, signal.SIGCONT)
+        assert slept(process)[0]
+        assert was_awake(process)
+
+
+def test_one_that_never_started_stops() -> None:
+    Wakefulness(LONGEST_S).stop()

@@ -1,0 +1,171 @@
+"""The report as a value and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from worlds import arrived, node, register, running
+
+from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
+from elastic.adapters.report.ends import How, WorkerEnd
+from elastic.adapters.report.report import Report, as_json, write_report
+from elastic.adapters.report.result import Result
+from elastic.core import rendezvous
+from elastic.core.group import Outcome, Stopped
+from elastic.core.group.state import Refused
+from elastic.core.rendezvous import RendezvousState, Status
+from elastic.core.rendezvous.state import Ended
+from elastic.core.world import Ending, Fault, Node, Verdict, Why
+
+ME = Node("n", 1)
+FAULT = Fault(
+    ME,
+    round=0,
+    rank=5,
+    local_rank=1,
+    pid=8812,
+    exit_code=-9,
+    after_s=12.41,
+    world_size=8,
+    host="gpu-02",
+    when="now",
+    message="boom",
+)
+ALONE = running("n")
+FAILED = Verdict(Ending.FAILED, 3, ME, Why.FAILED)
+SUCCEEDED = Verdict(Ending.SUCCEEDED, 3, ME, Why.DONE)
+
+
+def report(
+    outcome: Outcome = FAILED, *faults: Fault, failures: int = 0, state: RendezvousState | None = ALONE
+) -> Report:
+    settings = LaunchSettings(
+        Program(Kind.SCRIPT, "x"), run_id="job7", rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3))
+    )
+    known = evolve(state, failures=failures) if state else None
+    return Report(settings, Result(ME, outcome, faults, known), 1, 41.2666)
+
+
+def test_the_cause_is_the_first_failure_of_the_last_round_in_which_one_failed() -> None:
+    first, echo = evolve(FAULT, round=2, rank=1), evolve(FAULT, round=2, rank=0)
+    earlier = evolve(FAULT, round=0), evolve(FAULT, round=0, rank=2), evolve(FAULT, round=1, rank=3)
+    told = report(FAILED, *earlier, first, echo)
+    assert told.cause == first
+    assert told.earlier == (earlier[0], earlier[2])
+
+
+def test_of_several_nodes_failures_the_cause_is_that_of_the_node_whose_write_ended_the_round() -> None:
+    other = Node("m", 1)
+    echo, cause = evolve(FAULT, round=3, rank=9, node=other), evolve(FAULT, round=3)
+    told = report(FAILED, echo, cause, evolve(cause, rank=6))
+    assert (told.cause, told.echoes) == (cause, (echo, evolve(cause, rank=6)))
+    assert report(evolve(FAILED, by=other), echo, cause).cause == echo
+    broken = evolve(ALONE, ended=Ended(3, Why.FAILED, ME))
+    assert report(Stopped(15), echo, cause, state=broken).cause == cause
+    assert report(Stopped(15), echo, cause).cause == echo
+
+
+def test_the_json_says_what_the_cause_was_and_how_this_node_s_workers_ended() -> None:
+    echo = evolve(FAULT, round=3, rank=9, node=Node("m", 1))
+    ends = WorkerEnd(3, 5, 1, 8812, -9, How.FAILED), WorkerEnd(3, 4, 0, 8811, -15, How.STOPPED)
+    told = report(FAILED, echo, evolve(FAULT, round=3, callstack="Traceback …", remark="from outside"))
+    made = as_json(evolve(told, result=evolve(told.result, ends=ends)))
+    assert made["cause"] == 1
+    assert [made["failures"][1][key] for key in ("callstack", "remark", "error_file")] == [
+        "Traceback …",
+        "from outside",
+        "",
+    ]
+    assert made["here"]["workers"][1] == {
+        "round": 3,
+        "rank": 4,
+        "local_rank": 0,
+        "pid": 8811,
+        "exit_code": -15,
+        "state": "stopped by elastic",
+    }
+
+
+def test_without_failures_there_is_no_cause() -> None:
+    assert (report(SUCCEEDED).cause, report(SUCCEEDED).earlier) == (None, ())
+
+
+def test_a_job_over_its_budget_has_spent_all_of_it_and_another_what_the_register_says() -> None:
+    assert report(FAILED, FAULT, failures=3).restarts == 3
+    assert report(SUCCEEDED, FAULT, failures=1).restarts == 1
+    assert report(evolve(FAILED, why=Why.CANNOT_START), FAULT).restarts == 0
+    assert report(Refused(Why.UNCONFIRMED, "", 0.0), state=None).restarts == 0
+
+
+def test_the_workers_of_the_last_world_are_counted_over_its_nodes_also_those_that_have_gone() -> None:
+    state = running("a b c")
+    seats = {each: evolve(seat, profile=evolve(seat.profile, local_world_size=4)) for each, seat in state.seats.items()}
+    seats[node("b")] = evolve(seats[node("b")], status=Status.GONE)
+    assert report(SUCCEEDED, state=evolve(state, seats=seats)).world_size == 12
+
+
+@pytest.mark.parametrize("state", [None, arrived(register("2"), "a")])
+def test_where_no_world_is_known_no_worker_is_counted(state: RendezvousState | None) -> None:
+    assert report(SUCCEEDED, state=state).world_size == 0
+
+
+def test_the_others_are_the_workers_of_the_last_failed_round_that_did_not_fail() -> None:
+    earlier, first, echo = FAULT, evolve(FAULT, round=1), evolve(FAULT, round=1, rank=6)
+    assert report(FAILED, earlier, first, echo).others == 6
+    assert report(FAILED, evolve(FAULT, world_size=1)).others == 0
+    assert report(SUCCEEDED).others == 0
+
+
+def test_the_json_has_every_failure(tmp_path: Path) -> None:
+    made = as_json(report(FAILED, FAULT, evolve(FAULT, round=1, exit_code=3, tail=("a", "b"))))
+    assert (made["format"], made["run_id"]) == (1, "job7")
+    assert made["here"] == {"node": "n#1", "exit_code": 1, "duration_s": 41.267, "workers": []}
+    assert (made["restarts"], made["max_restarts"]) == (3, 3)
+    killed, failed = made["failures"]
+    assert (killed["exit"], killed["exit_code"], killed["message"]) == ("killed by SIGKILL", -9, "boom")
+    assert (failed["exit"], failed["round"], failed["tail"]) == ("exit code 3", 1, ["a", "b"])
+
+
+@pytest.mark.parametrize("verdict", [FAILED, SUCCEEDED, evolve(FAILED, why=Why.CANNOT_START)])
+def test_the_json_is_the_same_on_every_node_but_for_what_is_here(verdict: Verdict) -> None:
+    """Each has seen another version of the register, and its part took another time."""
+    mine = report(verdict, FAULT, failures=1)
+    later = evolve(mine.result.state, version=99) if mine.result.state else None
+    other = evolve(mine, result=evolve(mine.result, node=node("m"), state=later), duration_s=7.0)
+    one, two = as_json(mine), as_json(other)
+    assert one.pop("here") == {"node": "n#1", "exit_code": 1, "duration_s": 41.267, "workers": []}
+    assert two.pop("here") == {"node": "m#1", "exit_code": 1, "duration_s": 7.0, "workers": []}
+    assert one == two
+
+
+ENDINGS: list[tuple[Outcome, dict[str, Any]]] = [
+    (FAILED, {"state": "failed", "why": "failed", "round": 3, "by": "n#1"}),
+    (SUCCEEDED, {"state": "succeeded", "why": "done", "round": 3, "by": "n#1"}),
+    (Refused(Why.TIMEOUT, "late", 0.0), {"state": "refused", "why": "timeout", "text": "late"}),
+    (Stopped(15), {"state": "stopped", "signal": 15}),
+]
+
+
+@pytest.mark.parametrize(("outcome", "ending"), ENDINGS)
+def test_the_json_says_how_it_ended(outcome: Outcome, ending: dict[str, Any]) -> None:
+    assert as_json(report(outcome))["ending"] == ending
+
+
+def test_a_report_replaces_an_older_one_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_text("older")
+    write_report(str(file), report(FAILED, FAULT))
+    assert json.loads(file.read_text()) == as_json(report(FAILED, FAULT))
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_report_that_cannot_be_put_in_place_leaves_nothing(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "report.json"
+    in_the_way.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_report(str(in_the_way), report())
+    assert list(tmp_path.iterdir()) == [in_the_way]

@@ -1,0 +1,293 @@
+"""Traces on disk: whole lines, one agent per file, and a job that goes on whatever becomes of its trace."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+from attrs import evolve
+from processes import comes_true
+from replays import complaints, replays
+from traced import PAIR, finished, lines
+from worlds import LIFE, node, profile
+
+from elastic.adapters.agent.agent import Agent
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.launch_settings import Kind, LaunchSettings, Logs, Program
+from elastic.adapters.report.news import CannotTrace, News, TraceLost
+from elastic.adapters.report.trace_file import TraceFile
+from elastic.adapters.report.trace_file import lines as lines_of
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.core import group, rendezvous
+from elastic.core.inprocess import Call, Settings, transition
+from elastic.core.inprocess.words import Join
+from elastic.core.rendezvous import Held, silent
+from elastic.core.replay.lines import CUT, traces
+from elastic.core.replay.steps import STEPS, Calling, CallStepped, Silent, Trace
+from elastic.core.world import Ending, Verdict
+
+CLOCK = SystemClock()
+HELD = Held(node("a"), profile("a"), PAIR, LIFE)
+TIMEOUT_S = 60.0
+
+
+@pytest.fixture
+def lost() -> SimpleQueue[TraceLost]:
+    return SimpleQueue()
+
+
+def begun(path: Path | str, lost: SimpleQueue[TraceLost], held: Held = HELD) -> TraceFile:
+    made = TraceFile(str(path))
+    made.begin(held, group.Settings(), CLOCK, lost.put)
+    return made
+
+
+def read(path: Path) -> list[Trace]:
+    return list(traces(lines_of(str(path))))
+
+
+def test_what_is_taken_is_written_behind_a_header(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    made = begun(tmp_path / "t", lost)
+    made.took(silent, 7.0)
+    made.end()
+    (trace,) = read(tmp_path / "t")
+    header = trace.header
+    assert trace.steps == (Silent(7.0),)
+    assert (header.node, header.profile, header.rendezvous, header.nonce) == (HELD.node, HELD.profile, PAIR, LIFE)
+    assert header.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert header.host == os.uname().nodename
+
+
+def call_begun(path: Path | str, lost: SimpleQueue[TraceLost]) -> TraceFile:
+    made = TraceFile(f"{path}/")
+    made.begin_call(HELD, Call(token=7), CLOCK, lost.put)
+    return made
+
+
+def test_a_call_s_trace_has_a_file_of_its_own(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    begun(f"{tmp_path}/", lost).end()
+    made = call_begun(tmp_path, lost)
+    made.took(transition, None, (Join(),), 3.0)
+    made.end()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a_1.ndjson", "rank_a_1.ndjson"]
+    (trace,) = read(tmp_path / "rank_a_1.ndjson")
+    assert trace.steps == (CallStepped(None, (Join(),), 3.0),)
+    assert trace.header.machine == Calling(Settings(), 7)
+
+
+def test_a_call_that_cannot_be_traced_goes_on_and_says_so_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    made = call_begun("/dev/null/traces", lost)
+    told = lost.get(timeout=TIMEOUT_S)
+    made.took(transition, None, (Join(),), 3.0)
+    made.end()
+    assert told == TraceLost("/dev/null/traces/: not a directory")
+    assert lost.empty()
+
+
+def test_a_trace_that_waits_for_quiet_is_whole_at_its_end(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    made = TraceFile(str(tmp_path / "t"), end_timeout_s=TIMEOUT_S, pause_s=3_600.0)
+    made.begin_call(HELD, Call(), CLOCK, lost.put)
+    for step in range(3):
+        made.took(silent, float(step))
+    made.end()
+    (trace,) = read(tmp_path / "t")
+    assert trace.steps == (Silent(0.0), Silent(1.0), Silent(2.0))
+
+
+def test_a_trace_that_waits_for_quiet_is_written_where_there_is_none(
+    tmp_path: Path, lost: SimpleQueue[TraceLost]
+) -> None:
+    made = TraceFile(str(tmp_path / "t"), pause_s=0.01)
+    made.begin_call(HELD, Call(), CLOCK, lost.put)
+
+    def is_written() -> bool:
+        made.took(silent, 1.0)
+        return (tmp_path / "t").exists() and (tmp_path / "t").read_bytes().count(b"\n") > 1
+
+    assert comes_true(is_written)
+    made.end()
+
+
+def test_a_full_disk_ends_a_call_s_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    with small_files():
+        made = call_begun(tmp_path, lost)
+        for step in range(1_000):
+            made.took(silent, float(step))
+        told = lost.get(timeout=TIMEOUT_S)
+        made.end()
+    assert told == TraceLost(f"{tmp_path}/rank_a_1.ndjson: file too large")
+    assert lost.empty()
+
+
+def test_steps_of_many_threads_are_all_written_whole(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    made = begun(tmp_path / "t", lost)
+
+    def take(thread: int) -> None:
+        for step in range(200):
+            made.took(silent, float(1_000 * thread + step))
+
+    threads = [threading.Thread(target=take, args=(thread,)) for thread in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made.end()
+    (trace,) = read(tmp_path / "t")
+    assert len(trace.steps) == 800
+    assert set(trace.steps) == {Silent(float(1_000 * thread + step)) for thread in range(4) for step in range(200)}
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["that is there", "to be made"])
+def test_in_a_directory_each_node_has_a_file_of_its_own(
+    tmp_path: Path, lost: SimpleQueue[TraceLost], there: bool
+) -> None:
+    folder = tmp_path / "traces"
+    if there:
+        folder.mkdir()
+    for held in (HELD, evolve(HELD, node=node("10.0.0.1/ab#7"))):
+        begun(str(folder) + ("" if there else "/"), lost, held).end()
+        there = True
+    assert sorted(file.name for file in folder.iterdir()) == ["10.0.0.1_ab_7.ndjson", "a_1.ndjson"]
+
+
+def test_a_later_agent_goes_on_in_the_same_file_and_marks_what_the_last_one_left_cut(
+    tmp_path: Path, lost: SimpleQueue[TraceLost]
+) -> None:
+    path = tmp_path / "t"
+    begun(path, lost).end()
+    with path.open("ab") as file:
+        file.write(b'{"is":')
+    begun(path, lost).end()
+    assert path.read_bytes().splitlines(keepends=True)[1] == b'{"is":' + CUT
+    assert [trace.cut for trace in read(path)] == [True, False]
+
+
+def test_two_agents_at_a_time_do_not_share_a_file(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    first = begun(tmp_path / "t", lost)
+    with pytest.raises(CannotTrace, match="/t: another agent writes there; write --trace=DIR/ and each gets a file"):
+        begun(tmp_path / "t", lost)
+    first.end()
+    begun(tmp_path / "t", lost).end()
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/no/such/t", "no such file or directory"),
+        ("/dev/full", "no space left on device"),
+        ("/dev/null/traces/", "not a directory"),
+    ],
+)
+def test_what_cannot_be_written_at_the_start_is_refused_with_the_reason(
+    path: str, why: str, lost: SimpleQueue[TraceLost]
+) -> None:
+    with pytest.raises(CannotTrace, match=f"{why}; name a file that can be written to"):
+        begun(path, lost)
+
+
+@contextmanager
+def small_files() -> Iterator[None]:
+    """No file may grow beyond 4 KiB: what a full disk is like. The limit is the whole process', so it must be over when
+    pytest writes its report."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_ends_the_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    with small_files():
+        made = begun(tmp_path / "t", lost)
+        for step in range(1_000):
+            made.took(silent, float(step))
+        told = lost.get(timeout=TIMEOUT_S)
+        made.took(silent, 0.0)
+        made.end()
+    assert told == TraceLost(f"{tmp_path}/t: file too large")
+    assert lost.empty()
+    (trace,) = read(tmp_path / "t")
+    assert trace.cut
+    assert trace.steps[:2] == (Silent(0.0), Silent(1.0))
+
+
+def test_a_disk_that_does_not_keep_up_ends_the_trace(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    os.mkfifo(tmp_path / "slow")  # which holds 64 KiB and is read by nobody
+    made = TraceFile(str(tmp_path / "slow"), queue_max=10)
+    made.begin(HELD, group.Settings(), CLOCK, lost.put)
+    for step in range(100_000):
+        made.took(silent, float(step))
+    assert "the disk does not keep up, 10 steps wait" in lost.get(timeout=TIMEOUT_S).text
+    reader = os.open(tmp_path / "slow", os.O_RDONLY | os.O_NONBLOCK)
+    drained = threading.Thread(target=_drain, args=(reader,), daemon=True)
+    drained.start()
+    made.end()
+    drained.join()
+
+
+def _drain(descriptor: int) -> None:
+    os.set_blocking(descriptor, True)
+    while os.read(descriptor, 65_536):
+        pass
+    os.close(descriptor)
+
+
+def test_no_line_is_read_beyond_the_longest_that_may_be(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"x" * 25)
+    assert list(map(len, lines_of(str(tmp_path / "t"), 10))) == [11, 11, 3]
+
+
+def test_every_function_that_is_traced_has_its_step() -> None:
+    assert {STEPS[function] for function in STEPS} >= {type(step) for step in finished().a.steps}
+    assert lines(finished().a.header)
+
+
+# --- an agent
+
+
+class Nobody:
+    """Sees what is lost."""
+
+    until = None
+
+    def __init__(self) -> None:
+        self.lost: list[TraceLost] = []
+
+    def saw(self, news: News) -> None:
+        if isinstance(news, TraceLost):
+            self.lost.append(news)
+
+    def passed(self, now: float) -> None:
+        pass
+
+
+def launch(path: Path, seen: Nobody) -> object:
+    meeting = rendezvous.Settings(rendezvous.Limits(1, 1, 2))
+    program = Program(Kind.BINARY, "sh", ("-c", "[ $${ELASTIC_ROUND} = 2 ]"))
+    made = LaunchSettings(program, rendezvous=meeting, logs=Logs("/dev/null"), environment=dict(os.environ))
+    agent = Agent(made, MemoryBackend(MemoryStore(), CLOCK), CLOCK, seen, TraceFile(str(path)))
+    return agent.run().outcome
+
+
+def test_what_an_agent_does_is_what_the_core_says(tmp_path: Path, nothing_left: str) -> None:
+    assert isinstance(outcome := launch(tmp_path / "t.ndjson", Nobody()), Verdict)
+    assert outcome.ending is Ending.SUCCEEDED
+    (run,) = found = replays(tmp_path)
+    assert (complaints(found), run.ended) == ([], True)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_job_whose_trace_is_lost_goes_on(tmp_path: Path) -> None:
+    seen = Nobody()
+    with small_files():
+        outcome = launch(tmp_path / "t.ndjson", seen)
+    assert isinstance(outcome, Verdict)
+    assert outcome.ending is Ending.SUCCEEDED
+    assert [lost.text for lost in seen.lost] == [f"{tmp_path}/t.ndjson: file too large"]

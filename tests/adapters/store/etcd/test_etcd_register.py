@@ -1,0 +1,408 @@
+"""The register on a real etcd: the shared suites, what nobody of us wrote, what stays behind, a restored cluster."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from conformance import SOON_S, Clients, Waiting, born, fault, grown
+from etcd_clients import LEASE_S, PLAIN, Etcds, addresses, clients
+from etcds import Cluster, single
+from leased import LeasedConformance
+from processes import comes_true
+from worlds import node
+
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.connection import EtcdMeeting
+from elastic.adapters.store.etcd.etcd_register import EtcdBackend
+from elastic.adapters.store.etcd.members import transacted
+from elastic.adapters.store.etcd.rpc import rpc
+from elastic.adapters.store.etcd.run_keys import put
+from elastic.adapters.store.port import Backend, OutOfReach, Shown, Unreadable
+from elastic.core.rendezvous import Limits, Restore, Settings, codec, restored
+
+NEVER_S = 60.0
+SHORT_S = 5
+"""How long a run's keys stand whose end is waited for."""
+ENVELOPE = b"elastic 1 cluster 1 write 0123456789abcdef epoch 1 life life\n"
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for all tests of this file that leave it whole; each has a run id of its own."""
+    with single(tmp_path_factory.mktemp("etcd")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def run_id() -> str:
+    return uuid4().hex
+
+
+@pytest.fixture
+def client(etcd: Cluster, run_id: str) -> Iterator[Etcds]:
+    with clients(etcd, run_id) as make:
+        yield make
+
+
+class TestEtcd(LeasedConformance):
+    @pytest.fixture
+    def client(self, client: Clients) -> Clients:
+        return client
+
+    @pytest.fixture
+    def hasty(self, etcd: Cluster) -> Iterator[Clients]:
+        with clients(etcd, lease_s=LEASE_S) as make:
+            yield make
+
+
+def keys(etcd: Cluster, prefix: str) -> list[str]:
+    return etcd.etcdctl("get", prefix, "--prefix", "--keys-only").split()
+
+
+def leases(etcd: Cluster) -> set[str]:
+    return set(etcd.etcdctl("lease", "list").splitlines()[1:])
+
+
+def revision(etcd: Cluster) -> int:
+    """Of the whole store: moves with every write, and with every lease that ends."""
+    return int(json.loads(etcd.etcdctl("get", "x", "-w", "json"))["header"]["revision"])
+
+
+def written(etcd: Cluster, prefix: str) -> dict[str, int]:
+    """Each key below, and when it was last written."""
+    kvs = json.loads(etcd.etcdctl("get", prefix, "--prefix", "-w", "json"))["kvs"]
+    return {kv["key"]: kv["mod_revision"] for kv in kvs}
+
+
+# --- one cluster for many
+
+
+@pytest.mark.parametrize(("one", "other"), [("a", "b"), ("a", "a/heartbeat"), ("a/b", "a%2Fb"), ("é", "e"), ("a", "A")])
+def test_runs_do_not_see_each_other(etcd: Cluster, run_id: str, one: str, other: str) -> None:
+    with clients(etcd, one + run_id) as first, clients(etcd, other + run_id) as second:
+        first().set(born(), None)
+        first().heartbeat(node("a"), 1)
+        first().put_fault(fault("a"))
+        assert second().get().state is None
+        assert second().heartbeats([node("a"), node("b")]).counters == {node("a"): None, node("b"): None}
+        assert second().faults() == ()
+
+
+def test_a_write_is_one_round_trip_and_so_is_one_that_comes_too_late(
+    client: Etcds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    winner, loser = client(), client()
+    winner.set(born(), None)
+    assert winner.get().state == loser.get().state == born()
+    asked = counted(monkeypatch, winner, loser)
+    two = grown(born(), "b")
+    assert winner.set(two, born().token).state == two
+    assert loser.set(grown(born(), "c"), born().token).state == two
+    assert asked == [1, 1]
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, *backends: EtcdBackend) -> list[int]:
+    """How often each of them asks from now on."""
+    counts = [0] * len(backends)
+    for index, backend in enumerate(backends):
+
+        def ask(
+            *given: object, index: int = index, ask: Callable[..., object] = backend._client.line.ask, **how: object
+        ) -> object:
+            counts[index] += 1
+            return ask(*given, **how)
+
+        monkeypatch.setattr(backend._client.line, "ask", ask)
+    return counts
+
+
+def test_a_wait_that_is_woken_asks_nothing(client: Etcds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The push carries the state."""
+    writer, waiter = client(), client()
+    one = born()
+    writer.set(one, None)
+    assert waiter.wait_for_change(one.token, time.monotonic() + 0.01).state == one
+    waiter._waiting._fallback_s = NEVER_S
+    asked = counted(monkeypatch, waiter)
+    two = grown(one, "b")
+    waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf).state)
+    writer.set(two, one.token)
+    assert waiting.answer(time.monotonic())[0] == two
+    assert asked == [0]
+
+
+# --- what nobody of us wrote
+
+GARBAGE = {
+    "no envelope": codec.encode(born()),
+    "another format": ENVELOPE.replace(b"elastic 1", b"elastic 2") + codec.encode(born()),
+    "no cluster": ENVELOPE.replace(b"cluster 1", b"cluster x") + codec.encode(born()),
+    "no epoch": ENVELOPE.replace(b"epoch 1", b"epoch 0") + codec.encode(born()),
+    "another's stamp": ENVELOPE.replace(b"life life", b"life other") + codec.encode(born()),
+    "no JSON": ENVELOPE + b"\xff\xfe\x00",
+    "not ours": ENVELOPE + b'{"hello": 1}',
+    "empty": b"",
+    "nested": ENVELOPE + b"[" * 100_000,
+    "large": b"x" * 1_500_000,
+}
+
+
+def plant(client: EtcdBackend, key: str, value: bytes) -> None:
+    """As somebody else may, who can write there."""
+    client._client.line.ask(transacted, rpc.TxnRequest(success=[put(client._client.keys.key(key), value, 0)]))
+
+
+@pytest.mark.parametrize("garbage", list(GARBAGE.values()), ids=list(GARBAGE))
+def test_garbage_for_a_register_is_unreadable_and_stays_untouched(
+    client: Etcds, etcd: Cluster, run_id: str, garbage: bytes
+) -> None:
+    plant(client(), "life", b"life")
+    plant(client(), "register", garbage)
+    before = written(etcd, f"elastic/{run_id}/")
+    for ask in (
+        client().get,
+        lambda: client().set(born(), None).state,
+        lambda: client().set(grown(born(), "b"), born().token).state,
+        lambda: client().wait_for_change(None, math.inf).state,
+    ):
+        with pytest.raises(Unreadable, match=f"elastic/{run_id}/") as refusal:
+            ask()
+        assert etcd.endpoints in str(refusal.value) and "--rdzv-id" in str(refusal.value)
+    assert written(etcd, f"elastic/{run_id}/") == before
+
+
+@pytest.mark.parametrize("life", [b"another", None])
+def test_a_register_whose_life_is_not_the_one_beside_it_is_unreadable(
+    client: Etcds, etcd: Cluster, run_id: str, life: bytes | None
+) -> None:
+    writer = client()
+    writer.set(born(), None)
+    if life is None:
+        etcd.etcdctl("del", f"elastic/{run_id}/life")
+    else:
+        plant(client(), "life", life)
+    with pytest.raises(Unreadable, match="life"):
+        client().get()
+    with pytest.raises(Unreadable, match="life"):
+        writer.set(grown(born(), "b"), born().token)
+
+
+def test_garbage_that_comes_later_wakes_whoever_waits(client: Etcds) -> None:
+    reader, other = client(), client()
+    reader.set(born(), None)
+
+    def wait() -> None:
+        with pytest.raises(Unreadable):
+            reader.wait_for_change(born().token, math.inf)
+
+    waiting = Waiting(wait)
+    plant(other, "register", b"garbage")
+    waiting.answer(time.monotonic())
+
+
+@pytest.mark.parametrize("counter", [b"-1", b"1.5", b" 7", b"garbage", b"9" * 5_000, "٣".encode()])
+def test_a_heartbeat_that_is_no_counter_is_no_sign_of_death(client: Etcds, counter: bytes) -> None:
+    plant(client(), "heartbeat/a%231", counter)
+    assert client().heartbeats([node("a")]).counters == {node("a"): 0}
+    assert client().heartbeats([node("a"), node("b")]).counters == {node("a"): 0, node("b"): None}
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
+def test_a_fault_that_nobody_can_read_hides_no_other(client: Etcds, garbage: bytes) -> None:
+    plant(client(), "faults/0/x/1", garbage)
+    client().put_fault(fault("b"))
+    assert client().faults() == (fault("b"),)
+
+
+def test_faults_are_read_a_few_at_a_time_and_none_is_lost(client: Etcds) -> None:
+    put = [fault("a", message=str(number)) for number in range(20)]
+    for each in put:
+        client().put_fault(each)
+    assert client().faults() == tuple(put)
+
+
+# --- what stays behind
+
+
+def test_a_heartbeat_leaves_no_revision(tmp_path: Path) -> None:
+    with single(tmp_path) as etcd, clients(etcd) as client:
+        heart = client()
+        heart.heartbeat(node("a"), 1)
+        before = revision(etcd)
+        for _ in range(20):
+            heart.heartbeat(node("a"), 1)
+        assert revision(etcd) == before
+        heart.heartbeat(node("a"), 2)
+        assert revision(etcd) == before + 1
+
+
+def test_a_node_that_goes_takes_its_heartbeat_and_its_lease_along(client: Etcds, etcd: Cluster, run_id: str) -> None:
+    before = leases(etcd)
+    heart = client()
+    heart.heartbeat(node("a"), 1)
+    heart.heartbeat(node("b"), 1)
+    heart.remove_heartbeat(node("a"))
+    client().remove_heartbeat(node("b"))
+    assert keys(etcd, f"elastic/{run_id}/") == []
+    assert leases(etcd) <= before
+
+
+def test_a_lost_race_for_the_first_write_leaves_no_lease(client: Etcds, etcd: Cluster) -> None:
+    late = client()
+    late.get()  # nothing there yet
+    before = leases(etcd)
+    client().set(born(), None)
+    assert late.set(born("other", "z"), None).state == born()
+    assert len(leases(etcd) - before) == 1
+
+
+def test_the_keys_of_a_run_outlive_its_last_node_for_a_day_and_no_longer(etcd: Cluster, run_id: str) -> None:
+    before = leases(etcd)
+    with clients(etcd, run_id) as client:
+        state, writer = born(), client()
+        writer.set(state, None)
+        writer.set(grown(state, "b"), state.token)
+        writer.put_fault(fault("a"))
+        client().put_fault(fault("b"))
+    (lease,) = (name for name in leases(etcd) - before if "heartbeat" not in name)
+    told = etcd.etcdctl("lease", "timetolive", lease, "--keys")
+    assert "granted with TTL(86400s)" in told
+    assert all(name in told for name in keys(etcd, f"elastic/{run_id}/"))
+    assert len(keys(etcd, f"elastic/{run_id}/")) == 4
+
+
+def test_nothing_is_left_of_a_run_when_its_time_is_over(etcd: Cluster, run_id: str) -> None:
+    before, began = leases(etcd), time.monotonic()
+    with clients(etcd, run_id, kept_s=SHORT_S, lease_s=SHORT_S) as client:
+        client().set(born(), None)
+        client().put_fault(fault("a"))
+        client().heartbeat(node("a"), 1)
+        assert len(keys(etcd, f"elastic/{run_id}/")) == 4 or time.monotonic() - began >= SHORT_S
+    assert comes_true(lambda: keys(etcd, f"elastic/{run_id}/") == [])
+    assert comes_true(lambda: leases(etcd) <= before)
+
+
+def test_a_run_lasts_as_long_as_one_of_its_nodes_lives(etcd: Cluster, run_id: str) -> None:
+    with clients(etcd, run_id, kept_s=SHORT_S) as client:
+        heart = client()
+        client().set(born(), None)
+        heart.get()
+        ends_at = time.monotonic() + 1.5 * SHORT_S
+        while time.monotonic() < ends_at:
+            heart.heartbeat(node("a"), 1)
+            time.sleep(SHORT_S / 100)
+        assert client().get().state == born()
+
+
+def test_a_register_that_went_is_absent_and_another_may_begin(client: Etcds, etcd: Cluster, run_id: str) -> None:
+    one, waiter = client(), client()
+    one.set(born(), None)
+    waiting = Waiting(lambda: waiter.wait_for_change(born().token, math.inf).state)
+    etcd.etcdctl("del", f"elastic/{run_id}/", "--prefix")
+    state, took_s = waiting.answer(time.monotonic())
+    assert state is None and took_s < SOON_S
+    assert one.get().state is None
+    fresh = born("fresh")
+    assert one.set(fresh, None).state == fresh
+    assert waiter.wait_for_change(None, math.inf).state == fresh
+
+
+def test_the_registers_of_a_run_s_workers_are_below_the_run_s_own_prefix(etcd: Cluster, run_id: str) -> None:
+    """So that whoever may use the run may use them."""
+    meeting = EtcdMeeting(addresses(etcd), PLAIN, run_id, SystemClock(), Settings(Limits(1, 1)))
+    one, other = meeting.beside("one"), meeting.beside("a/b")
+    with closing(one), closing(other), closing(clone := one.clone()):
+        one.set(born(), None)
+        assert clone.get().state == born()
+        assert other.get().state is None
+        other.set(born("other"), None)
+    meeting.close(0.0)
+    below = f"elastic/{run_id}/workers"
+    places = [f"{below}/{space}/{name}" for space in ("a%2Fb", "one") for name in ("life", "register")]
+    assert keys(etcd, f"elastic/{run_id}") == places
+
+
+# --- a cluster that was restored from a snapshot
+
+
+def test_a_restored_cluster_takes_no_write_that_was_made_for_the_old_one(tmp_path: Path) -> None:
+    """Nor one of the life that it copies. Also when its revisions have come to the same number again."""
+    one, run_id = born(), "run"
+    two = grown(one, "b")
+    with single(tmp_path) as etcd, clients(etcd, run_id) as client:
+        stale, writer = client(), client()
+        writer.set(one, None)
+        etcd.snapshot(tmp_path / "snapshot")
+        writer.set(two, one.token)
+        assert stale.get().state == two
+        at = revision(etcd)
+        copy = etcd.restored(tmp_path / "snapshot")
+        fresh = client()
+        assert fresh.get().state == one
+        assert not fresh.get().here
+        refused = fresh.set(grown(one, "z"), one.token)
+        assert (refused.state, refused.here) == (one, False)
+        again = restored(Restore(one, "again"), one)
+        assert fresh.set(again, one.token) == Shown(again)
+        assert revision(copy) == at
+        assert stale.set(grown(two, "c"), two.token).state == again
+        assert client().get() == Shown(again)
+
+
+def test_a_write_by_who_has_not_looked_since_is_refused_by_a_copy(tmp_path: Path) -> None:
+    """Nothing but the end of a watch in its process tells it that another cluster is there."""
+    one = born()
+    with single(tmp_path) as etcd, clients(etcd, "run") as client:
+        writer = client()
+        writer.set(one, None)
+        waiter = writer.clone()
+        waiter.wait_for_change(one.token, time.monotonic() + 0.01)
+        etcd.snapshot(tmp_path / "snapshot")
+        etcd.restored(tmp_path / "snapshot")
+        assert comes_true(lambda: answered(lambda: writer.set(grown(one, "b"), one.token)) == Shown(one, here=False))
+        assert client().get() == Shown(one, here=False)
+        waiter.close()
+
+
+def answered(ask: Callable[[], object]) -> object:
+    try:
+        return ask()
+    except OutOfReach:
+        return None
+
+
+def test_a_copy_of_just_what_is_waited_on_wakes_whoever_waits(tmp_path: Path) -> None:
+    one = born()
+    with single(tmp_path) as etcd, clients(etcd, "run") as client:
+        client().set(one, None)
+        etcd.snapshot(tmp_path / "snapshot")
+        etcd.restored(tmp_path / "snapshot")
+        assert client().wait_for_change(one.token, math.inf) == Shown(one, here=False)
+
+
+def test_a_restored_cluster_is_seen_as_what_it_is_by_who_waited_in_the_old_one(tmp_path: Path) -> None:
+    one, run_id = born(), "run"
+    two = grown(one, "b")
+    with single(tmp_path) as etcd, clients(etcd, run_id) as client:
+        waiter: Backend = client()
+        client().set(one, None)
+        etcd.snapshot(tmp_path / "snapshot")
+        client().set(two, one.token)
+        assert waiter.wait_for_change(one.token, math.inf).state == two
+        etcd.restored(tmp_path / "snapshot")
+        assert comes_true(lambda: seen(waiter) == one)
+        assert waiter.wait_for_change(two.token, math.inf).state == one
+
+
+def seen(backend: Backend) -> object:
+    try:
+        return backend.get().state
+    except OutOfReach:
+        return None

@@ -1,0 +1,215 @@
+"""The relay: the agent's store, for its workers, over a unix socket."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import tcpstores
+from conformance import ANSWER_S, Clients, Conformance, Waiting, born
+from processes import comes_true
+
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.port import Backend, Denied, OutcomeUnknown, OutOfReach, StoreError
+from elastic.adapters.store.relay.relay import RelayBackend
+from elastic.adapters.store.relay.relay_host import Relay
+from elastic.core.rendezvous import RendezvousState, Token
+
+
+def in_memory(name: str) -> Backend:
+    return MemoryBackend(MemoryStore(), SystemClock())
+
+
+@contextmanager
+def clients(relay: Relay, space: str = "one") -> Iterator[Clients]:
+    with ExitStack() as stack:
+
+        def make() -> Backend:
+            made = RelayBackend(relay.path, space, SystemClock())
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[tcpstores.Store]:
+    with tcpstores.own_store() as store:
+        yield store
+
+
+@pytest.fixture
+def relay() -> Iterator[Relay]:
+    served = Relay(in_memory)
+    yield served
+    served.close()
+
+
+class TestRelayOfMemory(Conformance):
+    @pytest.fixture
+    def client(self, relay: Relay) -> Iterator[Clients]:
+        with clients(relay) as make:
+            yield make
+
+
+class TestRelayOfTCPStore(Conformance):
+    @pytest.fixture
+    def client(self, store: tcpstores.Store) -> Iterator[Clients]:
+        with tcpstores.clients(store[1], timeout_s=ANSWER_S) as there:
+            served = Relay(lambda name: there())
+            with clients(served) as make:
+                yield make
+            served.close()
+
+
+def test_the_registers_of_two_names_know_nothing_of_each_other(relay: Relay) -> None:
+    with clients(relay, "one") as one, clients(relay, "other") as other:
+        one().set(born(), None)
+        assert other().get().state is None
+        assert one().get().state == born()
+
+
+def test_only_this_user_reaches_the_socket_and_nothing_is_left_of_it(relay: Relay) -> None:
+    path = Path(relay.path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    relay.close()
+    assert not path.parent.exists()
+
+
+def test_a_path_that_is_too_long_for_the_kernel_is_made_shorter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    served = Relay(in_memory)
+    with clients(served) as make:
+        assert make().set(born(), None).state == born()
+    served.close()
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_while_the_agent_can_open_nothing_a_client_waits_and_the_agent_does_not_spin(relay: Relay) -> None:
+    """Measured in processor time, of which a loaded machine gives less and never more."""
+    cpu = time.pthread_getcpuclockid(relay._thread.ident or 0)
+    with clients(relay) as make:
+        make().set(born(), None)
+        with socket.socket(socket.AF_UNIX) as knocking, no_descriptor_left():
+            knocking.connect(relay.path)
+            before = time.clock_gettime(cpu)
+            time.sleep(1.0)
+            assert time.clock_gettime(cpu) - before < 0.1
+        assert make().get().state == born()
+
+
+def held() -> set[object]:
+    """The threads and descriptors of this process, each with what it is of: earlier tests may still let go of theirs."""
+    found: set[object] = set(threading.enumerate())
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one that this reads them by
+            found.add((each.name, os.readlink(each)))
+    return found
+
+
+def test_a_client_that_goes_takes_its_threads_and_descriptors_along(relay: Relay) -> None:
+    with clients(relay) as make:
+        make().get()
+        before = held()
+        client = RelayBackend(relay.path, "one", SystemClock())
+        client.get()
+        waiting = Waiting(lambda: client.wait_for_change(None, float("inf")).state)
+        assert len(held() - before) >= 4, "a thread and a descriptor of the client's, and of the relay's"
+        client.close()
+        waiting.answer(0.0)
+        assert comes_true(lambda: held() <= before)
+
+
+def test_a_client_whose_agent_has_ended_says_so_and_a_waiting_one_hears_of_it(relay: Relay) -> None:
+    with clients(relay) as make:
+        one, waiter = make(), make()
+        one.set(born(), None)
+        waiter.get()
+        said: list[StoreError] = []
+
+        def wait() -> None:
+            try:
+                waiter.wait_for_change(born().token, float("inf"))
+            except StoreError as error:
+                said.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        relay.close()
+        thread.join(ANSWER_S)
+        assert isinstance(said[0], OutOfReach) and "elastic launch" in str(said[0])
+        with pytest.raises(OutOfReach, match=relay.path):
+            one.get()
+
+
+def hung_up(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True  # with something of ours unread
+
+
+class Refusing(MemoryBackend):
+    """A store that will not have us."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore(), SystemClock())
+
+    def get(self) -> NoReturn:
+        raise Denied("no permission")
+
+    def set(self, state: RendezvousState, token: Token | None) -> NoReturn:
+        raise OutcomeUnknown("who knows")
+
+    def clone(self) -> Refusing:
+        return Refusing()
+
+
+def test_what_the_agent_s_store_refuses_is_told_as_it_was_said() -> None:
+    served = Relay(lambda name: Refusing())
+    with clients(served) as make:
+        with pytest.raises(Denied, match="no permission"):
+            make().get()
+        client = make()
+        with pytest.raises(OutcomeUnknown, match="who knows"):
+            client.set(born(), None)
+        assert client.heartbeats([]).counters == {}, "the connection is as good as before"
+    served.close()
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"\x00\x00\x00\x01x", b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", b"GET / HTTP/1.1\r\n\r\n"]
+)
+def test_who_speaks_another_language_is_hung_up_on_and_the_others_are_served(relay: Relay, said: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.settimeout(ANSWER_S)
+        stranger.connect(relay.path)
+        stranger.sendall(said)
+        stranger.shutdown(socket.SHUT_WR)
+        assert hung_up(stranger)
+    with clients(relay) as make:
+        assert make().set(born(), None).state == born()

@@ -1,0 +1,162 @@
+"""Who serves the store: one agent on the endpoint's host, for as long as it lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from processes import comes_true, dies
+
+from elastic.adapters.store.tcpstore.serving import CannotServe, address_towards, serve
+from elastic.adapters.store.tcpstore.wire import Address, Unsent, WireClient
+
+ANSWER_S = 60.0
+ELSEWHERE = "192.0.2.1"
+"""An address for documentation: no host has it."""
+
+AGENT = """
+import time
+from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.wire import Address
+host, at = serve(Address('127.0.0.1', 0), True)
+print(host.pid, at.port, flush=True)
+time.sleep(60)
+"""
+
+
+def answers(address: Address) -> bool:
+    try:
+        with WireClient(address, ANSWER_S, 1_000) as client:
+            client.greet()
+            return client.get("nothing") == (b"",)
+    except Unsent:
+        return False
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", socket.gethostname()])
+def test_of_two_agents_on_the_endpoints_host_one_serves_and_both_reach_it(
+    nothing_left: str, port: int, host: str
+) -> None:
+    endpoint = Address(host, port)
+    first, at = serve(endpoint, None)
+    second, also_at = serve(endpoint, None)
+    assert first and not second
+    assert at == also_at == endpoint
+    assert answers(endpoint)
+    first.close()
+    first.close()
+    assert not answers(endpoint)
+
+
+def test_port_0_becomes_a_real_one(nothing_left: str) -> None:
+    host, at = serve(Address("localhost", 0), None)
+    assert host and at.port > 0
+    assert answers(at)
+    host.close()
+
+
+def test_who_is_not_to_serve_does_not(port: int) -> None:
+    endpoint = Address("localhost", port)
+    assert serve(endpoint, False) == (None, endpoint)
+    assert not answers(endpoint)
+
+
+def test_an_endpoint_elsewhere_is_not_served_here() -> None:
+    endpoint = Address(ELSEWHERE, 29_400)
+    assert serve(endpoint, None) == (None, endpoint)
+
+
+def test_who_must_serve_and_cannot_says_why() -> None:
+    with socket.create_server(("", 0)) as taken:
+        endpoint = Address("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(CannotServe, match=f"127.0.0.1:{endpoint.port}.*somebody listens there already"):
+            serve(endpoint, True)
+    with pytest.raises(CannotServe, match=f"{ELSEWHERE}:29400"):
+        serve(Address(ELSEWHERE, 29_400), True)
+
+
+def test_who_connects_while_the_helper_still_starts_waits_and_is_served(nothing_left: str) -> None:
+    host, at = serve(Address("127.0.0.1", 0), True)
+    assert host
+    with WireClient(at, ANSWER_S, 1_000) as early:
+        early.greet()
+        early.set("key", b"value")
+        assert early.get("key") == (b"value",)
+    host.close()
+
+
+def test_the_store_outlives_the_signals_of_a_terminal_but_not_its_agent(nothing_left: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", AGENT], stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdout
+        pid, port = map(int, agent.stdout.readline().split())
+        address = Address("127.0.0.1", port)
+        assert answers(address)
+        for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            os.kill(pid, signum)
+        assert answers(address)
+        agent.kill()
+    assert dies(pid)
+    assert comes_true(lambda: not answers(address))
+
+
+def test_a_helper_that_still_starts_goes_with_its_agent_too(
+    nothing_left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would hold the port on which the agent that is started again is to serve."""
+    (tmp_path / "torch.py").write_text("import signal\nwhile True:\n    signal.pause()\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    host, _ = serve(Address("127.0.0.1", 0), True)
+    assert host and host._helper.stdin
+    try:
+        host._helper.stdin.close()
+        assert dies(host.pid)
+    finally:
+        host.close()
+
+
+def test_the_workers_of_an_agent_do_not_inherit_its_store(nothing_left: str) -> None:
+    before = dict(os.environ)
+    host, _ = serve(Address("127.0.0.1", 0), True)
+    assert host
+    assert dict(os.environ) == before
+    assert not sockets_of(host.pid) & sockets_of(os.getpid())
+    host.close()
+
+
+def sockets_of(pid: int) -> set[str]:
+    """Of a process that may open and close other files meanwhile, as one does that imports torch."""
+    numbers = Path(f"/proc/{pid}/fd")
+    return {link for number in os.listdir(numbers) if (link := _link(numbers / number)).startswith("socket:")}
+
+
+def _link(number: Path) -> str:
+    try:
+        return os.readlink(number)
+    except OSError:
+        return ""
+
+
+def test_other_nodes_reach_this_one_by_the_address_that_reaches_the_store() -> None:
+    assert address_towards(Address("localhost", 29_400)) == "localhost"
+    own = address_towards(Address(ELSEWHERE, 29_400))
+    assert own and not own.startswith("127.")
+    assert address_towards(Address("no-such-host.invalid", 29_400)) == socket.gethostname()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_nodes_that_meet_on_a_loopback_address_reach_each_other_there(host: str) -> None:
+    assert address_towards(Address(host, 29_400)) == "localhost"
+    assert address_towards(Address(host, 0)) == "localhost"
+
+
+def test_the_node_that_serves_the_store_is_reached_by_a_name_that_others_know_too() -> None:
+    """Its own name leads it to itself, often by a loopback address, which would lead the others astray."""
+    own = address_towards(Address(socket.gethostname(), 29_400))
+    assert own != "localhost" and not own.startswith("127.") and own != "::1"
+    outward = address_towards(Address(ELSEWHERE, 29_400))
+    assert address_towards(Address(outward, 29_400)) == outward

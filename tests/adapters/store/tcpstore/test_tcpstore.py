@@ -1,0 +1,603 @@
+"""The register on a real TCPStore: the shared suite, a store that holds what nobody of us wrote, one that goes away."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import resource
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from queue import Empty
+from uuid import uuid4
+
+import pytest
+from attrs import evolve
+from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown, persistent
+from ports import reserved
+from processes import comes_true, is_stopped
+from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
+from worlds import node
+
+from elastic.adapters.store.port import OutcomeUnknown, OutOfReach, Unreadable
+from elastic.adapters.store.secret import Secret
+from elastic.adapters.store.tcpstore import wire
+from elastic.adapters.store.tcpstore.seal import seal
+from elastic.adapters.store.tcpstore.serving import StoreHost
+from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
+from elastic.adapters.store.tcpstore.wire import Address, Oversized, Unsent, WireClient
+from elastic.core.rendezvous import Done, Limits, Over, Settings, Token, Wish, codec, handlers
+from elastic.core.world import Why, World
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    """One store for all tests of this file that leave it whole; each has a run id of its own."""
+    with own_store() as store:
+        yield store
+
+
+@pytest.fixture
+def address(store: Store) -> Address:
+    return store[1]
+
+
+@pytest.fixture
+def client(address: Address) -> Iterator[Clients]:
+    run_id = uuid4().hex
+    with clients(address, run_id) as make:
+        yield make
+
+
+class TestTCPStore(Conformance):
+    @pytest.fixture
+    def client(self, client: Clients) -> Clients:
+        return client
+
+
+class TestTCPStoreWithAToken(Conformance):
+    @pytest.fixture
+    def client(self, address: Address) -> Iterator[Clients]:
+        with clients(address, seal=seal(Secret(b"sixteen bytes at least"))) as make:
+            yield make
+
+
+# --- one store for many
+
+
+@pytest.mark.parametrize(("one", "other"), [("a", "b"), ("a", "a/heartbeat"), ("a/b", "a%2Fb"), ("é", "e"), ("a", "A")])
+def test_runs_do_not_see_each_other(address: Address, one: str, other: str) -> None:
+    salt = uuid4().hex
+    with clients(address, one + salt) as first, clients(address, other + salt) as second:
+        first().set(born(), None)
+        first().heartbeat(node("a"), 1)
+        first().put_fault(fault("a"))
+        assert second().get().state is None
+        assert second().heartbeats([node("a")]).counters == {node("a"): None}
+        assert second().faults() == ()
+
+
+def test_a_store_greets_hundreds_of_clients_without_asking_for_their_names(address: Address) -> None:
+    """torch's server asks the name server about each peer; where that one is slow or refuses, everybody waits 5 s."""
+    with ExitStack() as stack:
+        for _ in range(300):
+            client = stack.enter_context(WireClient(address, ANSWER_S, codec.BYTES_MAX))
+            client.greet()
+
+
+@contextmanager
+def open_descriptors(count: int) -> Iterator[None]:
+    """So many of this process, in addition to those that it has."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 2 * count), before[1]))
+    descriptors = [os.open(os.devnull, os.O_RDONLY) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_process_with_thousands_of_open_files_can_wait(address: Address) -> None:
+    """A rank that trains has many: the samples of its data, the pipes of its loaders."""
+    with open_descriptors(1_100), talking(address) as client:
+        assert not client.wait([uuid4().hex], 0.0)
+        plant(client, key := uuid4().hex, b"here")
+        assert client.wait([key], None)
+
+
+def test_who_waits_for_the_others_to_go_is_told_when_the_last_has_gone(client: Clients) -> None:
+    host = client()
+    assert isinstance(host, TCPStoreBackend)
+    assert host.wait_until_gone([], 0.0)
+    for name in "ab":
+        client().heartbeat(node(name), 1)
+    client().remove_heartbeat(node("a"))
+    assert not host.wait_until_gone([node("a"), node("b")], 0.05)
+    client().remove_heartbeat(node("b"))
+    assert host.wait_until_gone([node("a"), node("b")], ANSWER_S)
+
+
+def test_a_late_reader_finds_the_head_of_a_long_history(client: Clients) -> None:
+    writer, late, waiting = client(), client(), client()
+    state = born()
+    writer.set(state, None)
+    late.get()
+    for _ in range(200):
+        before, state = state, evolve(state, version=state.version + 1)
+        assert writer.set(state, before.token).state == state
+    assert late.get().state == state
+    assert client().get().state == state
+    assert waiting.wait_for_change(born().token, math.inf).state == state
+
+
+def test_a_late_reader_finds_the_head_without_the_hint(address: Address) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        writer, state = client(), born()
+        writer.set(state, None)
+        for _ in range(60):
+            before, state = state, evolve(state, version=state.version + 1)
+            writer.set(state, before.token)
+        for hint in (b"1", b"9" * 15, b"garbage", b""):
+            plant(other, f"elastic/{run_id}/life/head", hint)
+            assert client().get().state == state
+
+
+def test_old_versions_take_no_space(address: Address) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        writer, state = client(), born()
+        writer.set(state, None)
+        for _ in range(60):
+            before, state = state, evolve(state, version=state.version + 1)
+            writer.set(state, before.token)
+        sizes = [len(value) for value in other.get(*(f"elastic/{run_id}/life/{version}" for version in range(2, 61)))]
+    assert sum(size > 1 for size in sizes) <= 20
+    assert all(sizes)
+
+
+# --- what nobody of us wrote
+
+
+def _state(**changes: object) -> bytes:
+    return json.dumps({**json.loads(codec.encode(born())), **changes}).encode()
+
+
+GARBAGE = {
+    "no JSON": b"\xff\xfe\x00",
+    "not ours": b'{"hello": 1}',
+    "a format to come": _state(format=99),
+    "a field too much": _state(surprise=1),
+    "a negative version": _state(version=-1),
+    "a mark": b"-",
+    "nested": b"[" * 100_000,
+    "large": b"x" * (codec.BYTES_MAX - 4_096),
+}
+
+
+@pytest.mark.parametrize("garbage", list(GARBAGE.values()), ids=list(GARBAGE))
+def test_garbage_for_a_register_is_unreadable_and_stays_untouched(address: Address, garbage: bytes) -> None:
+    run_id = uuid4().hex
+    root = f"elastic/{run_id}/root"
+    with clients(address, run_id) as client, talking(address) as other:
+        plant(other, root, garbage)
+        with pytest.raises(Unreadable, match=root) as refusal:
+            client().get()
+        assert str(address) in str(refusal.value) and "--rdzv-id" in str(refusal.value)
+        with pytest.raises(Unreadable):
+            client().set(born(), None)
+        with pytest.raises(Unreadable):
+            client().wait_for_change(None, math.inf)
+        assert other.get(root) == (garbage,)
+
+
+WRONG = {
+    "garbage": b"\xff",
+    "another life's": codec.encode(evolve(grown(born("other"), "b"), version=2)),
+    "another version": codec.encode(evolve(grown(born(), "b"), version=3)),
+}
+
+
+@pytest.mark.parametrize("wrong", list(WRONG.values()), ids=list(WRONG))
+def test_a_version_that_is_not_what_its_key_says_is_unreadable(address: Address, wrong: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        reader = client()
+        reader.set(born(), None)
+        waiting = Waiting(lambda: _refused(lambda: reader.wait_for_change(born().token, math.inf).state))
+        plant(other, f"elastic/{run_id}/life/2", wrong)
+        waiting.answer(time.monotonic())
+        with pytest.raises(Unreadable, match="life/2"):
+            client().set(grown(born(), "b"), born().token)
+        assert other.get(f"elastic/{run_id}/life/2") == (wrong,)
+
+
+def _refused(ask: Callable[[], object]) -> None:
+    with pytest.raises(Unreadable):
+        ask()
+
+
+def test_nothing_that_is_read_is_executed(address: Address, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (open, (str(tmp_path / "sprung"), "w"))
+
+    run_id, trap = uuid4().hex, pickle.dumps(Trap())
+    with clients(address, run_id) as client, talking(address) as other:
+        for key in ("root", "heartbeat/a%231", "faults/1"):
+            plant(other, f"elastic/{run_id}/{key}", trap)
+        plant(other, f"elastic/{run_id}/faults/count", b"1")
+        _refused(client().get)
+        _refused(lambda: client().heartbeats([node("a")]))
+        assert client().faults() == ()
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("counter", [b"-1", b"1.5", b" 7", b"garbage", b"9" * 5_000, "٣".encode()])
+def test_a_heartbeat_that_is_no_counter_is_no_sign_of_life_and_none_of_death(address: Address, counter: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        plant(other, f"elastic/{run_id}/heartbeat/a%231", counter)
+        client().heartbeat(node("b"), 3)
+        assert client().heartbeats([node("a"), node("b")]).counters == {node("a"): 0, node("b"): 3}
+        client().heartbeat(node("a"), 4)
+        assert client().heartbeats([node("a")]).counters == {node("a"): 4}
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
+def test_a_wish_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
+    run_id, wish = uuid4().hex, Wish(born().era, Done(0))
+    with clients(address, run_id) as client, talking(address) as other:
+        assert [client().put_wish(node(name), wish) for name in "ab"] == [1, 2]
+        plant(other, f"elastic/{run_id}/wish/a%231", garbage)
+        assert client().wishes([node("a"), node("b")]) == {node("b"): wish}
+
+
+def test_who_reads_wishes_takes_the_counts_of_earlier_ones_away(address: Address) -> None:
+    run_id, eras = uuid4().hex, [Token(born().life, version) for version in (3, 5, 9)]
+    with clients(address, run_id) as client, talking(address) as other:
+        one = client()
+        kept = [Wish(era, Done(0)) for era in eras]
+        assert [one.put_wish(node("a"), wish) for wish in kept] == [1, 1, 1]
+        one.wishes([node("a")])
+        assert other.get(*(f"elastic/{run_id}/wished/{wish.like}" for wish in kept)) == (b"", b"", b"1")
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
+def test_a_fault_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        client().put_fault(fault("a"))
+        client().put_fault(fault("b"))
+        plant(other, f"elastic/{run_id}/faults/1", garbage)
+        assert client().faults() == (fault("b"),)
+
+
+@pytest.mark.parametrize("count", [b"garbage", b"-5", b"999999999"])
+def test_a_count_of_faults_that_cannot_be_is_survived(address: Address, count: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        client().put_fault(fault("a"))
+        plant(other, f"elastic/{run_id}/faults/count", count)
+        assert set(client().faults()) <= {fault("a")}
+
+
+# --- the wire
+
+
+def test_a_value_that_is_too_large_is_not_read(address: Address) -> None:
+    key = uuid4().hex
+    with talking(address) as other, WireClient(address, ANSWER_S, bytes_max=1_000) as client:
+        plant(other, key, b"x" * 1_001)
+        client.greet()
+        with pytest.raises(Oversized, match="1001 bytes"):
+            client.get(key)
+
+
+@contextmanager
+def listener(answer: Callable[[socket.socket], None]) -> Iterator[Address]:
+    """Something that is no TCPStore."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def run() -> None:
+            try:
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        answer(connection)
+            except OSError:
+                pass
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        yield Address("127.0.0.1", server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def _silent(connection: socket.socket) -> None:
+    connection.recv(1 << 16)
+    connection.recv(1 << 16)
+
+
+def _web(connection: socket.socket) -> None:
+    connection.recv(1 << 16)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def _rude(connection: socket.socket) -> None:
+    pass
+
+
+@pytest.mark.parametrize("answer", [_silent, _web, _rude])
+def test_what_is_no_store_is_out_of_reach_and_named(answer: Callable[[socket.socket], None]) -> None:
+    with listener(answer) as address, clients(address, timeout_s=TIMEOUT_S) as client:
+        for ask in (client().get, lambda: client().set(born(), None).state, lambda: client().heartbeat(node("a"), 1)):
+            with pytest.raises(OutOfReach, match=rf"{address.host}:{address.port} .*TCPStore"):
+                ask()
+
+
+def test_a_name_that_this_host_does_not_know_is_to_be_mended() -> None:
+    named = r"^no answer from the store at no-such-host\.invalid:29400 .*mend it, or write"
+    with clients(Address("no-such-host.invalid", 29_400)) as client, pytest.raises(OutOfReach, match=named):
+        client().get()
+
+
+def test_a_host_without_a_store_is_out_of_reach_at_once() -> None:
+    with reserved() as port, clients(Address("127.0.0.1", port)) as client:
+        began = time.monotonic()
+        with pytest.raises(OutOfReach, match=rf"127.0.0.1:{port} \(Connection refused\)"):
+            client().get()
+        with pytest.raises(OutOfReach):
+            client().set(born(), None)
+        assert time.monotonic() - began < SOON_S
+
+
+@contextmanager
+def losing(behind: Address, reaches: bool) -> Iterator[Address]:
+    """A way to the store on which the first conditional write is lost, or its answer."""
+    threads: list[threading.Thread] = []
+
+    def forward(source: socket.socket, to: socket.socket, stop: Callable[[bytes], bool]) -> None:
+        try:
+            while data := source.recv(1 << 20):
+                if stop(data):
+                    break
+                to.sendall(data)
+        except OSError:
+            pass
+        for end in (source, to):
+            with pytest.MonkeyPatch.context():
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def serve_one(near: socket.socket) -> None:
+        asked = threading.Event()
+
+        def is_write(data: bytes) -> bool:
+            if data[0] == wire.COMPARE_SET:
+                asked.set()
+            return asked.is_set() and not reaches
+
+        with near, socket.create_connection((behind.host, behind.port)) as far:
+            back = threading.Thread(target=forward, args=(far, near, lambda data: asked.is_set()))
+            back.start()
+            forward(near, far, is_write)
+            back.join()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def run() -> None:
+            try:
+                while True:
+                    near, _ = server.accept()
+                    threads.append(threading.Thread(target=serve_one, args=(near,)))
+                    threads[-1].start()
+            except OSError:
+                pass
+
+        accepting = threading.Thread(target=run)
+        accepting.start()
+        yield Address("127.0.0.1", server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        accepting.join()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("reaches", [True, False])
+def test_a_write_whose_answer_is_lost_is_named_as_such(address: Address, reaches: bool) -> None:
+    run_id = uuid4().hex
+    with losing(address, reaches) as way, clients(way, run_id) as cut_off:
+        writer = cut_off()
+        with pytest.raises(OutcomeUnknown, match=f"{way.host}:{way.port}"):
+            writer.set(born(), None)
+    with clients(address, run_id) as client:
+        assert client().get().state == (born() if reaches else None)
+
+
+# --- the store goes away
+
+
+def test_a_store_that_dies_is_out_of_reach_for_everybody_at_once() -> None:
+    with own_store() as (host, address), clients(address) as client:
+        waiter, writer = client(), client()
+        writer.set(born(), None)
+        waiting = Waiting(lambda: _out_of_reach(lambda: waiter.wait_for_change(born().token, math.inf).state))
+        began = time.monotonic()
+        host.close()
+        _, took_s = waiting.answer(began)
+        assert took_s < SOON_S
+        for ask in (
+            writer.get,
+            lambda: writer.set(grown(born(), "b"), born().token).state,
+            lambda: writer.heartbeat(node("a"), 1),
+            lambda: writer.heartbeats([node("a")]).counters,
+            lambda: writer.remove_heartbeat(node("a")),
+            lambda: writer.put_fault(fault("a")),
+            writer.faults,
+        ):
+            _out_of_reach(ask)
+        assert time.monotonic() - began < SOON_S
+
+
+def _out_of_reach(ask: Callable[[], object]) -> None:
+    with pytest.raises(OutOfReach):
+        ask()
+
+
+def test_a_store_that_came_back_empty_is_seen_as_such_and_takes_no_write_of_the_old_life() -> None:
+    two = grown(born(), "b")
+    with own_store() as (host, address), clients(address) as client:
+        holder, late = client(), client()
+        holder.set(born(), None)
+        late.get()
+        holder.set(two, born().token)
+        host.close()
+        with own_store(address.port):
+            _out_of_reach(holder.get)
+            _out_of_reach(lambda: late.set(grown(born(), "z"), born().token).state)
+            assert holder.get().state is None
+            assert late.set(grown(born(), "z"), born().token).state is None
+            assert holder.set(grown(two, "c"), two.token).state is None
+            assert client().get().state is None
+            fresh = born("another")
+            assert client().set(fresh, None).state == fresh
+            assert holder.get().state == fresh
+            assert holder.set(grown(two, "c"), two.token).state == fresh
+            assert holder.wait_for_change(two.token, math.inf).state == fresh
+
+
+@contextmanager
+def paused(host: StoreHost) -> Iterator[None]:
+    os.kill(host.pid, signal.SIGSTOP)
+    try:
+        assert comes_true(lambda: is_stopped(host.pid))
+        yield
+    finally:
+        os.kill(host.pid, signal.SIGCONT)
+
+
+def test_a_store_that_stands_still_is_out_of_reach_until_it_goes_on(store: Store) -> None:
+    host, address = store
+    with clients(address, timeout_s=TIMEOUT_S) as client:
+        known, fresh = client(), client()
+        persistent(lambda: known.set(born(), None))
+        with paused(host):
+            for ask in (known.get, fresh.get, lambda: known.heartbeat(node("a"), 1)):
+                began = time.monotonic()
+                _out_of_reach(ask)
+                assert time.monotonic() - began < TIMEOUT_S + SOON_S
+        assert persistent(known.get).state == persistent(fresh.get).state == born()
+        persistent(lambda: known.heartbeat(node("a"), 2))
+        assert persistent(lambda: fresh.heartbeats([node("a")])).counters == {node("a"): 2}
+
+
+def test_a_heartbeat_is_acknowledged_by_the_store_not_by_the_kernel(store: Store) -> None:
+    host, address = store
+    with clients(address, timeout_s=TIMEOUT_S) as client:
+        heart = client()
+        persistent(lambda: heart.heartbeat(node("a"), 1))
+        with paused(host):
+            _out_of_reach(lambda: heart.heartbeat(node("a"), 2))
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_closing_ends_a_call_to_a_store_that_stands_still(store: Store, connected: bool) -> None:
+    host, address = store
+    with clients(address) as client:
+        one = client()
+        if connected:
+            one.get()
+        with paused(host):
+            waiting = Waiting(lambda: _out_of_reach(one.get))
+            began = time.monotonic()
+            one.close()
+            _, took_s = waiting.answer(began)
+            assert took_s < SOON_S
+
+
+def test_a_wait_ends_in_time_while_the_store_stands_still(store: Store) -> None:
+    host, address = store
+    with clients(address, timeout_s=TIMEOUT_S) as client:
+        waiter = client()
+        persistent(lambda: waiter.set(born(), None))
+        with paused(host):
+            began = time.monotonic()
+            _out_of_reach(lambda: waiter.wait_for_change(born().token, began + 0.1).state)
+            assert time.monotonic() - began < TIMEOUT_S + SOON_S
+
+
+# --- nodes at a store that goes away
+
+SETTINGS = Settings(Limits(2, 2), keep_alive_interval=0.2, keep_alive_max_attempt=10)
+
+
+@contextmanager
+def two_nodes(address: Address, run_id: str = "") -> Iterator[tuple[Peer, Peer]]:
+    with clients(address, run_id, TIMEOUT_S) as client, ExitStack() as stack:
+        a, b = (stack.enter_context(Peer(client(), name, SETTINGS, f"life{name}")) for name in "ab")
+        a.submit(handlers.join)
+        b.submit(handlers.join)
+        assert isinstance(a.hears(handlers.join), World) and isinstance(b.hears(handlers.join), World)
+        yield a, b
+
+
+def _told_nothing(peer: Peer, for_s: float) -> bool:
+    try:
+        peer.told.get(timeout=for_s)
+    except Empty:
+        return True
+    return False
+
+
+def test_workers_run_on_while_the_store_is_away_and_stopping_stays_prompt() -> None:
+    with own_store() as (host, address), two_nodes(address) as (a, b):
+        host.close()
+        assert _told_nothing(a, 1.0)
+        assert b.told.empty()
+        began = time.monotonic()
+        a.loop.stop()
+        assert time.monotonic() - began < SOON_S
+
+
+def test_a_pause_of_the_store_evicts_nobody(store: Store) -> None:
+    host, address = store
+    with two_nodes(address) as (a, b):
+        with paused(host):
+            assert _told_nothing(a, 3.0)
+        assert _told_nothing(a, 1.0)
+        assert b.told.empty()
+        b.submit(handlers.leave)
+        over = a.hears(handlers.watch)
+        assert isinstance(over, Over) and over.ended and over.ended.why is Why.LEFT
+
+
+def test_a_store_that_came_back_empty_is_given_back_what_its_nodes_hold() -> None:
+    with own_store() as (host, address), two_nodes(address, "run") as (a, b), clients(address, "run") as client:
+        before = client().get().state
+        host.close()
+        assert _told_nothing(a, 1.0)
+        with own_store(address.port):
+            later = client()
+            after = later.wait_for_change(None, time.monotonic() + ANSWER_S).state
+            assert before and after and (after.world_id, after.life.epoch) == (before.world_id, 2)
+            assert _told_nothing(a, 1.0) and b.told.empty()
+            b.submit(handlers.leave)
+            over = a.hears(handlers.watch)
+            assert isinstance(over, Over) and over.ended and over.ended.why is Why.LEFT
+
+
+def test_the_wire_refuses_a_store_that_is_not_there() -> None:
+    with reserved() as port, pytest.raises(Unsent):
+        WireClient(Address("127.0.0.1", port), 1.0, 1_000)

@@ -1,0 +1,37 @@
+"""A launch's settings are refused when they are made, with the value in the message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
+from elastic.core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
+
+PROGRAM = Program(Kind.SCRIPT, "train.py", (), "python")
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"local_world_size": 0}, "0: 1 to 65536 workers per node"),
+    ({"local_world_size": LOCAL_WORLD_SIZE_MAX + 1}, "65537: 1 to 65536 workers per node"),
+    ({"run_id": ""}, "'': 1 to 256 printable characters"),
+    ({"run_id": "a\nb"}, r"'a\nb': 1 to 256 printable characters"),
+    ({"role": "r" * (NAME_MAX + 1)}, f"'{'r' * 257}': 1 to 256 printable characters"),
+    ({"address": "\x1b"}, r"'\x1b': 1 to 256 printable characters"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), BAD)
+def test_a_value_that_cannot_work_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        LaunchSettings(PROGRAM, **given)
+    assert str(refused.value) == message
+
+
+def test_nodes_meet_in_memory_unless_it_is_said_where() -> None:
+    assert LaunchSettings(PROGRAM).store == "in memory"
+
+
+def test_values_at_the_edge_are_taken() -> None:
+    made = LaunchSettings(PROGRAM, local_world_size=LOCAL_WORLD_SIZE_MAX, run_id="r" * NAME_MAX, role="é / ü")
+    assert isinstance(made.program, Program)
+    assert made.program.command == ("python", "-u", "train.py")

@@ -1,0 +1,355 @@
+"""SubprocessWorkers on real processes: start, death, collection, the end."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from attrs import evolve
+from processes import TIMEOUT_S, comes_true, is_alive
+
+from elastic.adapters.workers import child_processes as module
+from elastic.adapters.workers import process_groups as groups
+from elastic.adapters.workers.child_processes import SubprocessWorkers
+from elastic.adapters.workers.guard import Guard
+from elastic.adapters.workers.worker_port import CannotStart, Sink, Workers, WorkerSpec
+
+FOREVER = "exec sleep 1000"
+INHERITED = Sink()
+
+
+class Node:
+    """The agent's side: workers, and the inbox that their deaths are posted to."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.inbox: SimpleQueue[tuple[int, float]] = SimpleQueue()
+        self.workers = SubprocessWorkers(lambda *event: self.inbox.put(event), **settings)
+
+    def start(self, *scripts: str, **sinks: Sink) -> list[int]:
+        return list(self.workers.start([spec(rank, script, **sinks) for rank, script in enumerate(scripts)]))
+
+    def dead(self) -> int:
+        """The next worker that died."""
+        return self.inbox.get(timeout=TIMEOUT_S)[0]
+
+    def run(self, *scripts: str, **sinks: Sink) -> list[int]:
+        """One generation from start to end: the exit codes."""
+        self.start(*scripts, **sinks)
+        dead = sorted(self.dead() for _ in scripts)
+        return [self.workers.collect(rank).code for rank in dead]
+
+
+def spec(local_rank: int, script: str, stdout: Sink = INHERITED, stderr: Sink = INHERITED) -> WorkerSpec:
+    return WorkerSpec(local_rank, ("sh", "-c", script), dict(os.environ), stdout, stderr)
+
+
+@pytest.fixture
+def make(nothing_left: str) -> Iterator[Callable[..., Node]]:
+    made: list[Node] = []
+
+    def make(**settings: Any) -> Node:
+        made.append(Node(**settings))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.workers.close()
+
+
+@pytest.fixture
+def node(make: Callable[..., Node]) -> Node:
+    return make()
+
+
+def test_it_is_a_workers_port(node: Node) -> None:
+    port: Workers = node.workers
+    port.drain(0.0)
+
+
+def test_each_worker_that_dies_is_told_once_and_collected_with_its_code_and_times(make: Callable[..., Node]) -> None:
+    ticks = itertools.count(1.0)
+    node = make(clock=lambda: next(ticks))
+    pids = node.start("exit 7", "kill -KILL $$", "exit 0")
+    exits = {rank: node.workers.collect(rank) for rank in sorted(node.dead() for _ in pids)}
+    assert [(exit.local_rank, exit.pid, exit.code) for exit in exits.values()] == [
+        (0, pids[0], 7),
+        (1, pids[1], -signal.SIGKILL),
+        (2, pids[2], 0),
+    ]
+    assert all(exit.started_at <= 3.0 < exit.died_at <= 6.0 for exit in exits.values())
+    assert node.inbox.empty()
+
+
+def test_each_worker_leads_its_own_session_and_has_the_standard_descriptors_alone(node: Node) -> None:
+    keep_open = os.open("/dev/null", os.O_RDONLY)
+    os.set_inheritable(keep_open, True)
+    pids = node.start(FOREVER, FOREVER)
+    for pid in pids:
+        assert comes_true(lambda pid=pid: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")  # type: ignore[misc]
+        assert os.getsid(pid) == os.getpgid(pid) == pid
+        assert comes_true(lambda pid=pid: sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"])  # type: ignore[misc]
+        assert os.readlink(f"/proc/{pid}/fd/0") == os.readlink("/proc/self/fd/0")
+    os.close(keep_open)
+
+
+def environment_of(node: Node, tmp_path: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    out = tmp_path / str(len(list(tmp_path.iterdir())))
+    node.workers.start([WorkerSpec(0, ("/usr/bin/env",), environment, stdout=Sink(out, console=False))])
+    node.workers.collect(node.dead())
+    return dict(line.split("=", 1) for line in out.read_text().splitlines())
+
+
+def test_a_worker_has_the_environment_it_was_given_and_the_agents_token(node: Node, tmp_path: Path) -> None:
+    seen = environment_of(node, tmp_path, {"RANK": "3"})
+    token = seen.pop("ELASTIC_AGENT")
+    assert seen == {"RANK": "3"} and len(token) == 32
+    assert environment_of(node, tmp_path, {"ELASTIC_AGENT": "outer"})["ELASTIC_AGENT"] == f"outer:{token}"
+
+
+def test_a_worker_may_be_bound_to_some_cpus_and_its_starter_keeps_its_own(node: Node, tmp_path: Path) -> None:
+    before = os.sched_getaffinity(0)
+    bound = evolve(spec(0, f"grep Cpus_allowed_list /proc/self/status >{tmp_path}/cpus"), cpus=frozenset({max(before)}))
+    node.workers.start([bound])
+    assert node.workers.collect(node.dead()).code == 0
+    assert (tmp_path / "cpus").read_text().split() == ["Cpus_allowed_list:", str(max(before))]
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_signal_reaches_the_whole_group_of_every_worker(node: Node, tmp_path: Path) -> None:
+    script = "sleep 1000 & echo $! ; wait"
+    node.start(script, script, stdout=Sink(tmp_path / "pids", console=False))
+    assert comes_true(lambda: (tmp_path / "pids").read_text().count("\n") == 2)
+    node.workers.signal(signal.SIGTERM)
+    assert sorted([node.dead(), node.dead()]) == [0, 1]
+    assert [node.workers.collect(rank).code for rank in (0, 1)] == [-signal.SIGTERM] * 2
+    assert not any(is_alive(int(pid)) for pid in (tmp_path / "pids").read_text().split())
+
+
+def test_no_process_of_a_workers_group_lives_once_it_is_collected(node: Node, tmp_path: Path) -> None:
+    script = "trap '' TERM; for i in 1 2 3; do sleep 1000 & echo $!; done; exit 3"
+    assert node.run(script, stdout=Sink(tmp_path / "pids", console=False)) == [3]
+    left = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert len(left) == 3 and not any(is_alive(pid) for pid in left)
+
+
+def test_a_worker_collected_alive_is_killed(node: Node) -> None:
+    node.start(FOREVER)
+    exit = node.workers.collect(0)
+    assert exit.code == -signal.SIGKILL and exit.died_at >= exit.started_at
+
+
+def test_nothing_is_started_if_one_program_cannot_be_executed(node: Node, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    with pytest.raises(CannotStart, match=r"/no/such/program: no such file"):
+        node.workers.start([spec(0, f"touch {ran}"), WorkerSpec(1, ("/no/such/program",), {})])
+    assert not ran.exists() and node.inbox.empty()
+
+
+def test_a_start_that_fails_half_way_kills_and_reaps_what_it_started_and_tells_of_no_exit(node: Node) -> None:
+    giant = WorkerSpec(1, ("sh", "-c", "exit", "x" * 3_000_000), os.environ)
+    with pytest.raises(CannotStart, match="cannot start the workers: argument list too long"):
+        node.workers.start([spec(0, FOREVER), giant])
+    assert node.inbox.empty()
+    assert node.run("exit 5") == [5]
+
+
+def test_a_log_file_that_cannot_be_opened_is_named(node: Node, tmp_path: Path) -> None:
+    file = tmp_path / "no" / "stdout.log"
+    for console in (True, False):
+        with pytest.raises(CannotStart, match=f"no such file or directory: {file}"):
+            node.start(FOREVER, stderr=Sink(), stdout=Sink(file, console))
+
+
+def test_a_command_that_no_system_call_takes_cannot_be_started(node: Node) -> None:
+    with pytest.raises(CannotStart, match="embedded null byte"):
+        node.workers.start([WorkerSpec(0, ("sh", "-c", "a\0b"), os.environ)])
+
+
+def test_an_interrupted_start_passes_the_interruption_on_and_leaves_nothing(make: Callable[..., Node]) -> None:
+    """A Ctrl-C reaches the thread that starts, between the first worker and the second."""
+    ticks = iter([1.0])
+
+    def clock() -> float:
+        for tick in ticks if threading.current_thread() is threading.main_thread() else (2.0,):
+            return tick
+        raise KeyboardInterrupt
+
+    node = make(clock=clock)
+    with pytest.raises(KeyboardInterrupt):
+        node.start(FOREVER, FOREVER)
+
+
+def test_one_generation_at_a_time(node: Node) -> None:
+    node.start(FOREVER, FOREVER)
+    with pytest.raises(RuntimeError, match=r"not collected yet: \[0\]"):
+        node.start("exit 0")
+
+
+def test_one_worker_that_was_collected_may_be_started_again_beside_the_others(node: Node) -> None:
+    first, other = node.start("exit 7", FOREVER)
+    assert node.workers.collect(node.dead()).code == 7
+    (again,) = node.start("exit 8")
+    assert again != first
+    assert node.workers.collect(node.dead()).code == 8
+    assert is_alive(other)
+
+
+def test_close_kills_and_reaps_all_stops_the_threads_and_may_be_repeated(node: Node, tmp_path: Path) -> None:
+    threads = threading.active_count()
+    pids = node.start("trap '' TERM; sleep 1000 & wait", FOREVER, stdout=Sink(tmp_path / "tee"))
+    node.workers.close()
+    node.workers.close()
+    assert not any(is_alive(pid) for pid in pids)
+    assert threading.active_count() == threads
+    with pytest.raises(RuntimeError, match="closed"):
+        node.start("exit 0")
+
+
+def test_close_is_safe_before_any_start_and_between_generations(make: Callable[..., Node]) -> None:
+    make().workers.close()
+    node = make()
+    node.run("exit 0")
+    node.workers.close()
+    assert node.inbox.empty()
+
+
+def test_a_worker_that_cannot_be_killed_in_time_does_not_hold_up_the_close(make: Callable[..., Node]) -> None:
+    node = make(close_timeout_s=0.05)
+    (pid,) = node.start(FOREVER)
+    worker = node.workers._running[0]
+    never, other_end = os.pipe()  # never readable, as the pidfd of a worker in uninterruptible sleep
+    worker.pidfd = os.dup2(never, worker.pidfd)
+    node.workers.close()
+    os.close(never)
+    os.close(other_end)
+    assert worker.process.reap().code == -signal.SIGKILL and not is_alive(pid)
+
+
+def test_a_worker_that_is_given_up_and_dies_is_collected_as_any_other(node: Node) -> None:
+    (pid,) = node.start(FOREVER)
+    assert node.workers.give_up(0, pid + 1) is None
+    ended = node.workers.give_up(0, pid)
+    assert ended and (ended.local_rank, ended.pid, ended.code) == (0, pid, -signal.SIGKILL) and not is_alive(pid)
+    assert node.workers.give_up(0, pid) is None
+    node.inbox = SimpleQueue()
+    assert node.run("exit 0") == [0]
+
+
+def test_a_worker_that_does_not_die_is_left_behind_and_until_it_has_died_nothing_starts(
+    make: Callable[..., Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None that can be made here outlives SIGKILL: one that was not killed stands in for it."""
+    node = make()
+    (pid,) = node.start(FOREVER)
+    monkeypatch.setattr(module, "GIVE_UP_TIMEOUT_S", 0.01)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(groups, "send", lambda group, signum: True)
+        ended = node.workers.give_up(0, pid)
+    assert ended and ended.code == -signal.SIGKILL and is_alive(pid)
+    with pytest.raises(CannotStart, match=rf"still hangs in the kernel \(pid {pid}\): look at this machine$"):
+        node.start("exit 0")
+    os.kill(pid, signal.SIGKILL)
+    assert comes_true(lambda: not is_alive(pid))
+    node.inbox = SimpleQueue()
+    assert node.run("exit 0") == [0]
+
+
+def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
+    make: Callable[..., Node], tmp_path: Path
+) -> None:
+    quiet = os.open("/dev/null", os.O_WRONLY)
+    before = descriptors()
+    node = make(console=(quiet, quiet))
+    out = Sink(tmp_path / "out")
+    for _ in range(30):
+        node.run("echo a", "echo b >&2", stdout=out, stderr=Sink(tmp_path / "err", console=False))
+        with pytest.raises(CannotStart):
+            node.start("exit 0", "exit 0", stdout=out, stderr=Sink(tmp_path / "no" / "err"))
+        # two for each of the watcher, the pump and the reaper, one for the console; the pump may still be closing a stream
+        assert comes_true(lambda: descriptors() == before + 7)
+    node.workers.close()
+    assert descriptors() == before
+    os.close(quiet)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_stream_goes_where_its_sink_says(make: Callable[..., Node], tmp_path: Path) -> None:
+    console = tmp_path / "console"
+    shown = os.open(console, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    node = make(console=(shown, shown))
+    tee = WorkerSpec(
+        0,
+        ("sh", "-c", "echo out; echo err >&2"),
+        os.environ,
+        stdout=Sink(tmp_path / "tee"),
+        stderr=Sink(tmp_path / "alone", console=False),
+        prefix="[w0]:",
+    )
+    lost = spec(1, "echo lost; echo lost >&2", stdout=Sink(console=False), stderr=Sink(console=False))
+    node.workers.start([tee, lost])
+    for _ in range(2):
+        node.workers.collect(node.dead())
+    node.workers.drain(TIMEOUT_S)
+    os.close(shown)
+    assert (tmp_path / "tee").read_text() == "out\n"
+    assert (tmp_path / "alone").read_text() == "err\n"
+    assert console.read_text() == "[w0]:out\n"
+
+
+def test_without_files_a_worker_writes_to_the_agents_own_streams(node: Node, capfd: pytest.CaptureFixture[str]) -> None:
+    node.run("echo out; echo err >&2")
+    assert capfd.readouterr() == ("out\n", "err\n")
+
+
+def test_threads_and_the_reaper_come_with_the_first_generation_only(node: Node) -> None:
+    def threads() -> list[str]:
+        return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("elastic"))
+
+    assert threads() == [] and node.workers._guard.pid is None
+    node.run("exit 0")
+    assert threads() == ["elastic-watcher"]
+    reaper = node.workers._guard.pid
+    node.run("exit 0")
+    assert node.workers._guard.pid == reaper
+
+
+class RefusingGuard(Guard):
+    """A machine without a process to spare, from the second reaper on until told otherwise."""
+
+    refuses = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+
+    def start(self) -> int | None:
+        if self.refuses:
+            self.asked.set()
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return super().start()
+
+
+def test_a_reaper_that_cannot_be_replaced_is_asked_for_again_by_the_next_generation(make: Callable[..., Node]) -> None:
+    guard = RefusingGuard()
+    node = make(guard=guard)
+    node.run("exit 0")
+    first, guard.refuses = guard.pid, True
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    assert guard.asked.wait(TIMEOUT_S)
+    assert comes_true(lambda: not node.workers._guarded)
+    with pytest.raises(CannotStart, match="resource temporarily unavailable"):
+        node.start("exit 0")
+    guard.refuses = False
+    assert node.run("exit 4") == [4]
+    assert guard.pid != first

@@ -1,0 +1,116 @@
+"""What a worker's environment says, for worlds of several nodes; tests/e2e holds the whole of it to a real worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
+from elastic.adapters.workers.environment import command, environment
+from elastic.core.ranks import WorkerRanks, assign
+from elastic.core.rendezvous import Limits, Settings
+from elastic.core.world import Endpoint, Life, Member, Node, Profile, World, WorldId
+
+FIRST, SECOND = Node("a", 1), Node("b", 1)
+WORLD = World(
+    WorldId(Life("l"), 4),
+    (
+        Member(FIRST, Profile(Endpoint("host-a", 41_001), 2, "trainer", "host-a")),
+        Member(SECOND, Profile(Endpoint("host-b", 41_002), 3, "server", "host-b")),
+    ),
+    failures=2,
+)
+
+
+def found(node: Node, local_rank: int, **settings: Any) -> dict[str, str]:
+    role = "trainer" if node == FIRST else "server"
+    made = LaunchSettings(
+        Program(Kind.SCRIPT, "x"),
+        local_world_size=2 if node == FIRST else 3,
+        run_id="job7",
+        role=role,
+        rendezvous=Settings(Limits(1, 2, 5)),
+        **settings,
+    )
+    ranks = assign(WORLD)[node]
+    return dict(environment(made, node.slot, WORLD, ranks, ranks.workers[local_rank]))
+
+
+def test_a_worker_of_the_second_node_knows_its_place_in_the_job_its_node_and_its_role() -> None:
+    names = "RANK LOCAL_RANK GROUP_RANK ROLE_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_WORLD_SIZE ROLE_WORLD_SIZE".split()
+    there = found(SECOND, 1)
+    assert [there[name] for name in names] == ["3", "1", "1", "1", "5", "3", "2", "3"]
+    assert (there["ROLE_NAME"], there["ELASTIC_NODE_ID"]) == ("server", "b")
+
+
+def test_all_workers_of_a_round_meet_at_the_port_of_the_first_node() -> None:
+    for node in (FIRST, SECOND):
+        assert (found(node, 0)["MASTER_ADDR"], found(node, 0)["MASTER_PORT"]) == ("host-a", "41001")
+        assert found(node, 0)["TORCHELASTIC_USE_AGENT_STORE"] == "False"
+
+
+def test_restarts_and_round_are_the_job_s_the_same_on_every_node() -> None:
+    names = ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "ELASTIC_ROUND", "TORCHELASTIC_RUN_ID")
+    assert [found(FIRST, 0)[name] for name in names] == ["2", "5", "4", "job7"]
+    assert [found(SECOND, 2)[name] for name in names] == ["2", "5", "4", "job7"]
+
+
+def test_what_is_inherited_stays_unless_it_is_the_launcher_s_to_say() -> None:
+    inherited = {"MINE": "x", "RANK": "77", "MASTER_PORT": "1", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3"}
+    there = found(FIRST, 1, environment=inherited)
+    assert [there[name] for name in inherited] == ["x", "1", "41001", "3"]
+
+
+@pytest.mark.parametrize(("workers", "inherited", "threads"), [(1, None, None), (2, None, "1"), (2, "4", "4")])
+def test_threads_are_one_each_where_several_workers_share_a_host_and_nobody_said_otherwise(
+    workers: int, inherited: str | None, threads: str | None
+) -> None:
+    given = {} if inherited is None else {"OMP_NUM_THREADS": inherited}
+    settings = LaunchSettings(Program(Kind.SCRIPT, "x"), local_world_size=workers, environment=given)
+    ranks = assign(WORLD)[FIRST]
+    assert environment(settings, "a", WORLD, ranks, ranks.workers[0]).get("OMP_NUM_THREADS") == threads
+
+
+KINDS = [
+    (Kind.SCRIPT, ("python", "-u", "train", "--rank=3")),
+    (Kind.MODULE, ("python", "-u", "-m", "train", "--rank=3")),
+    (Kind.BINARY, ("train", "--rank=3")),
+]
+
+
+@pytest.mark.parametrize(("kind", "words"), KINDS)
+def test_a_command_is_what_torchrun_would_execute(kind: Kind, words: tuple[str, ...]) -> None:
+    program = Program(kind, "train", ("--rank=${local_rank}",), "python")
+    assert command(program, WorkerRanks(7, 3, 5)) == words
+
+
+MACROS = {
+    "$local_rank": "3",
+    "${local_rank}-${local_rank}": "3-3",
+    "$${local_rank}": "${local_rank}",
+    "$$": "$",
+    "${rank} $RANK": "${rank} $RANK",
+    "$": "$",
+    "100%": "100%",
+    "${": "${",
+}
+
+
+@pytest.mark.parametrize(("argument", "read"), MACROS.items())
+def test_of_macros_only_the_local_rank_is_known_and_two_dollars_are_one(argument: str, read: str) -> None:
+    assert command(Program(Kind.BINARY, "$local_rank", (argument,)), WorkerRanks(7, 3, 5)) == ("$local_rank", read)
+
+
+def test_with_a_virtual_local_rank_each_worker_has_its_own_device_as_its_only_one() -> None:
+    inherited = {"CUDA_VISIBLE_DEVICES": "4, GPU-91,MIG-a"}
+    for local_rank, device in enumerate(("4", "GPU-91", "MIG-a")):
+        there = found(SECOND, local_rank, environment=inherited, virtual_local_rank=True)
+        assert (there["LOCAL_RANK"], there["CUDA_VISIBLE_DEVICES"]) == ("0", device)
+    there = found(SECOND, 2, virtual_local_rank=True)
+    assert (there["LOCAL_RANK"], there["CUDA_VISIBLE_DEVICES"], there["RANK"]) == ("0", "2", "4")
+
+
+def test_devices_stay_as_they_are_inherited_without_it() -> None:
+    assert found(SECOND, 1, environment={"CUDA_VISIBLE_DEVICES": "4,5"})["CUDA_VISIBLE_DEVICES"] == "4,5"
+    assert "CUDA_VISIBLE_DEVICES" not in found(SECOND, 1)

@@ -1,0 +1,157 @@
+"""Why a worker failed: error file, end of stderr, exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elastic.adapters.workers.error_files import ErrorFile, exit_sentence, last_exception, read_error_file
+
+CALLSTACK = """Traceback (most recent call last):
+  File "/torch/errors/__init__.py", line 367, in wrapper
+    return f(*args, **kwargs)
+  File "/home/me/train.py", line 88, in step
+    raise ValueError("boom")
+ValueError: boom
+"""
+
+
+def read(tmp_path: Path, content: object) -> ErrorFile | None:
+    path = tmp_path / "error.json"
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return read_error_file(path)
+
+
+def test_torchs_record_is_read(tmp_path: Path) -> None:
+    extra = {"py_callstack": CALLSTACK, "timestamp": "1700000000"}
+    found = read(tmp_path, {"message": {"message": "ValueError: boom", "extraInfo": extra, "errorCode": 1}})
+    assert found == ErrorFile("ValueError: boom", "train.py:88 in step", CALLSTACK, 1.7e9)
+
+
+def test_a_message_that_is_plain_text_is_read(tmp_path: Path) -> None:
+    assert read(tmp_path, {"message": "no memory", "timestamp": 12}) == ErrorFile("no memory", timestamp=12.0)
+    assert read(tmp_path, {"message": "no memory"}) == ErrorFile("no memory")
+
+
+def test_a_record_without_a_callstack_has_no_place(tmp_path: Path) -> None:
+    assert read(tmp_path, {"message": {"message": "a"}}) == ErrorFile("a")
+    assert read(tmp_path, {"message": {"message": "a", "extraInfo": {"py_callstack": "none"}}}) == ErrorFile(
+        "a", callstack="none"
+    )
+
+
+@pytest.mark.parametrize("timestamp", ["", "soon", "nan", "1e999", None])
+def test_a_timestamp_that_is_none_is_none(tmp_path: Path, timestamp: str | None) -> None:
+    assert read(tmp_path, {"message": "a", "timestamp": timestamp}) == ErrorFile("a")
+
+
+def test_without_a_file_there_is_nothing_to_say(tmp_path: Path) -> None:
+    assert read_error_file(tmp_path / "error.json") is None
+
+
+def unreadable(tmp_path: Path, content: object) -> str:
+    found = read(tmp_path, content)
+    assert found is not None
+    start = f"the error file {tmp_path / 'error.json'} is unreadable: "
+    assert found.message.startswith(start)
+    return found.message.removeprefix(start)
+
+
+def test_what_cannot_be_read_is_said_with_the_reason(tmp_path: Path) -> None:
+    assert unreadable(tmp_path, b" \n") == "empty"
+    assert unreadable(tmp_path, b'{"message": {"mess') == "Input data was truncated"
+    assert unreadable(tmp_path, {"message": 7}).startswith("Expected `str | object`, got `int`")
+    assert unreadable(tmp_path, []) == "Expected `object`, got `array`"
+    assert unreadable(tmp_path, {"message": "a" * (1 << 20)}) == "longer than 1048576 bytes"
+    assert unreadable(tmp_path, b"[" * 100_000)
+
+
+def test_what_is_no_file_is_said(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path, reason in ((tmp_path / "fifo", "not a regular file"), (tmp_path, "Is a directory")):
+        assert read_error_file(path) == ErrorFile(f"the error file {path} is unreadable: {reason}")
+
+
+@settings(max_examples=50)
+@given(
+    st.binary()
+    | st.recursive(
+        st.none() | st.text() | st.integers(),
+        lambda x: st.dictionaries(st.sampled_from(["message", "extraInfo", "timestamp", "py_callstack"]), x),
+    ).map(lambda x: json.dumps(x).encode())
+)
+def test_garbage_is_never_an_exception(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.json"
+    path.write_bytes(data)
+    assert read_error_file(path) is not None
+
+
+def test_the_last_exception_of_a_log_is_found() -> None:
+    lines = ["start", *CALLSTACK.splitlines(), "warning: leaked semaphore"]
+    assert last_exception(lines) == ("ValueError: boom", "train.py:88 in step")
+
+
+def test_its_head_may_be_cut_off_and_torchs_margin_stand_before_it() -> None:
+    lines = [f"[rank3]: {line}" for line in CALLSTACK.splitlines()[3:]]
+    assert last_exception(lines) == ("ValueError: boom", "train.py:88 in step")
+
+
+def test_of_a_chain_the_last_exception_counts() -> None:
+    other = CALLSTACK.replace("boom", "first").replace("88", "12")
+    lines = [*other.splitlines(), "", "During handling of …, another exception occurred:", "", *CALLSTACK.splitlines()]
+    assert last_exception(lines) == ("ValueError: boom", "train.py:88 in step")
+
+
+def test_a_log_without_an_exception_has_none() -> None:
+    assert last_exception([]) == last_exception(["hello", 'File "x", line 3']) == ("", "")
+
+
+def test_an_exception_that_was_cut_off_has_its_place() -> None:
+    assert last_exception(CALLSTACK.splitlines()[:5]) == ("", "train.py:88 in step")
+
+
+@pytest.mark.parametrize(
+    ("program", "message", "where"),
+    [
+        ("def f():\n  1/0\nf()", "ZeroDivisionError: division by zero", "<string>:2 in f"),
+        ("def f(): f()\nf()", "RecursionError: maximum recursion depth exceeded", "<string>:1 in f"),
+        ("x = (", "SyntaxError: '(' was never closed", "<string>:1"),
+        (
+            "raise ExceptionGroup('g', [ValueError('a')])",
+            "ExceptionGroup: g (1 sub-exception)",
+            "<string>:1 in <module>",
+        ),
+        ("assert False, 'two\\nlines'", "AssertionError: two", "<string>:1 in <module>"),
+    ],
+)
+def test_what_python_prints_is_understood(program: str, message: str, where: str) -> None:
+    run = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, check=False)
+    assert last_exception(run.stderr.splitlines()) == (message, where)
+
+
+def test_an_exit_code_is_said_in_words() -> None:
+    assert [exit_sentence(code) for code in (0, 1, 137, -9, -11)] == [
+        "exit code 0",
+        "exit code 1",
+        "exit code 137",
+        "killed by SIGKILL",
+        "killed by SIGSEGV",
+    ]
+
+
+def test_signals_without_a_name_have_their_number() -> None:
+    assert [exit_sentence(-signum) for signum in (34, 35, 63, 64, 32, 99)] == [
+        "killed by SIGRTMIN",
+        "killed by SIGRTMIN+1",
+        "killed by SIGRTMIN+29",
+        "killed by SIGRTMAX",
+        "killed by signal 32",
+        "killed by signal 99",
+    ]

@@ -1,0 +1,185 @@
+"""The reaper: alone, as a program on a pipe, and its parts on victims of ours."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from processes import TIMEOUT_S, comes_true, is_alive
+
+from elastic.adapters.workers import reaper
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start(nothing_left: str) -> Iterator[Start]:
+    """Starts a process in its own session, killed at the test's end at the latest."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*command: str, token: str = "", **options: object) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "TOKEN": token}
+        process = subprocess.Popen(command, env=environment, start_new_session=True, **options)  # type: ignore[call-overload]
+        started.append(process)
+        return process  # type: ignore[no-any-return]
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                pipe.close()
+
+
+@pytest.fixture
+def token() -> str:
+    """Of this test alone: whoever carries it on this host is killed."""
+    return f"t0k3n-{uuid4().hex}"
+
+
+@pytest.fixture
+def run(start: Start) -> Callable[..., subprocess.Popen[bytes]]:
+    def run(token: str = "no such token") -> subprocess.Popen[bytes]:
+        return start(sys.executable, "-I", "-S", reaper.__file__, token, stdin=subprocess.PIPE, bufsize=0)
+
+    return run
+
+
+def tell(process: subprocess.Popen[bytes], text: str) -> None:
+    assert process.stdin
+    process.stdin.write(text.encode())
+
+
+def end_agent(process: subprocess.Popen[bytes]) -> int:
+    assert process.stdin
+    process.stdin.close()
+    return process.wait(TIMEOUT_S)
+
+
+def sleeper(start: Start, token: str = "") -> subprocess.Popen[bytes]:
+    """Its environment is seen a moment after it was executed."""
+    sleeping = start("sleep", "1000", token=token)
+    assert comes_true(lambda: token.encode() in reaper._environment(sleeping.pid))
+    return sleeping
+
+
+def test_a_group_that_is_held_at_the_end_is_killed(start: Start, run: Start) -> None:
+    victim, reaping = sleeper(start), run()
+    tell(reaping, f"+{victim.pid}\n")
+    assert end_agent(reaping) == 0
+    assert victim.wait(TIMEOUT_S) == -signal.SIGKILL
+
+
+def test_a_group_that_was_forgotten_lives(start: Start, run: Start) -> None:
+    other, reaping = sleeper(start), run()
+    tell(reaping, f"+{other.pid}\n-{other.pid}\n")
+    end_agent(reaping)
+    assert other.poll() is None
+
+
+def test_a_carrier_of_the_token_dies_with_the_groups_though_its_session_is_its_own(
+    start: Start, run: Start, token: str
+) -> None:
+    victim, carrier, reaping = sleeper(start), sleeper(start, token=token), run(token)
+    tell(reaping, f"+{victim.pid}\n")
+    end_agent(reaping)
+    assert carrier.wait(TIMEOUT_S) == -signal.SIGKILL
+
+
+def test_a_worker_dies_that_was_just_being_started_and_whose_group_was_not_told(
+    start: Start, run: Start, token: str
+) -> None:
+    carrier, reaping = sleeper(start, token=token), run(token)
+    end_agent(reaping)
+    assert carrier.wait(TIMEOUT_S) == -signal.SIGKILL
+
+
+def test_no_signal_but_sigkill_ends_it_before_its_agent(start: Start, run: Start) -> None:
+    victim, reaping = sleeper(start), run()
+    ignored = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM]
+    mask = sum(1 << signum - 1 for signum in ignored)
+    assert comes_true(lambda: ignores(reaping.pid) & mask == mask)
+    for signum in ignored:
+        reaping.send_signal(signum)
+    tell(reaping, f"+{victim.pid}\n")
+    assert end_agent(reaping) == 0
+    assert victim.wait(TIMEOUT_S) == -signal.SIGKILL
+
+
+def ignores(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("SigIgn:")[2].split()[0], 16)
+
+
+def read_all(*chunks: bytes) -> set[str]:
+    """What is held after these chunks, each read by itself."""
+    read, write = os.pipe()
+    try:
+        with os.fdopen(write, "wb", buffering=0) as pipe:
+            for chunk in chunks:
+                pipe.write(chunk)
+        return reaper.held_at_the_end(read)
+    finally:
+        os.close(read)
+
+
+def test_what_is_held_is_what_was_added_and_not_taken_away() -> None:
+    assert read_all(b"+12\n+13\n+14\n-12\n") == {"13", "14"}
+
+
+def test_garbage_and_a_last_line_that_was_cut_off_are_not_held() -> None:
+    assert read_all(b"\n?5\n-7\n+12\n+13") == {"12"}
+
+
+def test_a_line_may_come_in_two_chunks() -> None:
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        os.close(read)
+        os.write(write, b"+1234\n+56")
+        select.poll().poll(50)  # so that the chunks are two, nearly always
+        os.write(write, b"78\n")
+        os._exit(0)
+    os.close(write)
+    assert reaper.held_at_the_end(read) == {"1234", "5678"}
+    os.close(read)
+    os.waitpid(child, 0)
+
+
+def test_neither_its_own_group_nor_inits_nor_a_word_is_taken_for_a_group() -> None:
+    reaper.kill_groups({"0", "1", "word", "-5", ""})  # else this process would be gone
+
+
+def test_a_group_that_is_gone_is_no_error(start: Start) -> None:
+    victim = start("true")
+    victim.wait()
+    reaper.kill_groups({str(victim.pid)})
+
+
+def test_carriers_are_dead_when_the_kill_returns(start: Start, token: str) -> None:
+    carriers = [sleeper(start, token=token) for _ in range(3)]
+    assert reaper.kill_carriers(token.encode())
+    assert not any(is_alive(carrier.pid) for carrier in carriers)
+    assert not reaper.kill_carriers(token.encode())
+
+
+def test_the_end_looks_again_until_there_is_no_carrier(start: Start, token: str) -> None:
+    group, carrier = sleeper(start), sleeper(start, token=token)
+    reaper.end({str(group.pid)}, token.encode())
+    assert not is_alive(group.pid) or group.wait(TIMEOUT_S)
+    assert not is_alive(carrier.pid)
+
+
+def test_a_process_that_is_gone_is_not_waited_for() -> None:
+    reaper._wait_for([2**22 + 1])
+    assert reaper._environment(2**22 + 1) == b""

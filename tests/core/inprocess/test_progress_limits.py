@@ -1,0 +1,72 @@
+"""The watchdog's judgement, and a call's deadlines on a clock."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from calls import led, ready
+
+from elastic.core.inprocess import Settings
+from elastic.core.inprocess.progress_limits import UNGUARDED, Alarm, Limits, Marks, Watch, guarded, watched, within
+from elastic.core.inprocess.timers import IDLE, passed, resumed, running, until
+from elastic.core.inprocess.words import How, Over, Timer
+
+SETTINGS = Settings(soft_timeout=2.0, hard_timeout=5.0)
+LIMITS = guarded(SETTINGS)
+
+
+def test_the_alarm_follows_the_last_mark() -> None:
+    marks = Marks(10.0, LIMITS)
+    assert watched(marks, 11.9) == Watch(None, 12.0)
+    assert watched(marks, 12.0) == Watch(Alarm.SOFT, 15.0)
+    assert watched(marks, 15.0) == Watch(Alarm.HARD, math.inf)
+
+
+def test_with_the_protection_off_there_is_no_alarm() -> None:
+    assert watched(Marks(0.0, UNGUARDED), 1e9) == Watch(None, math.inf)
+
+
+def test_a_section_moves_both_limits() -> None:
+    assert within(LIMITS, 100.0) == Limits(100.0, 103.0)
+    assert within(UNGUARDED, 100.0) == Limits(100.0, math.inf)
+    with pytest.raises(ValueError, match="section: a limit above 0 seconds, not 0"):
+        within(LIMITS, 0.0)
+
+
+def test_a_deadline_runs_from_when_it_is_first_seen_and_rings_once() -> None:
+    call = led(ready(), settings=SETTINGS)
+    timers = running(IDLE, call, 1.0)
+    assert until(timers) == 3.0
+    timers = running(timers, call, 2.0)
+    assert until(timers) == 3.0
+    assert passed(timers, 2.9) == (timers, ())
+    timers, events = passed(timers, 6.0)
+    assert [each.deadline.timer for each in events] == [Timer.SOFT, Timer.HARD]
+    assert passed(timers, 7.0) == (timers, ())
+    assert until(timers) == math.inf
+
+
+def test_marks_move_the_soft_and_the_hard_limit_only() -> None:
+    call = led(ready(), settings=SETTINGS)
+    timers = running(IDLE, call, 0.0)
+    assert until(timers, Marks(1.5, LIMITS)) == 3.5
+    assert until(timers, Marks(1.5, within(LIMITS, 100.0))) == 101.5
+    _, events = passed(timers, 6.5, Marks(1.5, Limits(2.0, 5.0)))
+    assert [each.deadline.timer for each in events] == [Timer.SOFT, Timer.HARD]
+    unwinding = running(timers, led(ready(), How.RETURNED, Over(0), settings=SETTINGS), 2.0)
+    assert until(unwinding, Marks(20.0, LIMITS)) == 32.0
+
+
+def test_after_it_has_stood_still_progress_has_all_its_time_again_and_what_has_rung_stays_so() -> None:
+    timers = running(IDLE, led(ready(), settings=SETTINGS), 1.0)
+    assert resumed(timers, 3.0, 4.0) == timers
+    assert until(resumed(timers, 3.0, 4.1)) == 6.1
+    rung, _ = passed(timers, 3.0)
+    assert until(resumed(rung, 6.0, 10.0)) == 15.0
+    unwinding = running(timers, led(ready(), How.RETURNED, Over(0), settings=SETTINGS), 2.0)
+    assert resumed(unwinding, 32.0, 40.0) == unwinding
+
+
+def test_no_deadline_runs_while_nothing_is_waited_for() -> None:
+    assert until(running(IDLE, led(), 0.0)) == math.inf

@@ -1,0 +1,345 @@
+"""Each property can fail: by the smallest lie about a run, told to the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from attrs import evolve
+from groups import FENCED, beat, closed, exited, led, over, ready
+from worlds import arrived, edited, holding, node, register, running
+
+from elastic.core.group import Group, Phase, transition
+from elastic.core.group.state import (
+    SIGKILL,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Join,
+    MarkDone,
+    Record,
+    Signal,
+    Signalled,
+    Start,
+)
+from elastic.core.group.state import Reaped as GroupReaped
+from elastic.core.properties.facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
+from elastic.core.properties.judge import Judge
+from elastic.core.properties.predicates import ALWAYS, EVENTUALLY, fences
+from elastic.core.ranks import Ranks, WorkerRanks, assign
+from elastic.core.rendezvous import (
+    Arrive,
+    Complete,
+    Done,
+    Edit,
+    Ended,
+    Evict,
+    Leave,
+    RendezvousState,
+    Restore,
+    Status,
+    Violation,
+    join,
+    restored,
+    watch,
+)
+from elastic.core.rendezvous import End as EndEdit
+from elastic.core.world import Life, Node, Why, World, WorldId
+
+TWO = running("a b", restarts=3)
+WORLD = TWO.world
+A, B = node("a"), node("b")
+
+
+def judged(*facts: Fact, judge: Judge | None = None) -> Judge:
+    judge = judge or Judge()
+    for fact in facts:
+        judge.saw(fact)
+    return judge
+
+
+def wrote(before: RendezvousState | None, who: str, edit: Edit, after: RendezvousState | None = None) -> Wrote:
+    """A write; `after` when it is not what the edit makes."""
+    if after is None:
+        assert before is not None
+        after = edited(before, who, edit)
+    return Wrote(node(who), before, edit, after)
+
+
+def broken(number: str, *facts: Fact, judge: Judge | None = None) -> None:
+    with pytest.raises(Violation) as found:
+        judged(*facts, judge=judge)
+    assert found.value.number == number
+
+
+NEXT = edited(TWO, "a", EndEdit(0, Why.FAILED))
+BACK = edited(edited(NEXT, "a", Arrive(TWO.seats[A].profile)), "b", Arrive(TWO.seats[B].profile))
+
+
+def test_a_run_that_is_well_breaks_nothing() -> None:
+    judge = judged(
+        Started(A, WORLD),
+        Started(B, WORLD),
+        Failed(A, WORLD.id),
+        Reaped(A),
+        wrote(TWO, "a", EndEdit(0, Why.FAILED)),
+        Reaped(B),
+        Started(A, BACK.world),
+        Started(B, BACK.world),
+        Reaped(B),
+        Succeeded(B, BACK.world.id),
+        wrote(BACK, "b", Done(1)),
+        Left(A),
+    )
+    assert judge.register is not None and judge.register.seats[B].status is Status.DONE
+
+
+def test_a_first_write_is_judged_from_nothing() -> None:
+    first = arrived(register("2"), "a")
+    assert judged(wrote(None, "a", Arrive(first.seats[A].profile), first)).register is first
+
+
+def test_S2_another_world_of_the_same_round() -> None:
+    broken("S2", Started(A, WORLD), Started(B, evolve(WORLD, failures=1)))
+
+
+def _shifted(world: World) -> Mapping[Node, Ranks]:
+    """The ranks of a world, each one too high."""
+    return {
+        who: evolve(ranks, workers=tuple(evolve(worker, rank=worker.rank + 1) for worker in ranks.workers))
+        for who, ranks in assign(world).items()
+    }
+
+
+def _crowded(world: World) -> Mapping[Node, Ranks]:
+    """One worker more than the node has."""
+    return {
+        who: evolve(ranks, workers=(*ranks.workers, WorkerRanks(ranks.world_size, 1, 0)))
+        for who, ranks in assign(world).items()
+    }
+
+
+def _boasting(world: World) -> Mapping[Node, Ranks]:
+    return {who: evolve(ranks, world_size=9) for who, ranks in assign(world).items()}
+
+
+@pytest.mark.parametrize("policy", [_shifted, _crowded, _boasting])
+def test_S3_ranks_that_are_not_dense(policy: Callable[[World], Mapping[Node, Ranks]]) -> None:
+    broken("S3", Started(A, World(WORLD.id, WORLD.members[:1])), judge=Judge(assign=policy))
+
+
+def test_S9_workers_of_a_member_still_run() -> None:
+    broken("S9", Started(A, WORLD), Started(B, BACK.world))
+
+
+def test_S9_strong_with_a_fence_those_of_an_evicted_node_are_dead_too() -> None:
+    alone = World(WORLD.id._replace(round=1), WORLD.members[1:])
+    judged(Started(A, WORLD), Started(B, alone))
+    broken("S9 strong", Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True))
+    judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, excused={A}))
+    judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, leaving={A}))
+    judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, superseded={A}))
+
+
+def test_S9_asks_nothing_of_another_life() -> None:
+    judged(Started(A, WORLD), Started(B, evolve(BACK.world, id=WorldId(Life("new", TWO.life.epoch), BACK.world.round))))
+
+
+def test_who_is_superseded_is_remembered() -> None:
+    after = edited(TWO, "a#2", Arrive(TWO.seats[A].profile))
+    assert judged(wrote(TWO, "a#2", Arrive(TWO.seats[A].profile), after)).superseded == {A}
+
+
+def test_S14b_done_without_success() -> None:
+    broken("S14b", wrote(TWO, "b", Done(0)))
+
+
+def test_S15_seated_after_it_had_left() -> None:
+    spare = running("a", size="1")
+    broken("S15", Left(B), wrote(spare, "b", Arrive(TWO.seats[B].profile)))
+
+
+def test_a_leaving_that_leaves_the_seats_as_they_are_breaks_nothing() -> None:
+    judged(Left(node("c")), wrote(TWO, "c", Leave()))
+
+
+def test_S17_started_twice() -> None:
+    broken("S17", Started(A, WORLD), Reaped(A), Started(A, WORLD))
+
+
+def test_B4_more_failures_than_rounds_that_failed() -> None:
+    broken("B4", wrote(TWO, "a", EndEdit(0, Why.FAILED)))
+
+
+def test_V6_complete_below_the_maximum_without_a_last_call() -> None:
+    first = arrived(register("1:2"), "a")
+    broken(
+        "V6",
+        wrote(
+            None, "a", Arrive(first.seats[A].profile), evolve(first, complete=True, completed_in=first.life, base=())
+        ),
+    )
+    judged(wrote(first, "a", Complete(0)))
+
+
+def test_V7_a_dropped_seat_that_is_still_waited_for() -> None:
+    broken("V7", wrote(NEXT, "a", Evict(frozenset({B})), evolve(edited(NEXT, "a", Evict(frozenset({B}))), target=2)))
+
+
+def test_B2_a_loss_that_is_charged_as_the_failure_that_it_led_to() -> None:
+    refunded = edited(NEXT, "a", Evict(frozenset({B})))
+    charged = evolve(refunded, failures=1, ended=NEXT.ended)
+    broken("B2", wrote(NEXT, "a", Evict(frozenset({B})), charged))
+    judged(wrote(NEXT, "a", Evict(frozenset({B}))))
+
+
+def test_V11_a_quorum_that_is_older_than_its_round() -> None:
+    grown = edited(arrived(running("a", size="1:2"), "b"), "a", EndEdit(0, Why.UPSCALE))
+    assert grown.quorum_at == grown.version
+    before = arrived(running("a", size="1:2"), "b")
+    broken("V11", wrote(before, "a", EndEdit(0, Why.UPSCALE), evolve(grown, quorum_at=1)))
+
+
+def test_V8_who_has_left_and_is_still_seated() -> None:
+    stays = edited(TWO, "a", EndEdit(0, Why.FENCED))
+    broken("V8", wrote(TWO, "a", Leave(), evolve(stays, ended=Ended(0, Why.LEFT, A))))
+
+
+def test_V10_who_had_gone_and_is_expected_back() -> None:
+    gone = edited(edited(TWO, "b", Done(0)), "b", Leave())
+    after = edited(gone, "a", EndEdit(0, Why.FENCED))
+    back = {**after.seats, B: evolve(gone.seats[B], status=Status.EXPECTED)}
+    broken("V10", wrote(gone, "a", EndEdit(0, Why.FENCED), evolve(after, seats=back, target=2)))
+
+
+def test_what_one_state_or_one_step_breaks_is_found_too() -> None:
+    broken("S7", wrote(TWO, "b", Done(0), evolve(TWO, version=TWO.version + 2)))
+
+
+# --- across a loss
+
+
+def restore(held: RendezvousState, before: RendezvousState | None = None, **changes: Any) -> Wrote:
+    deed = Restore(held, "again")
+    return Wrote(A, before, deed, evolve(restored(deed, before), **changes))
+
+
+def test_R8_an_edit_of_what_another_store_had_written() -> None:
+    broken("R8", evolve(wrote(BACK, "b", Leave()), here=False))
+    judged(evolve(restore(BACK, BACK), here=False))
+
+
+def test_R9_a_life_that_begins_twice() -> None:
+    judge = judged(restore(TWO))
+    with pytest.raises(Violation, match="R9"):
+        judge.saw(restore(TWO))
+
+
+def test_a_restore_is_judged_as_one() -> None:
+    assert judged(restore(TWO)).register == restore(TWO).after
+    broken("R7", restore(TWO, failures=1))
+    broken("R4", restore(TWO, life=Life("again", 1)))
+
+
+def test_a_restored_world_was_completed_before() -> None:
+    assert not restore(TWO).completes
+    assert not restore(TWO, arrived(register("2"), "a")).completes
+    first = arrived(register("1:2"), "a")
+    assert wrote(first, "a", Complete(0)).completes
+    assert not wrote(BACK, "b", Leave()).completes
+
+
+def test_who_left_may_be_seated_by_what_was_held_before_that() -> None:
+    spare = running("a", size="1")
+    judged(Left(B), restore(spare), wrote(restore(spare).after, "b", Arrive(TWO.seats[B].profile)))
+
+
+def test_B4_counts_the_failures_of_a_job_across_its_lives() -> None:
+    failed = wrote(TWO, "a", EndEdit(0, Why.FAILED))
+    whole = arrived(restore(NEXT).after, "a b")
+    again = wrote(whole, "b", EndEdit(1, Why.FAILED))
+    judge = judged(Failed(A, WORLD.id), failed, restore(NEXT), Failed(B, whole.world.id), again)
+    assert judge.failed == {"life": {WORLD.id, whole.world.id}}
+    broken("B4", Failed(A, WORLD.id), failed, restore(NEXT), again)
+
+
+def test_S9_workers_of_an_earlier_life_of_the_job_still_run() -> None:
+    whole = arrived(restore(NEXT).after, "a b")
+    later = wrote(restore(NEXT).after, "a", Arrive(TWO.seats[A].profile))
+    before = Started(A, WORLD), Failed(B, WORLD.id), restore(NEXT), later
+    broken("S9", *before, Started(B, whole.world))
+    judged(*before, Reaped(A), Started(B, whole.world))
+
+
+def test_S2_a_restored_world_is_the_one_that_was() -> None:
+    judged(Started(A, WORLD), restore(TWO), Started(B, restore(TWO).after.world))
+
+
+# --- the group
+
+
+def stepped(before: Group, event: Event, phase: Phase, *commands: Command, **changes: Any) -> Stepped:
+    after = evolve(before, phase=phase, **changes)
+    return Stepped(before, event, after, commands, 1.0)
+
+
+NOBODY = frozenset[int]()
+GROUP = evolve(led(ready()), phase=Phase.RUNNING, running=frozenset({0, 1}))
+LEAVING = evolve(GROUP, phase=Phase.LEAVING)
+
+
+@pytest.mark.parametrize(
+    ("number", "fact"),
+    [
+        ("G1", stepped(GROUP, over(), Phase.BARRIER)),
+        ("G1", stepped(led(ready()), over(), Phase.JOINING, Start(WORLD))),
+        ("G2", stepped(evolve(GROUP, phase=Phase.STOPPING), GroupReaped(1.0), Phase.JOINING, Join())),
+        ("G3", stepped(GROUP, exited(0, 1), Phase.STOPPING, Signal(15), Record(0, 1, 0.0), End(Why.FAILED))),
+        ("G3", stepped(evolve(GROUP, phase=Phase.STOPPING, running=NOBODY), over(), Phase.STOPPING, Signal(15))),
+        ("G4", stepped(GROUP, exited(0, 1), Phase.STOPPING, Record(0, 1, 0.0), Signal(15))),
+        ("G4", stepped(GROUP, exited(0), Phase.BARRIER, MarkDone())),
+        ("G5", stepped(evolve(GROUP, phase=Phase.ENDED, running=NOBODY), over(), Phase.ENDED, Join())),
+        ("G5", stepped(evolve(GROUP, phase=Phase.BARRIER), closed(), Phase.ENDED)),
+        ("G6", stepped(LEAVING, Signalled(15, 1.0), Phase.LEAVING, MarkDone(), running=NOBODY, left=True)),
+        ("G6", stepped(evolve(GROUP, running=NOBODY), Signalled(15, 1.0), Phase.LEAVING)),
+        ("G6", stepped(GROUP, over(), Phase.STOPPING)),
+        ("G6", stepped(evolve(GROUP, phase=Phase.STOPPING), Signalled(15, 1.0), Phase.STOPPING)),
+        ("F1", stepped(led(ready(), settings=FENCED), beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0)),
+    ],
+)
+def test_a_group_that_goes_wrong_is_found(number: str, fact: Stepped) -> None:
+    broken(number, fact)
+
+
+def test_a_killing_stop_needs_no_other_end() -> None:
+    judged(stepped(GROUP, over(), Phase.STOPPING, Signal(SIGKILL)))
+    judged(stepped(evolve(GROUP, phase=Phase.LEAVING, left=True), Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL)))
+
+
+def test_a_step_that_does_nothing_is_not_judged() -> None:
+    judged(Stepped(GROUP, over(7), GROUP, (), 1.0))
+
+
+def test_who_leaves_is_remembered() -> None:
+    leaving = stepped(GROUP, Signalled(15, 1.0), Phase.LEAVING, leave_by=5.0)
+    assert judged(leaving).leaving == {A}
+
+
+def test_a_fence_is_known_when_it_falls() -> None:
+    running = evolve(GROUP, settings=FENCED, acked_at=0.0)
+    fenced, _ = transition(running, Elapsed(3.0))
+    assert fences(running, Elapsed(3.0), fenced)
+    assert not fences(running, over(), transition(running, over())[0])
+
+
+def test_every_property_has_a_sentence() -> None:
+    assert all(sentence and number for number, sentence in {**ALWAYS, **EVENTUALLY}.items())
+
+
+def test_L6_only_a_spare_joins_without_end() -> None:
+    broken("L6", WaitsForever(holding("a", TWO), join))
+    broken("L6", WaitsForever(holding("a", None), join))
+    spare = edited(running("a", size="1"), "b", Arrive(TWO.seats[B].profile))
+    judged(WaitsForever(holding("b", spare), join), WaitsForever(holding("a", TWO), watch))

@@ -1,0 +1,250 @@
+"""Steps taken again: real ones come out as they were traced, and the first that does not is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from attrs import evolve
+from traced import HELPED, Agent, Pair, Shared, finished, restarted, restored, started
+from worlds import node
+
+from elastic.core.group.state import Closed, Exited, Join, MarkDone, Signal
+from elastic.core.rendezvous import Observe, Restore, Return, Settled, Write, leave, watch
+from elastic.core.rendezvous.agenda import Errand, Request
+from elastic.core.replay.comparison import Replayed, replayed
+from elastic.core.replay.lines import traces
+from elastic.core.replay.steps import (
+    Begun,
+    Gathered,
+    Heard,
+    Proposed,
+    Saw,
+    Silent,
+    Started,
+    Step,
+    Stepped,
+    Submitted,
+    Trace,
+    Turned,
+    Unanswered,
+    Unreadable,
+    Woke,
+)
+from elastic.core.world import Ending, Verdict, Why
+
+PAIR, LOST = finished(), finished(restored())
+TRACE = PAIR.b.trace
+
+
+def tampered(change: Callable[[Step], Step | None], trace: Trace = TRACE) -> Replayed:
+    """With the first step changed that the change is for."""
+    for index, step in enumerate(trace.steps):
+        if changed := change(step):
+            return replayed(evolve(trace, steps=(*trace.steps[:index], changed, *trace.steps[index + 1 :])))
+    raise AssertionError("no such step")
+
+
+def difference(run: Replayed) -> tuple[str, str, str]:
+    assert run.differs
+    _, differs = run.differs
+    return differs.what, differs.traced, differs.core
+
+
+@pytest.mark.parametrize("agent", [PAIR.a, PAIR.b, started().a], ids=["a", "b", "still running"])
+def test_what_agents_did_is_what_the_core_says(agent: object) -> None:
+    run = replayed(agent.trace)  # type: ignore[attr-defined]
+    assert run.differs is None
+    assert len(run.moments) == len(run.trace.steps)
+    assert run.ended == (agent in (PAIR.a, PAIR.b))
+    assert run.moments[-1].after.held == agent.held  # type: ignore[attr-defined]
+    assert run.moments[-1].after.group == agent.group  # type: ignore[attr-defined]
+
+
+def test_agents_that_help_each_other_are_taken_again() -> None:
+    for agent in (pair := restarted(HELPED)).a, pair.b:
+        run = replayed(*traces(agent.lines))
+        assert run.differs is None
+        assert run.moments[-1].after.held == agent.held
+    helped = [step for step in pair.a.trace.steps if isinstance(step, Proposed)]
+    (read,) = [step for each in (pair.a, pair.b) for step in each.trace.steps if isinstance(step, Gathered)]
+    assert [step.wish for step in helped] == [read.wishes[node("a")]]
+
+
+def test_an_agent_that_took_no_step_is_at_its_beginning() -> None:
+    run = replayed(evolve(TRACE, steps=(), lines=()))
+    assert (run.moments, run.ended, run.ended_at) == ((), False, TRACE.header.now)
+
+
+def test_a_state_that_was_changed_on_its_way_is_found_by_what_follows() -> None:
+    def later(step: Step) -> Step | None:
+        match step:
+            case Saw(state) if state and state.round == 1:
+                return evolve(step, state=evolve(state, failures=0))
+            case _:
+                return None
+
+    assert "B2: 0 failures became 0 by an end because failed" in difference(tampered(later))[2]
+
+
+def test_another_ask_than_the_core_s_is_found_with_the_place() -> None:
+    def later(step: Step) -> Step | None:
+        match step:
+            case Turned(_, Write(state) as write):
+                return evolve(step, ask=evolve(write, state=evolve(state, next_order=9)))
+            case _:
+                return None
+
+    run = tampered(later)
+    assert difference(run)[:2] == ("what is asked for (state.next_order)", "9")
+    assert run.differs
+    assert run.differs[0] == run.trace.lines[len(run.moments)]
+
+
+def test_commands_that_the_core_would_not_have_given_are_found() -> None:
+    def lazy(step: Step) -> Step | None:
+        return evolve(step, commands=()) if isinstance(step, Stepped) and Signal(15) in step.commands else None
+
+    assert difference(tampered(lazy, PAIR.a.trace))[:2] == ("what the group commands", "[]")
+
+
+def test_what_the_group_hears_must_have_been_answered() -> None:
+    verdict = Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)
+    invented = evolve(TRACE, steps=(TRACE.steps[0], Stepped(Closed(verdict, 200.0), (), 200.0)), lines=(2, 3))
+    what, traced, core = difference(replayed(invented))
+    assert (what, core) == ("what the group hears", "null")
+    assert '"is": "closed"' in traced
+
+
+@pytest.mark.parametrize(
+    "wish", [Request(leave), Errand(None), Request(watch)], ids=["leave", "an errand", "another operation"]
+)
+def test_what_is_wished_for_must_have_been_commanded(wish: Request | Errand) -> None:
+    def other(step: Step) -> Step | None:
+        return Submitted(wish) if isinstance(step, Submitted) else None
+
+    assert difference(tampered(other))[0].startswith("what the agent wishes for")
+
+
+def test_what_only_the_shell_knows_of_an_errand_is_not_compared() -> None:
+    def named(step: Step) -> Step | None:
+        return Submitted(Errand("a log to read")) if step == Submitted(Errand(None)) else None
+
+    assert tampered(named).differs is None
+
+
+def test_a_wish_out_of_nothing_is_found() -> None:
+    run = replayed(evolve(TRACE, steps=(Submitted(Errand(None)),), lines=(2,)))
+    assert difference(run) == ("what the agent wishes for", '{"is": "errand"}', "null")
+
+
+def test_nothing_begins_that_is_not_due() -> None:
+    run = replayed(evolve(TRACE, steps=(Begun(1.0, 0.0, watch),), lines=(2,)))
+    assert difference(run) == ("what begins", '{"now": 1.0, "jitter": 0.0, "handler": "watch"}', "nothing is due")
+
+
+def test_what_begins_is_what_is_due() -> None:
+    def other(step: Step) -> Step | None:
+        return evolve(step, handler=leave) if isinstance(step, Begun) else None
+
+    assert difference(tampered(other)) == ("what begins (handler)", '"leave"', '"join"')
+
+
+def test_nothing_is_asked_for_nothing() -> None:
+    run = replayed(evolve(TRACE, steps=(Turned(1.0, Return(Settled())),), lines=(2,)))
+    assert difference(run)[2] == "nothing is under way"
+
+
+def test_workers_start_in_the_round_that_the_group_is_in() -> None:
+    def other(step: Step) -> Step | None:
+        return evolve(step, round=5) if isinstance(step, Started) else None
+
+    assert difference(tampered(other)) == ("workers started in round", "5", "0")
+    run = replayed(evolve(TRACE, steps=(Started(0, (), 1.0),), lines=(2,)))
+    assert difference(run) == ("workers started in round", "0", "null")
+
+
+def test_a_store_in_trouble_is_remembered_as_the_agent_did() -> None:
+    trouble = (
+        Unanswered(None, 100.5),
+        Silent(100.6),
+        Unreadable("nonsense"),
+        Heard({node("a"): 3}, 100.7, 100.8, None),
+    )
+    run = replayed(evolve(TRACE, steps=trouble, lines=(2, 3, 4, 5)))
+    held = run.moments[-1].after.held
+    assert run.differs is None
+    assert (held.unsure_at, held.trouble and held.trouble.text) == (100.5, "nonsense")
+    assert held.sightings.read_at == 100.7
+    assert [moment.at for moment in run.moments] == [100.5, 100.6, 100.6, 100.8]
+
+
+def test_a_loss_of_the_store_is_taken_as_the_agent_took_it() -> None:
+    for agent in (LOST.a, LOST.b):
+        run = replayed(agent.trace)
+        assert run.differs is None
+        assert run.moments[-1].after.held == agent.held
+        assert agent.held.state and agent.held.state.life.epoch == 2
+
+
+def test_another_state_than_was_held_is_not_restored() -> None:
+    def other(step: Step) -> Step | None:
+        match step:
+            case Turned(_, Write(edit=Restore(held) as edit) as write):
+                return evolve(step, ask=evolve(write, edit=evolve(edit, held=evolve(held, failures=0))))
+            case _:
+                return None
+
+    assert difference(tampered(other, LOST.a.trace)) == ("what is asked for (edit.held.failures)", "0", "1")
+
+
+def test_a_sleep_is_remembered_as_the_agent_did() -> None:
+    pair = started()
+    pair.a.sleeps()
+    pair.run()
+    run = replayed(pair.a.trace)
+    assert run.differs is None
+    assert any(isinstance(moment.step, Woke) and moment.after.held.woke_at for moment in run.moments)
+    assert run.moments[-1].after.held == pair.a.held
+
+    def awake(step: Step) -> Step | None:
+        return Silent(step.now) if isinstance(step, Woke) else None
+
+    assert difference(tampered(awake, pair.a.trace))[0].startswith("what is asked for")
+
+
+def test_whether_the_store_had_written_it_itself_is_taken_as_it_was() -> None:
+    shared = Shared()
+    Pair(Agent("a", shared), Agent("b", shared)).run()
+    shared.loses(older=shared.state)
+    newcomer = Agent("c", shared)
+    newcomer.runs()
+    assert replayed(newcomer.trace).differs is None
+
+    def own(step: Step) -> Step | None:
+        return evolve(step, here=True) if isinstance(step, Saw) and not step.here else None
+
+    assert difference(tampered(own, newcomer.trace))[0].startswith("what is asked for")
+
+
+def test_events_of_the_workers_are_taken_as_they_came() -> None:
+    run = replayed(PAIR.b.trace)
+    events = [moment.step.event for moment in run.moments if isinstance(moment.step, Stepped)]
+    assert any(isinstance(event, Exited) for event in events)
+    assert {
+        command for moment in run.moments if isinstance(moment.step, Stepped) for command in moment.step.commands
+    } >= {
+        Join(),
+        MarkDone(),
+    }
+
+
+def test_lists_are_compared_place_by_place() -> None:
+    def other(step: Step) -> Step | None:
+        match step:
+            case Turned(_, Observe((_, *rest)) as ask):
+                return evolve(step, ask=evolve(ask, nodes=(node("z"), *rest)))
+            case _:
+                return None
+
+    assert difference(tampered(other)) == ("what is asked for (nodes.0)", '"z#1"', '"a#1"')

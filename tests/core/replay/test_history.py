@@ -1,0 +1,318 @@
+"""Several traces as one history: put in order by versions, judged over all, and lenient where a trace is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import pytest
+from attrs import evolve
+from traced import Agent, Pair, Shared, finished, restarted, restored, started
+from worlds import node
+
+from elastic.core.group.state import Gone, Signalled
+from elastic.core.rendezvous import RendezvousState, Restore, Write
+from elastic.core.replay.comparison import Moment, Replayed, replayed
+from elastic.core.replay.evidence import broken
+from elastic.core.replay.history import History, histories
+from elastic.core.replay.steps import Saw, Started, Stepped, Turned
+
+FINISHED = finished()
+
+
+def history(*agents: Agent) -> History:
+    (found,) = histories(replayed(agent.trace) for agent in agents)
+    return found
+
+
+def without(run: Replayed, unwanted: Callable[[Moment], bool]) -> Replayed:
+    """As if some moments had not been: what no agent does, for the judge to see."""
+    return evolve(run, moments=tuple(moment for moment in run.moments if not unwanted(moment)))
+
+
+def resaw(run: Replayed, change: Callable[[RendezvousState], RendezvousState]) -> Replayed:
+    """As if the register had shown something else."""
+
+    def other(moment: Moment) -> Moment:
+        match moment.step:
+            case Saw(state) as saw if state:
+                return evolve(moment, step=evolve(saw, state=change(state)))
+            case _:
+                return moment
+
+    return evolve(run, moments=tuple(map(other, run.moments)))
+
+
+def of(*runs: Replayed) -> History:
+    """Of the job that the first of them saw last."""
+    state = runs[0].moments[-1].after.held.state
+    assert state
+    return History(state.job, runs)
+
+
+class Numbered(Protocol):
+    number: str
+
+
+def numbers(found: Numbered | None) -> str | None:
+    return found.number if found else None
+
+
+A, B = replayed(FINISHED.a.trace), replayed(FINISHED.b.trace)
+
+
+@pytest.mark.parametrize("pair", [started(), restarted(), FINISHED], ids=["started", "restarted", "finished"])
+def test_what_real_agents_did_breaks_nothing(pair: Pair) -> None:
+    assert broken(history(pair.a, pair.b)) is None
+
+
+def test_all_versions_and_all_writers_are_known_when_all_traces_are_there() -> None:
+    found = history(FINISHED.a, FINISHED.b)
+    assert list(found.states) == [(1, version, "by a") for version in (1, 2, 3, 4, 5, 6, 7)]
+    assert found.missing == ()
+    assert [found.writes[where].node.slot for where in found.states] == ["a", "b", "b", "b", "a", "a", "b"]
+    assert found.hosts == {node("a"): "a", node("b"): "b"}
+
+
+@pytest.mark.parametrize("agent", [FINISHED.a, FINISHED.b], ids=["a", "b"])
+def test_where_a_trace_is_missing_the_register_s_word_is_taken(agent: Agent) -> None:
+    found = history(agent)
+    assert broken(found) is None
+    assert len(found.writes) < len(found.states)
+
+
+def test_of_a_node_without_a_trace_it_is_believed_that_its_workers_failed_and_succeeded() -> None:
+    pair = started()
+    pair.a.shared.watchers.append(pair.a)
+    pair.b.exits(9)
+    pair.run()
+    pair.a.exits(-15)
+    pair.run()
+    pair.b.exits(0)
+    pair.run()
+    found = history(pair.a)
+    unknown = [version for _, version, _ in found.states if (1, version, "by a") not in found.writes]
+    assert (found.missing, unknown) == ((), [2, 3, 4, 6])
+    assert broken(found) is None
+
+
+def test_versions_that_nobody_s_trace_shows_are_counted_and_nothing_is_concluded_from_them() -> None:
+    found = of(without(A, lambda moment: isinstance(moment.step, Saw) and _version(moment) in (3, 4)))
+    assert found.missing == (3, 4)
+    assert broken(found) is None
+
+
+def _version(moment: Moment) -> int:
+    state = moment.step.state if isinstance(moment.step, Saw) else None
+    return state.version if state else 0
+
+
+def test_each_job_is_a_history_of_its_own() -> None:
+    other = started()
+    runs = [replayed(agent.trace) for agent in (FINISHED.a, FINISHED.b, other.a)]
+    lonely = Agent("z", Shared())
+    jobs = histories([*runs, replayed(lonely.trace), replayed(evolve(lonely.trace, steps=(), lines=()))])
+    # all jobs here are begun by a node a, so they have one name
+    assert [len(found.runs) for found in jobs] == [3, 2]
+    assert jobs[1].states == {}
+    assert (jobs[1].missing, broken(jobs[1])) == ((), None)
+
+
+def test_one_version_is_one_state() -> None:
+    other = resaw(B, lambda state: evolve(state, next_order=9) if state.version == 2 else state)
+    found = broken(of(A, other))
+    assert str(found) == "S7: version 2 is one state for a#1 and another for b#1"
+
+
+def test_a_state_that_no_write_can_have_made_is_found() -> None:
+    def greedy(state: RendezvousState) -> RendezvousState:
+        return evolve(state, next_order=9) if state.version == 2 else state
+
+    assert numbers(broken(of(resaw(A, greedy), resaw(B, greedy)))) == "S5"
+
+
+def test_an_illegal_state_is_found() -> None:
+    def unseated(state: RendezvousState) -> RendezvousState:
+        return evolve(state, next_order=0)
+
+    assert numbers(broken(of(resaw(A, unseated)))) == "S5"
+
+
+def test_workers_that_start_while_those_of_a_member_still_run_are_found() -> None:
+    unreaped = without(A, lambda moment: bool(moment.before.group.running) and isinstance(moment.step, Stepped))
+    assert numbers(broken(of(unreaped, B))) == "S9"
+
+
+def test_workers_that_start_twice_are_found() -> None:
+    doubled = [moment for moment in A.moments for _ in range(1 + isinstance(moment.step, Started))]
+    assert numbers(broken(of(evolve(A, moments=tuple(doubled)), B))) == "S17"
+
+
+def test_a_failure_that_the_register_counts_and_no_worker_of_the_writer_had_is_found() -> None:
+    def failing(moment: Moment) -> bool:
+        step = moment.step
+        return isinstance(step, Stepped) and any(hasattr(command, "died_at") for command in step.commands)
+
+    assert numbers(broken(of(A, without(B, failing)))) == "B4"
+
+
+def test_who_is_done_has_succeeded() -> None:
+    def barrier(moment: Moment) -> bool:
+        return isinstance(moment.step, Stepped) and moment.after.group.phase.value == "barrier"
+
+    assert numbers(broken(of(A, without(B, barrier)))) == "S14b"
+
+
+def test_who_has_left_is_never_seated_again() -> None:
+    pair = started()
+    pair.a.hears(Signalled(15, pair.a.shared.now))
+    pair.run()
+    left = replayed(pair.a.trace)
+    assert any(isinstance(step, Stepped) and isinstance(step.event, Gone) for step in left.trace.steps)
+    assert broken(of(left, replayed(pair.b.trace))) is None
+
+
+def test_points_in_time_are_those_of_one_clock_within_a_boot_and_of_the_wall_between_hosts() -> None:
+    shared = Shared()
+    near, far = Agent("a", shared), Agent("b", shared, boot="other")
+    Pair(near, far).run()
+    found = history(near, far)
+    assert found.origins == {"boot": near.began_at, "other": pytest.approx(near.began_at)}
+    assert found.at(found.runs[1], far.began_at) == pytest.approx(far.began_at - near.began_at)
+    assert found.seen_at(found.states[1, 1, "by a"]) > 0
+
+
+# --- across a loss of the store
+
+
+def failed_after_the_loss() -> Pair:
+    """A worker fails in the restored world too, and they run in round 2."""
+    pair = restored()
+    pair.b.exits(9)
+    pair.run()
+    pair.a.exits(-15)
+    return pair.run()
+
+
+LOST = failed_after_the_loss()
+OVER = finished(LOST)
+LOST_A, LOST_B = replayed(OVER.a.trace), replayed(OVER.b.trace)
+LATER = "by a/2"
+
+
+def since_the_loss(run: Replayed) -> Replayed:
+    """As if it had begun to write its trace only then."""
+    began = next(at for at, moment in enumerate(run.moments) if _restores(moment) or _epoch(moment) == 2)
+    return evolve(run, moments=run.moments[began:])
+
+
+def _restores(moment: Moment) -> bool:
+    match moment.step:
+        case Turned(_, Write(edit=Restore())):
+            return True
+        case _:
+            return False
+
+
+def _epoch(moment: Moment) -> int:
+    state = moment.step.state if isinstance(moment.step, Saw) else None
+    return state.life.epoch if state else 0
+
+
+def test_a_job_whose_store_lost_its_memory_is_one_history() -> None:
+    found = history(OVER.a, OVER.b)
+    assert [where[:2] for where in found.states][3:8] == [(1, 4), (1, 5), (2, 6), (2, 7), (2, 8)]
+    assert found.missing == ()
+    assert [len(life) for life in found.lives] == [5, 6]
+    restore = found.writes[2, 6, LATER]
+    assert (restore.node.slot, type(restore.edit), restore.based_on) == ("a", Restore, None)
+    assert broken(found) is None
+
+
+def test_a_trace_with_a_restore_is_taken_again() -> None:
+    assert (LOST_A.differs, LOST_B.differs) == (None, None)
+    assert LOST_A.moments[-1].after.held == OVER.a.held
+
+
+@pytest.mark.parametrize("run", [LOST_A, LOST_B], ids=["who restored it", "who found it restored"])
+def test_where_one_trace_of_a_job_that_was_restored_is_missing_the_register_s_word_is_taken(run: Replayed) -> None:
+    found = of(run)
+    assert len(found.writes) < len(found.states)
+    assert broken(found) is None
+
+
+@pytest.mark.parametrize("runs", [(LOST_A, LOST_B), (LOST_A,), (LOST_B,)], ids=["both", "a", "b"])
+def test_of_a_job_of_which_only_the_restored_life_is_known_that_life_s_word_is_taken(
+    runs: tuple[Replayed, ...],
+) -> None:
+    """What was charged before is charged: no trace shows the workers that failed."""
+    found = of(*map(since_the_loss, runs))
+    assert [state.life.epoch for (state, *_) in found.lives] == [2]
+    assert broken(found) is None
+
+
+def test_versions_that_nobody_saw_are_missing_in_each_life() -> None:
+    def unseen(moment: Moment) -> bool:
+        return isinstance(moment.step, Saw) and _version(moment) in (3, 7)
+
+    found = of(without(LOST_A, unseen), without(LOST_B, unseen))
+    assert found.missing == (3, 7)
+    assert broken(found) is None
+
+
+def test_a_restore_over_what_no_trace_shows_is_taken_at_its_word() -> None:
+    shared = Shared()
+    Pair(Agent("a", shared), Agent("b", shared)).run()
+    copy = shared.state
+    shared.loses(older=copy)
+    newcomer = Agent("c", shared)
+    newcomer.runs()
+    found = of(without(replayed(newcomer.trace), lambda moment: _epoch(moment) == 1))
+    assert [where[:2] for where in found.writes] == [(2, 3), (2, 4)]
+    assert broken(found) is None
+
+
+def changed(run: Replayed, change: Callable[[RendezvousState], RendezvousState]) -> Replayed:
+    """As if the writer had written something else, and the register shown it."""
+
+    def other(moment: Moment) -> Moment:
+        match moment.step:
+            case Turned(_, Write(state) as write) as turned:
+                return evolve(moment, step=evolve(turned, ask=evolve(write, state=change(state))))
+            case _:
+                return moment
+
+    return resaw(evolve(run, moments=tuple(map(other, run.moments))), change)
+
+
+def test_a_restore_that_is_not_what_was_held_is_found() -> None:
+    def forgetful(state: RendezvousState) -> RendezvousState:
+        return evolve(state, failures=0) if state.version == 6 else state
+
+    assert numbers(broken(of(changed(LOST_A, forgetful), changed(LOST_B, forgetful)))) in ("R7", "B2")
+    cut = [without(run, lambda moment: _version(moment) > 6) for run in (LOST_A, LOST_B)]
+    assert numbers(broken(of(*(changed(run, forgetful) for run in cut)))) == "R7"
+
+
+def test_a_failure_that_no_worker_had_is_found_after_a_loss_too() -> None:
+    def failing(moment: Moment) -> bool:
+        step, state = moment.step, moment.before.held.state
+        failed = isinstance(step, Stepped) and any(hasattr(command, "died_at") for command in step.commands)
+        return failed and state is not None and state.life.epoch == 2
+
+    assert numbers(broken(of(LOST_A, without(LOST_B, failing)))) == "B4"
+
+
+def test_an_agent_that_met_two_jobs_belongs_to_both() -> None:
+    """c and d began a job at the empty store before a and b could restore theirs."""
+    pair = started()
+    shared = pair.a.shared
+    shared.loses()
+    Pair(Agent("c", shared), newcomer := Agent("d", shared)).run()
+    pair.run()
+    assert pair.a.held.state == newcomer.held.state
+    ours, theirs = histories(map(replayed, (pair.a.trace, pair.b.trace, newcomer.trace)))
+    assert [run.trace.header.node.slot for run in ours.runs] == ["a", "b"]
+    assert [run.trace.header.node.slot for run in theirs.runs] == ["a", "b", "d"]
+    assert (ours.job, theirs.job) == ("by a", "by c")
+    assert (broken(ours), broken(theirs)) == (None, None)

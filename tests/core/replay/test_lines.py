@@ -1,0 +1,140 @@
+"""The lines of a trace: what was written is read again, and what no agent has written is refused with its line's number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import pytest
+from traced import Agent, Shared, finished, lines, restored, started
+from worlds import arrived, node, register, running
+
+from elastic.core.rendezvous import Restore, Token, Write
+from elastic.core.rendezvous import restored as restore
+from elastic.core.replay.lines import CUT, LINE_MAX, Corrupt, traces
+from elastic.core.replay.steps import Begun, Heard, Saw, Silent, Started, Turned, Unanswered, Unreadable, Woke, step_at
+from elastic.core.world import Life
+
+AGENT = finished().a
+
+
+def test_a_trace_comes_back_as_it_was() -> None:
+    assert list(traces(AGENT.lines)) == [AGENT.trace]
+
+
+def test_a_trace_across_a_loss_comes_back_as_it_was() -> None:
+    pair = restored()
+    pair.a.sleeps()
+    pair.run()
+    for agent in (pair.a, pair.b):
+        assert list(traces(agent.lines)) == [agent.trace]
+
+
+def test_what_is_restored_is_referred_to_where_it_was_just_seen_and_told_where_it_was_not() -> None:
+    held, forming = running(), arrived(register("2"), "c")
+    deed = Restore(held, "again")
+    write = Turned(1.0, Write(made := restore(deed, forming), forming.token, deed))
+    seen, asked, again = lines(Saw(held, 0.0, 1.0, True), write, Saw(made, 1.0, 2.0, True))
+    assert json.loads(asked)["ask"]["edit"]["held"] == {"same": held.version}
+    assert json.loads(again)["state"] == {"same": made.version}
+    whole, asked = lines(Saw(forming, 0.0, 1.0, True), write)
+    assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 3
+    for told in ([seen, lines(write)[0]], [whole, asked]):
+        (trace,) = traces([AGENT.lines[0], *told])
+        assert trace.steps[-1] == write
+
+
+def test_steps_that_tell_of_a_store_in_trouble_come_back_too() -> None:
+    steps = (
+        Unanswered(Token(Life("l", 2), 3), 1.0),
+        Unanswered(None, 1.0),
+        Silent(2.0),
+        Woke(2.5),
+        Heard({node("a"): None}, 3.0, 4.0, Life("l", 3)),
+        Heard({}, 3.0, 4.0, None),
+        Saw(None, 5.0, 6.0, False),
+        Unreadable("nonsense"),
+    )
+    (trace,) = traces(lines(AGENT.header, *steps))
+    assert trace.steps == steps
+
+
+def test_a_state_is_written_once_and_then_referred_to() -> None:
+    state = running()
+    first, second, third = lines(Saw(state, 0.0, 1.0, True), Saw(state, 1.0, 2.0, True), Saw(None, 2.0, 3.0, True))
+    assert json.loads(first)["state"]["version"] == state.version
+    assert json.loads(second)["state"] == {"same": state.version}
+    assert b"state" not in third
+
+
+def test_another_agent_s_trace_may_follow_in_the_same_file() -> None:
+    other = Agent("c", Shared())
+    assert list(traces([*AGENT.lines, *other.lines])) == [AGENT.trace, evolved(other, len(AGENT.lines))]
+
+
+def evolved(agent: Agent, after: int) -> Any:
+    from attrs import evolve
+
+    return evolve(agent.trace, lines=tuple(line + after for line in agent.trace.lines))
+
+
+@pytest.mark.parametrize("end", [b"", CUT], ids=["open", "marked by the next agent"])
+def test_a_last_line_that_was_cut_off_is_left_out_and_told(end: bytes) -> None:
+    *whole, last = AGENT.lines
+    (trace,) = traces([*whole, last[:20] + end])
+    assert trace.cut
+    assert trace.steps == AGENT.trace.steps[:-1]
+
+
+def test_after_a_line_that_was_cut_off_the_next_agent_s_trace_is_whole() -> None:
+    other = started().b
+    first, second = traces([*AGENT.lines[:-1], b'{"is":' + CUT, *other.lines])
+    assert (first.cut, second.cut) == (True, False)
+    assert second.steps == other.trace.steps
+
+
+def changed(**fields: Any) -> Callable[[bytes], bytes]:
+    return lambda line: json.dumps({**json.loads(line), **fields}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "why"),
+    [
+        (1, lambda line: b"", "line 1: a step before any header"),
+        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 4"),
+        (1, changed(name="other"), "line 1: 'other' of format 4"),
+        (1, changed(node=3), "line 1: a node is wanted, not 3"),
+        (3, lambda line: b"\xff\n", "line 3: JSON is malformed"),
+        (3, lambda line: b"[]\n", "line 3: Expected `object`"),
+        (3, lambda line: b"[" * 9_999 + b"\n", "line 3: "),
+        (3, lambda line: b'{"is":"dance"}\n', "line 3: 'dance' is not known"),
+        (3, lambda line: b'{"is":"saw","sent_at":0,"now":0,"state":{"same":1}}\n', "line 3: refers to version 1"),
+        (4, changed(surprise=1), "line 4: begun: 'surprise' is not known"),
+        (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
+        (6, changed(state={"format": 3}), "line 6: no register state"),
+        (6, changed(state={"format": 1}), "line 6: format 1, this version reads format 3"),
+    ],
+)
+def test_a_line_that_no_agent_has_written_is_named(number: int, change: Callable[[bytes], bytes], why: str) -> None:
+    told = [change(line) if at == number else line for at, line in enumerate(AGENT.lines, 1)]
+    with pytest.raises(Corrupt) as corrupt:
+        list(traces(line for line in told if line))
+    assert str(corrupt.value).startswith(why)
+
+
+def test_a_line_that_has_no_end_is_not_read_for_ever() -> None:
+    with pytest.raises(Corrupt, match=f"line 1: more than the {LINE_MAX} bytes"):
+        list(traces(repeat(b" " * (LINE_MAX + 1))))
+
+
+@pytest.mark.parametrize("nothing", [[], [b"garbage without an end"]])
+def test_where_no_trace_is_that_is_said(nothing: list[bytes]) -> None:
+    with pytest.raises(Corrupt, match="no header: it is empty, or no trace"):
+        list(traces(nothing))
+
+
+def test_most_steps_tell_the_time() -> None:
+    assert step_at(Started(0, (), 3.0)) == step_at(Begun(3.0, 0.0, None)) == 3.0
+    assert step_at(Unreadable("")) is None

@@ -1,0 +1,164 @@
+"""What happened when, read off a history: rounds, recoveries, lanes."""
+
+from __future__ import annotations
+
+from attrs import evolve
+from traced import Agent, Pair, Shared, finished, restarted, restored, started
+from worlds import node
+
+from elastic.core.group import Phase
+from elastic.core.group.state import Exited, Over, Unstartable
+from elastic.core.rendezvous import Limits, Settings
+from elastic.core.replay.comparison import replayed
+from elastic.core.replay.history import History, histories
+from elastic.core.replay.lanes import Mark, Span
+from elastic.core.replay.steps import Turned
+from elastic.core.replay.timeline import lanes, recoveries, rounds
+from elastic.core.world import Ending, Verdict, Why
+
+FINISHED = finished()
+
+
+def history(pair: Pair) -> History:
+    (found,) = histories([replayed(pair.a.trace), replayed(pair.b.trace)])
+    return found
+
+
+def test_rounds_tell_who_was_in_them_and_why_they_ended() -> None:
+    first, second = rounds(history(FINISHED))
+    assert (first.number, first.members, first.workers) == (0, (node("a"), node("b")), 2)
+    assert (first.why, first.by, first.verdict) == (Why.FAILED, node("b"), None)
+    assert second.verdict == Verdict(Ending.SUCCEEDED, 1, node("b"), Why.DONE)
+    times = [first.complete_at, first.over_at, second.complete_at, second.over_at]
+    assert times == sorted(at for at in times if at is not None)
+
+
+def test_a_round_that_stands_has_no_end() -> None:
+    (only,) = rounds(history(started()))
+    assert (only.over_at, only.why, only.by, only.verdict) == (None, None, None, None)
+
+
+def test_a_round_that_is_not_complete_has_no_members() -> None:
+    agent = Agent("a", Shared())
+    agent.runs()
+    (only,) = rounds(histories([replayed(agent.trace)])[0])
+    assert (only.members, only.workers, only.complete_at) == ((), 0, None)
+
+
+def test_a_recovery_tells_who_saw_it_first_and_each_moment_in_its_order() -> None:
+    (only,) = recoveries(history(FINISHED))
+    assert (only.ended, only.began, only.first) == (0, 1, node("b"))
+    assert isinstance(only.event, Exited)
+    moments = [only.detected_at, only.stopped_at, only.joined_at, only.complete_at, only.started_at]
+    assert None not in moments
+    assert moments == sorted(at for at in moments if at is not None)
+
+
+def test_a_job_without_an_end_of_a_round_has_no_recovery() -> None:
+    assert recoveries(history(started())) == ()
+
+
+def test_an_end_that_no_trace_tells_is_no_recovery() -> None:
+    blind = [
+        evolve(run, moments=tuple(moment for moment in run.moments if moment.after.group.phase is not Phase.STOPPING))
+        for run in history(FINISHED).runs
+    ]
+    assert recoveries(History("by a", tuple(blind))) == ()
+
+
+def test_each_host_tells_of_a_recovery_by_its_own_clock() -> None:
+    shared = Shared()
+    pair = Pair(Agent("a", shared), Agent("b", shared, boot="other")).run()
+    pair.b.exits(9)
+    pair.run()
+    pair.a.exits(-15)
+    by_clock = recoveries(history(pair.run()))
+    assert {each.first: type(each.event) for each in by_clock} == {node("a"): Over, node("b"): Exited}
+
+
+def test_lanes_tell_what_each_node_was_about() -> None:
+    drawn = lanes(history(FINISHED))
+    assert drawn.nodes == (node("a"), node("b"))
+    of_b = [(span.kind, span.label) for span in drawn.spans if span.node == node("b")]
+    assert of_b == [
+        ("joining", ""),
+        ("held", "round 0"),
+        ("running", "round 0"),
+        ("stopping", "round 0"),
+        ("joining", ""),
+        ("held", "round 1"),
+        ("running", "round 1"),
+        ("barrier", "round 1"),
+        ("ended", "round 1"),
+    ]
+    ends = {span.node: span.end for span in drawn.spans}
+    assert all(span.start <= span.end <= ends[span.node] for span in drawn.spans)
+
+
+def test_lanes_have_marks_for_faults_and_writes() -> None:
+    marks = [(mark.node.slot, mark.kind, mark.label) for mark in lanes(history(FINISHED)).marks]
+    assert marks == [
+        ("a", "write", "arrive"),
+        ("a", "complete", "arrive"),
+        ("a", "write", "done"),
+        ("b", "complete", "arrive"),
+        ("b", "fault", "worker 0: 9"),
+        ("b", "end", "end"),
+        ("b", "write", "arrive"),
+        ("b", "closed", "done"),
+    ]
+
+
+def test_a_loss_of_the_store_ends_no_round_and_is_marked_by_who_restored_it() -> None:
+    whole, lost = history(restarted()), history(restored())
+    assert [(each.number, each.why, each.by) for each in rounds(lost)] == [
+        (each.number, each.why, each.by) for each in rounds(whole)
+    ]
+    assert [(each.ended, each.began) for each in recoveries(lost)] == [(0, 1)]
+    spans = [span.kind for span in lanes(lost).spans]
+    assert spans == [span.kind for span in lanes(whole).spans]
+    marks = [(mark.node.slot, mark.kind, mark.label) for mark in lanes(lost).marks]
+    assert ("a", "write", "restore") in marks
+    assert len(marks) == len(lanes(whole).marks) + 1
+
+
+def test_a_world_that_is_restored_by_one_that_held_nothing_is_not_completed_by_that() -> None:
+    shared = Shared()
+    Pair(Agent("a", shared), Agent("b", shared)).run()
+    shared.loses(older=shared.state)
+    newcomer = Agent("c", shared)
+    newcomer.runs()
+    (found,) = histories([replayed(newcomer.trace)])
+    assert [(mark.kind, mark.label) for mark in lanes(found).marks] == [("write", "restore"), ("write", "arrive")]
+
+
+def test_a_spare_waits() -> None:
+    shared = Shared()
+    one = Settings(Limits(1, 1))
+    pair = Pair(Agent("a", shared, one), Agent("b", shared, one)).run()
+    spans = [span.kind for span in lanes(history(pair)).spans if span.node == node("b")]
+    assert spans == ["joining", "waiting"]
+
+
+def test_a_program_that_cannot_be_started_and_a_step_that_differs_are_marked() -> None:
+    pair = started()
+    pair.a.hears(Unstartable("no such file", pair.a.shared.now))
+    pair.run()
+    wrong = [evolve(step, now=0.0) if isinstance(step, Turned) else step for step in pair.b.steps]
+    run = replayed(evolve(pair.b.trace, steps=tuple(wrong)))
+    (found,) = histories([replayed(pair.a.trace), run])
+    marks = [mark for mark in lanes(found).marks if mark.kind in ("fault", "violation")]
+    assert [(mark.node.slot, mark.kind) for mark in marks] == [("a", "fault"), ("b", "violation")]
+    assert marks[0].label == "no such file"
+
+
+def test_an_agent_of_which_nothing_is_known_has_an_empty_lane() -> None:
+    agent = Agent("a", Shared())
+    (found,) = histories([replayed(evolve(agent.trace, steps=(), lines=()))])
+    drawn = lanes(found)
+    assert (drawn.nodes, drawn.spans, drawn.marks) == ((node("a"),), (), ())
+
+
+def test_spans_and_marks_are_plain_values() -> None:
+    assert Span(node("a"), 0.0, 1.0, "running").label == Mark(node("a"), 0.5, "fault").label == ""
+    assert restarted().a.group.phase.value == "running"

@@ -1,0 +1,98 @@
+"""The store of a simulated world: what it remembers, and whether that was written there."""
+
+from __future__ import annotations
+
+from worlds import LIFE, arrived, node, profile, register
+
+from elastic.core.rendezvous import Arrive, Done, RendezvousState, Restore, Wish, Write, restored
+from elastic.core.sim.simulated_store import PAST_MAX, Shown, Store
+from elastic.core.sim.story import Backend
+
+ONE = arrived(register("3"), "a")
+TWO = arrived(ONE, "b")
+
+
+def written(*states: RendezvousState) -> Store:
+    """One state each second, from 1 on."""
+    store = Store(Backend.CAS, 5.0)
+    for second, state in enumerate(states, 1):
+        assert wrote(store, state, store.register, second)
+    return store
+
+
+def wrote(store: Store, state: RendezvousState, based_on: RendezvousState | None, now: float) -> bool:
+    """Whether this came to stand."""
+    return store.set(Write(state, based_on.token if based_on else None, Arrive(profile("a"))), now)
+
+
+def test_a_write_is_made_on_what_it_names_only() -> None:
+    store = written(ONE, TWO)
+    assert not wrote(store, TWO, ONE, 3.0)
+    assert not wrote(store, ONE, None, 3.0)
+    assert store.shown == Shown(TWO)
+    assert store.named == LIFE
+
+
+def test_an_empty_store_is_another_one_that_knows_nothing() -> None:
+    store = written(ONE, TWO)
+    store.beat(node("a"), 1, 3.0)
+    store.empties()
+    assert store.shown == Shown(None)
+    assert (store.token, store.named, store.pulses) == (None, None, {})
+    assert wrote(store, ONE, None, 4.0)
+    assert store.here
+
+
+def test_the_last_wish_of_each_node_is_kept_and_each_kind_counted() -> None:
+    store = written(ONE)
+    back, mark = Wish(ONE.era, Arrive(profile("a"))), Wish(ONE.era, Done(0))
+    assert [store.wish(node("a"), back), store.wish(node("b"), back), store.wish(node("a"), mark)] == [1, 2, 1]
+    assert store.wishes_of((node("a"), node("b"), node("c"))) == {node("a"): mark, node("b"): back}
+
+
+def test_an_empty_store_knows_no_wish_but_a_backup_may_know_too_many() -> None:
+    store = written(ONE)
+    store.wish(node("a"), wish := Wish(ONE.era, Arrive(profile("a"))))
+    store.is_restored(0.5)
+    assert store.wishes_of((node("a"),)) == {node("a"): wish}
+    store.empties()
+    assert store.wishes_of((node("a"),)) == {}
+    assert store.wish(node("a"), wish) == 1
+
+
+def test_a_backup_is_a_copy_of_what_was_there_then() -> None:
+    store = written(ONE, TWO)
+    store.is_restored(1.5)
+    assert store.shown == Shown(ONE, False)
+    assert (store.token, store.named) == (ONE.token, None)
+
+
+def test_a_backup_of_a_time_before_everything_is_empty() -> None:
+    store = written(ONE, TWO)
+    store.is_restored(0.5)
+    assert store.shown == Shown(None)
+
+
+def test_a_copy_takes_no_write_of_the_life_that_it_copies() -> None:
+    """Its writer does not know yet that it is one."""
+    store = written(ONE, TWO)
+    store.is_restored(1.5)
+    assert not wrote(store, TWO, ONE, 3.0)
+    assert store.shown == Shown(ONE, False)
+
+
+def test_what_is_restored_is_the_store_s_own() -> None:
+    store = written(ONE, TWO)
+    store.is_restored(1.5)
+    deed = Restore(TWO, "again")
+    assert wrote(store, restored(deed, ONE), ONE, 3.0)
+    assert (store.here, store.named) == (True, restored(deed, ONE).life)
+
+
+def test_backups_go_back_a_bounded_way() -> None:
+    store = written(ONE)
+    for second in range(2, 2 * PAST_MAX):
+        store.past.append((float(second), TWO))
+    assert len(store.past) == PAST_MAX
+    store.is_restored(1.5)
+    assert store.register is None

@@ -1,0 +1,189 @@
+"""The world itself: what is done to it has the effect that it says, and what must not happen is seen when it does."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from simulated import TWO, at, both_running, then, world
+from worlds import reseated
+
+from elastic.core.group import Phase
+from elastic.core.rendezvous import Status, Violation
+from elastic.core.rendezvous.context import Fact
+from elastic.core.rendezvous.sightings import Sighting, Sightings
+from elastic.core.sim.run import converges, tell
+from elastic.core.sim.simulation import World
+from elastic.core.sim.story import Kind, Operation, Setting, parsed
+
+
+def test_two_nodes_come_to_run() -> None:
+    made = both_running()
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_what_means_nothing_does_nothing() -> None:
+    made = world("start zz", "fail a", "start a", "fail a", "succeed a", "hang a", setting="world")
+    assert (made.done[Kind.START], made.done[Kind.FAIL], made.done[Kind.SUCCEED]) == (1, 0, 0)
+
+
+def test_a_slow_node_that_gets_no_answer_in_time_is_not_dead() -> None:
+    made = world(*TWO, "slow b 2.5", "pass 30", setting="world nodes=2 min=2 max=2")
+    assert (made.counts["end by lost"], at(made, "b").group.phase) == (0, Phase.RUNNING)
+
+
+def test_a_write_that_is_late_may_land_after_its_node_has_read_again() -> None:
+    made = then(both_running(), "late-write b 3", "fail b", "pass 2.003", "cut-out b 1.5", "pass 5")
+    assert made.counts["a write lands after its node re-read"] == 1
+    assert made.witness.rounds == 1
+
+
+def test_an_operators_cancel_reaches_everybody() -> None:
+    made, told = both_running(), list[str]()
+    made.witness.tell = lambda at, who, what: told.append(f"{who} {what}")
+    made.does(Operation(Kind.CANCEL))
+    made.does(Operation(Kind.PASS, span=1.0))
+    assert not list(made.living())
+    assert made.counts["closed CANCELLED"] == 1
+    assert told[1].startswith("operator closes CANCELLED → 3")
+    assert {"a ends: cancelled", "b ends: cancelled"} <= set(told)
+
+
+def test_a_program_that_cannot_be_started_closes_the_job() -> None:
+    made = world("start a", "unstartable a", "pass 1", setting="world max=1")
+    assert made.counts["closed FAILED, cannot start"] == 1
+
+
+def test_what_happens_is_told_in_words() -> None:
+    lines = list[str]()
+    text = """
+world nodes=3 min=1 max=3 barrier=2 last_call=0.5 grace=20
+start a
+start b
+pass 1
+crash b
+pass 8
+start b
+pass 3
+hang b
+fail a
+pass 12
+succeed a
+pass 4
+drain a
+pass 9
+"""
+    assert tell(parsed(text.splitlines()), lambda at, who, what: lines.append(what)).violation is None
+    told = "\n".join(lines)
+    for words in (
+        "arrives →",
+        "completes round 0",
+        "evicts b",
+        "ends round 1 (upscale)",
+        "ends round 2 (failed)",
+        "waits no longer in round 3",
+        "is done in round",
+        "held → running",
+        "ends: succeeded",
+    ):
+        assert words in told, words
+
+
+# --- what must not happen
+
+
+def test_L6_a_process_that_spins_is_seen() -> None:
+    made = World(Setting(), turns_max=1)
+    with pytest.raises(Violation, match="L6: a spins"):
+        made.does(Operation(Kind.START, "a"))
+
+
+def test_L6_a_process_that_asks_without_end_is_seen() -> None:
+    made = both_running()
+    a = at(made, "a")
+    a.second, a.asked_before = int(made.future.now), -999
+    made.does(Operation(Kind.FAIL, "b"))
+    with pytest.raises(Violation, match="L6: a asks without end"):
+        made.does(Operation(Kind.PASS, span=0.5))
+
+
+def test_L2_who_gives_up_in_a_world_that_is_well_is_seen() -> None:
+    made = world("start a", setting="world nodes=2 min=2 max=2 join=15")
+    made.witness.well_at = 10.0
+    with pytest.raises(Violation, match="L2: a has found no world, but all has been well for long"):
+        made.does(Operation(Kind.PASS, span=20.0))
+
+
+def test_a_register_that_nobody_may_have_written_is_named() -> None:
+    made = both_running()
+    register = made.store.register
+    assert register is not None
+    made.store.register = evolve(reseated(register, a=Status.EXPECTED), version=register.version + 1)
+    made.network.forgets()
+    made.does(Operation(Kind.FAIL, "b"))
+    with pytest.raises(Violation, match="S4: b end: a world of 1 nodes, outside 2 to 2"):
+        made.does(Operation(Kind.PASS, span=1.0))
+
+
+def test_L3_whoever_throws_out_a_node_that_is_well_is_seen() -> None:
+    made = both_running()
+    a, b = at(made, "a"), at(made, "b")
+    now = a.clock(made.future.now)
+    seen_dead = Sightings({b.node: Sighting(1, now - 9)}, now)
+    a.held = evolve(a.held, sightings=seen_dead, spans={Fact.DEAD: (True, now)})
+    with pytest.raises(Violation, match="L3: a throws out b, whose heartbeats came in time"):
+        made.does(Operation(Kind.PASS, span=3.0))
+
+
+def test_L2_a_node_that_never_comes_to_rest_is_seen() -> None:
+    made = world(*TWO, setting="world nodes=2 min=2 max=2 join=600")
+    a = at(made, "a")
+    a.request = a.requests = 999
+    made.does(Operation(Kind.FAIL, "b"))
+    with pytest.raises(Violation, match=r"L2: after .* s without faults: a \(running\)"):
+        converges(made)
+
+
+def test_L4_a_round_that_nothing_ended_is_seen() -> None:
+    made = both_running()
+    made.witness.rounds = 99
+    with pytest.raises(Violation, match="L4: 99 rounds ended, 0 of them failed"):
+        made.witness.judges_rounds()
+
+
+# --- helping
+
+CROWD = ("start a", "start b", "start c", "start d", "pass 3")
+HELPED = "world nodes=4 min=4 max=4 helping=1"
+
+
+def test_many_who_come_back_do_so_by_one_write() -> None:
+    made, told = world(*CROWD, setting=HELPED), list[str]()
+    made.witness.tell = lambda at, who, what: told.append(what)
+    made = then(made, "fail b", "pass 0.5")
+    assert any(what.startswith("writes for a, b, c, d → 6: round 1 complete") for what in told)
+    assert made.counts["a batch completes the round"] == 1
+    assert made.writes == 4 + 2
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_many_who_succeed_close_the_job_by_one_write() -> None:
+    made = world(*CROWD, *(f"succeed {slot}" for slot in "abcd"), "pass 2", setting=HELPED)
+    assert made.counts["a batch closes the job"] == 1
+    assert made.writes == 4 + 1
+
+
+@pytest.mark.parametrize("fault", ["lose-reply b", "late-write c 3", "late-write d 0.3"])
+def test_a_wish_that_is_late_or_made_twice_keeps_nobody_out(fault: str) -> None:
+    made = world(*CROWD, "fail a", "pass 0.001", fault, "pass 8", setting=HELPED)
+    assert (made.witness.rounds, {process.group.phase for process in made.living()}) == (1, {Phase.RUNNING})
+
+
+def test_when_the_last_one_that_wished_is_gone_another_writes_for_all() -> None:
+    made = world(*CROWD, "fail a", "pass 0.001", "crash d", "pass 2", setting=HELPED)
+    assert made.counts["written for those whose last is late or gone"] == 1
+    assert made.counts["a batch of more than one"] == 1
+
+
+def test_what_was_wished_in_a_store_that_came_back_older_is_void() -> None:
+    made = world(*CROWD, "fail a", "pass 0.02", "older 1", "pass 20", setting=HELPED)
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}

@@ -1,0 +1,121 @@
+"""What the rendezvous tells is what the group hears, and the other way round."""
+
+from __future__ import annotations
+
+import pytest
+from groups import FENCED, beat, exited, led, ready, world
+from worlds import node, profile, running
+
+from elastic.core.group import Phase, transition
+from elastic.core.group.state import (
+    Beat,
+    Close,
+    Closed,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Gone,
+    Join,
+    Leave,
+    MarkDone,
+    Ready,
+    Reaped,
+    Record,
+    Refused,
+    Signal,
+    Start,
+    Stopped,
+)
+from elastic.core.group.state import Over as RoundOver
+from elastic.core.node import acknowledged, farewell, follows, heard, wished
+from elastic.core.rendezvous import Fail, Outcome, Over, Raise, Settled, close, done, end, join, leave, linger, watch
+from elastic.core.rendezvous.agenda import Request
+from elastic.core.rendezvous.context import Handler
+from elastic.core.rendezvous.state import Ended
+from elastic.core.world import Ending, Life, Verdict, Why
+
+VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("handler", "answer", "event"),
+    [
+        (join, world(), Ready(world(), 7.0)),
+        (watch, Over(3, Ended(3, Why.LOST, node("b"))), RoundOver(3, Why.LOST, node("b"), 7.0)),
+        (watch, Over(3, None), RoundOver(3, None, None, 7.0)),
+        (watch, VERDICT, Closed(VERDICT, 7.0)),
+        (join, Raise(Fail(Why.CLOSED, VERDICT)), Closed(VERDICT, 7.0)),
+        (join, Raise(Fail(Why.TIMEOUT), "why"), Refused(Why.TIMEOUT, "why", 7.0)),
+        (leave, Settled(), Gone(7.0)),
+        (done, Settled(), None),
+        (end, Settled(), None),
+    ],
+)
+def test_each_answer_is_an_event_or_nothing_new(handler: Handler, answer: Outcome | Raise, event: Event | None) -> None:
+    assert heard(handler, answer, 7.0) == event
+
+
+@pytest.mark.parametrize(
+    ("command", "request_"),
+    [
+        (Join(), Request(join, profile=profile("a"))),
+        (End(Why.FAILED), Request(end, Why.FAILED)),
+        (MarkDone(), Request(done)),
+        (Leave(), Request(leave)),
+        (Close(Ending.FAILED, Why.CANNOT_START), Request(close, Why.CANNOT_START, Ending.FAILED)),
+        (Beat(), None),
+        (Start(world()), None),
+        (Signal(15), None),
+        (Record(0, 1, 0.0), None),
+    ],
+)
+def test_each_command_is_a_wish_or_for_somebody_else(command: Command, request_: Request | None) -> None:
+    assert wished(command, profile("a")) == request_
+
+
+def test_when_the_last_worker_has_exited_none_lives() -> None:
+    both = led(ready(), beat())
+    one_left = led(ready(), beat(), exited(0))
+    none_left = led(ready(), beat(), exited(0), exited(1))
+    assert follows(beat(), both, 7.0) is None
+    assert follows(exited(0), one_left, 7.0) is None
+    assert follows(exited(1), none_left, 7.0) == Reaped(7.0)
+
+
+# --- another life
+
+
+def test_an_acknowledgement_counts_if_it_names_the_life_that_i_hold() -> None:
+    held = running()
+    assert acknowledged(held.life, held)
+    assert not acknowledged(None, held)
+    assert not acknowledged(Life("other"), held)
+    assert not acknowledged(held.life._replace(epoch=2), held)
+    assert not acknowledged(None, None)
+    assert not acknowledged(held.life, None)
+
+
+@pytest.mark.parametrize(
+    ("named", "phase", "later"),
+    [(running().life, Phase.RUNNING, Phase.RUNNING), (Life("other"), Phase.HELD, Phase.STOPPING)],
+    ids=["of mine", "of another life"],
+)
+def test_heartbeats_in_another_life_neither_start_workers_nor_hold_off_the_fence(
+    named: Life, phase: Phase, later: Phase
+) -> None:
+    """What the agent does with each answer to a heartbeat: it is told to the group if it is acknowledged."""
+    held = running()
+    waits, runs = led(ready(), settings=FENCED), led(ready(), beat(0.0), settings=FENCED)
+    for second in range(1, 4):
+        if acknowledged(named, held):
+            waits, _ = transition(waits, beat(float(second)))
+            runs, _ = transition(runs, beat(float(second)))
+    runs, _ = transition(runs, Elapsed(3.0))
+    assert (waits.phase, runs.phase) == (phase, later)
+
+
+def test_who_knows_the_verdict_lingers_and_nobody_else() -> None:
+    assert farewell(VERDICT) == Request(linger)
+    assert farewell(Stopped(15)) is None
+    assert farewell(Refused(Why.TIMEOUT, "why", 7.0)) is None

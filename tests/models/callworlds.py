@@ -1,0 +1,90 @@
+"""Every run of a small world of calls: all orders of its threads' steps, with every fault that its budget pays for.
+
+Two worlds are one if they can only do the same: versions, arrival numbers and what was counted are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable
+
+from attrs import define, field
+
+from elastic.core.rendezvous import RendezvousState
+from elastic.core.rendezvous.agenda import Request
+from elastic.core.sim.calls import laws
+from elastic.core.sim.calls.call_world import Rank, Shape, World
+from elastic.core.sim.calls.effects import beginning, step
+from elastic.core.sim.calls.moves import Move, faults, prompt, timed
+
+
+@define
+class Explored:
+    worlds: int = 0
+    steps: int = 0
+    ends: int = 0
+    seen: Counter[str] = field(factory=Counter)
+
+
+def explored(shape: Shape, worlds_max: int = 1_000_000) -> Explored:
+    """Raises what a step breaks, and I16 for a world from which no end can be reached."""
+    told, first = Explored(), beginning(shape)
+    number = {key(first): 0}
+    before: list[list[int]] = [[]]
+    todo, ends = deque([(0, first)]), list[int]()
+    while todo:
+        place, world = todo.popleft()
+        moves = possible(world)
+        if not moves:
+            laws.ended(world)
+            ends.append(place)
+        for move in moves:
+            after = step(world, move, lambda word: told.seen.update((word,)))
+            told.steps += 1
+            which = number.setdefault(key(after), len(before))
+            if which == len(before):
+                assert which < worlds_max, "the world is not as small as it was"
+                before.append([])
+                todo.append((which, after))
+            before[which].append(place)
+    told.worlds, told.ends = len(before), len(ends)
+    assert reaching(ends, before) == len(before), "I16: from some world no end can be reached"
+    return told
+
+
+def possible(world: World) -> list[Move]:
+    threads = prompt(world)
+    return [*faults(world), *(threads or timed(world))]
+
+
+def reaching(ends: list[int], before: list[list[int]]) -> int:
+    """How many worlds can reach an end."""
+    todo, seen = [*ends], {*ends}
+    while todo:
+        more = {place for place in before[todo.pop()] if place not in seen}
+        seen |= more
+        todo += more
+    return len(seen)
+
+
+def key(world: World) -> Hashable:
+    ranks = tuple(map(_of_rank, world.ranks))
+    return _of_register(world.register), ranks, world.budget, world.unseated, world.clean, min(world.rings, 1)
+
+
+def _of_register(register: RendezvousState | None) -> Hashable:
+    if register is None:
+        return None
+    seats = tuple((node, seat.status) for node, seat in register.seats.items())
+    rules = register.target, register.quorum_at is None, register.failures, register.ended, register.policy
+    return register.round, register.complete, register.closed, seats, rules
+
+
+def _of_rank(rank: Rank) -> Hashable:
+    agenda, held = rank.agenda, rank.held
+    about = agenda.operation and (agenda.operation.handler.__name__, agenda.operation.deadline, agenda.operation.ending)
+    queue = tuple((wish.handler.__name__, wish.ending) for wish in agenda.queue if isinstance(wish, Request))
+    memory = held.mine, held.ran, held.done_in, held.reserve_in
+    threads = rank.main, rank.page, rank.signalled, rank.aborts, rank.abort_hangs, rank.starved, rank.cut_off
+    processes = rank.alive, rank.monitor, rank.called_in, rank.limited, rank.passed, rank.returned
+    return rank.node, rank.call, rank.inbox, about, queue, agenda.watching, memory, threads, processes

@@ -1,0 +1,27 @@
+"""What every step of a worker group must keep (protocol.md §5), whatever events come in whatever order."""
+
+from __future__ import annotations
+
+from agents import Broken
+from attrs import define, field
+
+from elastic.core.group import Group
+from elastic.core.group.state import Command, Event, Start
+from elastic.core.properties.facts import Stepped
+from elastic.core.properties.predicates import of_group
+from elastic.core.world import WorldId
+
+
+@define
+class Judge:
+    """Watches one group from its first step, also those in which it does nothing."""
+
+    started: set[WorldId] = field(factory=set)
+
+    def step(self, before: Group, event: Event, after: Group, commands: tuple[Command, ...], at: float) -> None:
+        for number, text in of_group(Stepped(before, event, after, commands, at)):
+            raise Broken(f"{number}: {text}")
+        starts = {command.world.id for command in commands if isinstance(command, Start)}
+        if self.started & starts:
+            raise Broken(f"S17: {before.node} starts the workers of a world twice: {commands}")
+        self.started |= starts

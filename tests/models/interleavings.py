@@ -1,0 +1,266 @@
+"""Every interleaving of the gate's two threads, and a signal at every bytecode: the real gate, on real threads, one step at
+a time.
+
+M runs a program under the gate. Before M's `at`-th access to the shared page somebody comes in: T calls `want`, wholly or,
+torn, up to between its two accesses, where it stays until M needs the lock or ends; or P, the monitor process, writes its
+wish. The handler of a signal is called before the `signal_at`-th bytecode of M, with the frame that would execute it:
+CPython itself looks for signals at some of those bytecodes only.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from enum import Enum
+from types import FrameType, TracebackType
+from typing import Any, cast
+
+from attrs import Factory, define
+
+from elastic.adapters.inprocess.gate import SIGNUM, USERS, Gate
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_P, WORDS, Page, Span
+from elastic.adapters.inprocess.thread_events import Ended, How, Injected, LeftAtomic, Order, Signalled
+
+TIMEOUT_S = 30.0
+TOKEN = 7
+Program = Callable[[Gate, list[str]], object]
+Make = Callable[[Page, Callable[[Ended | LeftAtomic | Signalled], None]], Gate]
+
+
+class Wish(Enum):
+    """Who wants the span to end."""
+
+    T = "T"
+    TORN = "T, in two pieces"
+    P = "P"
+
+
+class Wrong(AssertionError):
+    """What may never be."""
+
+
+@define
+class Played:
+    """What came of one run. `log` is in the order of things: the program's marks, T's, and the events."""
+
+    log: list[str] = Factory(list)
+    accesses: int = 0
+    bytecodes: int = 0
+    wanted_at: int | None = None
+    """The bytecode of M before which T came in."""
+    how: How | None = None
+
+
+class _Words:
+    """The page's words, with a look at each access."""
+
+    def __init__(self, accessed: Callable[[int, bool], None]) -> None:
+        self._words = [0] * WORDS
+        self._words[WANT] = self._words[WANT_P] = TOKEN - 1  # of an earlier span
+        self._accessed = accessed
+
+    def __getitem__(self, word: int) -> int:
+        self._accessed(word, False)
+        return self._words[word]
+
+    def __setitem__(self, word: int, value: int) -> None:
+        self._accessed(word, True)
+        self._words[word] = int(value)
+
+    def peek(self, word: int) -> int:
+        return self._words[word]
+
+    def poke(self, word: int, value: int) -> None:
+        self._words[word] = value
+
+
+class _Lock:
+    """The gate's lock: who waits for it lets the other go on, and is let in as soon as it is free."""
+
+    def __init__(self, game: _Game) -> None:
+        self._game = game
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self._game.blocked()
+            if not self._lock.acquire(timeout=TIMEOUT_S):
+                raise Wrong("the lock is never given back")
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._lock.release()
+        self._game.released()
+
+
+def _is_looked_at(file: str) -> bool:
+    """The wrapper and the programs; not this file, nor what the interpreter runs between (a weak reference's end)."""
+    return "inprocess" in file or file.startswith("<attrs")
+
+
+class _Game:
+    """One run."""
+
+    def __init__(
+        self, make: Make, at: int | None, wish: Wish, signal_at: int | None, signum: signal.Signals = SIGNUM
+    ) -> None:
+        self.played = Played()
+        self._at, self._wish, self._signal_at, self._signum = at, wish, signal_at, signum
+        self._words = _Words(self._accessed)
+        page = Page.new()
+        self.gate = make(page, self._posted)
+        page.close()
+        page.bell = -1
+        page.words = cast(Any, self._words)
+        cast(Any, self.gate)._lock = _Lock(self)
+        self._m = threading.get_ident()
+        self._t: threading.Thread | None = None
+        self._turn = threading.Event()  # M's
+        self._resume = threading.Event()  # T's
+        self._t_waits = False
+        self._ended: list[Ended] = []
+        self._wrong: list[str] = []
+
+    def play(self, program: Program) -> Played:
+        order = Order(TOKEN, 0, Span.FUNCTION, lambda: program(self.gate, self.played.log))
+        sys.settrace(self._trace)
+        try:
+            self.gate.run(order)
+        except BaseException as error:
+            raise Wrong(f"{error!r} came out of the wrapper") from error
+        finally:
+            sys.settrace(None)
+            self._finish_t()
+        self._judge()
+        return self.played
+
+    # --- M
+
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        if not _is_looked_at(frame.f_code.co_filename):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.played.bytecodes += 1
+            if self.played.bytecodes == self._signal_at:
+                self._signal(frame)
+        return self._trace
+
+    def _signal(self, frame: FrameType) -> None:
+        if self._signum is not SIGNUM:
+            self.gate.signalled(self._signum, frame)
+            return
+        armed, depth, *wants = (self._words.peek(word) for word in (ARMED, DEPTH, WANT, WANT_P))
+        try:
+            self.gate.injected(self._signum, frame)
+        except Injected:
+            users = frame.f_code is USERS or frame.f_code.co_name.startswith("program_")
+            if users and not depth and armed == TOKEN and TOKEN in wants:
+                self.played.log.append("raised")
+                raise
+            self._wrong.append(f"raised in {frame.f_code.co_qualname}, depth {depth}, armed {armed}, wanted {wants}")
+
+    def _accessed(self, word: int, written: bool) -> None:
+        if threading.get_ident() != self._m:
+            if self._wish is Wish.TORN and word == DEPTH:
+                self._pause_t()
+            return
+        if self.played.accesses == self._at and self.played.wanted_at is None:
+            self.played.wanted_at = self.played.bytecodes
+            if self._wish is Wish.P:
+                self._words.poke(WANT_P, TOKEN)
+            else:
+                self._begin_t()
+        self.played.accesses += 1
+
+    def _posted(self, event: Ended | LeftAtomic | Signalled) -> None:
+        self.played.log.append(type(event).__name__)
+        if isinstance(event, Ended):
+            self._ended.append(event)
+            self.played.how = event.how
+            if self._words.peek(ARMED):
+                self._wrong.append("told that the span has ended while the gate is armed")
+
+    # --- T
+
+    def _begin_t(self) -> None:
+        self._t = threading.Thread(target=self._want)
+        self._t.start()
+        self._give_turn()
+
+    def _want(self) -> None:
+        depth = self.gate.want(TOKEN)
+        self.played.log.append("pending" if depth else "abort")
+        self._turn.set()
+
+    def _pause_t(self) -> None:
+        self._turn.set()
+        if not self._resume.wait(TIMEOUT_S):
+            raise Wrong("T is never let go on")
+
+    def _give_turn(self) -> None:
+        """M waits until T is done, waits for the lock or has come to where it is torn."""
+        if not self._turn.wait(TIMEOUT_S):
+            raise Wrong("T does not come back")
+        self._turn.clear()
+
+    def blocked(self) -> None:
+        """Either thread: the other has the lock."""
+        if threading.get_ident() == self._m:
+            self._finish_t()
+        else:
+            self._t_waits = True
+            self._turn.set()
+
+    def released(self) -> None:
+        if threading.get_ident() == self._m and self._t_waits:
+            self._t_waits = False
+            self._give_turn()
+
+    def _finish_t(self) -> None:
+        if self._t is not None:
+            self._resume.set()
+            self._t.join(TIMEOUT_S)
+
+    # --- what must hold
+
+    def _judge(self) -> None:
+        log = self.played.log
+        if self._wrong:
+            raise Wrong(self._wrong[0])
+        if len(self._ended) != 1 or self._ended[0].token != TOKEN or self._words.peek(ARMED):
+            raise Wrong(f"ended {len(self._ended)} times: {log}")
+        if log.count("in") != log.count("out") and self._signum is not signal.SIGINT:
+            raise Wrong(f"half a section: {log}")
+        if "abort" in log and "in" in log[log.index("abort") :]:
+            raise Wrong(f"a section after the abort began: {log}")
+        if "pending" in log:
+            after = log[log.index("pending") :]
+            if "LeftAtomic" not in log or after.count("in") > 1:
+                raise Wrong(f"T waits for the section's end, in vain or too long: {log}")
+
+
+def play(
+    make: Make, program: Program, at: int | None = None, wish: Wish = Wish.T, signal_at: int | None = None
+) -> Played:
+    return _Game(make, at, wish, signal_at).play(program)
+
+
+def interrupted(make: Make, program: Program, signum: signal.Signals, stride: int = 1) -> Iterator[Played]:
+    """All runs with one such signal and no wish."""
+    for signal_at in range(1, play(make, program).bytecodes + 1, stride):
+        yield _Game(make, None, Wish.T, signal_at, signum).play(program)
+
+
+def explore(make: Make, program: Program, stride: int = 1) -> Iterator[Played]:
+    """All runs; with `stride`, signals at every so many bytecodes only, at other ones for each place where T comes in."""
+    yield (plain := play(make, program))
+    for signal_at in range(1, plain.bytecodes + 1, stride):
+        yield play(make, program, signal_at=signal_at)
+    for at in range(plain.accesses):
+        for wish in Wish:
+            yield (run := play(make, program, at, wish))
+            first = run.wanted_at or 0
+            for signal_at in range(first + at % stride, run.bytecodes + 1, stride):
+                yield play(make, program, at, wish, signal_at)

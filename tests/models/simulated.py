@@ -1,0 +1,32 @@
+"""Small simulated worlds for tests, after what was done to them."""
+
+from __future__ import annotations
+
+from elastic.core.sim.process import Process
+from elastic.core.sim.simulation import World
+from elastic.core.sim.story import parsed, parsed_operation
+
+TWO = ("start a", "start b", "pass 1")
+
+
+def world(*operations: str, setting: str = "world") -> World:
+    """After these operations."""
+    return then(World(parsed([setting]).setting), *operations)
+
+
+def then(made: World, *operations: str) -> World:
+    """And after these."""
+    for operation in operations:
+        made.does(parsed_operation(operation))
+    return made
+
+
+def at(made: World, slot: str) -> Process:
+    process = made.at(slot)
+    assert process is not None
+    return process
+
+
+def both_running() -> World:
+    """Nodes a and b, since a second."""
+    return world(*TWO, setting="world nodes=2 min=2 max=2")

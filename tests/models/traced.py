@@ -1,0 +1,311 @@
+"""Small traces for tests: agents that share a register in memory and take real steps, which are written down as they go.
+
+What production does in threads is done here one after the other: `runs` carries an agent on until it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from attrs import define, field, frozen
+from worlds import node, profile
+
+from elastic.core.group import Group, begin, transition
+from elastic.core.group import Settings as GroupSettings
+from elastic.core.group.state import Beat, Beaten, Command, Event, Exited, Record, RecordUnstartable, Start
+from elastic.core.node import farewell, follows, heard, wished
+from elastic.core.rendezvous import (
+    Gather,
+    Held,
+    Limits,
+    Observe,
+    Outcome,
+    Propose,
+    Raise,
+    RendezvousState,
+    Restore,
+    Return,
+    Settings,
+    Wait,
+    Wish,
+    Write,
+    gathered,
+    proposed,
+    saw,
+    turn,
+    woke,
+)
+from elastic.core.rendezvous import heard as beats_heard
+from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
+from elastic.core.rendezvous.context import Handler
+from elastic.core.replay.lines import FORMAT, NAME, encoded
+from elastic.core.replay.steps import STEPS, Calling, Header, Step, Trace, Working
+from elastic.core.world import Life, Node
+
+PAIR = Settings(Limits(2, 2, 3))
+HELPED = Settings(Limits(2, 2, 3), helping_above=1)
+HELD_BACK = Limits(1, 2, 3)
+SOON_S = 0.05
+"""A wait that is no longer is waited for."""
+
+
+@define
+class Shared:
+    """The register, and the one clock: each look at it takes a hundredth of a second."""
+
+    state: RendezvousState | None = None
+    here: bool = True
+    """The register was written in the store as it is now."""
+    now: float = 100.0
+    watchers: list[Party] = field(factory=list)
+    """Who looks at each state."""
+    wishes: dict[Node, Wish] = field(factory=dict)
+
+    def tick(self) -> float:
+        self.now = round(self.now + 0.01, 2)
+        return self.now
+
+    def loses(self, older: RendezvousState | None = None) -> None:
+        """The store begins anew: with nothing, or with a copy of what another one held."""
+        self.state, self.here = older, older is None
+
+    def written(self, write: Write) -> None:
+        """If it is based on what stands."""
+        if write.token == (self.state.token if self.state else None):
+            self.state, self.here = write.state, self.here or isinstance(write.edit, Restore)
+
+    @property
+    def named(self) -> Life | None:
+        return self.state.life if self.state and self.here else None
+
+
+@define
+class Party:
+    """Whoever has a seat, and the way from its wishes to the register; `boot` and `wall` are its host's."""
+
+    name: str
+    shared: Shared
+    settings: Settings = PAIR
+    boot: str = "boot"
+    host: str = ""
+    steps: list[Step] = field(factory=list)
+    held: Held = field(init=False)
+    agenda: Agenda = Agenda()
+    began_at: float = 0.0
+    nonce: Life = field(init=False)
+    """That it was born with."""
+
+    def __attrs_post_init__(self) -> None:
+        self.nonce = Life(f"by {self.name}")
+        self.held = Held(node(self.name), profile(self.name), self.settings, self.nonce)
+        self.began_at = self.shared.tick()
+        self.begins()
+
+    def begins(self) -> None:
+        """Its machine takes its first step."""
+        raise NotImplementedError
+
+    def answered(self, handler: Handler, answer: Outcome | Raise) -> None:
+        """Its machine hears of an operation's end."""
+        raise NotImplementedError
+
+    @property
+    def machine(self) -> Working | Calling:
+        raise NotImplementedError
+
+    def runs(self) -> None:
+        """Until it waits for somebody else, or nothing is to be done."""
+        while self.agenda.due or self.agenda.operation:
+            if self.agenda.due:
+                self._begins()
+            elif not self._turns():
+                return
+
+    @property
+    def header(self) -> Header:
+        held, host = self.held, self.host or node(self.name).slot
+        clocks = 1_000.0 + self.began_at, self.began_at
+        return Header(
+            NAME,
+            FORMAT,
+            held.node,
+            host,
+            self.boot,
+            *clocks,
+            profile(self.name),
+            self.nonce,
+            self.settings,
+            self.machine,
+        )
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(self.header, tuple(self.steps), tuple(range(2, len(self.steps) + 2)))
+
+    @property
+    def lines(self) -> list[bytes]:
+        return lines(self.header, *self.steps)
+
+    # --- as the loops do
+
+    def _took(self, function: Callable[..., object], *given: object) -> None:
+        self.steps.append(STEPS[function](*given))
+
+    def _submits(self, wish: Request | Errand) -> None:
+        self._took(submitted, wish)
+        self.agenda = submitted(self.agenda, wish)
+
+    def _begins(self) -> None:
+        now = self.shared.tick()
+        self.agenda, self.held, _ = begun(self.agenda, self.held, now, 0.5)
+        self._took(begun, now, 0.5, self.agenda.operation.handler if self.agenda.operation else None)
+
+    def _turns(self) -> bool:
+        """False when there is nothing to do but to wait."""
+        now, under_way = self.shared.tick(), self.agenda.operation
+        assert under_way
+        ask = turn(under_way, self.held, now)
+        self._took(turn, now, ask)
+        match ask:
+            case Write():
+                self.shared.written(ask)
+                for agent in (self, *(each for each in self.shared.watchers if each is not self)):
+                    agent._saw()
+            case Wait(token, until):
+                if until > now + SOON_S and token == (self.shared.state.token if self.shared.state else None):
+                    return False
+                self._saw()
+            case Observe(nodes):
+                sent_at, counters = self.shared.tick(), dict.fromkeys(nodes, int(self.shared.now * 10))
+                life = self.shared.named
+                self._took(beats_heard, counters, sent_at, now := self.shared.tick(), life)
+                self.held = beats_heard(self.held, counters, sent_at, now, life)
+            case Propose(wish):
+                self.shared.wishes[self.held.node] = wish
+                like = sum(each.like == wish.like for each in self.shared.wishes.values())
+                self._remembers(proposed, wish, like, self.shared.tick())
+            case Gather(those):
+                wishes = {each: self.shared.wishes[each] for each in those}
+                self._remembers(gathered, wishes, self.shared.tick())
+            case Return(answer) | (Raise() as answer):
+                self.agenda, self.held = answered(self.agenda, self.held, answer)
+                self.answered(under_way.handler, answer)
+        return True
+
+    def _remembers(self, function: Callable[..., Held], *given: object) -> None:
+        self._took(function, *given)
+        self.held = function(self.held, *given)
+
+    def _saw(self) -> None:
+        sent_at, now = self.shared.tick(), self.shared.tick()
+        self._took(saw, self.shared.state, sent_at, now, self.shared.here)
+        self.held = saw(self.held, self.shared.state, sent_at, now, self.shared.here)
+
+    def sleeps(self) -> None:
+        """It stood still for long, and knows."""
+        now = self.shared.tick()
+        self._took(woke, now)
+        self.held = woke(self.held, now)
+
+
+@define
+class Agent(Party):
+    """One node with its workers."""
+
+    group: Group = field(init=False)
+    lingers: bool = False
+
+    def begins(self) -> None:
+        self.group, commands = begin(Group(node(self.name), GroupSettings()), self.began_at)
+        self._took(transition, None, commands, self.began_at)
+        self._carry_out(commands)
+
+    def answered(self, handler: Handler, answer: Outcome | Raise) -> None:
+        if event := heard(handler, answer, self.shared.tick()):
+            self.hears(event)
+
+    @property
+    def machine(self) -> Working:
+        return Working(GroupSettings())
+
+    def hears(self, *events: Event) -> None:
+        """The group hears these, one after the other, and what follows from them."""
+        for event in events:
+            self.group, commands = transition(self.group, event)
+            self._took(transition, event, commands, self.shared.tick())
+            self._carry_out(commands)
+            if consequence := follows(event, self.group, self.shared.now):
+                self.hears(consequence)
+            if self.group.outcome and not self.lingers and (last := farewell(self.group.outcome)):
+                self.lingers = True
+                self._submits(last)
+
+    def exits(self, code: int, local_rank: int = 0) -> None:
+        self.hears(Exited(local_rank, code, self.shared.now, self.shared.tick()))
+
+    def _carry_out(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Record | RecordUnstartable):
+                self._submits(Errand(None))
+            elif request := wished(command, profile(self.name)):
+                self._submits(request)
+            elif isinstance(command, Beat):
+                at = self.shared.tick()
+                self.hears(Beaten(at, at))
+            elif isinstance(command, Start):
+                self._took(Start, command.world.round, (4711,), self.shared.tick())
+
+
+def lines(*steps: Header | Step) -> list[bytes]:
+    """As they stand in a file."""
+    told, last = list[bytes](), None
+    for step in steps:
+        line, last = encoded(step, last)
+        told.append(line)
+    return told
+
+
+@frozen
+class Pair:
+    """Nodes a and b, each with one worker."""
+
+    a: Agent
+    b: Agent
+
+    def run(self) -> Pair:
+        """Both, until both wait."""
+        agents, stood = (self.a, self.b), None
+        while stood != (stood := [(each.agenda, each.group, each.held.state) for each in agents]):
+            for each in agents:
+                each.runs()
+        return self
+
+
+def started(settings: Settings = PAIR) -> Pair:
+    """Their workers run in round 0."""
+    shared = Shared()
+    return Pair(Agent("a", shared, settings), Agent("b", shared, settings)).run()
+
+
+def restarted(settings: Settings = PAIR) -> Pair:
+    """A worker of b failed; they run in round 1."""
+    pair = started(settings)
+    pair.b.exits(9)
+    pair.run()
+    pair.a.exits(-15)
+    return pair.run()
+
+
+def restored() -> Pair:
+    """And then the store came back empty: they run on in round 1 of another life."""
+    pair = restarted()
+    pair.a.shared.loses()
+    return pair.run()
+
+
+def finished(pair: Pair | None = None) -> Pair:
+    """And then all workers succeed."""
+    pair = pair or restarted()
+    pair.a.exits(0)
+    pair.b.exits(0)
+    return pair.run()

@@ -1,0 +1,327 @@
+"""What the simulator makes of a mutant: the core is imported with some of its text changed, and runs until it is found out.
+
+The mutants are rows of property_tests/mutants.toml. Run as a script, each in a process of its own, forked before anything of
+the core is imported:
+
+  mutation.py check            what kills each mutant now, its recorded story or its directed test; one JSON line each
+  mutation.py search           look for a story by which each mutant breaks a property; --record keeps the shortest
+  mutation.py table            docs/mutants.md, from what is recorded
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from attrs import frozen
+
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "property_tests" / "mutants.toml"
+RECORDED = ROOT / "property_tests" / "mutants"
+DOCUMENT = ROOT / "docs" / "mutants.md"
+TIMEOUT_S = 900
+CHECK_S = 60
+RUNS = 2_000
+FINDS = 3
+"""Of so many stories that break something, the shortest is kept."""
+
+Answer = dict[str, Any]
+
+
+class Drifted(Exception):
+    """A mutant that no longer fits the core's text."""
+
+
+@frozen
+class Edit:
+    """In this file of the core, this text becomes that one."""
+
+    file: str
+    old: str
+    new: str
+
+
+@frozen
+class Mutant:
+    """`test` is the directed test that kills what no run of the simulator does; "" where a recorded story does."""
+
+    name: str
+    edits: tuple[Edit, ...]
+    test: str
+
+    @property
+    def slug(self) -> str:
+        return "_".join("".join(letter if letter.isalnum() else " " for letter in self.name.lower()).split())
+
+    @property
+    def story(self) -> Path:
+        return RECORDED / f"{self.slug}.story"
+
+
+def mutants() -> tuple[Mutant, ...]:
+    rows = tomllib.loads(TABLE.read_text())["mutant"]
+    return tuple(
+        Mutant(row["name"], tuple(_edits(row, *([row["also"]] if "also" in row else []))), row.get("test", ""))
+        for row in rows
+    )
+
+
+def _edits(*rows: Mapping[str, str]) -> Iterator[Edit]:
+    for row in rows:
+        yield Edit(row["file"], row["old"], row["new"])
+
+
+def edited(file: str, edits: Iterable[Edit]) -> str:
+    """The text of a file of the core with these edits. Raises Drifted."""
+    text = (ROOT / "core" / file).read_text()
+    for edit in edits:
+        if edit.file == file:
+            if text.count(edit.old) != 1:
+                raise Drifted(f"core/{file}: {text.count(edit.old)} times: {edit.old!r}")
+            text = text.replace(edit.old, edit.new)
+    return text
+
+
+def sources(mutant: Mutant) -> Mapping[str, str]:
+    """Module -> its text, of those that are changed. Raises Drifted."""
+    files = dict.fromkeys(edit.file for edit in mutant.edits)
+    return {module(file): edited(file, mutant.edits) for file in files}
+
+
+def module(file: str) -> str:
+    return f"elastic.core.{file.removesuffix('.py').replace('/', '.')}"
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, name: str, path: str, text: str) -> None:
+        super().__init__(name, path)
+        self.text = text
+
+    def get_code(self, fullname: str) -> CodeType:
+        code = compile(self.text, self.path, "exec", dont_inherit=True)
+        assert isinstance(code, CodeType)
+        return code
+
+
+class Mutating(MetaPathFinder):
+    """Imports these modules with another text."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = texts
+
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname not in self.texts:
+            return None
+        spec = PathFinder.find_spec(fullname, path)
+        assert spec is not None and spec.origin is not None
+        spec.loader = _Loader(fullname, spec.origin, self.texts[fullname])
+        return spec
+
+
+def mutate(texts: Mapping[str, str]) -> None:
+    """Whatever of the core is imported from now on has these texts."""
+    assert not any(name.startswith("elastic.core") for name in sys.modules), "too late: the core is imported"
+    sys.meta_path.insert(0, Mutating(texts))
+
+
+# --- in the mutant's process
+
+
+def told(story: str) -> Answer:
+    """What the simulator says of this story."""
+    from elastic.core.sim.run import tell
+    from elastic.core.sim.story import parsed
+
+    violation = tell(parsed(story.splitlines())).violation
+    return {"number": violation.number, "fact": str(violation)} if violation else {}
+
+
+def searched(runs: int, finds: int) -> Answer:
+    """The shortest of the first stories that break something."""
+    from elastic.core.sim.run import wander
+    from elastic.core.sim.shrink import shrunk
+    from elastic.core.sim.swarm import Shape
+
+    best: Answer = {}
+    found = 0
+    for seed in range(runs):
+        run = wander(seed, Shape(nodes=2 + seed % 5))
+        if run.violation is None:
+            continue
+        first = {"seed": seed, "steps": run.world.steps} if not found else {}
+        small = shrunk(run)
+        found += 1
+        assert small.violation is not None
+        size = len(small.story.operations)
+        if found == 1 or size < best["size"]:
+            best |= {
+                "number": small.violation.number,
+                "fact": str(small.violation),
+                "size": size,
+                "story": str(small.story),
+            }
+        best |= first
+        if found == finds:
+            break
+    return best
+
+
+def tested(test: str) -> Answer:
+    """Whether a directed test fails."""
+    import pytest
+
+    os.chdir(ROOT)
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", test])
+    return {"test": test} if code == pytest.ExitCode.TESTS_FAILED else {}
+
+
+def in_a_fork(does: Callable[[], Answer], timeout_s: int = TIMEOUT_S) -> Answer:
+    """What it answers in a process of its own; an error is an answer too."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(timeout_s)
+        try:
+            answer = does()
+        except Drifted as drifted:
+            answer = {"drifted": str(drifted)}
+        except BaseException as error:  # noqa: BLE001  whatever a mutant does
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        os.write(writer, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else {"error": f"no answer in {timeout_s} s"}
+
+
+# --- in the parent
+
+
+def check(those: Iterable[Mutant]) -> Iterator[Answer]:
+    """What kills each mutant now, and what the core itself makes of the same story."""
+    for mutant in those:
+
+        def mutated(mutant: Mutant = mutant) -> Answer:
+            mutate(sources(mutant))
+            return tested(mutant.test) if mutant.test else told(mutant.story.read_text())
+
+        yield {"mutant": mutant.name} | in_a_fork(mutated, CHECK_S)
+
+
+def search(those: Iterable[Mutant], runs: int, finds: int, record: bool) -> Iterator[Answer]:
+    for mutant in those:
+
+        def mutated(mutant: Mutant = mutant) -> Answer:
+            mutate(sources(mutant))
+            return searched(runs, finds)
+
+        began = time.monotonic()
+        answer = in_a_fork(mutated)
+        if record and "story" in answer:
+            RECORDED.mkdir(exist_ok=True)
+            mutant.story.write_text(f"# {mutant.name}\n# {answer['fact']}\n{answer['story']}\n")
+        yield {"mutant": mutant.name, "s": round(time.monotonic() - began, 1)} | answer
+
+
+# --- in words
+
+
+def number_of(mutant: Mutant) -> str:
+    """The property that its recorded story breaks."""
+    return mutant.story.read_text().splitlines()[1].removeprefix("# ").partition(":")[0]
+
+
+def operations_of(mutant: Mutant) -> int:
+    return sum(1 for line in mutant.story.read_text().splitlines() if not line.startswith("#")) - 1
+
+
+def document(those: Iterable[Mutant]) -> str:
+    """Which property kills which mutant, and how long its story is."""
+    those = list(those)
+    by_story = [each for each in those if not each.test]
+    killed: dict[str, list[str]] = {}
+    for each in by_story:
+        killed.setdefault(number_of(each), []).append(each.name)
+    sizes = [operations_of(each) for each in by_story]
+    quiet = tomllib.loads(TABLE.read_text())["quiet"]
+    return "\n".join(
+        [
+            "# Which property kills which mutant",
+            "",
+            "Generated by `.venv/bin/python tools/mutation.py table`, from property_tests/mutants.toml and the stories",
+            "beside it; `tools/mutation.py search --record` looks for the stories anew. A story's length is its number of",
+            "operations, with `pass`; 0: the mutant does not survive a world to which nothing is done.",
+            "",
+            f"{len(those)} mutants: {len(by_story)} are killed by a story (median {statistics.median(sizes):g} operations,",
+            f"at most {max(sizes)}), {len(those) - len(by_story)} by a directed test.",
+            "",
+            "| mutant | core/ | killed by | operations |",
+            "| --- | --- | --- | --- |",
+            *(_row(each) for each in those),
+            "",
+            "## By property",
+            "",
+            "| property | mutants |",
+            "| --- | --- |",
+            *(f"| {number} | {'; '.join(killed[number])} |" for number in sorted(killed)),
+            "",
+            "## Properties that kill none",
+            "",
+            "Each is suspect until it is said why it is kept.",
+            "",
+            *(f"- **{number}**: {reason}" for number, reason in sorted(quiet.items())),
+            "",
+        ]
+    )
+
+
+def _row(mutant: Mutant) -> str:
+    files = ", ".join(dict.fromkeys(edit.file for edit in mutant.edits))
+    if mutant.test:
+        return f"| {mutant.name} | {files} | {mutant.test.replace('::', ' · ')} | |"
+    return f"| {mutant.name} | {files} | {number_of(mutant)} | {operations_of(mutant)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["check", "search", "table"])
+    parser.add_argument(
+        "--only", nargs="*", default=(), metavar="NAME", help="as in the table, or as its story is called"
+    )
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--finds", type=int, default=FINDS)
+    parser.add_argument("--record", action="store_true")
+    asked = parser.parse_args()
+    those = [each for each in mutants() if not asked.only or each.name in asked.only or each.slug in asked.only]
+    if asked.what == "table":
+        DOCUMENT.write_text(document(those))
+        return
+    answers = check(those) if asked.what == "check" else search(those, asked.runs, asked.finds, asked.record)
+    alive = list[str]()
+    for mutant, answer in zip(those, answers, strict=True):
+        print(json.dumps(answer), flush=True)
+        if not ("number" in answer or "test" in answer or (asked.what == "search" and mutant.test)):
+            alive.append(mutant.name)
+    if alive:
+        sys.exit(f"alive: {', '.join(alive)}")
+
+
+if __name__ == "__main__":
+    main()
