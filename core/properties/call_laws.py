@@ -15,7 +15,7 @@ ROUND_OF_USER = (Span.INITIALIZE, Span.FUNCTION)
 
 
 class Broken(Exception):
-    """A law that a step broke."""
+    """A step broke a law; `number` names the law."""
 
     def __init__(self, number: str, fact: str) -> None:
         super().__init__(f"{number}: {fact}")
@@ -23,7 +23,7 @@ class Broken(Exception):
 
 
 def waits(node: Node, run: Run, busy: str | None, *, aborts: bool) -> None:
-    """Who is told to run user code does nothing else (`busy`)."""
+    """I2 and I3: a main thread that is told to run user code does nothing else (`busy` says what it does). Raises Broken."""
     if busy is not None:
         raise Broken("I2", f"{node} is ordered to {run.span.value} while its main thread is: {busy}")
     if aborts and run.span in ROUND_OF_USER:
@@ -31,26 +31,26 @@ def waits(node: Node, run: Run, busy: str | None, *, aborts: bool) -> None:
 
 
 def once(node: Node, called_in: int, round: int) -> None:
-    """The function is called in later and later rounds."""
+    """I1: a rank calls the function in later and later rounds only. Raises Broken."""
     if called_in >= round:
         raise Broken("I1", f"{node} is called in round {round} after round {called_in}")
 
 
 def together(node: Node, round: int, other: Node, in_round: int) -> None:
-    """No member of the world that the function is called in is in user code of an older one."""
+    """I4: no member of the world that calls the function is in user code of an older round. Raises Broken."""
     if in_round < round:
         raise Broken("I4", f"{node} is called in round {round}, {other} is in round {in_round}")
 
 
 def is_over(register: RendezvousState | None, node: Node, round: int) -> bool:
-    """For this member."""
+    """Return True if this round is over for this member, by this register."""
     if register is None or register.closed:
         return register is not None
     return register.round != round or not register.complete or node not in register.seats
 
 
 def returned(register: RendezvousState | None, node: Node, outcome: Outcome) -> None:
-    """A value counts by the verdict on its very round."""
+    """I7: a value is returned only under the verdict on its very round. Raises Broken."""
     if not isinstance(outcome, Returned):
         return
     closed = register.closed if register else None
@@ -61,7 +61,7 @@ def returned(register: RendezvousState | None, node: Node, outcome: Outcome) -> 
 
 
 def kept(register: RendezvousState | None, node: Node, outcome: Outcome | None) -> None:
-    """Who was done when the job succeeded has its value."""
+    """I9: a rank that was done when the job succeeded returns its value. Raises Broken."""
     succeeded = register and register.closed and register.closed.ending is Ending.SUCCEEDED
     if register and succeeded and _is_done(register, node) and outcome == Returned(None):
         raise Broken("I9", f"{node} was done, but returned no value")
@@ -83,13 +83,14 @@ def somebody(active: frozenset[Node]) -> None:
 
 
 def holds_result(node: Node, round: int, call: Call) -> None:
-    """Who was active when the job succeeded, and stays."""
+    """I8: a rank that was active when the job succeeded, and stays, holds its result. Raises Broken."""
     if call.result != round and not call.leaving:
         raise Broken("I8", f"closed as succeeded, but {node} holds no result of round {round}")
 
 
 def ended_by_active(before: RendezvousState, after: RendezvousState, active: frozenset[Node]) -> None:
-    """Or with one, or by one that has not said yet that it is a reserve."""
+    """I10: a round is ended by an active rank, with one, or by a rank that has not yet marked itself a reserve. Raises
+    Broken."""
     by = after.ended.by if after.ended else None
     cause = {by, *(node for node in before.seats if node not in after.seats)}
     unmarked = {node for node, seat in before.seats.items() if seat.status is Status.IN}

@@ -1,6 +1,6 @@
-"""What happens in a run, as the properties are judged by it: one value for each, in the order in which they came to be.
+"""The facts of a run by which properties are judged: one value for each, in the order in which they happened.
 
-Whoever knows them tells them: the simulator knows all, a merged trace of real agents most.
+The simulator tells all of them, a merged trace of real agents most of them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..world import Node, World, WorldId
 
 @frozen
 class Wrote:
-    """A write of `node` landed: `edit` made `after` of `before` (None: of nothing). `here`: `before` had been written in the
-    same store, and not in one of which that store is a copy."""
+    """A write of `node` landed: `edit` made `after` of `before` (None: there was no register). `here` is True if `before`
+    was written in the store that took the write, and False if that store is a copy of another."""
 
     node: Node
     before: RendezvousState | None
@@ -29,7 +29,7 @@ class Wrote:
 
     @property
     def completes(self) -> bool:
-        """A new world stands with it."""
+        """Return True if this write completes a new world."""
         before, after = self.before, self.after
         if isinstance(self.edit, Restore):
             return False
@@ -76,7 +76,7 @@ class Left:
 
 @frozen
 class Stepped:
-    """A step of the group."""
+    """A worker group took a step."""
 
     before: Group
     event: Event

@@ -1,7 +1,7 @@
-"""The judge of a run: it is told facts, in the order in which they came to be, and remembers what it judges the next one by.
+"""The judge of a run: it is told facts in the order in which they happened, and judges each by what it remembers.
 
-A broken property is a `Violation`, as it is for `verify` and `verify_step`, which judge each write here too, and which
-production runs before each write and after each read.
+A broken property is a `Violation`, as it is for `verify` and `verify_step`. These two judge each write here too; production
+runs them before each write and after each read.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from .facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, Wait
 from .predicates import of_group, of_ranks, of_write
 
 Property: TypeAlias = Callable[["Judge", Fact], Iterable[Finding]]
-"""One of a user's own: what this fact breaks, by a name and a sentence. The judge has seen this fact and all before it; what
-else must be kept in mind goes into its notes."""
+"""A property of a user: it yields what this fact breaks, as a name and a sentence. The judge has already seen this fact and
+all before it. A property keeps in the judge's notes what it must remember."""
 
 
 @define
 class Judge:
-    """What is remembered of a run, to judge its next fact by.
+    """The memory by which the next fact of a run is judged.
 
     `fenced`: the agents run with --on-store-loss=stop. `assign` is the policy that gives a world its ranks. `excused` are
-    nodes whose agent was paused: nothing that stands still can stop its workers in time. `also` are a user's own properties,
-    asked after ours.
+    nodes whose agent was paused: a paused agent cannot stop its workers in time. `also` are a user's own properties, asked
+    after ours.
     """
 
     fenced: bool = False
@@ -57,18 +57,18 @@ class Judge:
     failed: dict[str, set[WorldId]] = field(factory=dict)
     """Job -> the worlds in which a worker failed."""
     jobs: dict[Life, str] = field(factory=dict)
-    """Which job's register each life was."""
+    """Life -> the job whose register it was."""
     begun: set[Life] = field(factory=set)
     left: set[Node] = field(factory=set)
     leaving: set[Node] = field(factory=set)
     excused: set[Node] = field(factory=set)
     superseded: set[Node] = field(factory=set)
-    """Whose slot was started again: their supervisor holds them for gone, and is believed."""
+    """Nodes whose slot was started again: the supervisor says that they are gone, and is believed."""
     notes: dict[str, Any] = field(factory=dict)
-    """What a user's properties keep in mind: a run begins with none."""
+    """The memory of a user's properties; empty when a run begins."""
 
     def saw(self, fact: Fact) -> None:
-        """Raises Violation."""
+        """Judge one fact. Raises Violation."""
         for number, text in self._findings(fact):
             raise Violation(number, text)
         for property in self.also:
@@ -101,7 +101,7 @@ class Judge:
                 assert_never(other)
 
     def job(self, world: WorldId) -> str:
-        """Whose world this is; a life of which no write was seen is taken for a job of its own."""
+        """Return the job of this world. A life of which no write was seen counts as a job of its own."""
         return self.jobs.get(world.life, world.life.nonce)
 
     def _wrote(self, fact: Wrote) -> Iterator[Finding]:
@@ -160,7 +160,7 @@ class Judge:
         self.running[node] = world
 
     def _is_earlier(self, ran: WorldId, world: WorldId) -> bool:
-        """A world of the same job that was completed before."""
+        """Return True if `ran` is a world of the same job that was completed before `world`."""
         order = (ran.life.epoch, ran.round) < (world.life.epoch, world.round)
         return order and self.job(ran) == self.job(world)
 

@@ -1,6 +1,6 @@
-"""The properties that need more than one state, each by its number; and those that one fact breaks by itself.
+"""The properties that need more than one state, each by its number, and those that a single fact can break.
 
-Numbers and sentences are protocol.md's. What needs a memory of the run is judged by the `Judge`.
+docs/protocol.md defines each number. The `Judge` keeps the memory that some of them need.
 """
 
 from __future__ import annotations
@@ -54,18 +54,19 @@ ALWAYS = {
     "G5": "ended is final, and nothing lives then",
     "G6": "whoever stops or leaves has a way out",
 }
-"""Beside those of one state and of one step (`verify`): what must hold at every point of every run."""
+"""Properties that must hold at every point of every run, beside those of one state and of one step (`verify`)."""
 EVENTUALLY = {
     "L2": "every live node is in the one complete world, a spare, or told",
     "L3": "no healthy node is evicted",
     "L4": "no more rounds than causes for them",
     "L6": "every wait has a deadline and a reason that can be shown",
 }
-"""What a healed world must come to, and what must not happen on the way."""
+"""What a healed world must reach, and what must not happen on the way."""
 
 
 def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Iterator[Finding]:
-    """What `verify` leaves out: it has no edit to judge by, and is not to count all seats at every read."""
+    """Yield what a write breaks that `verify` does not judge: `verify` has no edit, and does not count all seats at every
+    read."""
     if after.round > before.round:
         yield from _of_new_round(before, after)
         return
@@ -94,7 +95,7 @@ def _of_new_round(before: RendezvousState, after: RendezvousState) -> Iterator[F
 
 
 def of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
-    """By counting, not by the formula of `ranks`."""
+    """Yield what is wrong with these ranks, by counting them and not by the formula of `ranks`."""
     expected = 0
     for member in world.members:
         place = ranks[member.node]
@@ -109,11 +110,11 @@ def of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
 
 
 _ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, End, Close, Leave, Signal)
-"""What the others must know comes before our own workers are stopped."""
+"""The order of commands: what other nodes must know comes before this node's workers are stopped."""
 
 
 def of_group(fact: Stepped) -> Iterator[Finding]:
-    """What one step of a worker group breaks by itself."""
+    """Yield what one step of a worker group breaks by itself."""
     for number, what in _of_step(fact):
         yield number, f"{what}: {fact.before.phase.name} + {fact.event} -> {fact.after.phase.name}: {fact.commands}"
 
@@ -156,5 +157,5 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
 
 
 def fences(before: Group, event: Event, after: Group) -> bool:
-    """Whether this step is the one in which a node stops its workers because no heartbeat was acknowledged."""
+    """Return True if this node stops its workers in this step because no heartbeat was acknowledged."""
     return before.phase is Phase.RUNNING and after.phase is Phase.STOPPING and isinstance(event, Elapsed)

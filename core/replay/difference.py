@@ -1,4 +1,4 @@
-"""Two values that should be the same, for people: the first place in which they are not, and what stands there."""
+"""The first place in which two values differ that should be equal, in words for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .plain import plain
 
 
 class Differs(Exception):
-    """What the trace says and what the core says are not the same."""
+    """The trace and the core disagree."""
 
     def __init__(self, what: str, traced: str, core: str) -> None:
         super().__init__(f"{what}: traced {traced}, the core says {core}")
@@ -24,7 +24,7 @@ class Differs(Exception):
 
 
 def same(what: str, traced: object, core: object, kind: Any) -> None:
-    """Raises Differs, with the first place in which two values do."""
+    """Raise Differs, with the first place in which the two values differ."""
     if traced != core and (found := _first_difference("", _open(traced, kind), _open(core, kind))):
         place, one, other = found
         raise Differs(f"{what}{f' ({place[1:]})' if place else ''}", json.dumps(one), json.dumps(other))
@@ -35,7 +35,7 @@ def spelled(value: object, kind: Any) -> str:
 
 
 def _open(value: object, kind: Any) -> Any:
-    """As JSON has it, the register too."""
+    """Return the value as JSON has it, with the register opened."""
     data = plain(value, kind)
     for place, key in registers(data) if isinstance(data, dict) else ():
         place[key] = msgspec.Raw(encode(place[key]))
@@ -43,7 +43,7 @@ def _open(value: object, kind: Any) -> Any:
 
 
 def _first_difference(place: str, one: Any, other: Any) -> tuple[str, Any, Any] | None:
-    """Where, and what stands there; None if all is the same."""
+    """Return the first place that differs and both values there; None if all is equal."""
     if one == other:
         return None
     inner: Iterable[tuple[str, Any, Any]] = ()

@@ -1,8 +1,8 @@
-"""What the traces of a history tell the judges: facts, in an order that no agent could tell from the real one; and whether
-what must hold does.
+"""The facts that the traces of a history give to the judges, and the verdict of the judges.
 
-A fact has its place with the write of a version, or somewhere after the last version that its node knew. The writes of a
-life are told up to its first gap, and for what an unknown writer did the register's word is taken.
+The facts come in an order that no agent could tell from the real one. A fact has its place at the write of a version, or
+after the last version that its node knew. The writes of a life are told up to its first gap. For a writer without a trace
+the register's word is taken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Dated = tuple[tuple[Place, int], Fact]
 
 
 def broken(history: History) -> Violation | CallViolation | Broken | None:
-    """The first property that does not hold, as far as these traces tell."""
+    """Return the first property that does not hold, as far as these traces tell; None if all hold."""
     judge = Judge(jobs={state.life: state.job for state in history.states.values()})
     try:
         _verify(history)
@@ -48,7 +48,7 @@ def broken(history: History) -> Violation | CallViolation | Broken | None:
 
 
 def _verify(history: History) -> None:
-    """One version is one state, and each state and each step to the next is legal, whoever made it."""
+    """Check that one version is one state, and that each state and each step to the next is legal. Raises Violation."""
     for (_, version, _), seen in history.sightings.items():
         first, _, state = seen[0]
         for node, _, other in seen[1:]:
@@ -62,14 +62,14 @@ def _verify(history: History) -> None:
 
 
 def _facts(history: History) -> Iterator[Fact]:
-    """In an order that no agent could tell from the real one."""
+    """Yield the facts in an order that no agent could tell from the real one."""
     found = [*_of_register(history), *(fact for run in history.runs for fact in _of_agent(run, history.states))]
     for _, fact in sorted(found, key=lambda dated: dated[0]):
         yield fact
 
 
 def call_facts(history: History) -> list[judging.Fact]:
-    """What the laws of calls are judged by, in an order that no rank could tell from the real one."""
+    """Return the facts by which the laws of calls are judged, in an order that no rank could tell from the real one."""
     found = [*_of_versions(history), *(fact for run in history.runs for fact in _of_rank(run, history))]
     return [fact for _, fact in sorted(found, key=lambda dated: dated[0])]
 
@@ -91,8 +91,8 @@ def _of_rank(run: Replayed, history: History) -> Iterator[tuple[tuple[Place, int
 
 
 def _of_register(history: History) -> Iterator[Dated]:
-    """The writes of each life up to its first gap, and what the register says of those whose trace does not show that they
-    wrote it."""
+    """Yield the writes of each life up to its first gap. For nodes whose trace shows no write the register's word is
+    taken."""
     told = set[Place]()
     for life in history.lives:
         before: RendezvousState | None = None
@@ -111,7 +111,7 @@ def _of_register(history: History) -> Iterator[Dated]:
 
 
 def _from_unknown(written: Written, told: Container[Place]) -> bool:
-    """It restores what nothing was told of."""
+    """Return True if this restores a register of which no fact was told."""
     edit = written.edit
     return isinstance(edit, Restore) and place(edit.held.life, edit.held.version) not in told
 
@@ -142,7 +142,7 @@ def _of_agent(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterato
 
 
 def _knowing(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator[tuple[Place, Moment]]:
-    """Each moment, and the last version that its node knows there."""
+    """Yield each step, with the last version that its node knew there."""
     known = BEFORE_ALL
     for moment in run.moments:
         write = landed(moment, states)
@@ -166,7 +166,7 @@ def _of_moment(moment: Moment) -> Iterator[Fact]:
 
 
 def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:
-    """What its register is judged by."""
+    """Yield the facts of a rank's step by which its register is judged."""
     node, world = moment.after.held.node, moment.after.held.mine
     for command in step.commands:
         if world and isinstance(command, words.End):

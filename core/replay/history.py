@@ -1,12 +1,11 @@
-"""What the traces of several agents tell together: a job's register, its versions, who wrote them, and when.
+"""The history of a job, merged from the traces of several agents: the register's versions, who wrote them, and when.
 
-Agents of one job hold successive versions of one register, so what they did is put in order by that and by no clock: what a
-node does after it has seen a version comes after that version's write, and before the write of any later one that it makes
-itself. A store that lost its memory begins another life of the register; lives follow each other by their epochs. Traces may
-be missing, and one may stop in the middle (its agent was killed): then there are versions that nobody's trace shows.
+Agents of one job hold successive versions of one register. That order, and no clock, sorts what they did: a step that a node
+took after it saw a version comes after that version's write, and before any later version that the node writes itself. A
+store that lost its memory begins another life of the register; epochs order the lives. Traces may be missing, and a trace
+stops in the middle when its agent is killed. Then there are versions that no trace shows.
 
-Points in time are compared within one boot of one host; between hosts they are put side by side by their wall clocks, which
-is good enough to look at and for nothing else.
+Times are compared within one boot of one host. Between hosts they are placed side by side by wall clocks, for display only.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .comparison import Moment, Replayed
 from .steps import Saw, Turned
 
 Place: TypeAlias = tuple[int, int, str]
-"""Where a state stands in the history of its job: epoch, version, and the nonce of the life, should two have one epoch."""
+"""The place of a state in the history of its job: epoch, version, and the life's nonce in case two lives share an epoch."""
 
 
 def place(life: Life, version: int) -> Place:
@@ -33,7 +32,7 @@ def place(life: Life, version: int) -> Place:
 
 @frozen
 class Written:
-    """A write that landed, as its writer's trace shows it, and the state that it was based on."""
+    """A write that landed, as its writer's trace shows it, with the state that it was based on."""
 
     node: Node
     edit: Deed
@@ -43,20 +42,20 @@ class Written:
 
 @frozen(eq=False)
 class History:
-    """One job's register."""
+    """The history of one job's register."""
 
     job: str
     runs: tuple[Replayed, ...]
-    """The agents (or the ranks that call) whose traces are there, in the order in which they began."""
+    """The agents, or the ranks of a call, whose traces are there, in the order in which they began."""
 
     @property
     def calls(self) -> bool:
-        """It is the register of a wrapped function."""
+        """Return True if this is the register of a wrapped function's ranks."""
         return self.runs[0].calls
 
     @cached_property
     def sightings(self) -> Mapping[Place, tuple[tuple[Node, float, RendezvousState], ...]]:
-        """Place -> who saw it, when, and what it was for them."""
+        """Place -> the nodes that saw this state, when, and what they saw."""
         found: dict[Place, list[tuple[Node, float, RendezvousState]]] = {}
         for run in self.runs:
             for moment in run.moments:
@@ -67,24 +66,24 @@ class History:
 
     @cached_property
     def states(self) -> Mapping[Place, RendezvousState]:
-        """Place -> the register, as somebody saw it; in their order."""
+        """Place -> the register there, as a node saw it; sorted by place."""
         return {where: seen[0][2] for where, seen in self.sightings.items()}
 
     @cached_property
     def lives(self) -> tuple[tuple[RendezvousState, ...], ...]:
-        """The states of each life, in the order of lives and versions."""
+        """Return the states of each life, in the order of lives and versions."""
         states = sorted(self.states.values(), key=lambda state: (state.life.epoch, state.life.nonce, state.version))
         return tuple(tuple(each) for _, each in groupby(states, key=lambda state: state.life))
 
     @cached_property
     def hosts(self) -> Mapping[Node, str]:
-        """Every node that was ever seated, or whose trace is there -> its host."""
+        """Each node that was ever seated, or whose trace is there -> its host."""
         seated = {node: seat.profile.host for state in self.states.values() for node, seat in state.seats.items()}
         return {**{run.trace.header.node: run.trace.header.host for run in self.runs}, **seated}
 
     @cached_property
     def missing(self) -> tuple[int, ...]:
-        """Versions that nobody's trace shows."""
+        """Return the versions that no trace shows."""
         found = list[int]()
         for life in self.lives:
             known = {state.version for state in life}
@@ -94,7 +93,7 @@ class History:
 
     @cached_property
     def writes(self) -> Mapping[Place, Written]:
-        """Place -> who wrote it, if a trace tells."""
+        """Place -> its writer, if a trace tells."""
         found: dict[Place, Written] = {}
         for run in self.runs:
             for moment in run.moments:
@@ -106,22 +105,22 @@ class History:
 
     @cached_property
     def origins(self) -> Mapping[str, float]:
-        """Boot -> the reading of its clocks when the first of all agents began, as far as wall clocks tell."""
+        """Boot -> what its clock showed when the first agent of the job began, as far as wall clocks tell."""
         headers = [run.trace.header for run in self.runs]
         wall = min(header.wall for header in headers)
         return {header.boot: header.now - (header.wall - wall) for header in reversed(headers)}
 
     def at(self, run: Replayed, now: float) -> float:
-        """Seconds since the first agent began."""
+        """Return the seconds between the start of the first agent and `now` on this agent's clock."""
         return now - self.origins[run.trace.header.boot]
 
     def seen_at(self, state: RendezvousState) -> float:
-        """When somebody first saw it."""
+        """Return when a node first saw this state, in seconds since the first agent began."""
         return min(at for _, at, _ in self.sightings[place(state.life, state.version)])
 
 
 def histories(runs: Iterable[Replayed]) -> tuple[History, ...]:
-    """One per job, in the order in which they began. An agent that met several belongs to each of them."""
+    """Return one history per job, in the order in which the jobs began. An agent that met several jobs belongs to each."""
     jobs: dict[str, list[Replayed]] = {}
     for run in sorted(runs, key=lambda run: (run.trace.header.wall, run.trace.header.node)):
         for job in _jobs(run):
@@ -130,13 +129,13 @@ def histories(runs: Iterable[Replayed]) -> tuple[History, ...]:
 
 
 def _jobs(run: Replayed) -> Iterable[str]:
-    """Whose registers this agent saw; for one that never saw any, the one it would have begun."""
+    """Return the jobs whose registers this agent saw; if it saw none, the job that it would have begun."""
     seen = dict.fromkeys(step.state.job for step in run.trace.steps if isinstance(step, Saw) and step.state)
     return seen or (run.trace.header.nonce.nonce,)
 
 
 def landed(moment: Moment, states: Mapping[Place, RendezvousState]) -> Write | None:
-    """The write that this moment asked for, if the register came to hold just that."""
+    """Return the write that this step asked for, if the register came to hold exactly that."""
     match moment.step:
         case Turned(_, Write(state) as write) if states.get(place(state.life, state.version)) == state:
             return write

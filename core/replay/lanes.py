@@ -1,4 +1,4 @@
-"""What happened as a picture has it: one lane per node, spans and marks on it. Whoever draws needs to know nothing else."""
+"""Lanes of a picture: one lane per node, with spans and marks. A program that draws needs nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MarkKind: TypeAlias = Literal["fault", "write", "end", "complete", "closed", "vi
 
 @frozen
 class Span:
-    """From one point in time to another, this is what the node was about."""
+    """What the node was doing from one time to another."""
 
     node: Node
     start: float
@@ -38,7 +38,7 @@ class Span:
 
 @frozen
 class Mark:
-    """At this point in time, this happened on the node."""
+    """An event on the node at one time."""
 
     node: Node
     at: float
@@ -56,7 +56,8 @@ class Lanes:
 
 
 def mark_of(before: RendezvousState | None, edit: Deed, after: RendezvousState) -> MarkKind:
-    """What came of a write, the most that did. What a restored register was made of ended or was completed before."""
+    """Return the mark for a write; if it did several things, for the most important one. A restored register names what
+    ended or was completed before."""
     if after.closed:
         return "closed"
     if isinstance(edit, Restore):

@@ -1,9 +1,9 @@
-"""The core's values as JSON has them, and back: what a trace's lines are made of.
+"""Values of the core as JSON, and back: the content of a trace's lines.
 
-One rule per kind of type, so that no value needs an encoding of its own: a frozen class or a named tuple is an object of
-its fields without those that hold nothing, a member of a union says in addition which one it `is`, an enum is its value, a
-node is `slot#incarnation`, a function of the core that may be asked for (a handler) is its name. The register keeps the
-encoding that it has in a store. What comes in is checked against the types; nothing is guessed, and no field may be unknown.
+One rule serves each kind of type, so no value needs an encoding of its own. A frozen class or a named tuple is an object of
+its fields; empty fields are left out. A member of a union also names its class (`is`). An enum is its value, a node is
+`slot#incarnation`, a handler is its name. The register keeps the encoding that it has in a store. Input is checked against
+the types: nothing is guessed, and an unknown field is refused.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Spelling:
 
 
 def plain(value: object, kind: object) -> Any:
-    """A value of this type, as JSON has it."""
+    """Return this value of this type as JSON has it."""
     return _spelling(kind).write(value)
 
 
 def made(data: object, kind: Any) -> Any:
-    """The value of this type that JSON told. Raises ValueError, with the reason."""
+    """Return the value of this type that JSON holds. Raises ValueError, with the reason."""
     return _spelling(kind).read(data)
 
 
@@ -102,12 +102,12 @@ def _of_fields(kind: Any) -> Spelling:
 
 
 def word(kind: type) -> str:
-    """A class as a word: `MarkDone` is `mark done`."""
+    """Return a class name as words: `MarkDone` is `mark done`."""
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in kind.__name__).strip()
 
 
 def _of_union(arguments: tuple[Any, ...]) -> Spelling:
-    """Of nothing and one kind, or of several frozen classes, and nothing perhaps."""
+    """Return the spelling of an optional type, or of a union of frozen classes."""
     kinds = [kind for kind in arguments if kind is not NoneType]
     some = _spelling(kinds[0]) if len(kinds) == 1 else _of_several({word(kind): kind for kind in kinds})
     if NoneType not in arguments:
@@ -174,7 +174,7 @@ def _node(data: Any) -> Node:
 
 
 def _number(data: Any) -> float:
-    """JSON knows no infinity; whoever waits for ever says so in a word."""
+    """Return a number, or infinity for its word: JSON has no infinity."""
     if data == "inf":
         return math.inf
     if type(data) not in (int, float):
@@ -187,7 +187,7 @@ def _state(data: Any) -> RendezvousState:
 
 
 def _text(text: str) -> str:
-    """Without what no text file can hold (half a surrogate pair, from a file name that is no text)."""
+    """Return the text without what no text file can hold: half a surrogate pair, from a file name that is no text."""
     return text.encode(errors="replace").decode()
 
 

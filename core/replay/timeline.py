@@ -1,7 +1,7 @@
-"""What happened when: rounds, how each came back after the last, and the lanes of a picture. Read off a history; nothing is
-judged here.
+"""When things happened: the rounds, the recovery from one round to the next, and the lanes of a picture.
 
-Times are seconds since the first agent began. What counts the moments of one recovery compares agents of one boot only.
+All of it is read off a history; nothing is judged here. Times are seconds since the first agent began. The parts of one
+recovery compare agents of one boot only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .steps import CallStepped, Saw, Started, Stepped, Turned
 
 @frozen
 class Round:
-    """One round of the register; a point in time that no trace tells is none."""
+    """One round of the register; None where no trace tells the time."""
 
     number: int
     members: tuple[Node, ...]
@@ -35,15 +35,16 @@ class Round:
     complete_at: float | None
     over_at: float | None
     why: Why | None
-    """Why it ended; none if it stands, or if nobody tells."""
+    """Why the round ended; None if it stands, or if no trace tells."""
     by: Node | None
     verdict: Verdict | None
-    """The job's, if it was over with this round."""
+    """The job's verdict, if the job ended with this round."""
 
 
 @frozen
 class Recovery:
-    """From the end of one world to the start of the next, on the agents of one boot. `first` saw it, by `event`."""
+    """The time from the end of one world to the start of the next, on the agents of one boot. `first` is the node that saw
+    the end, by `event`."""
 
     ended: int
     began: int
@@ -90,7 +91,8 @@ def _round(history: History, number: int) -> Round:
 
 
 def recoveries(history: History) -> tuple[Recovery, ...]:
-    """In the order of rounds; one per boot whose nodes had workers before and after. Of a call there are `restarts`."""
+    """Return the recoveries in the order of rounds: one per boot whose nodes had workers before and after. Wrapped calls
+    have `restarts` instead."""
     boots = dict.fromkeys(run.trace.header.boot for run in history.runs if not run.calls)
     found = [each for boot in boots for each in _on(history, boot)]
     return tuple(sorted(found, key=lambda each: (each.began, each.detected_at)))
@@ -98,15 +100,15 @@ def recoveries(history: History) -> tuple[Recovery, ...]:
 
 @frozen
 class _Moments:
-    """What tells of recoveries, on agents whose clocks are one."""
+    """The times that tell of recoveries, on agents that share a clock."""
 
     arrivals: tuple[tuple[int, float], ...]
-    """A round, and when a node wrote that it is there."""
+    """Pairs of a round and the time at which a node wrote that it is there."""
     complete: tuple[tuple[int, float], ...]
     started: tuple[tuple[int, float], ...]
     over: tuple[tuple[int, float, Node, Event], ...]
     dead: tuple[tuple[int, float], ...]
-    """A round, and when the last of a node's workers of it was dead."""
+    """Pairs of a round and the time at which the last of a node's workers of that round was dead."""
 
 
 def _on(history: History, boot: str) -> Iterator[Recovery]:
@@ -156,7 +158,7 @@ def _arrival(moment: Moment, history: History) -> Write | None:
 
 
 def _end(moment: Moment) -> Iterator[tuple[World, Event]]:
-    """The event by which a node's world is over, if this is it."""
+    """Yield the world that ends for a node in this step, with the event that ended it."""
     before, after, step = moment.before.group, moment.after.group, moment.step
     leaves = before.phase in _AT_WORK and after.phase not in _AT_WORK
     if leaves and before.world and isinstance(step, Stepped) and step.event:
@@ -174,7 +176,7 @@ def _dies(moment: Moment) -> bool:
 
 
 def lanes(history: History) -> Lanes:
-    """One lane per agent, in the order in which they began."""
+    """Return one lane per agent, in the order in which they began."""
     return Lanes(
         tuple(run.trace.header.node for run in history.runs),
         tuple(span for run in history.runs for span in _spans(history, run)),

@@ -55,7 +55,7 @@ class Agents:
         self.loops.run(process)
 
     def _is_over(self, process: Process) -> None:
-        """The group has ended; the agent sees to what is left."""
+        """The group has ended; the agent does what is left to do."""
         outcome = process.outcome = process.group.outcome
         assert outcome is not None
         self.witness.narrates(process.name, f"ends: {narration.outcome(outcome)}")
@@ -143,5 +143,5 @@ class Agents:
                 self.hearts.beat_now(process)
 
     def _profile(self, process: Process) -> Profile:
-        """With an endpoint of its own for each start of its workers."""
+        """Return this node's profile, with an endpoint of its own for each start of its workers."""
         return Profile(Endpoint(process.node.slot, 2 + process.starts), self.setting.workers, host=process.node.slot)

@@ -1,7 +1,7 @@
-"""The one source of chance: `choose(n)`, a whole number from 0 to below n.
+"""The one source of chance: `choose(n)` returns a whole number from 0 to n - 1.
 
-Whoever drives the simulator says where it comes from: Hypothesis, or a seed. A seed gives the same numbers on every Python,
-on every machine: the generator is our own few lines (Knuth's linear congruential one of 64 bits, its upper half).
+The driver of the simulator provides it: Hypothesis, or a seed. A seed gives the same numbers on every Python and every
+machine. The generator is a few lines of our own: Knuth's linear congruential generator of 64 bits, its upper half.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MASK = (1 << 64) - 1
 
 
 def seeded(seed: int) -> Choose:
-    """The choices of this seed."""
+    """Return the choices of this seed."""
     state = mixed(seed)
 
     def choose(n: int) -> int:
@@ -29,7 +29,7 @@ def seeded(seed: int) -> Choose:
 
 
 def mixed(seed: int) -> int:
-    """64 bits in which seeds that are neighbours have nothing in common (splitmix64's finalizer)."""
+    """Mix a seed to 64 bits, so that neighbouring seeds have nothing in common (splitmix64's finalizer)."""
     bits = (seed + 0x9E3779B97F4A7C15) & _MASK
     bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -37,5 +37,5 @@ def mixed(seed: int) -> int:
 
 
 def one(choose: Choose, of: Sequence[T]) -> T:
-    """One of these."""
+    """Choose one of these."""
     return of[choose(len(of))]

@@ -1,7 +1,7 @@
-"""A run as a picture has it: the lanes of its nodes, from the facts that the judge is told and from what was done.
+"""The lanes of a simulated run: from the facts that the judge is told, and from the operations.
 
-The pen is one more property of the run: it breaks nothing and writes down when what was the case. Runs that are not drawn
-know nothing of it.
+The pen is one more property of the run. It breaks nothing, and writes down what was the case when. A run that is not drawn
+does not know it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPERATOR = Node("operator", 0)
 
 
 def drawn(story: Story, also: tuple[Property, ...] = ()) -> tuple[Run, Lanes]:
-    """The run of this story, and its lanes."""
+    """Run this story; return the run and its lanes."""
     world = World(story.setting)
     pen = Pen(world)
     world.witness.judge.also = (*also, pen.saw)
@@ -50,13 +50,13 @@ class Stroke:
 class Pen:
     world: World
     known: int = 0
-    """Of all that were ever started."""
+    """How many of the processes that were ever started are already drawn."""
     strokes: dict[Node, Stroke] = field(factory=dict)
     spans: list[Span] = field(factory=list)
     marks: list[Mark] = field(factory=list)
 
     def lanes(self, run: Run) -> Lanes:
-        """What is drawn, when all is over."""
+        """Return the lanes when the run is over."""
         self._welcomes()
         for node in list(self.strokes):
             self._lift(node)
@@ -71,7 +71,7 @@ class Pen:
     # --- what is done
 
     def does(self, world: World, operation: Operation) -> None:
-        """Raises Violation, as the world does."""
+        """Do the operation and draw it. Raises Violation, as the world does."""
         self._welcomes()
         kind, before = operation.kind, world.at(operation.slot)
         often, at = world.done[kind], world.future.now
@@ -85,7 +85,7 @@ class Pen:
                 self._lift(before.node)
 
     def _first_start(self, operation: Operation) -> bool:
-        """It can be seen, and nothing is wrong with it."""
+        """Return True for the first start of a slot: the lane shows it, so it needs no mark."""
         return operation.kind is Kind.START and Node(operation.slot, 2) not in self.world.by_node
 
     # --- what is the case
@@ -105,7 +105,7 @@ class Pen:
         return ()
 
     def _welcomes(self) -> None:
-        """Those who have been started since."""
+        """Open a lane for each process that was started since the last call."""
         for process in islice(self.world.by_node.values(), self.known, None):
             self.strokes[process.node] = Stroke(process.born_at, "joining")
         self.known = len(self.world.by_node)
@@ -142,7 +142,7 @@ class Pen:
 
 
 def _whom(world: World, operation: Operation, before: Process | None) -> Node:
-    """To whom it was done, once it is."""
+    """Return the node to which the operation was done, after it was done."""
     match operation.kind:
         case Kind.CANCEL:
             return OPERATOR

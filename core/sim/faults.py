@@ -1,6 +1,6 @@
-"""What is done to a simulated node, or to the store, and whether it means anything there. `story.Kind` says what each is.
+"""The faults of a simulated node and of the store. `story.Kind` describes each.
 
-Most of it leaves a mark on the process or on the store, and the network and the workers heed that.
+Most faults leave a mark on the process or on the store; the network and the workers obey that mark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ OF_STORE = (Kind.OUTAGE, Kind.EMPTY, Kind.OLDER)
 
 
 def means_something(kind: Kind, process: Process) -> bool:
-    """Workers that do not run, or hang, neither fail nor succeed."""
+    """Return True if this operation has an effect on this process: workers that do not run, or hang, neither fail nor
+    succeed."""
     if kind in (Kind.FAIL, Kind.SUCCEED):
         return bool(process.workers) and not process.hung
     return kind is not Kind.HANG or bool(process.workers)
@@ -38,7 +39,7 @@ class Faults:
     agents: Agents
 
     def befall(self, process: Process, kind: Kind, span: float) -> None:
-        """One of a node."""
+        """Apply a fault to a node."""
         now = self.future.now
         until = max(now + span, 0.0)
         match kind:
@@ -82,7 +83,7 @@ class Faults:
         self.witness.judge.saw(Reaped(process.node))
 
     def befall_store(self, kind: Kind, span: float) -> None:
-        """One of OF_STORE."""
+        """Apply a fault to the store (one of OF_STORE)."""
         now, store, witness = self.future.now, self.store, self.witness
         if kind is Kind.OUTAGE:
             store.goes_away(now, now + span)

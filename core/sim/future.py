@@ -1,4 +1,4 @@
-"""Virtual time: what is going to happen, in order. Nothing sleeps; time is where the next thing happens."""
+"""Virtual time: a queue of planned events. Nothing sleeps; time jumps to the next event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Happening: TypeAlias = tuple[float, int, Callable[..., None], tuple[Any, ...]]
 
 @define
 class Future:
-    """Things that happen at one time happen in the order in which they were planned."""
+    """Events of one time happen in the order in which they were planned."""
 
     now: float = 0.0
     planned: int = 0
@@ -24,7 +24,7 @@ class Future:
         heappush(self.ahead, (when, self.planned, what, of))
 
     def passes(self, until: float) -> None:
-        """Time goes on to this point, through all that happens on the way."""
+        """Let time pass up to this point, with all events on the way."""
         ahead = self.ahead
         while ahead and ahead[0][0] <= until:
             when, _, what, of = heappop(ahead)

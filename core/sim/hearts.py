@@ -41,7 +41,7 @@ class Hearts:
             self.network.beat(process, process.clock(self.future.now))
 
     def beaten(self, process: Process, sent_at: float | None, life: Life | None) -> None:
-        """A heartbeat is over; `sent_at` if it was acknowledged."""
+        """Take the end of a heartbeat; `sent_at` is set if it was acknowledged."""
         again, process.beat_again = process.beat_again, False
         if again:
             self.beat_now(process)

@@ -1,7 +1,7 @@
-"""What a store that loses its memory must not cost: judged by what all processes know, which none of them does.
+"""What a store that loses its memory must not cost, judged by what all processes know together.
 
-Nobody's workers are stopped when all are well; a verdict that somebody awake knows is not forgotten; what a node takes over
-of its own job forgets no failure; who has slept has no say.
+While all nodes are well, no worker is stopped. A verdict that an awake node knows is not forgotten. A state that a node
+adopts from its own job forgets no failure. A node that slept has no say.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..world import Why, WorldId
 from .process import Process
 
 KEPT_S = 3.0
-"""After so long the world that ran must stand in the register again."""
+"""After so many seconds the register must again hold the world that ran."""
 KNOWN_S = 4.0
-"""For so long a verdict must be known to count."""
+"""A verdict counts once it has been known for so many seconds."""
 
 
 @define
@@ -28,12 +28,12 @@ class Losses:
     """The world that a loss must not end, and how often a failure was forgiven."""
 
     calm_s: float
-    """For so long nothing must have been done to a process that is to be called well."""
+    """A process is well if nothing was done to it for so many seconds."""
     kept: WorldId | None = None
     refunds: Counter[str] = field(factory=Counter)
 
     def lost(self, register: RendezvousState | None, processes: Iterable[Process], calm: bool, now: float) -> None:
-        """The store, which held this, has lost it. `calm`: it had not been away for long."""
+        """Note that the store has lost this register. `calm`: the store had not been away for long."""
         self.kept = None
         if register is None or register.world_id is None or register.closed or not calm:
             return
@@ -50,7 +50,7 @@ class Losses:
         return here and knows and process.group.phase is Phase.RUNNING and process.is_well(now - self.calm_s)
 
     def stands(self, register: RendezvousState | None, processes: Iterable[Process]) -> None:
-        """R12, a while after the loss. Raises Violation."""
+        """Judge R12, a while after the loss. Raises Violation."""
         kept, self.kept = self.kept, None
         if kept is None:
             return
@@ -61,7 +61,7 @@ class Losses:
                 raise Violation("R12", f"all were well when the store lost round {kept.round}; {process.name} stopped")
 
     def wrote(self, fact: Wrote, processes: Iterable[Process], now: float) -> None:
-        """Raises Violation."""
+        """Judge a write. Raises Violation."""
         if isinstance(fact.edit, Restore):
             return
         before, after = fact.before, fact.after
@@ -79,7 +79,7 @@ class Losses:
                     raise Violation("R11", f"round {after.round} is complete, but {process.name} knows the verdict")
 
     def changed(self, process: Process, before: Held) -> None:
-        """What the process holds has changed. Raises Violation."""
+        """Judge a change of what the process holds. Raises Violation."""
         held, now_held = before.state, process.held.state
         if held is None or before.woke_at is not None:
             return
@@ -97,17 +97,17 @@ class Losses:
 
 
 def _is_made_of(state: RendezvousState, held: RendezvousState) -> bool:
-    """No world was completed in a life that is later than the one that is held, by those who had forgotten."""
+    """Return True if no world was completed in a life later than the held one by nodes that had forgotten."""
     return state.provisional and state.base[0][0] <= held.life.epoch
 
 
 def slept(process: Process, now: float) -> None:
-    """It has stood still for more than a TTL, and knows it."""
+    """Note that a process stood still for more than a TTL, and knows it."""
     process.slept_at, process.stale = now, process.held.state
 
 
 def looked(process: Process, state: RendezvousState | None, sent_at: float) -> None:
-    """It is answered with this state."""
+    """Note that a process is answered with this state."""
     if process.slept_at is None or sent_at < process.slept_at:
         return
     process.slept_at, stale = None, process.stale
@@ -116,7 +116,7 @@ def looked(process: Process, state: RendezvousState | None, sent_at: float) -> N
 
 
 def decides(process: Process, write: Write) -> None:
-    """R14. Raises Violation."""
+    """Judge R14 when a process decides to write. Raises Violation."""
     edit, stale = write.edit, process.stale
     if process.slept_at is not None:
         raise Violation("R14", f"{process.name} has slept, and decides before it has looked")

@@ -1,4 +1,4 @@
-"""What goes between a process and the store: questions, answers, and the news of a change."""
+"""Messages between a process and the store: questions, answers, and the news of a change."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Look:
 
 @define
 class Errand:
-    """Something else that takes a round trip, such as a failure that is put on record."""
+    """Another round trip, such as a failure that is put on record."""
 
 
 Question: TypeAlias = Write | Observe | Propose | Gather | Look | Errand
 
 
 class Counted(NamedTuple):
-    """What the store answers to an `Observe`: the heartbeats, and beside which life they stand."""
+    """The store's answer to an `Observe`: the heartbeats, and the life that stands beside them."""
 
     counters: Mapping[Node, int | None]
     named: Life | None

@@ -1,4 +1,4 @@
-"""What happens in a simulated world, in words: the lines that are told of it."""
+"""The lines that are told of a simulated world."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ..world import Verdict
 from .story import name
 
 Narrator: TypeAlias = Callable[[float, str, str], None]
-"""(true time, node, what it does)"""
+"""A function of (true time, node, what the node does)."""
 
 
 def sentence(edit: Deed, after: RendezvousState) -> str:
-    """What a write did, and what stands now."""
+    """Say what a write did, and what the register holds now."""
     return f"{verb(edit)} → {after.version}: {standing(after)}"
 
 
 def standing(state: RendezvousState) -> str:
-    """Its round, and who is seated."""
+    """Say the register's round and who is seated."""
     seats = " ".join(f"{name(node)}:{seat.status.value}" for node, seat in state.seats.items())
     closed = f", closed {state.closed.ending.name}" if state.closed else ""
     return f"round {state.round} {'complete' if state.complete else 'open'}{closed} [{seats}]"

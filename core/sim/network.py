@@ -1,7 +1,7 @@
-"""Between a process and the store: questions and answers, heartbeats, and the push of a change; and all that can go wrong.
+"""The network between processes and the store: questions, answers, heartbeats, pushed changes, and their faults.
 
-A message takes its time each way. A question whose answer does not come in time is given up: of a write nobody knows what
-became, and it may still land. A change is pushed; whoever missed the push finds it at the next look.
+A message takes its time each way. A question without an answer in time is given up. The outcome of a write is then unknown:
+it may still land. A change is pushed; a process that missed the push finds the change at its next look.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DELAYS_S = (0.0002, 0.0003, 0.0005, 0.0008, 0.001, 0.001, 0.002, 0.004, 0.02)
 
 
 class Loops(Protocol):
-    """The rendezvous loops of the processes, as the network speaks to them."""
+    """The rendezvous loops of the processes, as the network calls them."""
 
     def answered(self, process: Process, question: Question, answer: Answer, sent_at: float) -> None: ...
 
@@ -41,13 +41,13 @@ class Loops(Protocol):
 
 
 class Hearts(Protocol):
-    """Their hearts."""
+    """The hearts of the processes, as the network calls them."""
 
     def beaten(self, process: Process, sent_at: float | None, life: Life | None) -> None: ...
 
 
 class Witness(Protocol):
-    """Who sees what becomes of the messages."""
+    """The witness, as the network calls it."""
 
     def landed(
         self, process: Process, number: int, before: RendezvousState | None, write: Write, here: bool
@@ -62,7 +62,7 @@ class Network:
     store: Store
     choose: Choose
     steady: bool
-    """Every message takes a millisecond."""
+    """If True, every message takes one millisecond."""
     interval: float
     loops: Loops = field(init=False)
     hearts: Hearts = field(init=False)
@@ -70,7 +70,7 @@ class Network:
     watching: dict[str, Process] = field(factory=dict)
 
     def tells(self, loops: Loops, hearts: Hearts, witness: Witness) -> None:
-        """Who hears of what becomes of the messages; they need the network to be made."""
+        """Set who hears what becomes of the messages; they need the network to be made first."""
         self.loops, self.hearts, self.witness = loops, hearts, witness
 
     def delay(self, process: Process) -> float:
@@ -148,7 +148,8 @@ class Network:
                 self.loops.silent(process)
 
     def waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:
-        """Whether this must not happen to the process: never, because it is dead, or not now, because it stands still."""
+        """Return True if this must not happen to the process: never, because it is dead, or not now, because it stands
+        still."""
         if process.alive and process.stopped_since is None:
             return False
         if not process.alive:
@@ -162,8 +163,8 @@ class Network:
     # --- the push of a change
 
     def watch(self, process: Process, token: Token | None, sent_at: float) -> None:
-        """The waiter's thread waits for the register to be no longer what this token names. (On its way the question takes
-        no time: what is written meanwhile is pushed all the same.)"""
+        """Let the waiter's thread wait until the register is no longer what this token names. (The question itself takes no
+        time: a change that is written meanwhile is pushed all the same.)"""
         process.armed, process.watch = True, token
         self._watches(process, sent_at)
 
@@ -177,7 +178,7 @@ class Network:
             self.watching[process.name] = process
 
     def _push(self) -> None:
-        """To all who wait; who is not reached looks again."""
+        """Push the change to all who wait; a process that is not reached looks again."""
         waiting, self.watching = self.watching, {}
         now = self.future.now
         for process in waiting.values():
@@ -199,13 +200,13 @@ class Network:
             self.loops.changed(process, None)
 
     def breaks(self) -> None:
-        """The store goes away: all who wait for a change are told that it is not there."""
+        """The store goes away: each waiting process hears that it is not there."""
         waiting, self.watching = self.watching, {}
         for process in waiting.values():
             self.future.at(self.future.now + self.delay(process), self._misses, process)
 
     def forgets(self) -> None:
-        """The store is no longer what it was: all who wait look at what is there."""
+        """The store has forgotten: each waiting process looks at what is there."""
         self._push()
 
     # --- heartbeats
@@ -239,7 +240,7 @@ class Network:
             self.hearts.beaten(process, sent_at, life)
 
     def ends(self, process: Process) -> None:
-        """The agent has ended in order: its heartbeat is taken away."""
+        """The agent has ended in order: take its heartbeat away."""
         if process.cut_out_until <= self.future.now:
             self.future.at(self.future.now + self.delay(process), self._removes, process.node)
 

@@ -1,4 +1,4 @@
-"""One simulated agent: what its threads hold, its clock, its workers, and what has been done to it."""
+"""One simulated agent: what its threads hold, its clock, its workers, and its faults."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ GRID = 1e7
 
 @define(eq=False)
 class Process:
-    """An agent's process. Its clock shows `offset + rate × true time`: no other clock is like it.
+    """An agent's process. Its clock shows `offset + rate × true time`; each process has its own rate and offset.
 
-    The rendezvous' thread has one question under way (`request`: its number, 0 for none) or waits (`timer`); the waiter's
-    thread is `armed` or not; the heart has one beat under way or sleeps.
+    The rendezvous thread has one question under way (`request` is its number, 0 for none) or waits (`timer`). The waiter's
+    thread is `armed` or not. The heart has one beat under way or sleeps.
     """
 
     name: str
@@ -36,15 +36,15 @@ class Process:
     rate: float
     born_at: float
     operator: bool = False
-    """Not a node: somebody who closes the job."""
+    """This process is no node: an operator uses it to close the job."""
     alive: bool = True
     stopped_until: float = 0.0
     stopped_since: float | None = None
-    """Since when it stands still, and has not noticed."""
+    """Since when it stands still without having noticed."""
 
     agenda: Agenda = Agenda()
     inbox: deque[tuple[Shown, float] | None] = field(factory=deque)
-    """What the waiter has seen, and when it had asked; None: it could not see."""
+    """What the waiter has seen, and when it had asked; None if it could not see."""
     request: int = 0
     requests: int = 0
     timer: int = 0
@@ -53,9 +53,9 @@ class Process:
     asked_before: int = 0
     """How many questions it had asked when this second began."""
     unsure: set[int] = field(factory=set)
-    """Numbers of the writes whose outcome it does not know."""
+    """The numbers of the writes whose outcome it does not know."""
     slandered: tuple[int, Node] | None = None
-    """The number of a write of its own that throws out somebody who is well."""
+    """The number of a write of its own that evicts a node that is well."""
     read_after: int = 0
     """The number of the last question that was answered with a state."""
     armed: bool = False
@@ -68,18 +68,18 @@ class Process:
     elapse_at: float = math.inf
 
     workers: dict[int, int] = field(factory=dict)
-    """Local ranks of the workers that live -> the start that they belong to."""
+    """The local rank of each living worker -> the start that the worker belongs to."""
     starts: int = 0
     ran: World | None = None
     codes: list[int] = field(factory=list)
-    """Exit codes of the workers of this start."""
+    """The exit codes of the workers of this start."""
     outcome: Outcome | None = None
     worlds: int = 0
     evicted: bool = False
     slept_at: float | None = None
-    """When, by its clock, it woke from a sleep, until it has looked."""
+    """When, by its clock, it woke from a sleep; None once it has looked."""
     stale: RendezvousState | None = None
-    """What it held when it woke, and did not find standing."""
+    """What it held when it woke and did not find standing."""
 
     delay: float = 0.0
     cut_out_until: float = 0.0
@@ -92,22 +92,22 @@ class Process:
     hung: bool = False
 
     def clock(self, now: float) -> float:
-        """What this process' clock shows at this true time."""
+        """Return what this process's clock shows at this true time."""
         return self.offset + self.rate * now
 
     def true(self, local: float) -> float:
-        """The true time, just after its clock shows this; on a grid, so that what is due at one time for two processes is so
-        whatever their clocks show."""
+        """Return the true time just after its clock shows this. Times lie on a grid, so that two processes whose events are
+        due at one time have them at one time, whatever their clocks show."""
         return math.ceil((local - self.offset) / self.rate * GRID - 0.01) / GRID + 3e-9
 
     def is_well(self, since: float) -> bool:
-        """It lives, and nothing was done to it from this time on that lasts."""
+        """Return True if it lives, and no lasting fault was done to it since this time."""
         stopped = max(self.stopped_until, self.cut_out_until, self.cut_in_until)
         late = self.delay or self.late_write or self.late_reply or self.lose_reply or self.gap
         return self.alive and stopped <= since and not late
 
     def heals(self) -> None:
-        """Nothing is done to it any longer. Who stands still wakes up when it would have."""
+        """End all its faults. A process that stands still wakes up when it would have."""
         self.cut_out_until = self.cut_in_until = 0.0
         self.delay = self.late_write = self.late_reply = 0.0
         self.lose_reply = self.gap = self.unstartable = self.hung = False

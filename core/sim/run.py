@@ -1,6 +1,6 @@
-"""A run from its beginning to its end: what is done, then a world that is healed and must come to rest, then success.
+"""A run from beginning to end: the operations, then a healed world that must come to rest, then success.
 
-A run is a story and what came of it. The same story gives the same run; `wander` draws one from a seed, `tell` runs one that
+A run is a story and its outcome. The same story gives the same run; `wander` draws a story from a seed, `tell` runs one that
 is written.
 """
 
@@ -24,12 +24,12 @@ from .swarm import setting as drawn
 
 HOP_S = 1.0
 SETTLE_ROUNDS = 3
-"""A healed world may need so many rounds, one after the other, before it rests."""
+"""A healed world may need so many rounds in a row before it rests."""
 
 
 @frozen
 class Run:
-    """What came of a story."""
+    """The outcome of a story."""
 
     story: Story
     world: World
@@ -37,12 +37,12 @@ class Run:
 
 
 def run_seed(seed: int, run: int) -> int:
-    """The seed of one run of many. Mixed twice, so that seed and seed + 1 have no run in common."""
+    """Return the seed of one run of many. Mixed twice, so that seed and seed + 1 have no run in common."""
     return mixed(mixed(seed) + run)
 
 
 def wander(seed: int, shape: Shape, tell: Narrator | None = None, also: tuple[Property, ...] = ()) -> Run:
-    """The run of this seed."""
+    """Draw a story from this seed and run it."""
     choose = seeded(seed)
     world = World(drawn(choose, shape), tell, also)
     swarm = Swarm(choose, shape)
@@ -66,12 +66,12 @@ def _drawn(swarm: Swarm, world: World) -> Iterator[tuple[Operation, ...]]:
 
 
 def tell(story: Story, tell: Narrator | None = None, ends: bool = True, also: tuple[Property, ...] = ()) -> Run:
-    """The run of this story; with `ends`, healed and brought to its end, as every run is."""
+    """Run this story; with `ends`, heal the world and bring it to its end, as every run does."""
     return told(World(story.setting, tell, also), story, ends)
 
 
 def told(world: World, story: Story, ends: bool = True, does: Callable[[World, Operation], None] = World.does) -> Run:
-    """The run of this story in a world in which nothing has been done yet; `does` is how each operation is done."""
+    """Run this story in a fresh world; `does` is how each operation is done."""
     violation = None
     try:
         for operation in story.operations:
@@ -87,8 +87,8 @@ def told(world: World, story: Story, ends: bool = True, does: Callable[[World, O
 
 
 def converges(world: World) -> None:
-    """No more faults. L2: everybody alive must come to be in the one complete world, a spare, or told. Then all workers
-    succeed, and everybody must be told that. Raises Violation."""
+    """Check L2 without further faults: every living node comes to be in the one complete world, a spare, or told. Then all
+    workers succeed, and each node must be told that. Raises Violation."""
     world.heals()
     bound = patience(world.setting)
     world.witness.well_at = world.future.now + bound / SETTLE_ROUNDS
@@ -98,7 +98,7 @@ def converges(world: World) -> None:
 
 
 def patience(setting: Setting) -> float:
-    """How long a healed world may take to come to rest."""
+    """Return how long a healed world may take to come to rest, in seconds."""
     ttl = setting.interval * setting.attempts
     spans = (2 * ttl, setting.overdue, setting.last_call, setting.upscale, 2 * setting.grace, 4 * ANSWER_TIMEOUT_S)
     return SETTLE_ROUNDS * (sum(spans) + setting.barrier)
@@ -114,7 +114,7 @@ def _hops(world: World, bound: float, over: Callable[[World], bool], each: Calla
 
 
 def _supervises(world: World) -> None:
-    """As a supervisor would: as many nodes as the job needs, started again."""
+    """Start as many nodes as the job needs, as a supervisor would."""
     register = world.store.register
     if register is not None and register.closed:
         return
@@ -132,7 +132,7 @@ def _succeeds(world: World) -> None:
 
 
 def rests(world: World) -> bool:
-    """Everybody alive is where nothing more can happen by itself."""
+    """Return True if nothing more can happen by itself to any living node."""
     register = world.store.register
     if register is not None and register.closed:
         return is_over(world)

@@ -1,8 +1,8 @@
-"""A run made smaller: the same property is broken by a story that is quicker to read.
+"""A smaller run that breaks the same property by a story that is quicker to read.
 
-A story is tried with a stretch of operations less, with two operations less, with fewer nodes, plainer settings, waits in
-one and rounder spans. The first try that still breaks the property is the next story, until none does. Every try is smaller
-by one order (fewer operations, then plainer words), so this ends; `tries` bounds how long it may take.
+The tries leave out a stretch of operations or two single ones, use fewer nodes, plainer settings, merged waits and rounder
+spans. The first try that still breaks the property is the next story, until no try does. Every try is smaller in one order
+(fewer operations, then plainer words), so this ends; `tries` bounds how long it may take.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .story import Kind, Operation, Setting, Story, slot
 
 TRIES = 3_000
 PAIRS_MAX = 24
-"""Up to so many operations, it is also tried to leave two out that do not stand together."""
+"""Up to so many operations, two that do not stand together are left out as well."""
 PLAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 0.1, 0.01)
 """Spans, the plainest first."""
 SIZES = ("nodes", "min", "max")
 
 
 def shrunk(run: Run, tries: int = TRIES, again: Callable[[Story], Run] | None = None) -> Run:
-    """The run without what its violation does not need; a run without one as it is."""
+    """Return the run without what its violation does not need; a run without a violation is returned as it is."""
     again = again or partial(tell, also=run.world.witness.judge.also)
     while run.violation is not None:
         number = run.violation.number
@@ -46,7 +46,7 @@ def shrunk(run: Run, tries: int = TRIES, again: Callable[[Story], Run] | None = 
 
 
 def smaller_stories(story: Story) -> Iterator[Story]:
-    """What may be tried next, in this order."""
+    """Yield the stories to try next, in order."""
     return chain(
         _shorter(story),
         _merged(story),
@@ -58,7 +58,7 @@ def smaller_stories(story: Story) -> Iterator[Story]:
 
 
 def _shorter(story: Story) -> Iterator[Story]:
-    """Without a stretch of operations: long ones first, late ones first."""
+    """Yield the story without a stretch of operations: long stretches first, late ones first."""
     operations = story.operations
     size = len(operations)
     while size:
@@ -76,7 +76,7 @@ def _without_two(story: Story) -> Iterator[Story]:
 
 
 def _merged(story: Story) -> Iterator[Story]:
-    """Two waits, one right after the other, as one."""
+    """Yield the story with two neighbouring waits as one."""
     operations = story.operations
     for index, (this, following) in enumerate(pairwise(operations)):
         if this.kind is Kind.PASS and following.kind is Kind.PASS:
@@ -85,7 +85,7 @@ def _merged(story: Story) -> Iterator[Story]:
 
 
 def _in_fewer_nodes(story: Story) -> Iterator[Story]:
-    """With the slots that something is done to, under the first names; then each limit by itself."""
+    """Yield the story with only the slots that it uses, under the first names; then with each limit lowered."""
     setting = story.setting
     used = dict.fromkeys(each.slot for each in story.operations if each.kind.takes_node)
     if len(used) < setting.nodes:
@@ -101,7 +101,7 @@ def _in_fewer_nodes(story: Story) -> Iterator[Story]:
 
 
 def _plainer(setting: Setting) -> Iterator[Setting]:
-    """With the defaults, one at a time; at least with a small seed."""
+    """Yield the setting with one default more, and with a small seed."""
     for each in fields(Setting):
         if each.name not in SIZES and getattr(setting, each.name) != each.default:
             try:
@@ -113,7 +113,7 @@ def _plainer(setting: Setting) -> Iterator[Setting]:
 
 
 def _rounder(story: Story) -> Iterator[Story]:
-    """With one span that is plainer."""
+    """Yield the story with one plainer span."""
     operations = story.operations
     for index, each in enumerate(operations):
         if each.kind.takes_span:

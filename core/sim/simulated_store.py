@@ -1,6 +1,6 @@
-"""The store of a simulated world: one register, the nodes' heartbeats, and whoever waits for a change.
+"""The store of a simulated world: one register, the nodes' heartbeats, and the processes that wait for a change.
 
-It knows the true time and no node's clock. What it answers, and when it does not, is the world's business.
+It knows the true time and no node's clock. The world decides what it answers and when it is silent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Pulse:
 
 
 class Shown(NamedTuple):
-    """What a store shows: its register, and whether that was written here: not in another store of which this is a copy."""
+    """What a store shows: its register, and whether the register was written here. If not, this store is a copy of
+    another."""
 
     state: RendezvousState | None
     here: bool = True
@@ -48,7 +49,7 @@ class Store:
     here: bool = True
     """The register was written here, and not in another store of which this is a copy."""
     past: deque[tuple[float, RendezvousState]] = field(factory=lambda: deque(maxlen=PAST_MAX))
-    """What it held, from when on."""
+    """What it held, and from when on."""
     pulses: dict[Node, Pulse] = field(factory=dict)
     wishes: dict[Node, Wish] = field(factory=dict)
     """The last one of each node."""
@@ -57,7 +58,7 @@ class Store:
     down_since: float = 0.0
     down_until: float = 0.0
     refreshed_at: float = 0.0
-    """Leases count from here when the store was away: it could not hear."""
+    """Leases count from here when the store was away, because it could not hear."""
 
     @property
     def token(self) -> Token | None:
@@ -69,12 +70,12 @@ class Store:
 
     @property
     def named(self) -> Life | None:
-        """The life that stands where it was written."""
+        """Return the life of the register that was written here."""
         return self.register.life if self.register and self.here else None
 
     def set(self, write: Write, now: float) -> bool:
-        """Compare and set; whether it was written. A copy takes nothing but another life: a writer that does not know yet
-        that it is one would make a second state of a version that there was already."""
+        """Compare and set; return True if it was written. A copy takes nothing but another life: a writer that does not know
+        yet that the store is a copy would make a second state of an existing version."""
         if write.token != self.token:
             return False
         if self.register is not None and not self.here and write.state.life == self.register.life:
@@ -116,9 +117,8 @@ class Store:
         self.down_until = self.refreshed_at = max(self.down_until, until)
 
     def silent_for(self, node: Node, span: float, since: float, now: float, late: float, common: float) -> bool:
-        """Whether there was a silence of the node that was as long as this span, and was over not longer ago than `late`;
-        `since` is when the node began. An outage of the store that was longer than `common` silenced all, and does not
-        count."""
+        """Return True if the node was silent for `span`, and the silence ended at most `late` ago. The node began at
+        `since`. An outage of the store longer than `common` silenced every node and does not count."""
         pulse = self.pulses.get(node)
         gaps: Iterable[Gap] = pairwise([since, *(pulse.at if pulse else ()), now])
         if self.down_until - self.down_since > common:

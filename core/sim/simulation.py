@@ -1,8 +1,7 @@
-"""A world of simulated nodes: what it is made of, what is done to it, and who lives in it; judged at every step.
+"""A world of simulated nodes: its parts, its operations, and its processes; judged at every step.
 
-Each process runs the same `turn` (`rendezvous_loops`) and `transition` (`agents`) as an agent, its questions go over the
-network to the store, and what it commands happens to simulated workers. The world decides nothing for them. Everything that
-happens has a `Witness`; the first violation is raised where it happens.
+Each process runs the same core as a real agent. Its questions go over the network to the store; its commands reach simulated
+workers. The world decides nothing for them. A `Witness` sees everything; the first violation is raised where it happens.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from .story import Kind, Operation, Setting, name
 from .witness import Witness
 
 TURNS_MAX = 1_000
-"""More turns of a process than this at one point in time: it spins."""
+"""A process that turns more often at one time spins."""
 
 
 class World:
-    """`tell` hears what happens, in words; `also` are a user's own properties."""
+    """A world to which operations are done. `tell` hears what happens, in words; `also` are a user's own properties."""
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class World:
     # --- what is done to it
 
     def does(self, operation: Operation) -> None:
-        """Raises Violation. An operation that means nothing here does nothing."""
+        """Do one operation. An operation that has no effect here does nothing. Raises Violation."""
         process = self.at(operation.slot)
         if operation.kind is not Kind.PASS:
             self.witness.losses.kept = None
@@ -88,7 +87,7 @@ class World:
         self.witness.narrates(who, what)
 
     def heals(self) -> None:
-        """Nothing is done to anybody any longer."""
+        """End all faults."""
         self.store.down_until = min(self.store.down_until, self.future.now)
         for process in self.by_node.values():
             process.heals()
@@ -125,7 +124,7 @@ class World:
         return self.witness.living()
 
     def at(self, slot: str) -> Process | None:
-        """The process that an operation on this slot means: the latest that lives."""
+        """Return the process that an operation on this slot means: the latest that lives."""
         for process in reversed(self.by_slot.get(slot, ())):
             if process.alive:
                 return process
@@ -133,15 +132,15 @@ class World:
 
     @property
     def steps(self) -> int:
-        """Turns of rendezvous and transitions of groups."""
+        """Return the number of turns of rendezvous and transitions of groups."""
         return self.agents.loops.steps + self.agents.steps
 
     @property
     def writes(self) -> int:
-        """That landed."""
+        """Return the number of writes that landed."""
         return self.witness.writes
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each thing was seen."""
+        """Return how often each thing was seen."""
         return self.witness.counts

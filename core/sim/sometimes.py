@@ -1,7 +1,7 @@
-"""What a run may show, by name: a run that never shows one of these proves nothing about it (protocol.md §9, sometimes).
+"""What a run may show, by name. A run that never shows one of these proves nothing about it (docs/protocol.md, "sometimes").
 
-Counting only; nothing here is judged. `SOMETIMES` is what the standard run must show at least once. What a write shows that
-landed is told by `writes`.
+This file only counts; nothing is judged here. `SOMETIMES` is what the standard run must show at least once. `writes` counts
+what a landed write shows.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ Counts = Counter[str]
 
 
 def changed(counts: Counts, process: Process, before: Held) -> None:
-    """What the process holds has become something else."""
+    """Count what a change of the held state shows."""
     held, state = before.state, process.held.state
     if held is None or state is None or state.life == held.life:
         return
@@ -112,7 +112,7 @@ def changed(counts: Counts, process: Process, before: Held) -> None:
 
 
 def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
-    """What it shows that a node wants to write this."""
+    """Count what it shows that a node wants to write this."""
     held, state = process.held, process.held.state
     if isinstance(edit, Restore) and process.outcome is not None:
         counts["who knows the verdict lingers"] += 1

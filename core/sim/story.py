@@ -1,8 +1,8 @@
-"""A run as data: the setting of a simulated world, and what is done to it, one operation after the other.
+"""A run as data: the setting of a simulated world, and the operations on it, in order.
 
-A story says everything that makes a run: whoever tells it again gets the same one, and whoever leaves an operation out gets
-a smaller one. So an operation that means nothing when it comes (to fail workers that do not run) does nothing. The text of a
-story has one operation per line; its first line is the setting, with what differs from the defaults.
+A story says everything that makes a run: told again, it gives the same run; with an operation left out, a smaller one. So an
+operation that has no effect when it comes (to fail workers that do not run) does nothing. The text of a story has one
+operation per line; its first line is the setting, with what differs from the defaults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPAN_MAX = 1e6
 
 
 class StoryError(ValueError):
-    """A story that cannot be told: which line, and why."""
+    """A story that cannot be told; the text names the line and the reason."""
 
 
 class Backend(Enum):
@@ -37,12 +37,12 @@ class Backend(Enum):
 
 
 class Kind(Enum):
-    """What can be done to a world; the value is the verb of its line."""
+    """The operations; the value is the verb of the line."""
 
     PASS = "pass"
-    """So many seconds go by."""
+    """Time passes: so many seconds."""
     START = "start"
-    """An agent starts on this slot: a new incarnation, whether or not the last one still runs."""
+    """An agent starts on this slot: a new incarnation, even if the last one still runs."""
     CRASH = "crash"
     """The node is gone: agent and workers at once."""
     PAUSE = "pause"
@@ -112,7 +112,7 @@ _TIMED = frozenset(
 
 @frozen
 class Operation:
-    """One thing that is done. `slot` says to which node: the latest incarnation there."""
+    """One operation. `slot` names the node: the latest incarnation there."""
 
     kind: Kind
     slot: str = ""
@@ -133,7 +133,7 @@ def _at_least(low: float) -> Any:
 
 @frozen
 class Setting:
-    """The world before anything is done. Spans in seconds; a `fence` of 0 is none.
+    """The world before the first operation. Spans are in seconds; a `fence` of 0 means none.
 
     `seed` draws the messages' delays and the clocks (0: every message takes a millisecond, and all clocks agree); a clock is
     fast or slow by up to `drift` (1e-3: a millisecond per second), and ahead by up to `offset`.
@@ -224,17 +224,17 @@ class Story:
 
 
 def slot(index: int) -> str:
-    """a … z, then n26, n27, …"""
+    """Return the name of a slot: a … z, then n26, n27, …"""
     return chr(ord("a") + index) if index < 26 else f"n{index}"
 
 
 def name(node: Node) -> str:
-    """`a` is the first incarnation of slot a, `a#2` its second."""
+    """Return a node's short name: `a` is the first incarnation of slot a, `a#2` its second."""
     return node.slot if node.incarnation == 1 else str(node)
 
 
 def parsed(lines: Iterable[str]) -> Story:
-    """The story that this text tells; empty lines and comments (#) are for the reader. Raises StoryError."""
+    """Return the story that this text tells; empty lines and comments (#) are for the reader. Raises StoryError."""
     setting, operations = None, list[Operation]()
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
@@ -254,7 +254,7 @@ def parsed(lines: Iterable[str]) -> Story:
 
 
 def parsed_setting(line: str) -> Setting:
-    """From its line. Raises ValueError."""
+    """Return the setting of this line. Raises ValueError."""
     first, *pairs = line.split()
     if first != "world":
         raise ValueError("the first line says `world`, with its settings")
@@ -269,7 +269,7 @@ def parsed_setting(line: str) -> Setting:
 
 
 def parsed_operation(line: str) -> Operation:
-    """From its line. Raises ValueError."""
+    """Return the operation of this line. Raises ValueError."""
     verb, *words = line.split()
     if verb not in _VERBS:
         raise ValueError(f"{verb!r} is nothing that can be done (known: {', '.join(_VERBS)})")

@@ -1,7 +1,7 @@
-"""Runs at random: each draws a setting and its own mix of faults, then one operation after the other, as fits the world.
+"""Random runs: each draws a setting and its own mix of faults, then one operation after the other, as fits the world.
 
-Swarm testing (Groce et al., 2012): a run that leaves most kinds of faults out goes deeper into the others than one with a
-bit of everything. What was drawn is written down as a story, so that a run can be told again and made smaller.
+Swarm testing (Groce et al., 2012): a run that leaves out most kinds of faults goes deeper into the others than a run with a
+bit of everything. The draw is written down as a story, so that a run can be told again and made smaller.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ FAULTS: Mapping[Kind, tuple[float, ...]] = {
     Kind.DRAIN: (0.0,),
     Kind.START: (0.0,),
 }
-"""What is drawn often, and for how long it may last."""
+"""Common faults, and how long each may last."""
 RARE: tuple[Kind, ...] = (Kind.UNSTARTABLE, Kind.CANCEL)
-"""What ends a job."""
+"""Operations that end a job."""
 LOSSES: Mapping[Kind, tuple[float, ...]] = {Kind.EMPTY: (0.0,), Kind.OLDER: (0.01, 0.5, 3.0, 12.0, 60.0)}
-"""What takes the store's memory of it, and how much."""
+"""Operations that take the store's memory, and how much of it (seconds back)."""
 LOSSES_MAX = 3
-"""In one run."""
+"""At most so many losses in one run."""
 DRAWN: tuple[Kind, ...] = (*FAULTS, *RARE, *LOSSES)
-"""All that may be done at random."""
+"""All operations that may be drawn."""
 RARELY = 80
-"""One in so many operations, in the runs that have them at all."""
+"""One operation in so many, in runs that have rare ones at all."""
 LOSSES_ONE_IN = 12
 HELPS_ONE_IN = 4
 """So many runs have nodes that wish where two of them have the same to write; worlds of many nodes always do."""
@@ -55,15 +55,15 @@ BURSTS = (
     "fail {0}; fail {1}",
     "succeed {0}; pass 0.3; crash {0}",
 )
-"""What goes together: each of these alone is drawn often, one right after the other hardly ever."""
+"""Operations that go together: each alone is drawn often, one right after the other hardly ever."""
 WEIGHTS = (0, 0, 1, 4)
 GAPS_S = (0.001, 0.02, 0.02, 0.3, 1.0, 2.5, 6.0)
-"""What goes by between two operations."""
+"""Seconds between two operations."""
 
 
 @frozen
 class Shape:
-    """What a user wants of the runs; None is drawn."""
+    """What a user wants of the runs; None means drawn."""
 
     nodes: int = 5
     min: int | None = None
@@ -71,7 +71,7 @@ class Shape:
     backend: Backend | None = None
     faults: frozenset[Kind] = frozenset(DRAWN)
     operations: int = 40
-    """At most; each run has a budget of its own."""
+    """At most so many operations; each run has a budget of its own."""
 
     def __attrs_post_init__(self) -> None:
         if self.nodes < 1 or self.operations < 0:
@@ -83,7 +83,7 @@ class Shape:
 
 
 def setting(choose: Choose, shape: Shape) -> Setting:
-    """One that the settings' own rules allow."""
+    """Draw a setting that the settings' own rules allow."""
     low = shape.min or 1
     most = shape.max or low + choose(shape.nodes - low + 1)
     least = shape.min or 1 + choose(min(most, shape.nodes))
@@ -112,7 +112,7 @@ def setting(choose: Choose, shape: Shape) -> Setting:
 
 @define
 class Swarm:
-    """One run's mix."""
+    """The mix of one run."""
 
     choose: Choose
     shape: Shape
@@ -133,7 +133,7 @@ class Swarm:
         return [kind for kind in kinds if kind in self.shape.faults] or [Kind.PASS]
 
     def operations(self, world: World) -> Sequence[Operation]:
-        """What is done next; nothing when the budget is spent."""
+        """Return what is done next; empty when the budget is spent."""
         if self.left <= 0:
             return ()
         self.left -= 1
@@ -143,7 +143,7 @@ class Swarm:
         return (self._one(world), gap) if self.choose(4) else (self._one(world),)
 
     def first(self, world: World) -> Sequence[Operation]:
-        """Most nodes start at once."""
+        """Start most nodes at once."""
         slots = [slot for slot in world.setting.slots if self.choose(8)]
         return (*(Operation(Kind.START, slot) for slot in slots), Operation(Kind.PASS, span=one(self.choose, GAPS_S)))
 
@@ -159,7 +159,7 @@ class Swarm:
         return self._to(world, one(self.choose, self.bag or (Kind.PASS,)))
 
     def _burst(self, world: World) -> Sequence[Operation]:
-        """Those of its operations that are wanted at all."""
+        """Return the operations of a burst that the shape allows."""
         those = (self._slot(world, Kind.FAIL), self._slot(world, Kind.CRASH))
         lines = one(self.choose, BURSTS).format(*those).split("; ")
         drawn = [parsed_operation(line) for line in lines]
@@ -173,7 +173,7 @@ class Swarm:
         )
 
     def _slot(self, world: World, kind: Kind) -> str:
-        """One to which it means something, if there is one."""
+        """Choose a slot on which the operation has an effect, if there is one."""
         slots = world.setting.slots
         if kind in (Kind.FAIL, Kind.SUCCEED, Kind.HANG):
             slots = tuple(slot for slot in slots if (at := world.at(slot)) and at.workers) or slots

@@ -1,7 +1,7 @@
-"""What many runs showed, together: how much was done, what was seen how often, what was broken.
+"""The sum of many runs: how much was done, what was seen how often, what was broken.
 
-A run is boiled down to a `Showed`, which is small and can be sent from another process; a `Tally` adds them up, in the order
-of the runs, so it is the same whoever ran them.
+A run is reduced to a `Showed`, which is small and can be sent from another process. A `Tally` adds them up in the order of
+the runs, so the result does not depend on the process that ran them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Broken:
 
 @frozen
 class Showed:
-    """One run, by its number among many."""
+    """What one run showed, by the run's number among many."""
 
     run: int
     steps: int
     writes: int
     rounds: int
-    """That were completed."""
+    """Rounds that were completed."""
     seconds: float
-    """Simulated."""
+    """Simulated seconds."""
     done: Mapping[Kind, int]
     counts: Mapping[str, int]
     broken: Broken | None = None
@@ -56,7 +56,7 @@ def showed(number: int, run: Run) -> Showed:
 
 @define
 class Tally:
-    """All runs so far."""
+    """The sum of all runs so far."""
 
     runs: int = 0
     steps: int = 0
@@ -65,13 +65,13 @@ class Tally:
     seconds: float = 0.0
     done: Counter[Kind] = field(factory=Counter)
     seen: Counter[str] = field(factory=Counter)
-    """In how many runs."""
+    """Name -> in how many runs it was seen."""
     counts: Counter[str] = field(factory=Counter)
-    """How often."""
+    """Name -> how often it was seen."""
     sometimes: tuple[str, ...] = tuple(SOMETIMES)
-    """What may be seen."""
+    """The names that may be seen."""
     broken: dict[str, list[tuple[int, Broken]]] = field(factory=dict)
-    """By number: in which runs, the first one first."""
+    """Number -> the runs in which it was broken, the first one first."""
 
     def adds(self, one: Showed) -> None:
         self.runs += 1
@@ -87,7 +87,7 @@ class Tally:
 
     @property
     def first(self) -> tuple[int, Broken] | None:
-        """The violation of the first run that had one."""
+        """Return the violation of the first run that had one."""
         return min((found[0] for found in self.broken.values()), key=lambda found: found[0], default=None)
 
     @property
@@ -96,10 +96,10 @@ class Tally:
 
     @property
     def never(self) -> tuple[str, ...]:
-        """What may be seen and was not."""
+        """Return the names that may be seen and were not."""
         return tuple(what for what in self.sometimes if what not in self.seen)
 
     @property
     def rarest(self) -> tuple[str, int] | None:
-        """What was seen in the fewest runs, and in how many."""
+        """Return the name that was seen in the fewest runs, and in how many."""
         return min(self.seen.items(), key=lambda each: (each[1], each[0]), default=None)

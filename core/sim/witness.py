@@ -1,7 +1,7 @@
-"""Who sees all that happens in a simulated world: it is judged, counted and told.
+"""The witness of a simulated world: it judges, counts and tells everything that happens.
 
-The first violation is raised where it happens. The facts go to the `Judge`, and what a lost store must not cost is judged by
-`Losses`; here is what needs the world itself, and no process knows: L2 to L4.
+The first violation is raised where it happens. The facts go to the `Judge`; `Losses` judges what a lost store must not cost.
+The witness itself judges L2 to L4, which need the whole world and which no process can know.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Witness:
     future: Future
     store: Store
     by_node: Mapping[Node, Process]
-    """All that were ever started."""
+    """All processes that were ever started."""
     judge: Judge
     losses: Losses
     tell: Narrator | None = None
     writes: int = 0
     rounds: int = 0
-    """That ended."""
+    """Rounds that ended."""
     counts: Counter[str] = field(factory=Counter)
     causes: Counter[str] = field(factory=Counter)
     """What may have ended a round, beside failures: evictions, leaves, arrivals, fencings."""
@@ -82,7 +82,8 @@ class Witness:
     # --- what must hold
 
     def notes_slander(self, process: Process, edit: Evict) -> None:
-        """L3: nobody is thrown out whose heartbeats came in time. Judged when it is decided, counted when it lands."""
+        """Judge L3: no node is evicted whose heartbeats came in time. It is judged when decided, counted when the write
+        lands."""
         setting, now = self.setting, self.future.now
         span = self.store.ttl * (1 - 2 * setting.drift) - 1e-6
         late = BEATS_LATE * setting.interval * (1 + 2 * setting.drift) + 1e-6
@@ -94,19 +95,19 @@ class Witness:
                 process.slandered = (process.requests + 1, node)
 
     def judges_excuse(self, process: Process, why: Why) -> None:
-        """L2: what a node is told when it must give up."""
+        """Judge L2: the reason that a node is given when it must give up."""
         if why is Why.TIMEOUT and self.well_at is not None and self.future.now > self.well_at:
             raise Violation("L2", f"{process.name} has found no world, but all has been well for long")
 
     def judges_rounds(self) -> None:
-        """L4, at the end of a run."""
+        """Judge L4, at the end of a run."""
         failed = sum(len(rounds) for rounds in self.judge.failed.values())
         if self.rounds > failed + self.causes.total():
             raise Violation("L4", f"{self.rounds} rounds ended, {failed} of them failed, by {dict(self.causes)}")
 
 
 def _causes(fact: Wrote) -> Iterator[str]:
-    """What a write brings that may end this round, or a later one: each by its name."""
+    """Yield what a write brings that may end this round, or a later one: each by its name."""
     before = fact.before
     match fact.edit:
         case Arrive() if before is None or fact.node not in before.seats:

@@ -1,4 +1,4 @@
-"""The workers of simulated nodes: they start at once, take their time to die, and tell their agent when it is awake."""
+"""The workers of simulated nodes: they start at once, take time to die, and tell their agent when it is awake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .story import Setting
 DEATHS_S = (0.001, 0.005, 0.02)
 """How long a worker takes to die of SIGKILL."""
 STOPS_S = (0.002, 0.03, 0.2)
-"""How long it takes to stop after SIGTERM."""
+"""How long a worker takes to stop after SIGTERM."""
 
 
 @define
@@ -58,11 +58,11 @@ class Workers:
             self.future.at(self.future.now + span, self._dies, process, rank, -signum, process.starts)
 
     def fail(self, process: Process) -> None:
-        """One of them exits with 1."""
+        """Let one of the workers exit with 1."""
         self._dies(process, min(process.workers), 1, process.starts)
 
     def succeed(self, process: Process) -> None:
-        """All that live exit with 0."""
+        """Let all living workers exit with 0."""
         for rank in list(process.workers):
             self._dies(process, rank, 0, process.starts)
 

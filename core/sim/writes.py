@@ -1,4 +1,4 @@
-"""What a write that landed shows, by name: those of `sometimes` that can be told from the register before and after it."""
+"""What a landed write shows, by name: those of `sometimes` that the register before and after it can tell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 
 
 def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
-    """`nodes` are all that were ever started."""
+    """Count what a landed write shows. `nodes` are all processes that were ever started."""
     edit, after = fact.edit, fact.after
     before = fact.before or blank(after.life, after.limits)
     if isinstance(edit, Restore):
