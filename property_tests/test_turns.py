@@ -1,5 +1,5 @@
 """Agents that join, fail, succeed, leave and fall silent at any time, over a store that loses and delays writes: what must
-hold always, what must hold at last, and what must have been seen (protocol.md §9)."""
+hold always, what must hold at last, and what must have been seen (docs/protocol.md#properties)."""
 
 from __future__ import annotations
 

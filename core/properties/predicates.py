@@ -1,6 +1,6 @@
 """The properties that need more than one state, each by its number, and those that a single fact can break.
 
-docs/protocol.md defines each number. The `Judge` keeps the memory that some of them need.
+docs/protocol.md#properties defines each number. The `Judge` keeps the memory that some of them need.
 """
 
 from __future__ import annotations

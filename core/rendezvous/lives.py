@@ -2,8 +2,7 @@
 
 A store that lost its memory is given back what its survivors remember. Of two states of one job the one that was made from
 more counts; a world that was completed in the store as it is now counts more than anything that is only remembered. Written
-back is what was held, but for what only presence can attest. (The rules were found by a model: store-loss, and the flaws of
-"the highest version wins".)
+back is what was held, but for what only presence can attest. (docs/protocol.md#when-the-store-loses-its-memory)
 """
 
 from __future__ import annotations

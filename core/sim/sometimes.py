@@ -1,4 +1,4 @@
-"""What a run may show, by name. A run that never shows one of these proves nothing about it (docs/protocol.md, "sometimes").
+"""What a run may show, by name. A run that never shows one of these proves nothing about it (docs/protocol.md#sometimes).
 
 This file only counts; nothing is judged here. `SOMETIMES` is what the standard run must show at least once. `writes` counts
 what a landed write shows.

@@ -1,4 +1,4 @@
-"""A small world as its agents run it, with the properties that need the nodes (protocol.md §9, world and liveness)."""
+"""A small world as its agents run it, with the properties that need the nodes (docs/protocol.md#properties)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every step of a worker group must keep (protocol.md §5), whatever events come in whatever order."""
+"""The rules that every step of a worker group keeps, for events in any order (docs/protocol.md#g-and-f-the-worker-group)."""
 
 from __future__ import annotations
 

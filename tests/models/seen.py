@@ -1,4 +1,4 @@
-"""What is worth having seen: a run that never shows one of these proves nothing about it (protocol.md §9, sometimes)."""
+"""What is worth having seen: a run that never shows one of these proves nothing about it (docs/protocol.md#sometimes)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What torch does that ours must not do: each write of its register, each start of workers, and the end of a run, judged.
 
-A finding has the number that its property has in protocol.md, or a word where it has none (`torchstories.WORDS`). Nothing is
+A finding has the number of its property in docs/protocol.md, or a word where it has none (`torchstories.WORDS`). Nothing is
 raised: a run goes on, and may break more.
 """
 

@@ -30,7 +30,7 @@ WORDS: Mapping[str, str] = {
     "verdict": "all members end with the same verdict",
     "spare's verdict": "an agent that never ran ends with the job's verdict",
 }
-"""What a finding breaks. Those that are numbered are protocol.md's."""
+"""What a finding breaks. Those that are numbered are those of docs/protocol.md."""
 
 
 @frozen

@@ -51,7 +51,7 @@ class Peers:
 
 @frozen
 class Finding:
-    """`number` is the property's name in protocol.md, or a word of ours where it has none."""
+    """`number` is the property's name in docs/protocol.md, or a word of ours where it has none."""
 
     number: str
     at: float

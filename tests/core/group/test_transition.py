@@ -1,4 +1,4 @@
-"""What the group of workers does: protocol.md §5, cell by cell."""
+"""What the group of workers does: docs/protocol.md#moves-of-the-worker-group, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One thing after the other: what a node's wishes do to what is under way (protocol.md §4)."""
+"""One thing after the other: what a node's wishes do to what is under way (docs/protocol.md#the-client)."""
 
 from __future__ import annotations
 

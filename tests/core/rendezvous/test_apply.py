@@ -1,4 +1,4 @@
-"""Edits and settle: what each makes of a state (protocol.md §3)."""
+"""Edits and settle: what each makes of a state (docs/protocol.md#edits)."""
 
 from __future__ import annotations
 

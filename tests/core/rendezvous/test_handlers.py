@@ -1,4 +1,4 @@
-"""What each operation does next: one test per rule of protocol.md §4, named by its number."""
+"""What each operation does next: one test per question of docs/protocol.md#handlers, named by its number."""
 
 from __future__ import annotations
 

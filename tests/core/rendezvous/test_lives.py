@@ -1,4 +1,7 @@
-"""Which of two states counts when a store has lost its memory, and what is written back of it (store-loss)."""
+"""Which of two states counts when a store has lost its memory, and what is restored of it.
+
+See docs/protocol.md#when-the-store-loses-its-memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is alive, by the observer's own clock (protocol.md §1)."""
+"""Who is alive, by the observer's own clock (docs/protocol.md#time-and-liveness)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no state may be and no write may do (protocol.md §9): each broken state or step is refused with its number."""
+"""Each broken state and each broken step is refused with its number (docs/protocol.md#properties)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,282 @@
+"""Holds docs/protocol.md, the specification, to the code: numbers, names, tables and defaults, in both directions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+from attrs import NOTHING, fields
+from specification import (
+    cited,
+    defaults,
+    judged,
+    judges,
+    moves,
+    named,
+    names,
+    properties,
+    section,
+    sometimes,
+    spelled,
+    table,
+    texts,
+    unjudged,
+)
+from test_documents import anchor
+
+from elastic.core import group, inprocess
+from elastic.core.group import state as of_group
+from elastic.core.inprocess import monitoring, words
+from elastic.core.inprocess.settings import RELATIONS
+from elastic.core.rendezvous import Limits, RendezvousState, Settings, Status, actions, handlers
+from elastic.core.rendezvous.context import Fact
+from elastic.core.sim import sometimes as of_nodes
+from elastic.core.sim.calls import sometimes as of_calls
+from elastic.core.world import Ending, Why
+
+ROOT = Path(__file__).parents[1]
+PROTOCOL = ROOT / "docs" / "protocol.md"
+DOCUMENT = PROTOCOL.read_text()
+FOLDERS = ("core", "adapters", "cli", "tests", "property_tests", "docs", "benchmarks", "examples")
+KINDS = (".py", ".md", ".toml", ".story")
+MACHINES = ("core/rendezvous", "core/group", "core/inprocess")
+
+
+@cache
+def everything() -> tuple[Path, ...]:
+    """Return all files that may cite, except this test and its readers."""
+    found = [file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*")) if file.suffix in KINDS]
+    mine = {Path(__file__).name, "specification.py"}
+    return (*(file for file in found if file.name not in mine), *sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*.py")))
+
+
+def sources(*folders: str) -> Mapping[str, str]:
+    return {str(file): file.read_text() for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))}
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_number_that_is_cited_anywhere_is_defined() -> None:
+    defined = properties(DOCUMENT)
+    undefined = {str(file.relative_to(ROOT)): sorted(cited(texts(file)) - defined.keys()) for file in everything()}
+    assert {file: numbers for file, numbers in undefined.items() if numbers} == {}
+
+
+def test_every_property_is_judged_where_the_document_says_and_nowhere_else() -> None:
+    assert unjudged(DOCUMENT, judges(sources("core")), ROOT) == []
+
+
+def test_every_property_is_one_sentence() -> None:
+    sentences = {number: each.sentence for number, each in properties(DOCUMENT).items()}
+    assert [number for number, text in sentences.items() if not re.fullmatch(r"[A-Z`][^.]*(\.\d[^.]*)*\.", text)] == []
+
+
+def test_every_place_of_the_document_that_is_cited_is_there() -> None:
+    anchors = {anchor(heading) for heading in re.findall(r"^#+ (.+)$", DOCUMENT, re.MULTILINE)}
+    cites = {str(file): re.findall(r"protocol\.md(#[\w-]+| §)", file.read_text()) for file in everything()}
+    assert {file: found for file, found in cites.items() if not {each[1:] for each in found} <= anchors} == {}
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_sometimes_has_a_sentence() -> None:
+    assert sorted(sometimes(DOCUMENT, "Sometimes in runs of nodes")) == sorted(of_nodes.SOMETIMES)
+    assert sorted(sometimes(DOCUMENT, "Sometimes in runs of calls")) == sorted(of_calls.SOMETIMES)
+
+
+def test_every_term_has_one_row() -> None:
+    terms = [row[0] for row in table(DOCUMENT, "Glossary", "term")]
+    assert sorted(set(terms)) == sorted(terms)
+
+
+def _members(enum: Any) -> list[str]:
+    return [each.name for each in enum]
+
+
+def _union(union: Any) -> list[str]:
+    return [each.__name__ for each in get_args(union)]
+
+
+NAMED = {
+    ("The register", "field"): [field.name for field in fields(RendezvousState) if field.init],
+    ("The register", "status"): _members(Status),
+    ("The register", "verdict"): _members(Ending),
+    ("The register", "reason"): _members(Why),
+    ("Time and liveness", "fact"): _members(Fact),
+    ("The worker group", "event"): _union(of_group.Event),
+    ("The worker group", "command"): _union(of_group.Command),
+    ("The call inside the process", "event"): _union(words.Event),
+    ("The call inside the process", "command"): _union(words.Command),
+    ("The call inside the process", "timer"): _members(words.Timer),
+    ("The monitor process", "phase"): _members(monitoring.Phase),
+}
+
+
+@pytest.mark.parametrize(("heading", "head"), NAMED, ids=lambda text: text)
+def test_a_table_has_a_row_for_each_name_of_the_code(heading: str, head: str) -> None:
+    assert sorted(named(DOCUMENT, heading, head)) == sorted(NAMED[heading, head])
+
+
+@pytest.mark.parametrize(
+    ("heading", "machine"), [("The worker group", group), ("The call inside the process", inprocess)]
+)
+def test_every_phase_has_a_row_and_the_moves_are_those_of_the_table(heading: str, machine: ModuleType) -> None:
+    text = section(DOCUMENT, heading)
+    phases = next(rows for rows in re.findall(r"^\| phase \| meaning.*\n(?:\|.*\n)+", text, re.MULTILINE))
+    assert [names(row)[0] for row in phases.splitlines()[2:]] == _members(machine.Phase)
+    short = "worker group" if machine is group else "call"
+    table = {(phase.name, event.__name__): after for (phase, event), after in machine.MOVES.items()}
+    assert moves(DOCUMENT, f"Moves of the {short}") == {
+        move: tuple(each.name for each in after) for move, after in table.items()
+    }
+
+
+# --- edits and handlers -----------------------------------------------------------------------------------------------
+
+
+@cache
+def asked_for() -> Mapping[str, frozenset[str]]:
+    """Return for each handler the edits that it makes, itself or through the functions that it calls."""
+    tree = ast.parse(Path(handlers.__file__).read_text())
+    calls = {node.name: _called(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
+    edits = {*_union(actions.Edit)}
+
+    def made(function: str) -> frozenset[str]:
+        inner = [made(each) for each in calls[function] & calls.keys()]
+        return frozenset(calls[function] & edits).union(*inner)
+
+    return {name: made(name) for name in calls if not name.startswith("_")}
+
+
+def _called(function: ast.FunctionDef) -> set[str]:
+    found = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+    return {each.id for each in found if isinstance(each, ast.Name)}
+
+
+def test_every_edit_has_a_row_with_the_handlers_that_ask_for_it() -> None:
+    rows = {names(row[0])[0]: set(names(row[3])) for row in table(DOCUMENT, "Edits", "edit")}
+    by_code = {edit: {name for name, edits in asked_for().items() if edit in edits} for edit in _union(actions.Edit)}
+    assert rows == {**by_code, "Restore": set()}
+
+
+def test_every_handler_has_its_questions() -> None:
+    told = re.findall(r"^\*\*(\w+)\*\* — ", section(DOCUMENT, "Handlers"), re.MULTILINE)
+    assert told == list(asked_for())
+
+
+# --- spans ------------------------------------------------------------------------------------------------------------
+
+SETTINGS = {
+    "Limits of the job": Limits,
+    "Spans of the rendezvous": Settings,
+    "Spans of the call": inprocess.Settings,
+    "Rules of the monitor": monitoring.Rules,
+}
+
+
+def given(settings: Any) -> Mapping[str, str]:
+    """Return each field that has a plain default, with it."""
+    plain = [field for field in fields(settings) if field.init and field.default is not NOTHING]
+    return {field.name: spelled(field.default) for field in plain if not isinstance(field.default, Limits)}
+
+
+@pytest.mark.parametrize("heading", SETTINGS)
+def test_every_setting_has_the_default_that_the_code_has(heading: str) -> None:
+    assert defaults(DOCUMENT, heading) == given(SETTINGS[heading])
+
+
+def test_every_setting_of_the_worker_group_has_the_default_that_the_code_has() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| ", section(DOCUMENT, "Spans of the worker group"), re.MULTILINE)
+    assert dict(rows) == {**given(group.Settings), **given(group.Alone)}
+
+
+def test_the_relations_of_spans_are_those_that_are_refused() -> None:
+    rows = table(DOCUMENT, "Spans of the call", "less")
+    assert [(*names(less), *names(more)) for less, more in rows] == list(RELATIONS)
+
+
+def constants(*folders: str) -> Iterator[tuple[str, str]]:
+    """Yield every constant of these folders whose value is a number."""
+    for source in sources(*folders).values():
+        for node in ast.parse(source).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            value = getattr(node, "value", None)
+            if (
+                isinstance(target, ast.Name)
+                and isinstance(value, ast.Constant)
+                and isinstance(value.value, int | float)
+            ):
+                yield target.id, spelled(value.value)
+
+
+def test_every_fixed_span_has_its_value() -> None:
+    rows = {(names(row[0])[0], row[1]) for row in table(DOCUMENT, "Fixed spans", "name")}
+    assert sorted(rows - set(constants("core", "adapters", "cli"))) == []
+    assert sorted({each for each in constants(*MACHINES) if each[0].endswith("_S")} - rows) == []
+
+
+# --- the reading itself -----------------------------------------------------------------------------------------------
+
+SMALL = """\
+## Properties
+
+### S
+
+| number | property | judged in |
+| --- | --- | --- |
+| S1 | All is well. | `verify` |
+| S2 | All stays well. | S1 |
+| S3 | All was well. | `tests/specification.py` |
+
+## Spans
+
+| name | default |
+| --- | --- |
+| `patience` | 0.6 |
+| `fence` | none |
+"""
+
+
+def test_a_citation_stands_by_itself() -> None:
+    assert cited("S1, (S14b) and S9 strong: I1 to I3.") == {"S1", "S14b", "S9 strong", "I1", "I2", "I3"}
+    assert cited("M0,-5 L5,0 L5,-4 L05 s3://S3x a.S1 path/S1 #S1 S1-2 T20 S123 X1") == set()
+
+
+def test_what_is_judged_otherwise_than_the_document_says_is_found() -> None:
+    by_code = judges({"core/verify.py": 'yield "S1", "x"', "core/judge.py": 'raise Violation("S4", f"x")'})
+    assert by_code == {"S1": {"verify"}, "S4": {"judge"}}
+    assert unjudged(SMALL, by_code, ROOT) == [
+        "S3: tests/specification.py names it not",
+        "S4: judged in ['judge'], not defined",
+    ]
+    assert unjudged(SMALL, {}, ROOT)[0] == "S1: judged in [], not ['verify']"
+    assert judged('SENTENCES = {"S1": "x"}; f(1, "S2")') == set()
+
+
+def test_a_number_that_is_defined_twice_or_is_none_is_refused() -> None:
+    for row in ("| S1 | Again. | `verify` |", "| T1 | Another letter. | `verify` |"):
+        with pytest.raises(LookupError, match="defined twice"):
+            properties(
+                SMALL.replace("\n## Spans", f"{row}\n\n## Spans")
+                .replace("\n\n| S", "\n| S")
+                .replace("\n\n| T", "\n| T")
+            )
+
+
+def test_what_a_table_says_is_read_and_one_that_is_missing_is_missed() -> None:
+    assert defaults(SMALL, "Spans") == {"patience": "0.6", "fence": "none"}
+    assert defaults(SMALL.replace("0.6", "0.7"), "Spans") != {"patience": "0.6", "fence": "none"}
+    for heading, head in (("Spans", "phase"), ("Moves", "name")):
+        with pytest.raises(LookupError):
+            table(SMALL, heading, head)
+    assert list(map(spelled, (600.0, float("inf"), None, False, frozenset(), 0.02))) == [
+        *("600", "inf", "none", "no", "empty", "0.02")
+    ]
