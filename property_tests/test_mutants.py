@@ -1,4 +1,4 @@
-"""Plausible bugs, one at a time: the checks must catch each, by the number of the property that it breaks (docs/protocol.md#properties).
+"""Plausible bugs, one at a time: each must break the property of its number (docs/protocol.md#properties).
 
 A mutant is a small wrapper around the real rule. Those of `apply` are run over every state of a small world; those of what a
 node does are run in the shortest history that shows them. Not here, because they need what comes later: stale_before
