@@ -37,13 +37,13 @@ from elastic.core.inprocess.settings import RELATIONS
 from elastic.core.rendezvous import Limits, RendezvousState, Settings, Status, actions, handlers
 from elastic.core.rendezvous.context import Fact
 from elastic.core.sim import sometimes as of_nodes
-from elastic.core.sim.calls import sometimes as of_calls
+from elastic.core.sim.calls import call_sometimes as of_calls
 from elastic.core.world import Ending, Why
 
 ROOT = Path(__file__).parents[1]
 PROTOCOL = ROOT / "docs" / "protocol.md"
 DOCUMENT = PROTOCOL.read_text()
-FOLDERS = ("core", "adapters", "cli", "tests", "property_tests", "docs", "benchmarks", "examples")
+FOLDERS = ("core", "adapters", "cli", "tests", "property_tests", "docs", "benchmarks", "examples", "tools")
 KINDS = (".py", ".md", ".toml", ".story")
 MACHINES = ("core/rendezvous", "core/group", "core/inprocess")
 
@@ -234,7 +234,7 @@ SMALL = """\
 | --- | --- | --- |
 | S1 | All is well. | `verify` |
 | S2 | All stays well. | S1 |
-| S3 | All was well. | `tests/specification.py` |
+| S3 | All was well. | `tests/models/specification.py` |
 
 ## Spans
 
@@ -254,7 +254,7 @@ def test_what_is_judged_otherwise_than_the_document_says_is_found() -> None:
     by_code = judges({"core/verify.py": 'yield "S1", "x"', "core/judge.py": 'raise Violation("S4", f"x")'})
     assert by_code == {"S1": {"verify"}, "S4": {"judge"}}
     assert unjudged(SMALL, by_code, ROOT) == [
-        "S3: tests/specification.py names it not",
+        "S3: tests/models/specification.py does not name it",
         "S4: judged in ['judge'], not defined",
     ]
     assert unjudged(SMALL, {}, ROOT)[0] == "S1: judged in [], not ['verify']"

@@ -157,13 +157,17 @@ def judges(files: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
     return {number: frozenset(modules) for number, modules in found.items()}
 
 
+def _cited_in(file: Path) -> set[str]:
+    return cited(texts(file)) if file.exists() else set()
+
+
 def unjudged(document: str, by_code: Mapping[str, frozenset[str]], root: Path) -> list[str]:
     """Return a complaint for each property that is not judged where the document says, or is judged and not defined."""
     defined, complaints = properties(document), list[str]()
     for number, each in defined.items():
         paths = {name for name in each.judged_in if "/" in name}
         same = {name for name in each.judged_in if name in defined}
-        complaints += [f"{number}: {path} names it not" for path in paths if number not in cited(texts(root / path))]
+        complaints += [f"{number}: {path} does not name it" for path in paths if number not in _cited_in(root / path)]
         if each.judged_in - paths - same != by_code.get(number, frozenset()):
             complaints.append(f"{number}: judged in {sorted(by_code.get(number, ()))}, not {sorted(each.judged_in)}")
     return complaints + [
