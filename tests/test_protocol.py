@@ -97,6 +97,11 @@ def test_every_term_has_one_row() -> None:
     assert sorted(set(terms)) == sorted(terms)
 
 
+@pytest.mark.parametrize("word", ["wish", "bury", "meeting", "overseer", "oversight", "wakefulness", "standing store"])
+def test_a_replaced_word_is_nowhere(word: str) -> None:
+    assert re.findall(rf"\b{word}\w*", re.sub(r"`[^`\n]+`", "", DOCUMENT)) == []
+
+
 def _members(enum: Any) -> list[str]:
     return [each.name for each in enum]
 

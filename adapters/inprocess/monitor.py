@@ -129,7 +129,7 @@ class Program:
     def _heard(self, loop: RendezvousLoop, notice: Notice) -> None:
         """That loop's thread."""
         if isinstance(notice, Told):
-            if notice.handler is handlers.bury:
+            if notice.handler is handlers.declare_dead:
                 self._settled = True
             self._told.put(loop)
             self._page.ring()
@@ -189,7 +189,7 @@ class Program:
                 self._speak(handlers.leave)
             case SayDead():
                 self._say("speaks for it: it is dead, or its call is over and nobody may know")
-                self._speak(handlers.bury)
+                self._speak(handlers.declare_dead)
             case Terminate():
                 self._say("past its limit: SIGTERM, SIGCONT")
                 self._leave_error_file()

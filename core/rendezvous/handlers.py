@@ -123,7 +123,7 @@ def leave(ctx: Context, deadline: float) -> Action:
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Leave()
 
 
-def bury(ctx: Context, deadline: float) -> Action:
+def declare_dead(ctx: Context, deadline: float) -> Action:
     """My process is dead, and who stands beside it speaks: no silence has to be waited for."""
     state = ctx.state
     if state is None or state.closed or ctx.seat is None or ctx.status in AWAY:

@@ -41,7 +41,7 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous.context import Handler, context
-from elastic.core.rendezvous.handlers import bury
+from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.rendezvous.memory import marked
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
@@ -468,20 +468,22 @@ def test_leave_is_settled_for_one_that_is_not_seated_and_owes_nothing() -> None:
 
 
 @pytest.mark.parametrize("state", [None, register(), closed(), arrived(register("3"), "b")])
-def test_bury_is_settled_where_nobody_counts_on_the_dead(state: RendezvousState | None) -> None:
-    assert action(bury, holding("a", state)) == Finish(Settled())
+def test_declare_dead_is_settled_where_nobody_counts_on_the_dead(state: RendezvousState | None) -> None:
+    assert action(declare_dead, holding("a", state)) == Finish(Settled())
 
 
-def test_bury_is_settled_for_one_that_is_gone() -> None:
-    assert action(bury, holding("a", edited(edited(running(), "a", Done(0)), "a", Leave()))) == Finish(Settled())
+def test_declare_dead_is_settled_for_one_that_is_gone() -> None:
+    assert action(declare_dead, holding("a", edited(edited(running(), "a", Done(0)), "a", Leave()))) == Finish(
+        Settled()
+    )
 
 
-def test_bury_evicts_its_own_seat() -> None:
-    assert action(bury, holding("a", running())) == Evict(nodes("a"))
+def test_declare_dead_evicts_its_own_seat() -> None:
+    assert action(declare_dead, holding("a", running())) == Evict(nodes("a"))
     assert edited(running(), "a", Evict(nodes("a"))).ended == Ended(0, Why.LOST, node("a"))
 
 
-def test_bury_gives_the_round_back_to_peers_that_failed_because_of_the_dead_but_not_to_a_culprit() -> None:
+def test_declare_dead_gives_the_round_back_to_peers_that_failed_because_of_the_dead_but_not_to_a_culprit() -> None:
     for culprit, failures in (("b", 0), ("a", 1)):
         open_again = edited(running(restarts=1), culprit, FAILED)
         assert edited(open_again, "a", Evict(nodes("a"))).failures == failures

@@ -37,7 +37,7 @@ from elastic.core.rendezvous.agenda import Agenda, answered, begun, submitted
 from elastic.core.rendezvous.agenda import Request as Wish
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.rendezvous.explain import explain
-from elastic.core.rendezvous.handlers import bury
+from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.sim.narration import verb
 from elastic.core.world import Ending, Why
 
@@ -190,7 +190,7 @@ def test_a_mark_is_told_in_words() -> None:
 
 
 def test_a_reserve_whose_process_is_dead_is_buried_once() -> None:
-    assert action(bury, holding("c", reserved())) == Evict(nodes("c"))
+    assert action(declare_dead, holding("c", reserved())) == Evict(nodes("c"))
     away = edited(reserved(), "c", Evict(nodes("c")))
     assert seats(away)["c"] == "absent"
-    assert action(bury, holding("c", away)) == Finish(Settled())
+    assert action(declare_dead, holding("c", away)) == Finish(Settled())
