@@ -16,8 +16,7 @@ from ..adapters.agent.watchdogs import CannotOversee
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.launch_settings import Function, LaunchSettings, Program
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
-from ..adapters.report.report import Report, write_report
-from ..adapters.report.result import Result
+from ..adapters.report.report import Report, Result, write_report
 from ..adapters.store.connection import Meeting
 from ..adapters.store.relay.relay_host import Relay
 from ..adapters.workers.processes import Spawner

@@ -57,8 +57,8 @@ from ..report.news import (
     Trace,
     TraceLost,
 )
-from ..report.record import FailureRecord
-from ..report.result import Result
+from ..report.report import Result
+from ..report.worker_ends import WorkerEnds
 from ..store.port import Backend
 from ..workers.attempts import worker_logs
 from ..workers.child_processes import SubprocessWorkers
@@ -101,13 +101,22 @@ class Agent:
         self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.post)
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._trace)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._inbox.beaten)
-        self._record = FailureRecord(backend, self._rendezvous)
         self._lingers = self._is_known_to_leave = False
         self._state: RendezvousState | None = None
         self._overseers = Overseers(settings.oversight, self._inbox.stuck, self._inbox.asked)
         workers = SubprocessWorkers(self._inbox.died, clock.now, spawner=spawner)
+        submit = self._rendezvous.submit
+        self._ends = WorkerEnds(self.node, self._host, backend, submit, clock.wall_text, workers.drain)
         self._workers = WorkerGroup(
-            settings, self.node, self._host, clock, workers, self._logs, self._overseers, self._inbox.has_had_a_signal
+            settings,
+            self.node,
+            self._host,
+            clock,
+            workers,
+            self._logs,
+            self._overseers,
+            self._ends,
+            self._inbox.has_had_a_signal,
         )
 
     @property
@@ -151,9 +160,9 @@ class Agent:
     def _result(self, outcome: Outcome, stopped_at: float | None) -> Result:
         """A node that was told to stop does not wait for a store that has not even heard of that."""
         is_hurried = isinstance(outcome, Stopped) and not self._is_known_to_leave
-        faults = self._record.own if is_hurried else self._record.all()
-        workers = self._workers
-        return Result(self.node, outcome, faults, self._state, workers.round, workers.ranks, workers.ends(stopped_at))
+        ends = self._ends
+        faults = ends.own_faults if is_hurried else ends.all_faults()
+        return Result(self.node, outcome, faults, self._state, ends.round, ends.ranks, ends.of_round(stopped_at))
 
     def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...], at: float) -> None:
         self._trace.took(transition, event, commands, at)
@@ -171,8 +180,8 @@ class Agent:
             case None:
                 self._observer.passed(self._clock.now())
                 return Elapsed(self._clock.now())
-            case Died(local_rank):
-                ended = self._workers.collect(local_rank)
+            case Died(local_rank, pid):
+                ended = self._workers.collect(local_rank, pid)
                 return self._exited(ended) if ended else None
             case Stuck(local_rank, pid, text):
                 ended = self._workers.give_up(local_rank, pid, text)
@@ -188,7 +197,7 @@ class Agent:
             case Heartbeat(sent_at, life):
                 return Beaten(sent_at, self._clock.now()) if acknowledged(life, self._state) else None
             case Recorded() as recorded:
-                self._record.was_put(recorded.fault)
+                self._ends.recorded(recorded.fault)
                 self._observer.saw(recorded)
                 return None
             case Restored() | Seen() | StoreSilent() | StoreBack() | TraceLost() as news:
@@ -205,7 +214,7 @@ class Agent:
         if last := farewell(outcome):
             self._lingers, until = True, until + LINGER_S
             self._rendezvous.submit(last)
-        while (self._record.is_under_way or self._lingers) and self._clock.now() < until:
+        while (self._ends.are_being_recorded or self._lingers) and self._clock.now() < until:
             if isinstance(self._next(until), Signalled):
                 return
 
@@ -227,9 +236,9 @@ class Agent:
             case Signal(signum):
                 self._workers.signal(signum)
             case Record(local_rank):
-                self._record.put(self._workers.failure(local_rank))
+                self._ends.record_failure(local_rank)
             case RecordUnstartable(text):
-                self._record.put(self._workers.unstartable(text))
+                self._ends.record_unstartable(text)
             case other:
                 assert_never(other)
 

@@ -24,7 +24,7 @@ class Died:
     """A worker died and is not reaped yet."""
 
     local_rank: int
-    at: float
+    pid: int
 
 
 @frozen
@@ -73,8 +73,8 @@ class Inbox:
     def post(self, message: Message) -> None:
         self._queue.put(message)
 
-    def died(self, local_rank: int, at: float) -> None:
-        self.post(Died(local_rank, at))
+    def died(self, local_rank: int, pid: int) -> None:
+        self.post(Died(local_rank, pid))
 
     def stuck(self, local_rank: int, pid: int, text: str) -> None:
         self.post(Stuck(local_rank, pid, text))

@@ -1,20 +1,18 @@
-"""This node's workers, one round after the other: what each was started as, and what became of it.
+"""This node's workers, one round after the other: what each was started as, and who is told of its end.
 
-It is told what to do, by the agent and from the agent's thread alone, and tells of no event: who watches, posts.
+The agent calls, from its own thread alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
-from ...core.ranks import Ranks, assign, by_node_rank
-from ...core.world import Fault, Node, World
+from ...core.ranks import assign, by_node_rank
+from ...core.world import Node, World
 from ..clock import Clock
 from ..launch_settings import Kind, LaunchSettings, Program
-from ..report.ends import WorkerEnd, worker_ends
 from ..report.news import Started, StartedAgain
-from ..report.worker_faults import UNSTARTABLE, read_fault, unstartable_fault
+from ..report.worker_ends import UNSTARTABLE, WorkerEnds
 from ..workers.attempts import Attempt, again, attempts
 from ..workers.error_files import leave_error_file
 from ..workers.logs import WorkerLogs
@@ -25,7 +23,7 @@ from .watchdogs import Followed, Overseers
 
 
 class WorkerGroup:
-    """The workers that run, or ran last. `round` and `ranks` are theirs."""
+    """The workers that run, or ran last."""
 
     def __init__(
         self,
@@ -36,9 +34,11 @@ class WorkerGroup:
         workers: Workers,
         logs: WorkerLogs,
         overseers: Overseers,
+        ends: WorkerEnds,
         hurried: Callable[[], bool],
     ) -> None:
-        """`logs` and `overseers` are the caller's to open and to close. `hurried`: a start waits for nothing more."""
+        """`logs` and `overseers` are the caller's to open and to close. `ends` is told of each end. `hurried`: a start waits
+        for nothing more."""
         self._settings = settings
         self._node = node
         self._host = host
@@ -46,23 +46,22 @@ class WorkerGroup:
         self._workers = workers
         self._logs = logs
         self._overseers = overseers
+        self._ends = ends
         self._hurried = hurried
-        self.round, self.ranks = 0, Ranks(0, 0, 0, settings.role, 0, ())
         self._restarts = 0
         self._attempts: Mapping[int, Attempt] = {}
         self._pids: dict[int, int] = {}
         """Of the workers that were started last, by local rank."""
-        self._exits: dict[int, Exit] = {}
-        self._failed: set[int] = set()
 
     def start(self, world: World) -> Started:
         """Those of this world. Raises CannotStart or OSError."""
         world = by_node_rank(world)
-        self.round, self.ranks = world.round, assign(world)[self._node]
-        dead, self._exits, self._failed = {ended.pid for ended in self._exits.values()}, {}, set()
+        ranks = assign(world)[self._node]
+        self._ends.begin(world.round, ranks)
+        dead, self._pids = set(self._pids.values()), {}
         self._wait_for_gpus(dead)
         further = self._overseers.environment
-        self._attempts = attempts(self._settings, self._node, self._host, world, self.ranks, self._logs, further)
+        self._attempts = attempts(self._settings, self._node, self._host, world, ranks, self._logs, further)
         program = self._settings.program
         if isinstance(program, Program) and program.kind in (Kind.SCRIPT, Kind.PATH):
             check_script(program.name)
@@ -76,8 +75,7 @@ class WorkerGroup:
         self._restarts += 1
         attempt = again(self._attempts[local_rank], self._restarts)
         self._attempts = {**self._attempts, local_rank: attempt}
-        self._exits.pop(local_rank)
-        self._failed.discard(local_rank)
+        self._ends.drop(local_rank)
         try:
             (pid,) = self._workers.start([attempt.spec])
             self._pids[local_rank] = pid
@@ -90,9 +88,10 @@ class WorkerGroup:
     def signal(self, signum: int) -> None:
         self._workers.signal(signum)
 
-    def collect(self, local_rank: int) -> Exit | None:
-        """One that died; None if it was given up."""
-        return None if local_rank in self._exits else self._ended(self._workers.collect(local_rank))
+    def collect(self, local_rank: int, pid: int) -> Exit | None:
+        """Collect a worker that died; None if it was given up before."""
+        ended = self._workers.collect(local_rank, pid)
+        return self._ended(ended) if ended else None
 
     def give_up(self, local_rank: int, pid: int, text: str) -> Exit | None:
         """One that hangs in the kernel, which its error file says if it has one; None if it was collected."""
@@ -102,20 +101,6 @@ class WorkerGroup:
         leave_error_file(self._attempts[local_rank].error_file, text)
         return self._ended(ended)
 
-    def failure(self, local_rank: int) -> Callable[[], Fault]:
-        """Of a worker that failed now: what reads it, in whichever thread, since logs take time."""
-        self._failed.add(local_rank)
-        attempt, ended = self._attempts[local_rank], self._exits[local_rank]
-        return partial(read_fault, attempt, ended, self._clock.wall_text(), self._workers.drain)
-
-    def unstartable(self, text: str) -> Callable[[], Fault]:
-        """The same of workers that could not be started now."""
-        return partial(unstartable_fault, self._node, self._host, self.round, self.ranks, self._clock.wall_text(), text)
-
-    def ends(self, stopped_at: float | None) -> tuple[WorkerEnd, ...]:
-        """How each ended; `stopped_at` is when the others were told to end."""
-        return worker_ends(self.round, self.ranks, self._exits, self._failed, stopped_at)
-
     def drain(self, timeout_s: float) -> None:
         self._workers.drain(timeout_s)
 
@@ -123,7 +108,7 @@ class WorkerGroup:
         self._workers.close()
 
     def _ended(self, ended: Exit) -> Exit:
-        self._exits[ended.local_rank] = ended
+        self._ends.add(self._attempts[ended.local_rank], ended)
         return ended
 
     def _follow(self) -> None:

@@ -9,13 +9,31 @@ from typing import Any
 
 from attrs import frozen
 
-from ...core.group import Stopped
+from ...core.group import Outcome, Stopped
 from ...core.group.state import Refused
+from ...core.ranks import Ranks
+from ...core.rendezvous import RendezvousState
 from ...core.world import Ending, Fault, Node, Verdict, Why
 from ..launch_settings import LaunchSettings
 from ..workers.error_files import exit_sentence
-from .ends import WorkerEnd
-from .result import Result
+from .worker_ends import WorkerEnd
+
+
+@frozen
+class Result:
+    """How this agent's part ended, and what the job put on record: the same on every node that heard the verdict.
+
+    `state` is the register as this node saw it last; `round`, `ranks` and `ends` are those of the last workers that it
+    had.
+    """
+
+    node: Node
+    outcome: Outcome
+    faults: tuple[Fault, ...]
+    state: RendezvousState | None
+    round: int = 0
+    ranks: Ranks = Ranks(0, 0, 0, "", 0, ())
+    ends: tuple[WorkerEnd, ...] = ()
 
 
 @frozen

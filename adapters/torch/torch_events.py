@@ -19,10 +19,9 @@ from ...core.ranks import Ranks, WorkerRanks, assign
 from ...core.world import Ending, Fault, Verdict, World
 from ..clock import Clock
 from ..launch_settings import Function, LaunchSettings
-from ..report.ends import how_it_ended
 from ..report.news import News, Recorded, Started, StartedAgain, Step
-from ..report.worker_faults import error_data
-from ..workers.error_files import signal_name
+from ..report.worker_ends import how_it_ended
+from ..workers.error_files import error_data, signal_name
 
 Source: TypeAlias = Literal["AGENT", "WORKER"]
 
@@ -101,7 +100,7 @@ class Events:
             case Exited(local_rank, _, died_at) if any(isinstance(command, Record) for command in step.commands):
                 self._died_at.setdefault(local_rank, []).append(died_at)
             case Exited(local_rank, code, died_at) if self._ranks:
-                end = how_it_ended(code, died_at, False, step.before.stopped_at)
+                end = how_it_ended(code, died_at, step.before.stopped_at)
                 worker = self._ranks.workers[local_rank]
                 yield self._of_worker(end.torch_s, worker, died_at, self._pids[local_rank], code)
 

@@ -44,7 +44,7 @@ class _Worker:
 
 
 class SubprocessWorkers:
-    """The port on processes of this machine. `on_exit(local_rank, died_at)` is called from the watcher's thread.
+    """The port on processes of this machine. `on_exit(local_rank, pid)` is called from the watcher's thread.
 
     `console` are the descriptors that a tee'd worker's stdout and stderr are passed on to; `close_timeout_s` bounds the
     wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them.
@@ -52,7 +52,7 @@ class SubprocessWorkers:
 
     def __init__(
         self,
-        on_exit: Callable[[int, float], None],
+        on_exit: Callable[[int, int], None],
         clock: Callable[[], float] = time.monotonic,
         console: tuple[int, int] = (1, 2),
         guard: Guard | None = None,
@@ -99,20 +99,24 @@ class SubprocessWorkers:
         for worker in self._running.values():
             groups.send(worker.process.pid, signum)
 
-    def collect(self, local_rank: int) -> Exit:
-        worker = self._running.pop(local_rank)
-        return self._collected(local_rank, worker, self._reap(worker))
+    def collect(self, local_rank: int, pid: int) -> Exit | None:
+        worker = self._taken(local_rank, pid)
+        return self._collected(local_rank, worker, self._reap(worker)) if worker else None
 
     def give_up(self, local_rank: int, pid: int) -> Exit | None:
-        worker = self._running.get(local_rank)
-        if worker is None or worker.process.pid != pid:
+        worker = self._taken(local_rank, pid)
+        if worker is None:
             return None
-        del self._running[local_rank]
         groups.send(pid, signal.SIGKILL)
         if groups.died_within(worker.pidfd, GIVE_UP_TIMEOUT_S):
             return self._collected(local_rank, worker, self._reap(worker))
         self._left_behind.append(worker.process)
         return self._collected(local_rank, worker, Death(-signal.SIGKILL))
+
+    def _taken(self, local_rank: int, pid: int) -> _Worker | None:
+        """Take this worker out of those that run; None if it is out, and perhaps another one runs in its place."""
+        worker = self._running.get(local_rank)
+        return self._running.pop(local_rank) if worker and worker.process.pid == pid else None
 
     def _collected(self, local_rank: int, worker: _Worker, death: Death) -> Exit:
         self._release(worker)
@@ -177,7 +181,7 @@ class SubprocessWorkers:
 
     def _died(self, local_rank: int, worker: _Worker, seen_at: float) -> None:
         worker.died_at = seen_at
-        self._on_exit(local_rank, seen_at)
+        self._on_exit(local_rank, worker.process.pid)
 
     def _kills(self) -> Kills | None:
         """For want of memory, since the generation began."""

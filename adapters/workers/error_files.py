@@ -16,10 +16,14 @@ import signal
 import stat
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
+
+from ...core.world import Fault
 
 ERROR_FILE_BYTES_MAX = 1 << 20
 
@@ -109,6 +113,25 @@ def error_bytes(path: Path) -> bytes:
 
 def _unreadable(path: Path, why: str) -> ErrorFile:
     return ErrorFile(f"the error file {path} is unreadable: {why}")
+
+
+def error_data(fault: Fault) -> dict[str, Any]:
+    """Return what a failure's error file holds, if it is on this host; else as much of it as the job has on record."""
+    if not fault.error_file:
+        return {"message": "<NONE>"}
+    with suppress(OSError, ValueError):
+        data = json.loads(error_bytes(Path(fault.error_file)))
+        if isinstance(data, dict):
+            return data
+    extra = {"py_callstack": fault.callstack, "timestamp": str(timestamp(fault))}
+    return {"message": {"message": fault.message, "extraInfo": extra}}
+
+
+def timestamp(fault: Fault) -> int:
+    """Return when a failure was put on record, in Unix seconds, read as this host's local time; 0 if it cannot be read."""
+    with suppress(ValueError):
+        return int(datetime.fromisoformat(fault.when).timestamp())
+    return 0
 
 
 _FRAME = re.compile(r'^(?P<margin>.*?)  File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')

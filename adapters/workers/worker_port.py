@@ -85,8 +85,9 @@ class Workers(Protocol):
     def signal(self, signum: int) -> None:
         """Send a signal to the process group of every worker that was not collected yet."""
 
-    def collect(self, local_rank: int) -> Exit:
-        """Reap a worker that `on_exit` named, after killing what is left of its process group."""
+    def collect(self, local_rank: int, pid: int) -> Exit | None:
+        """Reap a worker that `on_exit` named, after killing what is left of its process group; None if it is collected
+        already."""
 
     def give_up(self, local_rank: int, pid: int) -> Exit | None:
         """Collect a worker that may not die when it is killed; None if it is collected already. If it lives on, it is left

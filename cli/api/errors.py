@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from ...adapters.report.report import Report
-from ...adapters.report.worker_faults import error_data, timestamp
-from ...adapters.workers.error_files import exit_sentence, signal_name
+from ...adapters.workers.error_files import error_data, exit_sentence, signal_name, timestamp
 from ...core.group import Stopped
 from ...core.group.state import Refused
 from ...core.world import Fault

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from signal import Signals
 from typing import assert_never
 
-from ...adapters.report.ends import How
 from ...adapters.report.report import Report
+from ...adapters.report.worker_ends import How
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Stopped
 from ...core.group.state import Refused

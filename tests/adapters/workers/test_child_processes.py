@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -19,7 +19,7 @@ from elastic.adapters.workers import child_processes as module
 from elastic.adapters.workers import process_groups as groups
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.guard import Guard
-from elastic.adapters.workers.worker_port import CannotStart, Sink, Workers, WorkerSpec
+from elastic.adapters.workers.worker_port import CannotStart, Exit, Sink, Workers, WorkerSpec
 
 FOREVER = "exec sleep 1000"
 INHERITED = Sink()
@@ -29,11 +29,22 @@ class Node:
     """The agent's side: workers, and the inbox that their deaths are posted to."""
 
     def __init__(self, **settings: Any) -> None:
-        self.inbox: SimpleQueue[tuple[int, float]] = SimpleQueue()
+        self.inbox: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        self.pids: dict[int, int] = {}
         self.workers = SubprocessWorkers(lambda *event: self.inbox.put(event), **settings)
 
     def start(self, *scripts: str, **sinks: Sink) -> list[int]:
-        return list(self.workers.start([spec(rank, script, **sinks) for rank, script in enumerate(scripts)]))
+        return self.start_these([spec(rank, script, **sinks) for rank, script in enumerate(scripts)])
+
+    def start_these(self, specs: Sequence[WorkerSpec]) -> list[int]:
+        pids = list(self.workers.start(specs))
+        self.pids |= {each.local_rank: pid for each, pid in zip(specs, pids, strict=True)}
+        return pids
+
+    def collect(self, local_rank: int) -> Exit:
+        ended = self.workers.collect(local_rank, self.pids[local_rank])
+        assert ended
+        return ended
 
     def dead(self) -> int:
         """The next worker that died."""
@@ -43,7 +54,7 @@ class Node:
         """One generation from start to end: the exit codes."""
         self.start(*scripts, **sinks)
         dead = sorted(self.dead() for _ in scripts)
-        return [self.workers.collect(rank).code for rank in dead]
+        return [self.collect(rank).code for rank in dead]
 
 
 def spec(local_rank: int, script: str, stdout: Sink = INHERITED, stderr: Sink = INHERITED) -> WorkerSpec:
@@ -77,7 +88,7 @@ def test_each_worker_that_dies_is_told_once_and_collected_with_its_code_and_time
     ticks = itertools.count(1.0)
     node = make(clock=lambda: next(ticks))
     pids = node.start("exit 7", "kill -KILL $$", "exit 0")
-    exits = {rank: node.workers.collect(rank) for rank in sorted(node.dead() for _ in pids)}
+    exits = {rank: node.collect(rank) for rank in sorted(node.dead() for _ in pids)}
     assert [(exit.local_rank, exit.pid, exit.code) for exit in exits.values()] == [
         (0, pids[0], 7),
         (1, pids[1], -signal.SIGKILL),
@@ -101,8 +112,8 @@ def test_each_worker_leads_its_own_session_and_has_the_standard_descriptors_alon
 
 def environment_of(node: Node, tmp_path: Path, environment: Mapping[str, str]) -> dict[str, str]:
     out = tmp_path / str(len(list(tmp_path.iterdir())))
-    node.workers.start([WorkerSpec(0, ("/usr/bin/env",), environment, stdout=Sink(out, console=False))])
-    node.workers.collect(node.dead())
+    node.start_these([WorkerSpec(0, ("/usr/bin/env",), environment, stdout=Sink(out, console=False))])
+    node.collect(node.dead())
     return dict(line.split("=", 1) for line in out.read_text().splitlines())
 
 
@@ -116,8 +127,8 @@ def test_a_worker_has_the_environment_it_was_given_and_the_agents_token(node: No
 def test_a_worker_may_be_bound_to_some_cpus_and_its_starter_keeps_its_own(node: Node, tmp_path: Path) -> None:
     before = os.sched_getaffinity(0)
     bound = evolve(spec(0, f"grep Cpus_allowed_list /proc/self/status >{tmp_path}/cpus"), cpus=frozenset({max(before)}))
-    node.workers.start([bound])
-    assert node.workers.collect(node.dead()).code == 0
+    node.start_these([bound])
+    assert node.collect(node.dead()).code == 0
     assert (tmp_path / "cpus").read_text().split() == ["Cpus_allowed_list:", str(max(before))]
     assert os.sched_getaffinity(0) == before
 
@@ -128,7 +139,7 @@ def test_a_signal_reaches_the_whole_group_of_every_worker(node: Node, tmp_path: 
     assert comes_true(lambda: (tmp_path / "pids").read_text().count("\n") == 2)
     node.workers.signal(signal.SIGTERM)
     assert sorted([node.dead(), node.dead()]) == [0, 1]
-    assert [node.workers.collect(rank).code for rank in (0, 1)] == [-signal.SIGTERM] * 2
+    assert [node.collect(rank).code for rank in (0, 1)] == [-signal.SIGTERM] * 2
     assert not any(is_alive(int(pid)) for pid in (tmp_path / "pids").read_text().split())
 
 
@@ -141,21 +152,21 @@ def test_no_process_of_a_workers_group_lives_once_it_is_collected(node: Node, tm
 
 def test_a_worker_collected_alive_is_killed(node: Node) -> None:
     node.start(FOREVER)
-    exit = node.workers.collect(0)
+    exit = node.collect(0)
     assert exit.code == -signal.SIGKILL and exit.died_at >= exit.started_at
 
 
 def test_nothing_is_started_if_one_program_cannot_be_executed(node: Node, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     with pytest.raises(CannotStart, match=r"/no/such/program: no such file"):
-        node.workers.start([spec(0, f"touch {ran}"), WorkerSpec(1, ("/no/such/program",), {})])
+        node.start_these([spec(0, f"touch {ran}"), WorkerSpec(1, ("/no/such/program",), {})])
     assert not ran.exists() and node.inbox.empty()
 
 
 def test_a_start_that_fails_half_way_kills_and_reaps_what_it_started_and_tells_of_no_exit(node: Node) -> None:
     giant = WorkerSpec(1, ("sh", "-c", "exit", "x" * 3_000_000), os.environ)
     with pytest.raises(CannotStart, match="cannot start the workers: argument list too long"):
-        node.workers.start([spec(0, FOREVER), giant])
+        node.start_these([spec(0, FOREVER), giant])
     assert node.inbox.empty()
     assert node.run("exit 5") == [5]
 
@@ -169,7 +180,7 @@ def test_a_log_file_that_cannot_be_opened_is_named(node: Node, tmp_path: Path) -
 
 def test_a_command_that_no_system_call_takes_cannot_be_started(node: Node) -> None:
     with pytest.raises(CannotStart, match="embedded null byte"):
-        node.workers.start([WorkerSpec(0, ("sh", "-c", "a\0b"), os.environ)])
+        node.start_these([WorkerSpec(0, ("sh", "-c", "a\0b"), os.environ)])
 
 
 def test_an_interrupted_start_passes_the_interruption_on_and_leaves_nothing(make: Callable[..., Node]) -> None:
@@ -194,11 +205,19 @@ def test_one_generation_at_a_time(node: Node) -> None:
 
 def test_one_worker_that_was_collected_may_be_started_again_beside_the_others(node: Node) -> None:
     first, other = node.start("exit 7", FOREVER)
-    assert node.workers.collect(node.dead()).code == 7
+    assert node.collect(node.dead()).code == 7
     (again,) = node.start("exit 8")
     assert again != first
-    assert node.workers.collect(node.dead()).code == 8
+    assert node.collect(node.dead()).code == 8
     assert is_alive(other)
+
+
+def test_a_death_that_is_told_late_does_not_collect_the_worker_that_runs_in_the_place_of_the_dead(node: Node) -> None:
+    (first,) = node.start("exit 7")
+    assert node.collect(node.dead()).code == 7
+    (again,) = node.start(FOREVER)
+    assert node.workers.collect(0, first) is None
+    assert is_alive(again)
 
 
 def test_close_kills_and_reaps_all_stops_the_threads_and_may_be_repeated(node: Node, tmp_path: Path) -> None:
@@ -296,9 +315,9 @@ def test_a_stream_goes_where_its_sink_says(make: Callable[..., Node], tmp_path: 
         prefix="[w0]:",
     )
     lost = spec(1, "echo lost; echo lost >&2", stdout=Sink(console=False), stderr=Sink(console=False))
-    node.workers.start([tee, lost])
+    node.start_these([tee, lost])
     for _ in range(2):
-        node.workers.collect(node.dead())
+        node.collect(node.dead())
     node.workers.drain(TIMEOUT_S)
     os.close(shown)
     assert (tmp_path / "tee").read_text() == "out\n"

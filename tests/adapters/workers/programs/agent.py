@@ -15,7 +15,7 @@ from elastic.adapters.workers.worker_port import WorkerSpec
 
 
 def main(how: str, *command: str) -> None:
-    workers = SubprocessWorkers(lambda local_rank, died_at: None)
+    workers = SubprocessWorkers(lambda local_rank, pid: None)
     specs = [WorkerSpec(local_rank, command, dict(os.environ)) for local_rank in range(2)]
     if how.isdigit():
         signal.setitimer(signal.ITIMER_REAL, int(how) / 1e6)

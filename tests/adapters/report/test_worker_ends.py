@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from elastic.adapters.report.worker_faults import UNSTARTABLE, read_fault, unstartable_fault
+from elastic.adapters.report.worker_ends import UNSTARTABLE, read_fault, unstartable_fault
 from elastic.adapters.workers.attempts import Attempt
 from elastic.adapters.workers.logs import NOWHERE
 from elastic.adapters.workers.worker_port import Exit, Sink, WorkerSpec
