@@ -5,9 +5,10 @@ Every value is checked when it is made, with the value and the remedy in the mes
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Mapping
-from enum import Enum
+from enum import Enum, Flag
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,6 @@ from attrs import Attribute, field, frozen
 from ..core import group, rendezvous
 from ..core.ranks import node_rank_label
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile
-from .agent.watchdogs import Oversight
-from .workers.logs import Logs as Logs
 
 if TYPE_CHECKING:
     from .workers.plugged_logs import LogsSpecs
@@ -70,6 +69,64 @@ class Function:
     name: str
     folder: str
     python: str
+
+
+class Std(Flag):
+    """Which of a worker's two streams. Values are those of `--redirects` and `--tee`."""
+
+    NONE = 0
+    OUT = 1
+    ERR = 2
+    ALL = 3
+
+
+@frozen
+class Streams:
+    """A stream choice for every local rank."""
+
+    default: Std = Std.NONE
+    ranks: dict[int, Std] = field(factory=dict)
+
+    def of(self, local_rank: int) -> Std:
+        return self.ranks.get(local_rank, self.default)
+
+
+def parse_streams(text: str) -> Streams:
+    """`0..3` for all ranks, or `rank:v,rank:v`; a rank that is not named has none."""
+    if re.fullmatch("[0-3]", text):
+        return Streams(Std(int(text)))
+    if not re.fullmatch(r"\d{1,9}:[0-3](,\d{1,9}:[0-3])*", text, re.ASCII):
+        raise ValueError(
+            f"{text!r} is not a choice of streams: write 0 (none), 1 (stdout), 2 (stderr) or 3 (both), "
+            "or one for each local rank, like 0:3,1:2"
+        )
+    pairs = (entry.split(":") for entry in text.split(","))
+    return Streams(ranks={int(rank): Std(int(value)) for rank, value in pairs})
+
+
+@frozen
+class Logs:
+    """What was asked for of the workers' output."""
+
+    directory: str | None = None
+    redirects: Streams = Streams()
+    tee: Streams = Streams()
+    shown: frozenset[int] | None = None
+    """The local ranks whose output reaches the console; None for all."""
+    prefix: str | None = None
+    """The template of a tee'd line's prefix."""
+    stdout_filters: tuple[str, ...] = ()
+    """Lines of a tee'd stdout that contain one of these go to a file of all local ranks too."""
+    stderr_filters: tuple[str, ...] = ()
+
+
+@frozen
+class Oversight:
+    """What is watched. `timer_file` is where the pipe is made, `stuck_after` in seconds, `health_port` 0 for any."""
+
+    timer_file: str | None = None
+    stuck_after: float | None = None
+    health_port: int | None = None
 
 
 def _name(instance: object, attribute: Attribute[str], value: str) -> None:

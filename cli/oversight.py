@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ..adapters.agent.watchdogs import HEALTH_PORT, TIMER_FILE, Oversight
+from ..adapters.agent.watchdogs import HEALTH_PORT, TIMER_FILE
+from ..adapters.launch_settings import Oversight
 from . import values
 from .mistakes import Mistake
 

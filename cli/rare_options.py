@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import click
 from click.core import ParameterSource
 
-from ..adapters.workers.logs import Streams
+from ..adapters.launch_settings import Streams
 from . import nodes, values
 from .mistakes import Value, spelled
 from .option import NODES, OUTPUT, WORKERS, Decorator, option

@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..adapters.launch_settings import Function, LaunchSettings, Program
+from ..adapters.launch_settings import Function, LaunchSettings, Logs, Program
 from ..adapters.workers.environment import TRACE
-from ..adapters.workers.logs import Logs
 from ..adapters.workers.nvml import NoDevices
 from ..core import group, rendezvous
 from . import etcd, nodes, values

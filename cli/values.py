@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
+from ..adapters.launch_settings import Streams, parse_streams
 from ..adapters.workers.devices import count_devices, count_others
-from ..adapters.workers.logs import Streams, parse_streams
 from ..core.rendezvous.state import NODES_MAX
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX
 from .mistakes import Mistake

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from ..launch_settings import Oversight
+
 if TYPE_CHECKING:
     from ..workers.file_timers import FileTimers
     from ..workers.stuck import StuckWatch
@@ -19,15 +21,6 @@ if TYPE_CHECKING:
 
 TIMER_FILE = "TORCHELASTIC_TIMER_FILE"
 HEALTH_PORT = "TORCHELASTIC_HEALTH_CHECK_PORT"
-
-
-@frozen
-class Oversight:
-    """What is watched. `timer_file` is where the pipe is made, `stuck_after` in seconds, `health_port` 0 for any."""
-
-    timer_file: str | None = None
-    stuck_after: float | None = None
-    health_port: int | None = None
 
 
 @frozen

@@ -19,13 +19,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from enum import Flag
 from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import frozen
 
+from ..launch_settings import Logs, Std
 from .worker_port import Duplicate, Sink
 
 STDOUT, STDERR, ERROR_FILE = "stdout.log", "stderr.log", "error.json"
@@ -34,55 +34,6 @@ NOWHERE = Path("/dev/null")
 NAME_BYTES_MAX = 180
 """How much of a run id stands in a file name; the file system allows 255 bytes."""
 TAIL_BYTES_MAX = 65_536
-
-
-class Std(Flag):
-    """Which of a worker's two streams. Values are those of `--redirects` and `--tee`."""
-
-    NONE = 0
-    OUT = 1
-    ERR = 2
-    ALL = 3
-
-
-@frozen
-class Streams:
-    """A stream choice for every local rank."""
-
-    default: Std = Std.NONE
-    ranks: dict[int, Std] = field(factory=dict)
-
-    def of(self, local_rank: int) -> Std:
-        return self.ranks.get(local_rank, self.default)
-
-
-def parse_streams(text: str) -> Streams:
-    """`0..3` for all ranks, or `rank:v,rank:v`; a rank that is not named has none."""
-    if re.fullmatch("[0-3]", text):
-        return Streams(Std(int(text)))
-    if not re.fullmatch(r"\d{1,9}:[0-3](,\d{1,9}:[0-3])*", text, re.ASCII):
-        raise ValueError(
-            f"{text!r} is not a choice of streams: write 0 (none), 1 (stdout), 2 (stderr) or 3 (both), "
-            "or one for each local rank, like 0:3,1:2"
-        )
-    pairs = (entry.split(":") for entry in text.split(","))
-    return Streams(ranks={int(rank): Std(int(value)) for rank, value in pairs})
-
-
-@frozen
-class Logs:
-    """What was asked for of the workers' output."""
-
-    directory: str | None = None
-    redirects: Streams = Streams()
-    tee: Streams = Streams()
-    shown: frozenset[int] | None = None
-    """The local ranks whose output reaches the console; None for all."""
-    prefix: str | None = None
-    """The template of a tee'd line's prefix."""
-    stdout_filters: tuple[str, ...] = ()
-    """Lines of a tee'd stdout that contain one of these go to a file of all local ranks too."""
-    stderr_filters: tuple[str, ...] = ()
 
 
 @frozen

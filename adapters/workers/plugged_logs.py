@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from .logs import ERROR_FILE_VARIABLE, NOWHERE, Logs, Place, Streams
+from ..launch_settings import Logs, Streams
+from .logs import ERROR_FILE_VARIABLE, NOWHERE, Place
 from .worker_port import CannotStart, Duplicate, Sink
 
 GROUP = "torchrun.logs_specs"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Program
-from elastic.adapters.workers.logs import Std, Streams
+from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Program, Std, Streams
 from elastic.cli.launch import launch
 from elastic.cli.main import run
 from elastic.cli.option import SECTIONS, Option

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.agent.watchdogs import Oversight
+from elastic.adapters.launch_settings import Oversight
 from elastic.cli.oversight import oversight
 
 

@@ -10,19 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elastic.adapters.launch_settings import Logs, Std, Streams, parse_streams
 from elastic.adapters.workers import logs
-from elastic.adapters.workers.logs import (
-    Logs,
-    OwnLogs,
-    Std,
-    Streams,
-    file_name,
-    line_prefix,
-    make_run_directory,
-    parse_streams,
-    sinks,
-    tail,
-)
+from elastic.adapters.workers.logs import OwnLogs, file_name, line_prefix, make_run_directory, sinks, tail
 from elastic.adapters.workers.worker_port import Duplicate, Sink
 
 

@@ -10,7 +10,7 @@ import pytest
 from torch.distributed.elastic import multiprocessing
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, LogsDest, LogsSpecs
 
-from elastic.adapters.workers.logs import Logs, Std, Streams
+from elastic.adapters.launch_settings import Logs, Std, Streams
 from elastic.adapters.workers.plugged_logs import GROUP, PluggedLogs, make_plugin
 from elastic.adapters.workers.worker_port import CannotStart, Duplicate, Sink
 
