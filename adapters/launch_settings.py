@@ -121,7 +121,7 @@ class Logs:
 
 
 @frozen
-class Oversight:
+class WatchdogSettings:
     """What is watched. `timer_file` is where the pipe is made, `stuck_after` in seconds, `health_port` 0 for any."""
 
     timer_file: str | None = None
@@ -162,7 +162,7 @@ class LaunchSettings:
     """What the workers inherit."""
     virtual_local_rank: bool = False
     """LOCAL_RANK is 0 for every worker, and CUDA_VISIBLE_DEVICES names the one device that is its own."""
-    oversight: Oversight = Oversight()
+    watchdogs: WatchdogSettings = WatchdogSettings()
     cpus: tuple[frozenset[int], ...] = ()
     """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
 

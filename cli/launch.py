@@ -12,14 +12,14 @@ import click
 from attrs import evolve
 
 from ..adapters.agent.agent import Agent
-from ..adapters.agent.watchdogs import CannotOversee
+from ..adapters.agent.watchdogs import CannotWatch
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.launch_settings import Function, LaunchSettings, Program
+from ..adapters.report.launch_report import Report, Result, write_report
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
-from ..adapters.report.report import Report, Result, write_report
 from ..adapters.store.connection import Meeting
 from ..adapters.store.relay.relay_host import Relay
-from ..adapters.workers.processes import Spawner
+from ..adapters.workers.spawner import Spawner
 from . import nodes, tokens
 from .exit_codes import exit_code
 from .handlers import telemetry
@@ -147,7 +147,7 @@ def _run(
         return agent.run(), agent.report_path
     except CannotTrace as reason:
         raise Mistake(f"--trace={reason}") from None
-    except CannotOversee as reason:
+    except CannotWatch as reason:
         raise Mistake(str(reason)) from None
 
 

@@ -12,7 +12,7 @@ from ..adapters.workers.nvml import NoDevices
 from ..core import group, rendezvous
 from . import etcd, nodes, values
 from .mistakes import Mistake
-from .oversight import oversight
+from .watchdog_variables import watchdog_settings
 
 if TYPE_CHECKING:
     from ..adapters.workers.plugged_logs import LogsSpecs
@@ -46,7 +46,7 @@ def launch_settings(
         environment={**environment, **_ranks_trace(given["trace"])},
         virtual_local_rank=_virtual_local_rank(given, environment),
         cpus=_cpus(given, environment),
-        oversight=oversight(environment),
+        watchdogs=watchdog_settings(environment),
     )
 
 

@@ -43,6 +43,7 @@ from ..launch_settings import LaunchSettings
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
 from ..rendezvous.reserved_ports import Reservation
+from ..report.launch_report import Result
 from ..report.news import (
     NoTrace,
     Observer,
@@ -57,16 +58,15 @@ from ..report.news import (
     Trace,
     TraceLost,
 )
-from ..report.report import Result
 from ..report.worker_ends import WorkerEnds
 from ..store.port import Backend
 from ..workers.attempts import worker_logs
 from ..workers.child_processes import SubprocessWorkers
-from ..workers.processes import Spawner
+from ..workers.spawner import Spawner
 from ..workers.worker_port import CannotStart, Exit
 from .inbox import Asked, Died, Heartbeat, Inbox, Stuck
 from .signals import signals_as_events
-from .watchdogs import Overseers
+from .watchdogs import Watchdogs
 from .worker_group import WorkerGroup
 
 DRAIN_TIMEOUT_S = 5.0
@@ -103,7 +103,7 @@ class Agent:
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._inbox.beaten)
         self._lingers = self._is_known_to_leave = False
         self._state: RendezvousState | None = None
-        self._overseers = Overseers(settings.oversight, self._inbox.stuck, self._inbox.asked)
+        self._watchdogs = Watchdogs(settings.watchdogs, self._inbox.stuck, self._inbox.asked)
         workers = SubprocessWorkers(self._inbox.died, clock.now, spawner=spawner)
         submit = self._rendezvous.submit
         self._ends = WorkerEnds(self.node, self._host, backend, submit, clock.wall_text, workers.drain)
@@ -114,7 +114,7 @@ class Agent:
             clock,
             workers,
             self._logs,
-            self._overseers,
+            self._watchdogs,
             self._ends,
             self._inbox.has_had_a_signal,
         )
@@ -130,11 +130,11 @@ class Agent:
 
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. Nothing of it lives afterwards.
-        Raises CannotTrace or CannotOversee before anything is done."""
+        Raises CannotTrace or CannotWatch before anything is done."""
         with signals_as_events(self._settings.signals, self._inbox.signalled):
             try:
                 self._begin_trace()
-                self._overseers.start()
+                self._watchdogs.start()
                 self._rendezvous.start()
                 self._heart.start()
                 return self._run()
@@ -226,7 +226,7 @@ class Agent:
     def _carry_out(self, command_: Command) -> None:
         match command_:
             case Join() | End() | MarkDone() | Leave() | Close():
-                self._wish(command_)
+                self._ask_rendezvous(command_)
             case Beat():
                 self._heart.beat()
             case Start(world):
@@ -242,7 +242,7 @@ class Agent:
             case other:
                 assert_never(other)
 
-    def _wish(self, command_: Command) -> None:
+    def _ask_rendezvous(self, command_: Command) -> None:
         """A node joins each round with a port that no worker has used."""
         if isinstance(command_, Join):
             self._reserved.release()
@@ -268,7 +268,7 @@ class Agent:
                 self._inbox.post(self._exited(ended))
 
     def _close(self) -> None:
-        self._overseers.close()
+        self._watchdogs.close()
         self._workers.close()
         self._rendezvous.stop()
         self._heart.stop()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from ..launch_settings import Oversight
+from ..launch_settings import WatchdogSettings
 
 if TYPE_CHECKING:
     from ..workers.file_timers import FileTimers
@@ -31,16 +31,16 @@ class Followed:
     error_file: Path | None
 
 
-class CannotOversee(Exception):
+class CannotWatch(Exception):
     """A pipe or a port cannot be had. The text names the variable, and says what to do."""
 
 
-class Overseers:
+class Watchdogs:
     """Those that were asked for. `stuck(local_rank, pid, text)` and `ask(answer)` are called from their threads."""
 
     def __init__(
         self,
-        asked: Oversight,
+        asked: WatchdogSettings,
         stuck: Callable[[int, int, str], None],
         ask: Callable[[Callable[[], None]], None],
     ) -> None:
@@ -52,7 +52,7 @@ class Overseers:
         self._health: HealthServer | None = None
 
     def start(self) -> None:
-        """Raises CannotOversee; what was begun is ended by `close`."""
+        """Raises CannotWatch; what was begun is ended by `close`."""
         asked = self._asked
         if asked.timer_file is not None:
             self._timers = _timers(asked.timer_file)
@@ -88,7 +88,7 @@ def _timers(file: str) -> FileTimers:
     try:
         return FileTimers(Path(os.path.abspath(file)))
     except OSError as error:
-        raise CannotOversee(f"{TIMER_FILE}={file}: {_why(error)}; name a new file") from error
+        raise CannotWatch(f"{TIMER_FILE}={file}: {_why(error)}; name a new file") from error
 
 
 def _health(port: int, ask: Callable[[Callable[[], None]], None]) -> HealthServer:
@@ -97,7 +97,7 @@ def _health(port: int, ask: Callable[[Callable[[], None]], None]) -> HealthServe
     try:
         return HealthServer(port, ask)
     except OSError as error:
-        raise CannotOversee(f"{HEALTH_PORT}={port}: {_why(error)}; name another port") from error
+        raise CannotWatch(f"{HEALTH_PORT}={port}: {_why(error)}; name another port") from error
 
 
 def _why(error: OSError) -> str:

@@ -19,7 +19,7 @@ from ..workers.logs import WorkerLogs
 from ..workers.nvml import DRIVER, VARIABLE
 from ..workers.programs import check_script
 from ..workers.worker_port import CannotStart, Exit, Workers
-from .watchdogs import Followed, Overseers
+from .watchdogs import Followed, Watchdogs
 
 
 class WorkerGroup:
@@ -33,11 +33,11 @@ class WorkerGroup:
         clock: Clock,
         workers: Workers,
         logs: WorkerLogs,
-        overseers: Overseers,
+        watchdogs: Watchdogs,
         ends: WorkerEnds,
         hurried: Callable[[], bool],
     ) -> None:
-        """`logs` and `overseers` are the caller's to open and to close. `ends` is told of each end. `hurried`: a start waits
+        """`logs` and `watchdogs` are the caller's to open and to close. `ends` is told of each end. `hurried`: a start waits
         for nothing more."""
         self._settings = settings
         self._node = node
@@ -45,7 +45,7 @@ class WorkerGroup:
         self._clock = clock
         self._workers = workers
         self._logs = logs
-        self._overseers = overseers
+        self._watchdogs = watchdogs
         self._ends = ends
         self._hurried = hurried
         self._restarts = 0
@@ -60,7 +60,7 @@ class WorkerGroup:
         self._ends.begin(world.round, ranks)
         dead, self._pids = set(self._pids.values()), {}
         self._wait_for_gpus(dead)
-        further = self._overseers.environment
+        further = self._watchdogs.environment
         self._attempts = attempts(self._settings, self._node, self._host, world, ranks, self._logs, further)
         program = self._settings.program
         if isinstance(program, Program) and program.kind in (Kind.SCRIPT, Kind.PATH):
@@ -113,7 +113,7 @@ class WorkerGroup:
 
     def _follow(self) -> None:
         followed = {pid: Followed(rank, self._attempts[rank].error_file) for rank, pid in self._pids.items()}
-        self._overseers.follow(followed)
+        self._watchdogs.follow(followed)
 
     def _wait_for_gpus(self, dead: set[int]) -> None:
         if dead and DRIVER.exists():

@@ -25,8 +25,8 @@ from . import cgroups
 from . import process_groups as groups
 from .cgroups import Kills
 from .guard import Guard
-from .processes import Death, Executing, Process, Spawner
 from .pump import LogPump, Stream
+from .spawner import Death, Executing, Process, Spawner
 from .watcher import Watcher
 from .worker_port import CannotStart, Exit, Sink, WorkerSpec
 
@@ -193,7 +193,7 @@ class SubprocessWorkers:
         groups.send(pid, signal.SIGKILL)
         self._guard.forget(pid)
         death = worker.process.reap()
-        groups.bury(pid)
+        groups.wait_for_end(pid)
         return death
 
     def _release(self, worker: _Worker) -> None:

@@ -18,8 +18,8 @@ from attrs import frozen
 
 from . import function
 from .function import Call, receive, send
-from .processes import Death, Process
 from .programs import find_setpriv
+from .spawner import Death, Process
 from .worker_port import CannotStart, WorkerSpec
 
 LOST = Death(-signal.SIGKILL)

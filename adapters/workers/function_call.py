@@ -16,7 +16,7 @@ from ...core.ranks import Ranks
 from ..launch_settings import Function
 from .forks import fork_server, forking
 from .function import CALL, Call, value_file
-from .processes import Executing, Spawner
+from .spawner import Executing, Spawner
 
 StartMethod = Literal["spawn", "fork", "forkserver"]
 

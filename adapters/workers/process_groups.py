@@ -35,7 +35,7 @@ def died_within(pidfd: int, timeout_s: float) -> bool:
     return bool(poll.poll(poll_ms(timeout_s)))
 
 
-def bury(group: int, timeout_s: float = WAIT_TIMEOUT_S) -> bool:
+def wait_for_end(group: int, timeout_s: float = WAIT_TIMEOUT_S) -> bool:
     """Wait for the members of a group that was sent SIGKILL and whose leader is reaped; whether none lives.
 
     Nearly always the first question answers it. Else those that are still dying are looked up in /proc, where one that

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from ...adapters.report.report import Report
+from ...adapters.report.launch_report import Report
 from ...adapters.workers.error_files import error_data, exit_sentence, signal_name, timestamp
 from ...core.group import Stopped
 from ...core.group.state import Refused

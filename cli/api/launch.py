@@ -10,9 +10,9 @@ import click
 from attrs import frozen
 
 from ...adapters.launch_settings import Function, Program
-from ...adapters.report.report import Report
+from ...adapters.report.launch_report import Report
 from ...adapters.workers.function_call import calling, name_of
-from ...adapters.workers.processes import Spawner
+from ...adapters.workers.spawner import Spawner
 from ...core.world import Ending, Verdict
 from ..launch import launched
 from ..program import script_program

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from signal import Signals
 from typing import assert_never
 
-from ...adapters.report.report import Report
+from ...adapters.report.launch_report import Report
 from ...adapters.report.worker_ends import How
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Stopped

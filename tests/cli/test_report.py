@@ -10,7 +10,7 @@ from attrs import evolve
 from worlds import arrived, register, running
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
-from elastic.adapters.report.report import Report, Result
+from elastic.adapters.report.launch_report import Report, Result
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.cli.exit_codes import exit_code
 from elastic.cli.render.report import render_report

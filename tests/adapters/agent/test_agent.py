@@ -15,8 +15,8 @@ import pytest
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Logs, Program
+from elastic.adapters.report.launch_report import Report, Result, as_json
 from elastic.adapters.report.news import News, Recorded, Seen, Started, Step
-from elastic.adapters.report.report import Report, Result, as_json
 from elastic.adapters.report.worker_ends import How
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import OutOfReach

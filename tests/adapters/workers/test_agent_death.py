@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from processes import TIMEOUT_S, children_of, comes_true, command_of, is_alive
 
-AGENT = Path(__file__).parent / "programs" / "agent.py"
+AGENT = Path(__file__).parent / "programs" / "mortal_agent.py"
 FAMILY = "trap '' TERM; setsid sleep 1000 & sleep 1000 & echo family; wait; sleep 1000"
 """A worker that ignores SIGTERM, a child in its group, a child with its own session."""
 

@@ -1,4 +1,4 @@
-"""Where the count of out-of-memory kills is found, in trees as kernels show them; e2e/test_deaths.py has a real one."""
+"""The count of out-of-memory kills is found in trees as kernels show them; e2e/test_death_remarks.py has a real one."""
 
 from __future__ import annotations
 

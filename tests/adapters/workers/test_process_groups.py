@@ -37,13 +37,13 @@ def test_the_members_of_a_group_are_its_living_processes(orphans: tuple[int, lis
 def test_a_group_is_buried_when_its_last_member_is_dead(orphans: tuple[int, list[int]]) -> None:
     group, members = orphans
     assert groups.send(group, signal.SIGKILL)
-    assert groups.bury(group)
+    assert groups.wait_for_end(group)
     assert not any(is_alive(pid) for pid in members)
 
 
 def test_a_member_that_was_missed_by_the_signal_is_killed(orphans: tuple[int, list[int]]) -> None:
     group, members = orphans
-    assert groups.bury(group)
+    assert groups.wait_for_end(group)
     assert not any(is_alive(pid) for pid in members)
 
 
@@ -51,21 +51,21 @@ def test_a_group_that_has_gone_is_buried_at_once() -> None:
     leader = subprocess.Popen(["true"], start_new_session=True)
     leader.wait(TIMEOUT_S)
     assert not groups.send(leader.pid, 0)
-    assert groups.bury(leader.pid)
+    assert groups.wait_for_end(leader.pid)
 
 
 def test_the_dead_that_nobody_reaps_do_not_hold_a_burial_up(nothing_left: str) -> None:
     leader = subprocess.Popen(["true"], start_new_session=True)
     os.waitid(os.P_PID, leader.pid, os.WEXITED | os.WNOWAIT)
     assert groups.send(leader.pid, 0)
-    assert groups.bury(leader.pid)
+    assert groups.wait_for_end(leader.pid)
     leader.wait(TIMEOUT_S)
 
 
 def test_the_wait_is_bounded(orphans: tuple[int, list[int]]) -> None:
     group, members = orphans
     assert not groups._end(members[0], group, deadline=0.0) or not is_alive(members[0])
-    assert not groups.bury(group, timeout_s=-1.0) or not groups.members(group)
+    assert not groups.wait_for_end(group, timeout_s=-1.0) or not groups.members(group)
 
 
 def test_a_process_that_is_gone_or_no_member_is_as_good_as_dead(orphans: tuple[int, list[int]]) -> None:
@@ -82,7 +82,7 @@ def test_another_users_member_counts_but_cannot_be_killed(nothing_left: str, tmp
     child = os.fork()
     if child == 0:  # pragma: no cover
         os.setuid(65534)
-        answers = groups.send(leader.pid, signal.SIGKILL), groups.bury(leader.pid, timeout_s=0.01)
+        answers = groups.send(leader.pid, signal.SIGKILL), groups.wait_for_end(leader.pid, timeout_s=0.01)
         os.write(write, repr(answers).encode())
         os._exit(0)
     os.waitpid(child, 0)

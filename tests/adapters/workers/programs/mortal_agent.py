@@ -1,4 +1,4 @@
-"""A small agent, to be killed: agent.py HOW COMMAND..., which starts two workers of that command.
+"""A small agent, to be killed: mortal_agent.py HOW COMMAND..., which starts two workers of that command.
 
 HOW is `wait` (say "started", then wait), `die` (SIGKILL to itself as soon as start returned) or a number: SIGALRM, which
 nobody handles, ends it so many microseconds after start was called.

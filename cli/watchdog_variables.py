@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from ..adapters.agent.watchdogs import HEALTH_PORT, TIMER_FILE
-from ..adapters.launch_settings import Oversight
+from ..adapters.launch_settings import WatchdogSettings
 from . import values
 from .mistakes import Mistake
 
@@ -14,9 +14,9 @@ ENABLE_TIMER = "TORCHELASTIC_ENABLE_FILE_TIMER"
 STUCK_AFTER = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"
 
 
-def oversight(environment: Mapping[str, str]) -> Oversight:
+def watchdog_settings(environment: Mapping[str, str]) -> WatchdogSettings:
     """Raises Mistake. Nothing is watched unless a variable says so."""
-    return Oversight(_timer_file(environment), _stuck_after(environment), _health_port(environment))
+    return WatchdogSettings(_timer_file(environment), _stuck_after(environment), _health_port(environment))
 
 
 def _timer_file(environment: Mapping[str, str]) -> str | None:

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.launch_settings import Oversight
-from elastic.cli.oversight import oversight
+from elastic.adapters.launch_settings import WatchdogSettings
+from elastic.cli.watchdog_variables import watchdog_settings
 
 
 def test_nothing_is_watched_unless_a_variable_says_so() -> None:
-    assert oversight({}) == Oversight()
+    assert watchdog_settings({}) == WatchdogSettings()
     quiet = {
         "TORCHELASTIC_ENABLE_FILE_TIMER": "0",
         "TORCHELASTIC_TIMER_FILE": "/x",
         "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "0",
         "TORCHELASTIC_HEALTH_CHECK_PORT": "",
     }
-    assert oversight(quiet) == Oversight()
+    assert watchdog_settings(quiet) == WatchdogSettings()
 
 
 def test_each_is_watched_when_it_is_said() -> None:
@@ -30,11 +30,11 @@ def test_each_is_watched_when_it_is_said() -> None:
         "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "2.5",
         "TORCHELASTIC_HEALTH_CHECK_PORT": "8080",
     }
-    assert oversight(said) == Oversight("/x", 2.5, 8080)
+    assert watchdog_settings(said) == WatchdogSettings("/x", 2.5, 8080)
 
 
 def test_a_pipe_without_a_name_has_a_new_one_among_the_temporary_files() -> None:
-    names = {oversight({"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TMPDIR": "/t"}).timer_file for _ in range(2)}
+    names = {watchdog_settings({"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TMPDIR": "/t"}).timer_file for _ in range(2)}
     assert len(names) == 2 and all(name and name.startswith("/t/watchdog_timer_") for name in names)
 
 

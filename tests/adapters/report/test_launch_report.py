@@ -11,7 +11,7 @@ from attrs import evolve
 from worlds import arrived, node, register, running
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
-from elastic.adapters.report.report import Report, Result, as_json, write_report
+from elastic.adapters.report.launch_report import Report, Result, as_json, write_report
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
