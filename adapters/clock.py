@@ -1,4 +1,4 @@
-"""The world's side of time: the one place that reads clocks, so that a test can hand in its own."""
+"""Time: the one place that reads clocks, so that a test can hand in its own."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """This host's time."""
+    """The clocks of this host."""
 
     def now(self) -> float:
-        """Monotonic seconds: what is decided by."""
+        """Return monotonic seconds, which decisions use."""
 
     def wall(self) -> float:
-        """Seconds since 1970: what names an incarnation."""
+        """Return seconds since 1970, which name an incarnation."""
 
     def wall_text(self) -> str:
-        """The local time of day, for people."""
+        """Return the local time of day, for people."""
 
 
 class SystemClock:
@@ -32,10 +32,10 @@ class SystemClock:
         return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
-POLL_MAX_S = 2_000_000.0
+_POLL_MAX_S = 2_000_000.0
 """The kernel counts the milliseconds of a poll in 31 bits."""
 
 
 def poll_ms(span_s: float) -> float:
-    """A span as `poll` takes it; of one that is longer than it can wait, a part."""
-    return min(max(span_s, 0.0), POLL_MAX_S) * 1000
+    """Return a span as `poll` takes it; it is cut off where `poll` cannot wait longer."""
+    return min(max(span_s, 0.0), _POLL_MAX_S) * 1000

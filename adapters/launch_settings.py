@@ -1,6 +1,6 @@
-"""What a launch is to do: one frozen value, made by the CLI (or by a program) and read by the agent.
+"""The settings of a launch: one frozen value, made by the CLI (or by a program) and read by every room.
 
-Every value is checked when it is made, with the value and the remedy in the message; the CLI only says which option it was.
+A bad value is refused when the settings are made; the message has the value and the remedy. The CLI adds the option's name.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that end an agent in order, unless it was told others."""
-RUN_PATH = Path(__file__).with_name("workers") / "run_path.py"
+_RUN_PATH = Path(__file__).with_name("workers") / "run_path.py"
 
 
 class Kind(Enum):
-    """How the workers' program is executed."""
+    """The way in which the workers' program is executed."""
 
     SCRIPT = "script"
     """python -u program arguments"""
@@ -41,7 +41,7 @@ class Kind(Enum):
 
 @frozen
 class Program:
-    """What every worker runs."""
+    """The program that every worker runs."""
 
     kind: Kind
     name: str
@@ -51,20 +51,20 @@ class Program:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What is executed, without the arguments."""
+        """The words to execute, without the arguments."""
         python = self.python, "-u"
         before: Mapping[Kind, tuple[str, ...]] = {
             Kind.SCRIPT: python,
             Kind.MODULE: (*python, "-m"),
             Kind.BINARY: (),
-            Kind.PATH: (*python, str(RUN_PATH)),
+            Kind.PATH: (*python, str(_RUN_PATH)),
         }
         return (*before[self.kind], self.name)
 
 
 @frozen
 class Function:
-    """What every worker calls, instead of executing a program. The call and what comes back are files of `folder`."""
+    """The function that every worker calls instead of executing a program. Call and results are files of `folder`."""
 
     name: str
     folder: str
@@ -72,7 +72,7 @@ class Function:
 
 
 class Std(Flag):
-    """Which of a worker's two streams. Values are those of `--redirects` and `--tee`."""
+    """A choice of a worker's two streams. Values are those of `--redirects` and `--tee`."""
 
     NONE = 0
     OUT = 1
@@ -92,7 +92,7 @@ class Streams:
 
 
 def parse_streams(text: str) -> Streams:
-    """`0..3` for all ranks, or `rank:v,rank:v`; a rank that is not named has none."""
+    """Read `0..3` for all ranks, or `rank:v,rank:v`; a rank that is not named has none. Raises ValueError."""
     if re.fullmatch("[0-3]", text):
         return Streams(Std(int(text)))
     if not re.fullmatch(r"\d{1,9}:[0-3](,\d{1,9}:[0-3])*", text, re.ASCII):
@@ -106,7 +106,7 @@ def parse_streams(text: str) -> Streams:
 
 @frozen
 class Logs:
-    """What was asked for of the workers' output."""
+    """The choices for the workers' output."""
 
     directory: str | None = None
     redirects: Streams = Streams()
@@ -122,7 +122,7 @@ class Logs:
 
 @frozen
 class WatchdogSettings:
-    """What is watched. `timer_file` is where the pipe is made, `stuck_after` in seconds, `health_port` 0 for any."""
+    """The watchdogs to run. `timer_file` is the pipe's path, `stuck_after` is in seconds, `health_port` is 0 for any."""
 
     timer_file: str | None = None
     stuck_after: float | None = None
@@ -136,30 +136,30 @@ def _name(instance: object, attribute: Attribute[str], value: str) -> None:
 
 @frozen
 class LaunchSettings:
-    """One `elastic launch`."""
+    """The settings of one `elastic launch`."""
 
     program: Program | Function
     local_world_size: int = field(default=1)
     run_id: str = field(default="none", validator=_name)
     role: str = field(default="default", validator=_name)
     slot: str | None = None
-    """This node's place, if a supervisor gave it one; else it is the address and a random id."""
+    """The slot that a supervisor gave this node; else it is the address and a random id."""
     node_rank: int | None = None
-    """This node's place among the ranks, if it was given one: `core.ranks.by_node_rank`."""
+    """The node rank that this node was given, if any: `core.ranks.by_node_rank`."""
     address: str = field(default="localhost", validator=_name)
-    """How other nodes reach this one."""
+    """The name or address by which other nodes reach this one."""
     store: str = "in memory"
-    """Where the nodes meet, for people."""
+    """The store's name, for people."""
     relay: str = ""
-    """Where the workers reach it: the path of a unix socket."""
+    """The path of the unix socket by which the workers reach the store."""
     rendezvous: rendezvous.Settings = rendezvous.Settings()
     group: group.Settings = group.Settings()
     logs: Logs = Logs()
     logs_plugin: LogsSpecs | None = None
-    """Who says where logs go, if not we."""
+    """The plugin that says where logs go, if there is one."""
     signals: tuple[signal.Signals, ...] = HANDLED
     environment: Mapping[str, str] = field(factory=dict)
-    """What the workers inherit."""
+    """The environment that the workers inherit."""
     virtual_local_rank: bool = False
     """LOCAL_RANK is 0 for every worker, and CUDA_VISIBLE_DEVICES names the one device that is its own."""
     watchdogs: WatchdogSettings = WatchdogSettings()
@@ -167,7 +167,7 @@ class LaunchSettings:
     """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
 
     def profile(self, endpoint: Endpoint, host: str) -> Profile:
-        """What a node of that host says of itself when it joins; `endpoint` is what it has reserved."""
+        """Return the profile with which this node joins; `endpoint` is the port that it has reserved."""
         labels = () if self.node_rank is None else (node_rank_label(self.node_rank),)
         return Profile(endpoint, self.local_world_size, self.role, host, labels)
 

@@ -1,7 +1,7 @@
 """The agent of one node: one inbox of events -> `core.group.transition` -> commands carried out.
 
-Many post, one decides: the rendezvous, the heart, the workers' watcher and the signal handlers only put into the inbox; this
-thread alone holds the group. It also is the thread that starts workers, because the kernel ties their lives to it.
+Many threads post, one decides: the rendezvous, the heart, the workers' watcher and the signal handlers only put into the
+inbox. The agent's thread alone holds the group. It also starts the workers, because the kernel ties their lives to it.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ from .signals import signals_as_events
 from .watchdogs import Watchdogs
 from .worker_group import WorkerGroup
 
-DRAIN_TIMEOUT_S = 5.0
-"""How long the end of the job waits for a console that does not read."""
-RECORD_TIMEOUT_S = 5.0
-"""How long it waits for failures that are still being put on record."""
+_DRAIN_TIMEOUT_S = 5.0
+"""The end of the job waits so long for a console that does not read."""
+_RECORD_TIMEOUT_S = 5.0
+"""The end of the job waits so long for failures that are on their way to the record."""
 
 
 class Agent:
@@ -121,7 +121,7 @@ class Agent:
 
     @property
     def report_path(self) -> str | None:
-        """Where the report belongs if the user keeps logs."""
+        """The path of the report among the logs; None if the user keeps none."""
         return self._logs.report_path
 
     @property
@@ -129,8 +129,8 @@ class Agent:
         return self._settings.profile(self._reserved.endpoint, self._host)
 
     def run(self) -> Result:
-        """Take part in the job until it has a verdict, or this node leaves or is refused. Nothing of it lives afterwards.
-        Raises CannotTrace or CannotWatch before anything is done."""
+        """Take part in the job until it has a verdict, or this node leaves or is refused. No process, thread or descriptor
+        of it is left afterwards. Raises CannotTrace or CannotWatch before anything is done."""
         with signals_as_events(self._settings.signals, self._inbox.signalled):
             try:
                 self._begin_trace()
@@ -154,11 +154,11 @@ class Agent:
             if consequence := follows(event, group, self._clock.now()):
                 self._inbox.post(consequence)
         self._last_words(outcome)
-        self._workers.drain(DRAIN_TIMEOUT_S)
+        self._workers.drain(_DRAIN_TIMEOUT_S)
         return self._result(outcome, group.stopped_at)
 
     def _result(self, outcome: Outcome, stopped_at: float | None) -> Result:
-        """A node that was told to stop does not wait for a store that has not even heard of that."""
+        """Gather what came of it. A node that was told to stop does not ask a store that has not heard of that."""
         is_hurried = isinstance(outcome, Stopped) and not self._is_known_to_leave
         ends = self._ends
         faults = ends.own_faults if is_hurried else ends.all_faults()
@@ -174,7 +174,7 @@ class Agent:
     # --- events in
 
     def _next(self, until: float | None) -> Event | None:
-        """The next event; None for what is news to the observer alone."""
+        """Take the next message; return its event, or None if it concerns no machine."""
         wake_at = min((at for at in (until, self._observer.until) if at is not None), default=None)
         match self._inbox.take(wake_at):
             case None:
@@ -208,9 +208,9 @@ class Agent:
                 return event
 
     def _last_words(self, outcome: Outcome) -> None:
-        """The job may be over before all failures that led there are on record, and before its store is seen to know the
-        verdict. A signal ends the wait."""
-        until = self._clock.now() + RECORD_TIMEOUT_S
+        """Wait until this node's failures are on record and the store is seen to know the verdict. A signal ends the
+        wait."""
+        until = self._clock.now() + _RECORD_TIMEOUT_S
         if last := farewell(outcome):
             self._lingers, until = True, until + LINGER_S
             self._rendezvous.submit(last)
@@ -243,7 +243,7 @@ class Agent:
                 assert_never(other)
 
     def _ask_rendezvous(self, command_: Command) -> None:
-        """A node joins each round with a port that no worker has used."""
+        """Submit a command to the rendezvous. A node joins each round with a port that no worker has used."""
         if isinstance(command_, Join):
             self._reserved.release()
             self._reserved = Reservation(self._settings.address)

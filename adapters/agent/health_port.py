@@ -1,7 +1,7 @@
-"""Whether the agent is well, for whoever asks by HTTP (TORCHELASTIC_HEALTH_CHECK_PORT): a liveness probe.
+"""A liveness probe of the agent by HTTP (TORCHELASTIC_HEALTH_CHECK_PORT).
 
-torch's agent leaves this to a plugin. Here a request is put to the agent's own thread, which sleeps in its inbox: 200 if it
-has answered within the last ALIVE_S, else 503. It is asked only when somebody asks.
+torch's agent leaves this to a plugin. Here each request is put to the agent's own thread, which sleeps in its inbox. The
+answer is 200 if that thread has answered within the last _ALIVE_S, else 503.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-ALIVE_S = 60.0
-"""torch's health check allows so long."""
-ANSWER_S = 0.5
-"""How long a request waits for the agent; Kubernetes waits for 1 s."""
+_ALIVE_S = 60.0
+"""The agent's thread may be silent for so long, as with torch's health check."""
+_ANSWER_S = 0.5
+"""A request waits so long for the agent; Kubernetes waits for 1 s."""
 
 
 class HealthServer:
@@ -27,7 +27,7 @@ class HealthServer:
         self,
         port: int,
         ask: Callable[[Callable[[], None]], None],
-        alive_s: float = ALIVE_S,
+        alive_s: float = _ALIVE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask = ask
@@ -45,11 +45,11 @@ class HealthServer:
         self._server.server_close()
 
     def silent_s(self) -> float:
-        """Ask, and say for how long the agent has not answered: next to nothing, if it does now."""
+        """Ask the agent, and return for how long it has not answered: 0 if it does now."""
         asked_at = self._clock()
         self._ask(self._answered)
         with self._changed:
-            self._changed.wait_for(lambda: self._answered_at >= asked_at, ANSWER_S)
+            self._changed.wait_for(lambda: self._answered_at >= asked_at, _ANSWER_S)
             return 0.0 if self._answered_at >= asked_at else self._clock() - self._answered_at
 
     def _answered(self) -> None:
@@ -72,7 +72,7 @@ class HealthServer:
                 self.wfile.write(body)
 
             def log_message(self, *args: object) -> None:
-                """Nobody wants a line for each probe."""
+                """Write no line for a probe."""
 
         return Handler
 

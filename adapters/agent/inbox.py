@@ -1,6 +1,6 @@
-"""The agent's inbox: many post, from threads of theirs or a signal handler; the agent's own takes one by one.
+"""The agent's inbox: other threads and signal handlers post into it, the agent's own thread takes one message at a time.
 
-Who posts changes nothing: a `put` of a SimpleQueue is safe in a signal handler, and wakes the agent at once.
+Posting changes nothing else: a `put` of a SimpleQueue is safe in a signal handler, and wakes the agent at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Died:
 
 @frozen
 class Stuck:
-    """A worker hangs in the kernel; what that means is in its error file if it has one."""
+    """A worker hangs in the kernel; `text` says where and for how long."""
 
     local_rank: int
     pid: int
@@ -38,14 +38,14 @@ class Stuck:
 
 @frozen
 class Asked:
-    """Somebody asks whether the agent's thread lives."""
+    """The health port asks for a sign of life."""
 
     answer: Callable[[], None]
 
 
 @frozen
 class Heartbeat:
-    """A heartbeat that was sent then was acknowledged by a store in which this life stands."""
+    """A store that holds a register of this life acknowledged the heartbeat that was sent at this time."""
 
     sent_at: float
     life: Life | None
@@ -55,7 +55,7 @@ Message: TypeAlias = Event | Died | Stuck | Asked | Heartbeat | Notice | TraceLo
 
 
 class Inbox:
-    """What was posted and not taken yet. Each method but `take` may be called from any thread."""
+    """The messages that are not taken yet. Any thread may call each method but `take`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -63,7 +63,7 @@ class Inbox:
         self._signalled = False
 
     def take(self, until: float | None) -> Message | None:
-        """The next one, waited for until this point in time (None: as long as it takes); None if none came."""
+        """Wait for the next message until this point in time (None: for ever) and return it; None if none came."""
         left = None if until is None else max(until - self._clock.now(), 0.0)
         try:
             return self._queue.get(timeout=None if left is None else min(left, threading.TIMEOUT_MAX))
@@ -90,5 +90,5 @@ class Inbox:
         self.post(Signalled(signum, self._clock.now()))
 
     def has_had_a_signal(self) -> bool:
-        """Taken or not."""
+        """Return True if a signal came, taken or not."""
         return self._signalled

@@ -13,9 +13,10 @@ from types import FrameType
 def signals_as_events(
     signals: Iterable[signal.Signals], post: Callable[[int, FrameType | None], None]
 ) -> Iterator[None]:
-    """Each of these is posted, if this is the main thread, which alone may say so; else nothing is changed.
+    """Post each of these signals instead of what it meant before. Called from another thread than the main one, which alone
+    may handle signals, this changes nothing.
 
-    SIGCHLD must not be ignored, as some supervisors leave it: the kernel would throw the exit codes away.
+    SIGCHLD gets its default action back: if it is ignored, as some supervisors leave it, the kernel drops exit codes.
     """
     before = {}
     try:

@@ -1,6 +1,6 @@
-"""What torch's agent watches only when a variable says so: file timers, workers stuck in the kernel, its own health.
+"""The watchdogs that run only when a variable asks for them: file timers, workers stuck in the kernel, the health port.
 
-Each is a thread of its own that starts with the agent, and a module that is imported only then.
+Each has a thread of its own that starts with the agent, and a module that is imported only then.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ HEALTH_PORT = "TORCHELASTIC_HEALTH_CHECK_PORT"
 
 @frozen
 class Followed:
-    """One worker, for those that watch."""
+    """A worker as the watchdogs know it."""
 
     local_rank: int
     error_file: Path | None
 
 
 class CannotWatch(Exception):
-    """A pipe or a port cannot be had. The text names the variable, and says what to do."""
+    """A watchdog has no pipe or port. The text names the variable, and says what to do."""
 
 
 class Watchdogs:
-    """Those that were asked for. `stuck(local_rank, pid, text)` and `ask(answer)` are called from their threads."""
+    """The watchdogs of one agent. They call `stuck(local_rank, pid, text)` and `ask(answer)` from their threads."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Watchdogs:
         self._health: HealthServer | None = None
 
     def start(self) -> None:
-        """Raises CannotWatch; what was begun is ended by `close`."""
+        """Start those that were asked for. Raises CannotWatch; `close` ends those that were started."""
         asked = self._asked
         if asked.timer_file is not None:
             self._timers = _timers(asked.timer_file)
@@ -65,11 +65,11 @@ class Watchdogs:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What workers must know of it."""
+        """The variables that tell workers of the watchdogs."""
         return {TIMER_FILE: str(self._timers.path)} if self._timers else {}
 
     def follow(self, workers: Mapping[int, Followed]) -> None:
-        """These, by process id, and no others from now on."""
+        """Watch these workers, by process id, and no others from now on."""
         if self._timers:
             self._timers.follow({pid: worker.error_file for pid, worker in workers.items()})
         if self._stuck:

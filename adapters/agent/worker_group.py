@@ -51,10 +51,10 @@ class WorkerGroup:
         self._restarts = 0
         self._attempts: Mapping[int, Attempt] = {}
         self._pids: dict[int, int] = {}
-        """Of the workers that were started last, by local rank."""
+        """The process ids of the workers that were started last, by local rank."""
 
     def start(self, world: World) -> Started:
-        """Those of this world. Raises CannotStart or OSError."""
+        """Start the workers of this world. Raises CannotStart or OSError."""
         world = by_node_rank(world)
         ranks = assign(world)[self._node]
         self._ends.begin(world.round, ranks)
@@ -71,7 +71,7 @@ class WorkerGroup:
         return Started(world, tuple(pids), self._clock.now())
 
     def start_again(self, local_rank: int) -> StartedAgain | Exit:
-        """One that has ended, in the same round. One that cannot be started has failed once more."""
+        """Start a worker that has ended once more, in the same round; return its end if it cannot be started."""
         self._restarts += 1
         attempt = again(self._attempts[local_rank], self._restarts)
         self._attempts = {**self._attempts, local_rank: attempt}
@@ -94,7 +94,7 @@ class WorkerGroup:
         return self._ended(ended) if ended else None
 
     def give_up(self, local_rank: int, pid: int, text: str) -> Exit | None:
-        """One that hangs in the kernel, which its error file says if it has one; None if it was collected."""
+        """Give up a worker that hangs in the kernel, and say so in its error file; None if it was collected before."""
         ended = self._workers.give_up(local_rank, pid)
         if ended is None:
             return None

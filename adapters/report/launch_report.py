@@ -21,7 +21,7 @@ from .worker_ends import WorkerEnd
 
 @frozen
 class Result:
-    """How this agent's part ended, and what the job put on record: the same on every node that heard the verdict.
+    """The end of this agent's part, and the job's record: the same on every node that heard the verdict.
 
     `state` is the register as this node saw it last; `round`, `ranks` and `ends` are those of the last workers that it
     had.
@@ -38,7 +38,7 @@ class Result:
 
 @frozen
 class Report:
-    """One launch, afterwards."""
+    """One launch after its end."""
 
     settings: LaunchSettings
     result: Result
@@ -56,14 +56,14 @@ class Report:
 
     @property
     def restarts(self) -> int:
-        """How many the job has spent."""
+        """The number of restarts that the job has spent."""
         if self.over_budget:
             return self.max_restarts
         return self.result.state.failures if self.result.state else 0
 
     @property
     def world_size(self) -> int:
-        """How many workers the last world had; 0 if there was none, or none is known."""
+        """The number of workers of the last world; 0 if there was none, or none is known."""
         state = self.result.state
         return sum(member.profile.local_world_size for member in state.world.members) if state and state.complete else 0
 
@@ -92,7 +92,7 @@ class Report:
 
     @property
     def _breaker(self) -> Node | None:
-        """Whose write ended that round: the register's order is the one that all nodes see."""
+        """The node whose write ended that round: all nodes see the register's order."""
         outcome, state = self.result.outcome, self.result.state
         round = self.result.faults[-1].round
         if isinstance(outcome, Verdict) and outcome.round == round:

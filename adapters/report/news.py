@@ -1,4 +1,4 @@
-"""What happened, as one part tells it to another: the rendezvous' loop to the agent, the agent to whoever shows it."""
+"""News: values by which the rendezvous' loop tells the agent, and the agent its observers, what happened."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..clock import Clock
 
 @frozen
 class Told:
-    """What came of an operation."""
+    """The answer to an operation."""
 
     handler: Handler
     answer: Outcome | Raise
     held: Held
-    """What this node remembers, the answer included."""
+    """This node's memory of the register, the answer included."""
 
 
 @frozen
@@ -43,7 +43,7 @@ class Seen:
 
 @frozen
 class StoreSilent:
-    """The store does not answer, or not with a register; whatever must be asked of it waits."""
+    """The store does not answer, or not with a register; all requests to it wait."""
 
     text: str
     at: float
@@ -51,14 +51,14 @@ class StoreSilent:
 
 @frozen
 class StoreBack:
-    """It answers again."""
+    """The store answers again."""
 
     at: float
 
 
 @frozen
 class Restored:
-    """The store lost what this node held; now `after` stands: written back by this node, or what was found instead."""
+    """The store lost what this node held. Now it holds `after`, which this node wrote back (`by_me`) or found there."""
 
     before: RendezvousState
     found: RendezvousState | None
@@ -68,19 +68,19 @@ class Restored:
 
 
 Notice: TypeAlias = Told | Recorded | Seen | StoreSilent | StoreBack | Restored
-"""What the rendezvous' loop tells."""
+"""The news of the rendezvous' loop."""
 
 
 @frozen
 class TraceLost:
-    """The trace is written no longer; the job goes on."""
+    """The trace has ended early; the job goes on."""
 
     text: str
 
 
 @frozen
 class Step:
-    """One step of the group, as it was taken. The log and the status lines are rendered from these."""
+    """One step of the group. The log and the status lines are rendered from these."""
 
     event: Event | None
     before: Group
@@ -108,25 +108,25 @@ class StartedAgain:
 
 
 News: TypeAlias = Step | Started | StartedAgain | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
-"""What the agent tells."""
+"""The news of the agent."""
 
 
 class Observer(Protocol):
-    """Whoever shows or writes down what happens. Called from the agent's thread alone."""
+    """An observer of the agent: it shows or writes down what happens. The agent's thread alone calls it."""
 
     def saw(self, news: News) -> None:
         """The group took a step, workers were started, a failure is on record, the register or its store changed."""
 
     @property
     def until(self) -> float | None:
-        """When it wants to be called again without news."""
+        """The time at which it wants to be called if there is no news."""
 
     def passed(self, now: float) -> None:
         """That point in time has passed."""
 
 
 class Observers:
-    """Several, told one after the other."""
+    """Several observers, told one after the other."""
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
@@ -149,21 +149,20 @@ class CannotTrace(Exception):
 
 
 class Trace(Protocol):
-    """Whoever writes down every step, so that it can be taken again. Called from the thread that takes the step, which is
-    not kept waiting."""
+    """A writer of every step, so that a replay can take it again. The thread that takes the step calls, and never waits."""
 
     def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
         """The node as it is before its first step. Raises CannotTrace; what goes wrong later is told to `lost`, once."""
 
     def took(self, function: Callable[..., object], *given: object) -> None:
-        """This function of the core was given this beside the node's own memory, and (the last) answered that."""
+        """Write down a call of this function of the core: its arguments but for the node's memory, then its answer."""
 
     def end(self) -> None:
         """No step follows. Idempotent."""
 
 
 class NoTrace:
-    """Nothing is written down."""
+    """A trace that writes nothing."""
 
     def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
         pass

@@ -1,4 +1,4 @@
-"""A trace on disk: what `elastic launch --trace` and the ranks under it write, and `elastic replay` reads.
+"""A trace on disk: `elastic launch --trace` and the ranks under it write it, `elastic replay` reads it.
 
 A line per step, each in one write to a file that is only appended to, so that an agent that is killed leaves whole lines
 behind, but for the last at most. Steps are taken by several threads; they only put them into a queue, and a thread of its
@@ -23,16 +23,16 @@ from ...core.replay.steps import STEPS, Calling, Header, Step, Working
 from ..clock import Clock
 from .news import CannotTrace, TraceLost
 
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
-QUEUE_MAX = 100_000
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_QUEUE_MAX = 100_000
 """Steps that may wait for the disk; more end the trace."""
-PAUSES_MAX = 10
-"""After so many steps are written though others are taken meanwhile."""
+_PAUSES_MAX = 10
+"""The writer pauses at most so often while further steps are taken."""
 END_TIMEOUT_S = 5.0
-"""How long the end of the job waits for the disk."""
-EACH = "write --trace=DIR/ and each gets a file"
-NAME_BYTES = 200
-"""Of a node's slot in the name of its file."""
+"""The end of the job waits so long for the disk."""
+_EACH = "write --trace=DIR/ and each gets a file"
+_NAME_BYTES = 200
+"""A file's name has so many bytes of the node's slot at most."""
 
 
 class TraceFile:
@@ -40,7 +40,7 @@ class TraceFile:
     one) that gets it."""
 
     def __init__(
-        self, path: str, queue_max: int = QUEUE_MAX, end_timeout_s: float = END_TIMEOUT_S, pause_s: float = 0.0
+        self, path: str, queue_max: int = _QUEUE_MAX, end_timeout_s: float = END_TIMEOUT_S, pause_s: float = 0.0
     ) -> None:
         """`pause_s`: steps are written when none has been taken for so long, and those who take them have no hurry."""
         self._path = path
@@ -61,7 +61,7 @@ class TraceFile:
         try:
             self._open()
         except BlockingIOError:
-            raise CannotTrace(f"{self._path}: another agent writes there; {EACH}") from None
+            raise CannotTrace(f"{self._path}: another agent writes there; {_EACH}") from None
         except OSError as error:
             raise CannotTrace(f"{self._path}: {_why(error)}; name a file that can be written to") from None
         self._thread.start()
@@ -87,7 +87,7 @@ class TraceFile:
             self._thread.join(self._end_timeout_s)
 
     def _give_up(self, why: str) -> None:
-        """Once; what is taken afterwards is not written."""
+        """Tell of the loss once; later steps are not written."""
         if self._on:
             self._on = False
             self._lost(TraceLost(f"{self._path}: {why}"))
@@ -115,8 +115,8 @@ class TraceFile:
         return step
 
     def _let_pass(self) -> None:
-        """Until no step is taken any longer."""
-        for _ in range(PAUSES_MAX):
+        """Wait until no further step is taken."""
+        for _ in range(_PAUSES_MAX):
             waiting = self._queue.qsize()
             if self._ended.wait(self._pause_s) or self._queue.qsize() == waiting:
                 return
@@ -136,9 +136,9 @@ def _header(held: Held, machine: Working | Calling, clock: Clock) -> Header:
 
 
 def _boot() -> str:
-    """What all clocks since one start of this host have in common."""
+    """Return the id that this host's monotonic clock has kept since its start."""
     try:
-        with open(BOOT_ID, encoding="ascii") as file:
+        with open(_BOOT_ID, encoding="ascii") as file:
             return file.read().strip()
     except OSError:
         return os.urandom(16).hex()
@@ -149,7 +149,7 @@ def _place(path: str, header: Header) -> str:
     if not (path.endswith("/") or os.path.isdir(path)):
         return path
     os.makedirs(path, exist_ok=True)
-    slot = re.sub(r"[^\w.-]", "_", node.slot).encode()[:NAME_BYTES].decode(errors="ignore")
+    slot = re.sub(r"[^\w.-]", "_", node.slot).encode()[:_NAME_BYTES].decode(errors="ignore")
     prefix = "rank_" if isinstance(header.machine, Calling) else ""
     return os.path.join(path, f"{prefix}{slot}_{node.incarnation}.ndjson")
 

@@ -26,13 +26,13 @@ from ..workers.worker_port import Exit, WorkerSpec
 UNSTARTABLE = 127
 """The exit code of a worker that could not be started, as a shell has it."""
 _SEARCHED = 200
-"""How many of a log's last lines are searched for the exception that ended the worker."""
+"""So many of a log's last lines are searched for the exception that ended the worker."""
 _DRAIN_TIMEOUT_S = 1.0
-"""How long a failure's record waits for the end of the worker's own output."""
+"""A failure's record waits so long for the end of the worker's own output."""
 
 
 class How(Enum):
-    """How a worker came to its end."""
+    """The kinds of a worker's end."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"

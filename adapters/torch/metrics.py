@@ -17,17 +17,17 @@ from ..clock import Clock
 from ..launch_settings import LaunchSettings
 from ..report.news import News, Started, Step
 
-GROUP = "torchelastic"
+_GROUP = "torchelastic"
 RENDEZVOUS = "SimpleElasticAgent._rendezvous"
-RESTART = "SimpleElasticAgent._restart_workers"
-RUN = "SimpleElasticAgent.run"
+_RESTART = "SimpleElasticAgent._restart_workers"
+_RUN = "SimpleElasticAgent.run"
 START = "LocalElasticAgent._start_workers"
-STOP = "LocalElasticAgent._stop_workers"
+_STOP = "LocalElasticAgent._stop_workers"
 
 
 @frozen
 class Metric:
-    """One value: torch's MetricData. `timestamp` is in seconds since 1970."""
+    """A value of a metric: torch's MetricData. `timestamp` is in seconds since 1970."""
 
     timestamp: float
     group_name: str
@@ -47,12 +47,12 @@ class Metrics:
         self._failures = 0
 
     def of(self, news: News) -> Iterator[Metric]:
-        """What torch's agent would have counted of this."""
+        """Yield the metrics that torch's agent would have sent for this."""
         match news:
             case Started(world, _, at):
                 self._failures, self._started_at = world.failures, at
                 if self._broke_at is not None:
-                    yield from self._lasted(RESTART, at - self._broke_at)
+                    yield from self._lasted(_RESTART, at - self._broke_at)
                 self._broke_at = None
                 yield self._of_workers("healthy", 1)
                 yield self._of_workers("remaining_restarts", self._remaining)
@@ -80,11 +80,11 @@ class Metrics:
             case Unstartable():
                 yield self._metric(f"{START}.failure", 1)
             case Reaped() if before.stopped_at is not None:
-                yield from self._lasted(STOP, at - before.stopped_at)
+                yield from self._lasted(_STOP, at - before.stopped_at)
         yield from self._turned(before, after, at)
 
     def _turned(self, before: Group, after: Group, at: float) -> Iterator[Metric]:
-        """From one phase to another."""
+        """Yield the metrics of a change of phase."""
         if before.phase is after.phase:
             return
         if before.phase in (Phase.RUNNING, Phase.BARRIER):
@@ -100,7 +100,7 @@ class Metrics:
     def _ended(self, group: Group, at: float) -> Iterator[Metric]:
         succeeded = isinstance(group.outcome, Verdict) and group.outcome.ending is Ending.SUCCEEDED
         retried = self._failures > 0
-        yield from self._lasted(RUN, at - self._began_at, succeeded)
+        yield from self._lasted(_RUN, at - self._began_at, succeeded)
         yield self._of_workers("flakiness", self._flakiness(succeeded))
         yield self._of_workers("run_total", 1)
         for name, holds in (
@@ -124,4 +124,4 @@ class Metrics:
         return self._metric(f"workers.{self._settings.role}.{name}", value)
 
     def _metric(self, name: str, value: int) -> Metric:
-        return Metric(self._clock.wall(), GROUP, name, value)
+        return Metric(self._clock.wall(), _GROUP, name, value)

@@ -1,4 +1,4 @@
-"""What happens to this node's rendezvous under torch's agent, as torch's own rendezvous tells it: its `RdzvEvent`s.
+"""The events of this node's rendezvous under torch's agent, as torch's own rendezvous sends them: `RdzvEvent`s.
 
 They go to torch's handler `dynamic_rendezvous`, which keeps nothing unless a program has put one of its own in its place.
 """
@@ -12,7 +12,7 @@ from torch.distributed.elastic.events.api import NodeState
 
 @frozen
 class RendezvousEvents:
-    """Of one node in one job; `place` is where the job's state is kept."""
+    """The events of one node in one job; `place` names the store."""
 
     run_id: str
     node: str
@@ -27,7 +27,7 @@ class RendezvousEvents:
         self._record("next_rendezvous", said, NodeState.RUNNING, rank)
 
     def failed(self, doing: str, error: Exception) -> None:
-        """To be called while `error` is handled: torch adds the traceback."""
+        """Tell of a failure. Call it while `error` is handled: torch adds the traceback."""
         self._record(doing, f"{type(error).__name__}: {error}", NodeState.FAILED)
 
     def closed(self) -> None:

@@ -16,16 +16,16 @@ from torch.distributed import DistError, DistNetworkError, PrefixStore, TCPStore
 
 from ...core.world import Endpoint
 
-SLICE_S = 1.0
-"""How long torch waits at a time: nothing else can be heard meanwhile, no signal either."""
+_SLICE_S = 1.0
+"""torch waits so long at a time; this process hears nothing else meanwhile, no signal either."""
 ANSWER_S = 60.0
-"""How long torch's agent waits for a key by default, as with torch's own c10d."""
+"""torch's agent waits so long for a key by default, as with torch's own c10d."""
 COME, GONE = "elastic/come", "elastic/gone"
-AGENTS = "elastic/agents"
+_AGENTS = "elastic/agents"
 
 
 class Unmet(Exception):
-    """The members of a round do not all reach its store. The text says whose it is, and what to do."""
+    """Not all members of a round have reached its store. The text names it, and says what to do."""
 
 
 @frozen
@@ -38,7 +38,7 @@ class RoundStore:
     size: int
 
     def part(self, timeout_s: float) -> None:
-        """This node needs it no longer; who serves it waits so long for the others to say so too."""
+        """Say that this node needs the store no longer. Its server waits so long for the others to say so too."""
         try:
             self.keys.set(f"{GONE}/{self.rank}", "")
             if self.rank == 0:
@@ -55,7 +55,7 @@ def meet(
     while stands():
         try:
             store = store or _open(endpoint, rank)
-            store.wait(_all(COME, size), timedelta(seconds=SLICE_S))
+            store.wait(_all(COME, size), timedelta(seconds=_SLICE_S))
         except DistError as error:
             if now() >= until:
                 raise Unmet(_unmet(endpoint, store is not None)) from error
@@ -63,13 +63,13 @@ def meet(
                 store = None  # whoever serves it had no turn for so long that torch took it away, and serves it anew
             continue
         store.set_timeout(timedelta(seconds=ANSWER_S))
-        return RoundStore(store, PrefixStore(AGENTS, store), rank, size)
+        return RoundStore(store, PrefixStore(_AGENTS, store), rank, size)
     return None
 
 
 def _open(endpoint: Endpoint, rank: int) -> Any:
     """Served or reached; this node is counted there."""
-    span = timedelta(seconds=SLICE_S)
+    span = timedelta(seconds=_SLICE_S)
     store = TCPStore(endpoint.address, endpoint.port, is_master=rank == 0, timeout=span, wait_for_workers=False)
     store.set(f"{COME}/{rank}", "")
     return store

@@ -1,4 +1,4 @@
-"""Where events and metrics go: handlers by name, behind a thread that keeps a slow one from holding up the agent.
+"""Handlers of events and metrics by name, behind a thread that keeps a slow one from holding up the agent.
 
 An event handler is a `logging.Handler`, a metrics handler has `emit(metric)`: torch's own contracts. Built in are `null` and
 `console` (stderr); others are entry points of installed packages, in the groups below, whose value returns a handler when
@@ -23,27 +23,27 @@ from .torch_events import Event, Events
 if TYPE_CHECKING:
     import logging
 
-EVENT_HANDLERS = "torchrun.event_handlers"
-METRICS_HANDLERS = "torchrun.metrics_handlers"
+_EVENT_HANDLERS = "torchrun.event_handlers"
+_METRICS_HANDLERS = "torchrun.metrics_handlers"
 NULL, CONSOLE = "null", "console"
-SILENT = (NULL, "dynamic_rendezvous")
+_SILENT = (NULL, "dynamic_rendezvous")
 """The second is torch's name for events of its own rendezvous; it has no handler either until somebody sets one."""
-TORCH_S_TABLE = "torch.distributed.elastic.events.handlers"
+_TORCH_S_TABLE = "torch.distributed.elastic.events.handlers"
 END_TIMEOUT_S = 5.0
-"""How long the end of the job waits for a handler."""
+"""The end of the job waits so long for a handler."""
 
 Item = TypeVar("Item")
 
 
 class MetricsHandler(Protocol):
-    """torch's."""
+    """A handler of metrics, as torch defines it."""
 
     def emit(self, metric: Any, /) -> None:
-        """One value."""
+        """Take one value."""
 
 
 class _Outlet(Generic[Item]):
-    """Hands on one after the other, in a thread of its own. A handler that raises is not called again."""
+    """Hand on one item after the other, in a thread of its own. A handler that raises is not called again."""
 
     def __init__(self, emit: Callable[[Item], object], name: str) -> None:
         self._emit = emit
@@ -84,7 +84,7 @@ class EventLog:
         pass
 
     def close(self) -> None:
-        """The last one is on its way."""
+        """Send the last event, and end."""
         self._outlet.put(self._events.last())
         self._outlet.close()
         self._logger.removeHandler(self._handler)
@@ -117,7 +117,7 @@ class ConsoleMetrics:
 
 
 def _logger(name: str, handler: logging.Handler) -> logging.Logger:
-    """torch's own, which a program may have set up."""
+    """Return torch's own logger, which a program may have set up. Raises ValueError for a bad LOGLEVEL."""
     import logging
 
     level = os.environ.get("LOGLEVEL", "INFO")
@@ -134,25 +134,25 @@ def _logger(name: str, handler: logging.Handler) -> logging.Logger:
 
 
 def event_handler(name: str) -> logging.Handler | None:
-    """None for no handler. Raises ValueError if there is none of that name, or it cannot be had."""
+    """Return the handler of events of this name; None for `null`. Raises ValueError if there is none, or it cannot load."""
     import logging
 
-    table: dict[str, logging.Handler] = getattr(sys.modules.get(TORCH_S_TABLE), "_log_handlers", {})
-    if name in SILENT and isinstance(table.get(name), logging.NullHandler | None):
+    table: dict[str, logging.Handler] = getattr(sys.modules.get(_TORCH_S_TABLE), "_log_handlers", {})
+    if name in _SILENT and isinstance(table.get(name), logging.NullHandler | None):
         return None
     if name == CONSOLE:
         return logging.StreamHandler()
-    found = table.get(name) or _loaded(EVENT_HANDLERS, name, sorted({NULL, CONSOLE, *table}))
+    found = table.get(name) or _loaded(_EVENT_HANDLERS, name, sorted({NULL, CONSOLE, *table}))
     if not isinstance(found, logging.Handler):
         raise ValueError(f"its entry point gives a {type(found).__name__}; it must give a logging.Handler")
     return found
 
 
 def metrics_handler(name: str) -> MetricsHandler | None:
-    """The same, for metrics."""
+    """Return the handler of metrics of this name; None for `null`. Raises ValueError as `event_handler` does."""
     if name in (NULL, CONSOLE):
         return ConsoleMetrics() if name == CONSOLE else None
-    found = _loaded(METRICS_HANDLERS, name, [NULL, CONSOLE])
+    found = _loaded(_METRICS_HANDLERS, name, [NULL, CONSOLE])
     if not callable(getattr(found, "emit", None)):
         raise ValueError(f"its entry point gives a {type(found).__name__}; it must give something with emit(metric)")
     handler: MetricsHandler = found
@@ -160,7 +160,7 @@ def metrics_handler(name: str) -> MetricsHandler | None:
 
 
 def _loaded(group: str, name: str, others: Sequence[str]) -> Any:
-    """What a package brings."""
+    """Return what the entry point of an installed package gives."""
     from importlib.metadata import entry_points
 
     installed = entry_points(group=group)

@@ -1,4 +1,4 @@
-"""torch's events: what the agent did, rendered from its news (each step of the group, as it was taken) and nothing else.
+"""torch's events of the agent, rendered from its news (each step of the group, as it was taken) and nothing else.
 
 Names and fields are those of torch.distributed.elastic 2.13, so that what reads its events reads ours; the values are true
 where torch's are not: points in time, the agent's end, and pids. Each worker that starts also ends, in every round.
@@ -28,7 +28,7 @@ Source: TypeAlias = Literal["AGENT", "WORKER"]
 
 @frozen
 class Event:
-    """One event. `timestamp` is in milliseconds since 1970."""
+    """An event. `timestamp` is in milliseconds since 1970."""
 
     name: str
     source: Source
@@ -36,7 +36,7 @@ class Event:
     metadata: Mapping[str, Any]
 
     def serialize(self) -> str:
-        """In one line, as torch does."""
+        """Return the event in one line, as torch does."""
         content = {"name": self.name, "source": self.source, "timestamp": self.timestamp, "metadata": self.metadata}
         return json.dumps(content)
 
@@ -53,13 +53,13 @@ class Events:
         self._world: World | None = None
         self._ranks: Ranks | None = None
         self._pids: dict[int, int] = {}
-        """Of the workers that run, by local rank."""
+        """The process ids of the workers that run, by local rank."""
         self._died_at: dict[int, list[float]] = {}
-        """Of failures that are not on record yet, by local rank."""
+        """The times of failures that are not on record yet, by local rank."""
         self._end: tuple[Outcome, float] | None = None
 
     def of(self, news: News) -> Iterator[Event]:
-        """What torch's agent would have said of this."""
+        """Yield the events that torch's agent would have sent for this."""
         match news:
             case Step():
                 yield from self._moved(news)
@@ -80,7 +80,7 @@ class Events:
                 return
 
     def last(self) -> Iterator[Event]:
-        """How the agent itself ended, behind all that its workers did; nothing if it did not get so far."""
+        """Yield the end of the agent itself, which comes after all events of its workers; nothing if it did not begin."""
         if self._end is None:
             return
         outcome, at = self._end

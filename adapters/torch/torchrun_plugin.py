@@ -42,7 +42,7 @@ from ..store.port import StoreError
 from .rendezvous_events import RendezvousEvents
 from .round_store import RoundStore, Unmet, meet
 
-NAME = "elastic"
+_NAME = "elastic"
 """What --rdzv-backend says; torch asks for it back."""
 NOT_SHARED = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 """torch's switch: the workers do not use the agents' store, worker rank 0 serves one."""
@@ -53,21 +53,21 @@ log = logging.getLogger(__name__)
 class ElasticRendezvous(RendezvousHandler):
     """One torch agent's part in one job."""
 
-    def __init__(self, meeting: Meeting, run_id: str, address: str, settings: Settings, clock: Clock) -> None:
+    def __init__(self, connection: Meeting, run_id: str, address: str, settings: Settings, clock: Clock) -> None:
         """`address` is how the other nodes reach this host. Raises OSError if the host has no port left."""
-        self._meeting = meeting
+        self._connection = connection
         self._run_id = run_id
         self._address = address
         self._settings = settings
         self._clock = clock
         self._node = Node(f"{address}/torchrun-{os.urandom(4).hex()}", int(clock.wall() * 1000))
-        self._events = RendezvousEvents(run_id, str(self._node), address, meeting.place)
+        self._events = RendezvousEvents(run_id, str(self._node), address, connection.place)
         self._reserved = Reservation(address)
         self._inbox: SimpleQueue[Notice] = SimpleQueue()
         held = Held(self._node, self._profile(), settings, Life(os.urandom(8).hex()))
-        self._loop = RendezvousLoop(meeting.backend, held, clock, self._inbox.put)
+        self._loop = RendezvousLoop(connection.backend, held, clock, self._inbox.put)
         self._heart = Heart(
-            meeting.backend, self._node, settings.keep_alive_interval, clock, lambda sent_at, life: None
+            connection.backend, self._node, settings.keep_alive_interval, clock, lambda sent_at, life: None
         )
         self._state: RendezvousState | None = None
         self._over = False
@@ -81,7 +81,7 @@ class ElasticRendezvous(RendezvousHandler):
     # --- what torch's agent calls
 
     def get_backend(self) -> str:
-        return NAME
+        return _NAME
 
     def get_run_id(self) -> str:
         return self._run_id
@@ -110,7 +110,7 @@ class ElasticRendezvous(RendezvousHandler):
 
     def is_closed(self) -> bool:
         try:
-            state = self._meeting.backend.get().state
+            state = self._connection.backend.get().state
         except StoreError as error:
             raise RendezvousConnectionError(str(error)) from error
         return bool(state and state.closed)
@@ -232,7 +232,7 @@ class ElasticRendezvous(RendezvousHandler):
             case Why.TIMEOUT:
                 return RendezvousTimeoutError(text)
             case Why.UNCONFIRMED:
-                return RendezvousConnectionError(f"run {self._run_id}: the store {self._meeting.place} did not answer")
+                return RendezvousConnectionError(f"run {self._run_id}: the store {self._connection.place} did not answer")
             case Why.ILLEGAL:
                 return RendezvousStateError(text)
             case _:
@@ -259,7 +259,7 @@ class ElasticRendezvous(RendezvousHandler):
         atexit.unregister(self._leave)
         self._loop.stop()
         self._heart.stop()
-        self._meeting.close(self._settings.ttl)
+        self._connection.close(self._settings.ttl)
         self._reserved.release()
 
 

@@ -1,4 +1,4 @@
-"""A world -> what each worker of this node is started as: its command, its environment, where it writes."""
+"""The workers that this node starts for a world: each one's command, environment and places of output."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def attempts(
     logs: WorkerLogs,
     further: Mapping[str, str],
 ) -> Mapping[int, Attempt]:
-    """By local rank. `ranks` are this node's in that world; `further` goes into every environment. Raises CannotStart or
-    OSError if there is no place for the output."""
+    """Return the attempts by local rank. `ranks` are this node's in that world; `further` goes into every environment.
+    Raises CannotStart or OSError if there is no place for the output."""
     environments = {
         worker.local_rank: {**environment(settings, node.slot, world, ranks, worker), **further}
         for worker in ranks.workers
@@ -65,7 +65,7 @@ def _spec(settings: LaunchSettings, worker: WorkerRanks, environment: Mapping[st
 
 
 def again(attempt: Attempt, number: int) -> Attempt:
-    """The same once more, in the same round. What it says of its end is not what it said before."""
+    """Return the same worker for another start in its round, with an error file of its own."""
     if attempt.error_file is None:
         return attempt
     error_file = attempt.error_file.with_name(f"error.{number}.json")
@@ -74,7 +74,7 @@ def again(attempt: Attempt, number: int) -> Attempt:
 
 
 def worker_logs(settings: LaunchSettings) -> WorkerLogs:
-    """Who says where the workers write. Raises ValueError if no log directory can be made."""
+    """Return what says where the workers write. Raises ValueError if no log directory can be made."""
     if settings.logs_plugin is None:
         return OwnLogs(settings.logs, make_run_directory(settings.logs.directory, settings.run_id))
     from .plugged_logs import PluggedLogs

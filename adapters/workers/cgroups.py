@@ -1,4 +1,4 @@
-"""How many processes the kernel has killed for want of memory: the count of this process's cgroup, which its workers share.
+"""The number of processes that the kernel has killed for want of memory, in this process's cgroup, which its workers share.
 
 Version 2 counts in `memory.events`, version 1 in `memory.oom_control`; a cgroup whose memory nobody accounts for is part of
 the nearest one above that has the file. Where there is none, the host's count (`/proc/vmstat`) stands in, which says less.
@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 
 from attrs import frozen
 
-PROC = Path("/proc")
-LIMITS = ("memory.max", "memory.limit_in_bytes")
-UNLIMITED = 1 << 60
-"""What version 1 shows for no limit is a page or so below 2**63."""
+_PROC = Path("/proc")
+_LIMITS = ("memory.max", "memory.limit_in_bytes")
+_UNLIMITED = 1 << 60
+"""Version 1 shows a number just below 2**63 where there is no limit."""
 
 
 @frozen
@@ -35,7 +35,7 @@ class Counter:
     in_cgroup: bool
 
     def read(self) -> int | None:
-        """None if the file has no such count (any more)."""
+        """Return the count; None if the file has none (any more)."""
         try:
             words = dict(line.split(" ", 1) for line in self.file.read_text().splitlines() if " " in line)
             return int(words["oom_kill"])
@@ -55,23 +55,23 @@ class Counter:
 
 
 def _limits(folder: Path) -> Iterator[int]:
-    for name in LIMITS:
+    for name in _LIMITS:
         try:
             limit = int((folder / name).read_text())
         except (OSError, ValueError):  # no such file, or `max`
             continue
-        if limit < UNLIMITED:
+        if limit < _UNLIMITED:
             yield limit
 
 
-def counter(proc: Path = PROC) -> Counter | None:
-    """The count that tells of this process and its children; None if the kernel has none."""
+def counter(proc: Path = _PROC) -> Counter | None:
+    """Return the counter of this process and its children; None if the kernel has none."""
     found = (*(Counter(file, True) for file in _candidates(proc)), Counter(proc / "vmstat", False))
     return next((each for each in found if each.read() is not None), None)
 
 
 def _candidates(proc: Path) -> Iterator[Path]:
-    """From the cgroup itself up to its mount."""
+    """Yield the files from the cgroup itself up to its mount."""
     try:
         groups = (proc / "self" / "cgroup").read_text().splitlines()
         mounts = (proc / "self" / "mountinfo").read_text().splitlines()

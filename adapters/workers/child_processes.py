@@ -1,13 +1,12 @@
-"""Workers as child processes: each in its own session, tied to the agent's life, its death told by the kernel.
+"""Workers as child processes: each leads its own session, its life is tied to the agent's, the kernel tells of its death.
 
-    agent's thread      start → setpriv --pdeathsig KILL -- program …    (vfork: no preexec_fn, hence safe beside
-    threads) watcher's thread    the worker's pidfd is readable → on_exit         (it is a zombie: its number is still
-    its own) agent's thread      collect → kill its group, reap it, see its group end
+    agent's thread      start: setpriv --pdeathsig KILL -- program …      without preexec_fn, hence safe beside threads
+    watcher's thread    the worker's pidfd is readable: on_exit           the dead worker keeps its process id for now
+    agent's thread      collect: kill its group, reap it, wait for the end of its group
 
-Two things end a worker whose agent was killed: the parent-death signal, which follows the *thread* that forked (so
-start is called by the agent's own), and the reaper, which also reaches the worker's children. What the agent kills
-itself it also waits for, so that no process of an old generation meets the new one; only one in uninterruptible sleep
-is left behind, after a bounded wait.
+Two things end a worker whose agent was killed. The parent-death signal follows the *thread* that forked, so the agent's
+own thread calls `start`. The reaper also reaches the worker's children. The agent waits for what it kills, so that no
+process of an old generation meets the new one. Only one in uninterruptible sleep is left behind, after a bounded wait.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from .watcher import Watcher
 from .worker_port import CannotStart, Exit, Sink, WorkerSpec
 
 GIVE_UP_TIMEOUT_S = 1.0
-"""How long one that was found stuck in the kernel may take to die after all."""
+"""A worker that was found stuck in the kernel may take so long to die after all."""
 
 
 @define(eq=False)
@@ -146,7 +145,7 @@ class SubprocessWorkers:
         if any(sink.console and sink.file for spec in specs for sink in (spec.stdout, spec.stderr)):
             self._pump.start()
         if not self._guarded:
-            self._send_for_reaper()
+            self._keep_reaper()
         self._killed = self._counter.read() if self._counter else None
         for spec in specs:
             self._running[spec.local_rank] = self._spawn(spec)
@@ -168,7 +167,7 @@ class SubprocessWorkers:
         return _Worker(process, (*out, *err), started_at)
 
     def _outlet(self, sink: Sink, console: int, prefix: str, ends: ExitStack) -> tuple[int | None, tuple[Stream, ...]]:
-        """What the child gets as its descriptor, and the stream that the pump follows for it."""
+        """Return the child's descriptor, and the stream that the pump follows for it."""
         if sink.console and sink.file is None:
             return None, ()
         if sink.console and sink.file is not None:
@@ -184,7 +183,7 @@ class SubprocessWorkers:
         self._on_exit(local_rank, worker.process.pid)
 
     def _kills(self) -> Kills | None:
-        """For want of memory, since the generation began."""
+        """Return the kills for want of memory since the generation began."""
         return self._counter.since(self._killed) if self._counter and self._killed is not None else None
 
     def _reap(self, worker: _Worker) -> Death:
@@ -203,8 +202,8 @@ class SubprocessWorkers:
         for stream in worker.streams:
             self._pump.finish(stream)
 
-    def _send_for_reaper(self) -> None:
-        """Now, and whenever it dies."""
+    def _keep_reaper(self) -> None:
+        """Start the reaper now, and again whenever it dies."""
         pidfd = self._guard.start()
         self._guarded = pidfd is not None
         if pidfd is not None:
@@ -213,14 +212,14 @@ class SubprocessWorkers:
     def _reaper_died(self, pidfd: int, seen_at: float) -> None:
         self._watcher.forget(pidfd)
         try:
-            self._send_for_reaper()
+            self._keep_reaper()
         except OSError:  # no process to be had: the next generation asks again
             self._guarded = False
 
 
 @contextmanager
 def _bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
-    """What this thread starts inherits the CPUs that it may run on."""
+    """Bind this thread to these CPUs: what it starts meanwhile inherits them."""
     if cpus is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""What the launcher writes to a terminal, a pipe or a file that others share, without ever waiting for whoever reads it.
+"""A terminal, a pipe or a file that others share, to which the launcher writes without ever waiting for its reader.
 
 A pipe or a terminal is opened once more, through /proc: the new description can be made non-blocking without the workers,
 which share the old one, noticing. What it does not take at once is kept, and offered again when it can take more. Lines that
@@ -17,11 +17,11 @@ from functools import partial
 from ..clock import poll_ms
 
 AGAIN = "/proc/self/fd/{}"
-"""Where a descriptor's pipe or terminal can be opened anew."""
+"""The path at which a descriptor's pipe or terminal can be opened anew."""
 
 
 class Console:
-    """One destination. One thread uses it."""
+    """A destination that one thread uses."""
 
     def __init__(self, descriptor: int) -> None:
         self._owned: int | None = None
@@ -31,7 +31,7 @@ class Console:
 
     @property
     def pending(self) -> int:
-        """Bytes that are kept."""
+        """The number of bytes that are kept."""
         return len(self._pending)
 
     def put(self, text: bytes) -> None:
@@ -53,7 +53,7 @@ class Console:
             self._pending.clear()
 
     def wait(self, timeout_s: float) -> None:
-        """Until it takes more, at most so long."""
+        """Wait until it takes more, at most so long."""
         poll = select.poll()
         poll.register(self.number, select.POLLOUT)
         poll.poll(poll_ms(timeout_s))
@@ -64,12 +64,12 @@ class Console:
             self._owned = None
 
     def _piece(self) -> bytes:
-        """Whole lines that the kernel takes whole or not at all, if there are such."""
+        """Return whole lines that the kernel takes whole or not at all, if there are such."""
         end = self._pending.rfind(b"\n", 0, select.PIPE_BUF) + 1
         return bytes(self._pending[: end or select.PIPE_BUF])
 
     def _opened(self, descriptor: int) -> tuple[int, Callable[[bytes], int]]:
-        """What to wait on, and how to write without waiting."""
+        """Return a descriptor to wait on, and a function that writes without waiting."""
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISSOCK(mode):
             self._owned = os.dup(descriptor)
@@ -85,7 +85,7 @@ class Console:
 
 
 def identity(descriptor: int) -> tuple[int, int]:
-    """The same for two descriptors of one terminal, pipe or file."""
+    """Return a value that two descriptors of one terminal, pipe or file have in common."""
     status = os.fstat(descriptor)
     return status.st_dev, status.st_ino
 
@@ -99,7 +99,7 @@ def _send(descriptor: int, data: bytes) -> int:
 
 
 def _write_if_ready(descriptor: int, data: bytes) -> int:
-    """For one that may not be opened again (another user's terminal): it takes PIPE_BUF when it is ready."""
+    """Write to what may not be opened again (another user's terminal): it takes PIPE_BUF when it is ready."""
     ready = select.poll()
     ready.register(descriptor, select.POLLOUT)
     if not ready.poll(0):

@@ -1,4 +1,4 @@
-"""What a host knows of a worker's death beyond its exit code: who sent SIGKILL, and where the core dump went."""
+"""A host's knowledge of a worker's death beyond the exit code: the sender of SIGKILL, and the place of the core dump."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pathlib import Path
 from .cgroups import Kills
 from .worker_port import Exit
 
-KERNEL = Path("/proc/sys/kernel")
+_KERNEL = Path("/proc/sys/kernel")
 OUTSIDE = "sent from outside: not by elastic, nor for want of memory"
-UNKNOWN = "sent from outside, or for want of memory: this host does not tell"
-GUESSES = (OUTSIDE, UNKNOWN)
-UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+_UNKNOWN = "sent from outside, or for want of memory: this host does not tell"
+_GUESSES = (OUTSIDE, _UNKNOWN)
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-def remark(ended: Exit, kernel: Path = KERNEL, *, explained: bool = False) -> str:
-    """In half a sentence, or empty. Only for a worker that the launcher did not stop. `explained`: its error file says why,
-    as of one that its own monitor or a timer has killed: then nothing is guessed."""
+def remark(ended: Exit, kernel: Path = _KERNEL, *, explained: bool = False) -> str:
+    """Return half a sentence, or nothing, for a worker that the launcher did not stop. `explained`: its error file says why
+    it died, as when its monitor or a timer killed it; then nothing is guessed."""
     killer = _killer(ended.code, ended.kills)
-    parts = ("" if explained and killer in GUESSES else killer, _core(ended, kernel) if ended.dumped else "")
+    parts = ("" if explained and killer in _GUESSES else killer, _core(ended, kernel) if ended.dumped else "")
     return " · ".join(part for part in parts if part)
 
 
 def _killer(code: int, kills: Kills | None) -> str:
     if kills is None:
-        return UNKNOWN if code == -signal.SIGKILL else ""
+        return _UNKNOWN if code == -signal.SIGKILL else ""
     if not kills.count:
         return OUTSIDE if code == -signal.SIGKILL else ""
     where = f"cgroup{_limited(kills.limit)}" if kills.in_cgroup else "this host"
@@ -42,8 +42,8 @@ def _limited(limit: int | None) -> str:
 
 
 def _bytes(count: float) -> str:
-    for unit in UNITS:
-        if count < 1024 or unit == UNITS[-1]:
+    for unit in _UNITS:
+        if count < 1024 or unit == _UNITS[-1]:
             break
         count /= 1024
     return f"{count:.4g} {unit}"
@@ -53,7 +53,7 @@ def _bytes(count: float) -> str:
 
 
 def _core(ended: Exit, kernel: Path) -> str:
-    """Where the kernel's pattern has put it."""
+    """Say where the kernel's pattern has put the core dump."""
     pattern = _read(kernel / "core_pattern")
     if pattern.startswith("|"):
         program = pattern[1:].split(" ")[0]
@@ -68,7 +68,7 @@ def _core(ended: Exit, kernel: Path) -> str:
 
 
 def _filled(letter: str, ended: Exit) -> str:
-    """What is not known here may be anything."""
+    """Return the text for a letter of the pattern; one that is not known here may be anything."""
     known = {"p": str(ended.pid), "P": str(ended.pid), "s": str(-ended.code), "%": "%", "u": str(os.getuid())}
     return escape(known[letter]) if letter in known else "*"
 

@@ -1,4 +1,4 @@
-"""A program of its own: how many devices of one kind torch sees. The agent itself never imports torch.
+"""A program of its own that counts the devices of one kind which torch sees. The agent itself never imports torch.
 
     python device_count.py gpu|xpu|auto|NAME        prints a number, or nothing if torch knows no such kind
 

@@ -1,4 +1,4 @@
-"""How many workers one node runs, for `--nproc-per-node` gpu, auto, cpu, xpu and what a vendor's plugin calls its devices.
+"""The number of workers of a node, for `--nproc-per-node` gpu, auto, cpu, xpu and the devices of a vendor's plugin.
 
 GPUs are counted through NVML (`nvml`). Devices that NVML does not know (AMD's, Intel's, a plugin's) are counted by torch, in
 a process of its own.
@@ -17,9 +17,9 @@ from .nvml import DRIVER, VARIABLE, NoDevices, Nvml, asked, load_nvml, visible_d
 
 Kind = Literal["gpu", "auto", "cpu", "xpu"]
 OTHERS = {"gpu": (Path("/dev/kfd"),), "auto": (Path("/dev/kfd"), Path("/dev/dri/renderD128"), Path("/dev/accel"))}
-"""There if an accelerator may be here that NVML does not know."""
-PROGRAM = Path(__file__).with_name("device_count.py")
-TORCH_TIMEOUT_S = 120.0
+"""One of these exists if an accelerator may be here that NVML does not know."""
+_PROGRAM = Path(__file__).with_name("device_count.py")
+_TORCH_TIMEOUT_S = 120.0
 _NUMBER = "write a number, like --nproc-per-node=8"
 
 
@@ -29,13 +29,13 @@ def count_devices(
     load: Callable[[], Nvml] = load_nvml,
     driver: Path = DRIVER,
 ) -> int:
-    """At least 1, or NoDevices. `load` gives the NVML, or raises ImportError."""
+    """Return the number of devices, at least 1. `load` gives the NVML, or raises ImportError. Raises NoDevices."""
     if kind == "cpu":
         return _cpus()
     if kind == "xpu":
         return count_others(kind)
     if not driver.exists() and any(path.exists() for path in OTHERS[kind]):
-        return count_by_torch(kind) or (_cpus() if kind == "auto" else _no("torch sees no GPU here"))
+        return _count_by_torch(kind) or (_cpus() if kind == "auto" else _no("torch sees no GPU here"))
     try:
         gpus = _visible(load(), environment.get(VARIABLE))
     except ImportError as error:
@@ -49,21 +49,21 @@ def count_devices(
 
 
 def count_others(kind: str) -> int:
-    """Of a kind that only torch knows; at least 1, or NoDevices."""
-    found = count_by_torch(kind)
+    """Return the number of devices of a kind that only torch knows, at least 1. Raises NoDevices."""
+    found = _count_by_torch(kind)
     if found is None:
         raise NoDevices("write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu")
     return found or _no(f"torch sees no {kind} here")
 
 
-def count_by_torch(kind: str) -> int | None:
-    """What torch sees; None if it knows no such kind. Raises NoDevices if torch cannot be asked."""
+def _count_by_torch(kind: str) -> int | None:
+    """Return the number that torch sees; None if it knows no such kind. Raises NoDevices if torch cannot be asked."""
     try:
         told = subprocess.run(
-            [sys.executable, "-P", str(PROGRAM), kind],
+            [sys.executable, "-P", str(_PROGRAM), kind],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=TORCH_TIMEOUT_S,
+            timeout=_TORCH_TIMEOUT_S,
             text=True,
             check=True,
         )
@@ -86,7 +86,7 @@ def _none(visible: str | None) -> str:
 
 
 def _visible(nvml: Nvml, visible: str | None) -> int:
-    """How many GPUs a program sees; 0 also if there is no driver to ask."""
+    """Return the number of GPUs that a program sees; 0 also if there is no driver to ask."""
     try:
         with asked(nvml) as answers:
             return len(visible_devices(nvml, visible)) if answers else 0

@@ -1,4 +1,4 @@
-"""What a worker finds in its environment: torchrun's names and values, and ours.
+"""The environment of a worker: torchrun's names and values, and ours.
 
 Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
@@ -20,18 +20,18 @@ from ..launch_settings import Function, LaunchSettings, Program
 from ..store.relay.relay_host import VARIABLE as RELAY
 
 SCOPE = "ELASTIC_RESTART_SCOPE"
-"""Whether a worker that fails is started again with all others (group) or by itself (rank)."""
+"""The restart scope: a worker that fails is started again with all others (group) or by itself (rank)."""
 WORLD = "ELASTIC_WORLD"
 """The identity of the workers' world, the same on all nodes and never again."""
 TRACE = "ELASTIC_TRACE"
 """The directory that gets the traces of wrapped functions; unset: none are written."""
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
 """The agent's secret, which no worker inherits."""
 
 
 def environment(settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks) -> dict[str, str]:
-    """The whole environment of one worker, but for its error file; its own variables override inherited ones."""
+    """Return the whole environment of one worker but for its error file; its own variables override inherited ones."""
     inherited = {name: text for name, text in settings.environment.items() if name != ETCD_PASSWORD}
     master = world.members[0].profile.endpoint
     return {
@@ -59,24 +59,24 @@ def environment(settings: LaunchSettings, slot: str, world: World, ranks: Ranks,
         SCOPE: "group" if settings.group.alone is None else "rank",
         RELAY: settings.relay,
         WORLD: f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}",
-        **(_own_device(inherited.get(VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
+        **(_own_device(inherited.get(_VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
     }
 
 
 def _own_device(visible: str | None, local_rank: int) -> Mapping[str, str]:
-    """--virtual-local-rank: the worker's own device is its only one, and so its number 0."""
+    """Return the variables of --virtual-local-rank: the worker sees its own device alone, as number 0."""
     device = str(local_rank) if visible is None else visible.split(",")[local_rank].strip()
-    return {"LOCAL_RANK": "0", VISIBLE: device}
+    return {"LOCAL_RANK": "0", _VISIBLE: device}
 
 
 def _threads(local_world_size: int) -> Mapping[str, str]:
-    """Several workers on one host would each take all of its cores; whoever sets the variable is obeyed."""
+    """Keep each of several workers on one host from taking all of its cores, unless the user sets the variable."""
     return {"OMP_NUM_THREADS": "1"} if local_world_size > 1 else {}
 
 
 def command(program: Program | Function, worker: WorkerRanks) -> tuple[str, ...]:
-    """The command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept. A
-    function's arguments are treated so where it is called."""
+    """Return the command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept.
+    A function's arguments are treated so where it is called."""
     match program:
         case Program(arguments=arguments):
             return (*program.command, *(_substituted(argument, worker.local_rank) for argument in arguments))

@@ -1,9 +1,9 @@
-"""Why a worker failed, out of what it left behind: its error file, the end of its stderr, its exit code.
+"""The reason of a worker's failure, out of what it left behind: its error file, the end of its stderr, its exit code.
 
 The error file is torch's (`@record`): `{"message": {"message": …, "extraInfo": {"py_callstack": …, "timestamp": …}}}`,
 or a message that is plain text with a timestamp beside it. A worker may have died while writing it, or anything else
-may stand there, so it is read bounded and checked; what cannot be read is a finding too, never an exception. Without
-the file, an uncaught exception is found at the end of stderr.
+may stand there, so it is read bounded and checked. An unreadable file is a finding too, never an exception. Without the
+file, an uncaught exception is found at the end of stderr.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from attrs import field, frozen
 
 from ...core.world import Fault
 
-ERROR_FILE_BYTES_MAX = 1 << 20
+_ERROR_FILE_BYTES_MAX = 1 << 20
 
 
 def _seconds(value: Any) -> float | None:
-    """A timestamp as torch writes it, a number or its text."""
+    """Return a timestamp as torch writes it, a number or its text; None for anything else."""
     try:
         seconds = float(value)
     except (TypeError, ValueError):
@@ -39,7 +39,7 @@ def _seconds(value: Any) -> float | None:
 
 @frozen
 class ErrorFile:
-    """What a worker said of its end. `where` is like "train.py:88 in step"; `timestamp` is in Unix seconds."""
+    """A worker's own account of its end. `where` is like "train.py:88 in step"; `timestamp` is in Unix seconds."""
 
     message: str
     where: str = ""
@@ -66,20 +66,20 @@ class _Record:
 
 
 def read_error_file(path: Path) -> ErrorFile | None:
-    """None if there is no such file. What it says otherwise, if only that it cannot be read and why."""
+    """Return what the file says, or why it cannot be read; None if there is no such file."""
     try:
-        data = error_bytes(path)
+        data = _error_bytes(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         return _unreadable(path, error.strerror or str(error))
-    if len(data) > ERROR_FILE_BYTES_MAX:
-        return _unreadable(path, f"longer than {ERROR_FILE_BYTES_MAX} bytes")
+    if len(data) > _ERROR_FILE_BYTES_MAX:
+        return _unreadable(path, f"longer than {_ERROR_FILE_BYTES_MAX} bytes")
     return _parse(path, data) if data.strip() else _unreadable(path, "empty")
 
 
 def leave_error_file(path: Path | None, message: str, callstack: str = "") -> None:
-    """Why a worker ends, where `@record` does not say it. What it has said already stays: that came first."""
+    """Write why a worker ends, where `@record` does not say it. A file that exists stays: it came first."""
     if path is None:
         return
     extra = {"py_callstack": callstack, "timestamp": str(int(time.time()))}
@@ -103,12 +103,12 @@ def _parse(path: Path, data: bytes) -> ErrorFile:
     return ErrorFile(record.message.message, _where(extra.py_callstack), extra.py_callstack, extra.timestamp)
 
 
-def error_bytes(path: Path) -> bytes:
-    """One byte more than allowed, at most. A pipe in the file's place must not block. Raises OSError."""
+def _error_bytes(path: Path) -> bytes:
+    """Return at most one byte more than allowed. A pipe in the file's place must not block. Raises OSError."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "not a regular file")
-        return os.pread(file.fileno(), ERROR_FILE_BYTES_MAX + 1, 0)
+        return os.pread(file.fileno(), _ERROR_FILE_BYTES_MAX + 1, 0)
 
 
 def _unreadable(path: Path, why: str) -> ErrorFile:
@@ -120,7 +120,7 @@ def error_data(fault: Fault) -> dict[str, Any]:
     if not fault.error_file:
         return {"message": "<NONE>"}
     with suppress(OSError, ValueError):
-        data = json.loads(error_bytes(Path(fault.error_file)))
+        data = json.loads(_error_bytes(Path(fault.error_file)))
         if isinstance(data, dict):
             return data
     extra = {"py_callstack": fault.callstack, "timestamp": str(timestamp(fault))}
@@ -148,7 +148,7 @@ def _place(frame: re.Match[str]) -> str:
 
 
 def last_exception(lines: Sequence[str]) -> tuple[str, str]:
-    """Message and place of the last uncaught exception in the end of a log; empty if there is none.
+    """Return message and place of the last uncaught exception in the end of a log; empty if there is none.
 
     Its first frames may have been cut off, and each line may stand behind a margin (torch writes `[rank0]: `). After
     the last frame come its source lines, indented; the first line that is not is the exception.
@@ -163,7 +163,7 @@ def last_exception(lines: Sequence[str]) -> tuple[str, str]:
 
 
 def exit_sentence(code: int) -> str:
-    """An exit code in words. `code` is subprocess's: negative for a signal."""
+    """Return an exit code in words. `code` is subprocess's: negative for a signal."""
     return f"exit code {code}" if code >= 0 else f"killed by {signal_name(-code)}"
 
 

@@ -1,4 +1,4 @@
-"""torch's file timers: a worker says on a named pipe until when it must have come through something, or be killed.
+"""torch's file timers: a worker writes a deadline to a named pipe, and is killed if it does not take it back in time.
 
 A worker finds the pipe's name in TORCHELASTIC_TIMER_FILE, and `torch.distributed.elastic.timer.FileTimerClient` writes a
 line of JSON to it: {"version", "pid", "scope_id", "expiration_time", "signal"}; a negative time takes the timer back, a
@@ -24,20 +24,20 @@ from attrs import define, field, frozen
 from ..clock import poll_ms
 from .error_files import leave_error_file
 
-REST_MAX = 65_536
+_REST_MAX = 65_536
+"""So many bytes of a line that does not end are kept; a client's lines are shorter than PIPE_BUF."""
 TIMERS_MAX = 65_536
-"""Further ones are passed over: anybody who finds the pipe can write there."""
-"""Of a line that does not end; a client's lines are shorter than PIPE_BUF."""
-PID_MAX = 1 << 22
-"""The kernel's."""
-JOIN_TIMEOUT_S = 5.0
-EARLY_S = 60.0
-"""How long an agent may take from a worker's start to following it; later its number may be another process'."""
+"""Further timers are passed over: anybody who finds the pipe can write there."""
+_PID_MAX = 1 << 22
+"""The kernel's limit."""
+_JOIN_TIMEOUT_S = 5.0
+_EARLY_S = 60.0
+"""An agent may take so long from a worker's start to following it; later another process may have its number."""
 
 
 @frozen
 class Request:
-    """One line. `expiration_time` is in Unix seconds of this host, as the client's."""
+    """A line of the pipe. `expiration_time` is in Unix seconds of this host, as the client's."""
 
     pid: int
     scope_id: str
@@ -51,7 +51,7 @@ class Request:
 
 @frozen
 class Timer:
-    """One that runs. `ends_at` is on our own clock, so that a step of the host's does not end it."""
+    """A timer that runs. `ends_at` is on our own clock, so that a step of the host's does not end it."""
 
     request: Request
     span_s: float
@@ -66,7 +66,7 @@ class FileTimers:
     _errors: Mapping[int, Path | None] = field(factory=dict, init=False)
     _timers: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
     _early: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
-    """Those that expired when their process was nobody's yet: a worker runs before it can be followed."""
+    """Timers that expired before their process was followed: a worker runs before the agent can follow it."""
     _rest: bytes = field(default=b"", init=False)
     _pipe: int = field(init=False)
     _followed: int = field(init=False)
@@ -81,15 +81,15 @@ class FileTimers:
         self._thread.start()
 
     def follow(self, errors: Mapping[int, Path | None]) -> None:
-        """These workers, by process id, with their error files; timers of others end."""
+        """Follow these workers, by process id, with their error files; timers of others end."""
         self._errors = errors
         os.eventfd_write(self._followed, 1)
 
     def close(self) -> None:
-        """Idempotent."""
+        """End the thread, and take the pipe away. Idempotent."""
         if self._thread.is_alive():
             os.eventfd_write(self._stop, 1)
-            self._thread.join(JOIN_TIMEOUT_S)
+            self._thread.join(_JOIN_TIMEOUT_S)
             for descriptor in (self._pipe, self._followed, self._stop):
                 os.close(descriptor)
             self.path.unlink(missing_ok=True)
@@ -113,8 +113,8 @@ class FileTimers:
         return None if ends_at is None else poll_ms(ends_at - time.monotonic()) + 1
 
     def _read(self) -> None:
-        *lines, rest = (self._rest + os.read(self._pipe, REST_MAX)).split(b"\n")
-        self._rest = rest if len(rest) < REST_MAX else b""
+        *lines, rest = (self._rest + os.read(self._pipe, _REST_MAX)).split(b"\n")
+        self._rest = rest if len(rest) < _REST_MAX else b""
         for line in lines:
             if request := parse(line):
                 self._take(request)
@@ -135,9 +135,9 @@ class FileTimers:
                 self._kill(timer)
 
     def _claim(self) -> None:
-        """Those that came early, once more; who is nobody's now is not waited for."""
+        """Look at the early timers once more; those of processes that are not followed now are dropped."""
         os.eventfd_read(self._followed)
-        late = time.monotonic() - EARLY_S
+        late = time.monotonic() - _EARLY_S
         for timer in tuple(self._early.values()):
             if timer.ends_at > late:
                 self._kill(timer)
@@ -163,18 +163,18 @@ class FileTimers:
 
 
 def expired(timer: Timer) -> str:
-    """What happened, for the failure's report."""
+    """Return what happened, for the failure's report."""
     request = timer.request
     name = signal.Signals(request.signal).name
     return f"timer {request.scope_id!r} expired after {timer.span_s:.1f} s: pid {request.pid} was sent {name}"
 
 
 def parse(line: bytes) -> Request | None:
-    """None for what is no request: anybody who finds the pipe can write there."""
+    """Return the request; None for any other text: anybody who finds the pipe can write there."""
     try:
         found = json.loads(line)
         pid, expiration_time = int(found["pid"]), float(found["expiration_time"])
-        if not 0 < pid <= PID_MAX or math.isnan(expiration_time):
+        if not 0 < pid <= _PID_MAX or math.isnan(expiration_time):
             return None
         return Request(pid, str(found["scope_id"]), expiration_time, int(found["signal"]))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
@@ -182,7 +182,7 @@ def parse(line: bytes) -> Request | None:
 
 
 def _made(path: Path) -> int:
-    """The pipe, anew: what an agent that was killed left behind is taken away, any other file is not."""
+    """Make the pipe. One that a killed agent left behind is replaced; any other file is left alone. Raises OSError."""
     if path.exists() and stat.S_ISFIFO(path.stat().st_mode):
         path.unlink()
     os.mkfifo(path, 0o600)

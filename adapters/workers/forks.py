@@ -22,12 +22,12 @@ from .programs import find_setpriv
 from .spawner import Death, Process
 from .worker_port import CannotStart, WorkerSpec
 
-LOST = Death(-signal.SIGKILL)
-"""How a worker died whose server has died."""
+_LOST = Death(-signal.SIGKILL)
+"""The death of a worker whose server has died."""
 
 
 class _Server:
-    """One server, and the socket to it."""
+    """A server, and the socket to it."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid = pid
@@ -35,7 +35,7 @@ class _Server:
         self._answers = True
 
     def ask(self, content: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Mapping[str, Any] | None:
-        """None if it has died, also if its end is not yet to be seen otherwise."""
+        """Return its answer; None if it has died, even if nothing else shows that yet."""
         try:
             send(self._control, content, descriptors)
             answer = receive(self._control)
@@ -60,7 +60,7 @@ class _Forked:
 
     def reap(self) -> Death:
         answer = self.server.ask({"reap": self.pid, "wait": True})
-        return Death(answer["code"], answer["dumped"]) if answer else LOST
+        return Death(answer["code"], answer["dumped"]) if answer else _LOST
 
     def reap_if_dead(self) -> bool:
         answer = self.server.ask({"reap": self.pid, "wait": False})
@@ -68,7 +68,7 @@ class _Forked:
 
 
 class Forking:
-    """The spawner. Its `command` is of no account: the server knows what to call."""
+    """The spawner of forked workers. It ignores `command`: the server knows what to call."""
 
     def __init__(self, make: Callable[[], _Server], *, again: bool) -> None:
         """`again`: a server that died can be replaced. One that cannot is made at once."""

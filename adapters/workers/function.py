@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 CALL = "call"
-LENGTH = struct.Struct("!I")
-PR_SET_PDEATHSIG = 1
+_LENGTH = struct.Struct("!I")
+_PR_SET_PDEATHSIG = 1
 NAMES = {1: "stdout", 2: "stderr"}
 
 
@@ -75,7 +75,7 @@ def loaded(folder: str) -> Call:
 
 
 def _substituted(argument: Any) -> Any:
-    """As in a program's arguments: `${local_rank}`, and `$$` is `$`."""
+    """Replace `${local_rank}`, and `$$` by `$`, as in a program's arguments."""
     if not isinstance(argument, str) or "$" not in argument:
         return argument
     from string import Template
@@ -135,7 +135,7 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
 
 
 def _reaped(pid: int, wait: bool) -> Mapping[str, Any]:
-    """Empty if it lives."""
+    """Return how the worker ended; nothing if it lives."""
     end = os.waitid(os.P_PID, pid, os.WEXITED | (0 if wait else os.WNOHANG))
     if end is None:
         return {}
@@ -192,7 +192,7 @@ def _settle(content: Mapping[str, Any], descriptors: Sequence[int], server: int)
 
 
 def _bootstrapped(load: Callable[[], Call], folder: str) -> int:
-    """As multiprocessing runs a forked child to its end: its own finalizers, threads joined, streams flushed."""
+    """Run the call as multiprocessing runs a forked child: with finalizers, joined threads and flushed streams."""
     from multiprocessing import get_context
 
     process = get_context("fork").Process(target=work, args=(load, folder))
@@ -204,7 +204,7 @@ def die_with(parent: int) -> None:
     """The kernel kills this process when the parent's thread that forked it has ended."""
     import ctypes
 
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
@@ -215,17 +215,17 @@ def die_with(parent: int) -> None:
 def send(control: socket.socket, content: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
     """Raises OSError if nobody is there."""
     data = json.dumps(content).encode()
-    length = LENGTH.pack(len(data))
+    length = _LENGTH.pack(len(data))
     socket.send_fds(control, [length], descriptors, socket.MSG_NOSIGNAL)
     control.sendall(data, socket.MSG_NOSIGNAL)
 
 
 def receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """None at the end."""
-    length, descriptors, _, _ = socket.recv_fds(control, LENGTH.size, 2)
-    if len(length) < LENGTH.size:
+    """Return the next message and its descriptors; None at the end."""
+    length, descriptors, _, _ = socket.recv_fds(control, _LENGTH.size, 2)
+    if len(length) < _LENGTH.size:
         return None
-    data = control.recv(LENGTH.unpack(length)[0], socket.MSG_WAITALL)
+    data = control.recv(_LENGTH.unpack(length)[0], socket.MSG_WAITALL)
     return json.loads(data), descriptors
 
 

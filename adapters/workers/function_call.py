@@ -1,4 +1,4 @@
-"""A call that every worker of a job makes: what it needs to get there, and the values that come back."""
+"""A call that every worker of a job makes: its way there, and the values that come back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Calling:
     spawner: Spawner
 
     def values(self, round: int, ranks: Ranks) -> Mapping[int, Any]:
-        """What this node's workers of a round that succeeded have returned, by rank."""
+        """Return the values of this node's workers in a round that succeeded, by rank."""
         folder = self.program.folder
         files = {worker.rank: value_file(folder, round, worker.rank) for worker in ranks.workers}
         return {rank: pickle.loads(file.read_bytes()) for rank, file in files.items()}

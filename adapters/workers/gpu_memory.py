@@ -1,5 +1,5 @@
 """Memory of a GPU that dead workers still hold: the driver may need seconds to give it back, and the next generation would
-find it missing. It is waited for, at most GIVE_BACK_TIMEOUT_S.
+find it missing. It is waited for, at most _GIVE_BACK_TIMEOUT_S.
 
 The driver tells by NVML which processes hold memory on which GPU. It is asked only for process ids of workers that have
 died, so what others hold on a shared GPU does not matter.
@@ -16,14 +16,14 @@ from attrs import frozen
 from .nvml import DRIVER, Nvml, asked, load_nvml, visible_devices
 from .worker_port import CannotStart
 
-GIVE_BACK_TIMEOUT_S = 10.0
-LOOK_S = 0.02
+_GIVE_BACK_TIMEOUT_S = 10.0
+_LOOK_S = 0.02
 GIB = 1 << 30
 
 
 @frozen
 class Held:
-    """What one process holds on one GPU. `size` is in bytes; None if the driver does not say."""
+    """The memory that one process holds on one GPU. `size` is in bytes; None if the driver does not say."""
 
     gpu: int
     pid: int
@@ -34,12 +34,12 @@ def wait_until_given_back(
     dead: Collection[int],
     visible: str | None,
     interrupted: Callable[[], bool] = lambda: False,
-    timeout_s: float = GIVE_BACK_TIMEOUT_S,
+    timeout_s: float = _GIVE_BACK_TIMEOUT_S,
     load: Callable[[], Nvml] = load_nvml,
     driver: Path = DRIVER,
 ) -> None:
-    """Until no GPU that the workers see has memory of the dead. Raises CannotStart after the time-out. Where there is no
-    driver or no NVML, or it does not answer, there is nothing to wait for."""
+    """Wait until the dead hold no memory of a GPU that the workers see. Raises CannotStart after the time-out. Does not wait
+    where there is no driver or no NVML, or it does not answer."""
     if not dead or not driver.exists():
         return
     try:
@@ -62,7 +62,7 @@ def _wait(
             return
         if time.monotonic() >= until:
             raise CannotStart(said(held))
-        time.sleep(LOOK_S)
+        time.sleep(_LOOK_S)
 
 
 def _held(nvml: Nvml, dead: Collection[int], visible: str | None) -> Iterator[Held]:

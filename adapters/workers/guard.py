@@ -1,8 +1,8 @@
 """The agent's end of the reaper, the program that kills the workers of an agent that was killed (workers/reaper.py).
 
-It is told of each worker's process group through a pipe, which is made first, so nothing waits for the program's start.
-Its messages never block: a reaper that does not read is killed, and one that died is started again and told everything
-anew, by the watcher's thread; hence the lock.
+The agent names each worker's process group through a pipe. The pipe is made first, so nothing waits for the program's
+start. Messages never block: a reaper that does not read is killed. One that died is started again by the watcher's thread,
+and told everything anew; hence the lock.
 
 Each worker carries the token in its environment, behind those of the agents it runs under, so that the outer agent's
 reaper finds the workers of an inner one. A reaper itself carries none: it must outlive the outer one's search.
@@ -19,15 +19,15 @@ from pathlib import Path
 
 from . import reaper
 
-VARIABLE = "ELASTIC_AGENT"
+_VARIABLE = "ELASTIC_AGENT"
 """The environment variable that carries the tokens, outermost first."""
 STARTS_MAX = 100
 """A reaper that cannot live must not be started for ever."""
-PROGRAM = Path(reaper.__file__)
+_PROGRAM = Path(reaper.__file__)
 
 
 class Guard:
-    """One reaper and what it was told."""
+    """A reaper, and the groups that it was told of."""
 
     def __init__(self, python: str = sys.executable) -> None:
         self._python = python
@@ -45,8 +45,8 @@ class Guard:
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """A worker's environment, with the token."""
-        outer = base.get(VARIABLE)
-        return {**base, VARIABLE: f"{outer}:{self._token}" if outer else self._token}
+        outer = base.get(_VARIABLE)
+        return {**base, _VARIABLE: f"{outer}:{self._token}" if outer else self._token}
 
     def start(self) -> int | None:
         """Start a reaper, in place of one that died too; its pidfd (ours to close), or None: it died too often."""
@@ -61,7 +61,7 @@ class Guard:
             return self._pidfd
 
     def hold(self, groups: Sequence[int]) -> None:
-        """In one message: each wakes the reaper, which then wants a processor beside the new workers."""
+        """Name these groups in one message: each wakes the reaper, which then takes a processor from the new workers."""
         with self._lock:
             self._held.update(dict.fromkeys(groups))
             self._send("".join(f"+{group}\n" for group in groups))
@@ -106,13 +106,13 @@ def _spawn(python: str, token: str, told: str) -> tuple[subprocess.Popen[bytes],
 
     Its output goes nowhere: a copy of the agent's would hold up a reader of that output after the agent's end.
     """
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment = {name: value for name, value in os.environ.items() if name != _VARIABLE}
     read, write = os.pipe()
     os.set_blocking(write, False)
     try:
         os.write(write, told.encode())
         process = subprocess.Popen(
-            [python, "-I", "-S", str(PROGRAM), token],
+            [python, "-I", "-S", str(_PROGRAM), token],
             stdin=read,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

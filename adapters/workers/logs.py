@@ -1,4 +1,4 @@
-"""Where a worker's output goes: what `--redirects`, `--tee` and `--local-ranks-filter` mean, and the files' places.
+"""The places of a worker's output: the meaning of `--redirects`, `--tee` and `--local-ranks-filter`, and the files.
 
     <log dir>/<run id>_<8 random>/attempt_<round>/<local rank>/{stdout.log, stderr.log, error.json}
     <log dir>/<run id>_<8 random>/attempt_<round>/{filtered_stdout.log, filtered_stderr.log}
@@ -31,14 +31,14 @@ from .worker_port import Duplicate, Sink
 STDOUT, STDERR, ERROR_FILE = "stdout.log", "stderr.log", "error.json"
 ERROR_FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"
 NOWHERE = Path("/dev/null")
-NAME_BYTES_MAX = 180
-"""How much of a run id stands in a file name; the file system allows 255 bytes."""
+_NAME_BYTES_MAX = 180
+"""A file name has so many bytes of a run id at most; the file system allows 255 in all."""
 TAIL_BYTES_MAX = 65_536
 
 
 @frozen
 class Place:
-    """Where one worker of one round writes."""
+    """The places to which one worker of one round writes."""
 
     stdout: Sink
     stderr: Sink
@@ -46,18 +46,18 @@ class Place:
 
 
 class WorkerLogs(Protocol):
-    """Who says where the workers write."""
+    """The port to what says where the workers write."""
 
     @property
     def report_path(self) -> str | None:
-        """Where the report belongs if the user keeps logs."""
+        """The path of the report among the logs; None if the user keeps none."""
 
     def places(self, round: int, environments: dict[int, dict[str, str]]) -> Mapping[int, Place]:
-        """Where those of a round write, by local rank; each environment gets the name of the error file. Raises
-        CannotStart or OSError."""
+        """Return the places of a round's workers by local rank, and put the name of the error file into each environment.
+        Raises CannotStart or OSError."""
 
     def close(self) -> None:
-        """Nobody writes any more."""
+        """Remove what nobody needs; no worker writes any more."""
 
 
 @frozen
@@ -104,7 +104,7 @@ def sinks(logs: Logs, local_rank: int, directory: Path | None) -> tuple[Sink, Si
 
 
 def line_prefix(template: str | None, role: str, rank: int, local_rank: int) -> str:
-    """What stands before a tee'd line; of a template's `${name}` others than the three stay as they are."""
+    """Return the text before each tee'd line. Names in the template other than the three stay as they are."""
     if template is None:
         return f"[{role}{local_rank}]:"
     from string import Template
@@ -159,7 +159,7 @@ def make_run_directory(log_dir: str | None, run_id: str) -> RunDirectory:
 def file_name(run_id: str) -> str:
     """A run id as (part of) a file name: what a path or a shell would read otherwise becomes %XX."""
     name = "".join(c if c.isalnum() or c in "._-+=@," else f"%{ord(c):02X}" for c in run_id)
-    return name.encode("utf-8", "replace")[:NAME_BYTES_MAX].decode("utf-8", "ignore")
+    return name.encode("utf-8", "replace")[:_NAME_BYTES_MAX].decode("utf-8", "ignore")
 
 
 def _make_new(base: Path, name: str, chance: Callable[[int], bytes] = os.urandom) -> Path:
@@ -184,7 +184,7 @@ def tail(path: Path, lines: int = 20) -> tuple[str, ...]:
 
 
 def _end_of(path: Path) -> bytes:
-    """At most TAIL_BYTES_MAX, from a line's start if there is one in them."""
+    """Return at most TAIL_BYTES_MAX, from a line's start if there is one in them."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as log:
             status = os.fstat(log.fileno())
@@ -198,6 +198,6 @@ def _end_of(path: Path) -> bytes:
 
 
 def _harmless(line: str) -> str:
-    """As a terminal would show it in the end: no colours, a progress bar's last state; other controls spelled out."""
+    """Return the line as a terminal would show it: no colours, a progress bar's last state, other controls spelled out."""
     shown = _COLOURS.sub("", line).rstrip("\r").rpartition("\r")[2].expandtabs()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)

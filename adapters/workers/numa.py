@@ -1,4 +1,4 @@
-"""Which CPUs each worker of --numa-binding runs on: those near its GPU. The same choices as torch's (torch.numa.binding).
+"""The CPUs of each worker under --numa-binding: those near its GPU. The same choices as torch's (torch.numa.binding).
 
     node            all CPUs of the NUMA node of the GPU whose number is the worker's local rank
     socket          all CPUs of all NUMA nodes of that node's socket
@@ -19,9 +19,9 @@ from typing import Literal, assert_never
 from .nvml import DRIVER, Nvml, load_nvml, pci_addresses
 
 Mode = Literal["node", "socket", "exclusive", "core-complex"]
-Cpus = frozenset[int]
-SYS = Path("/sys")
-DATA = ("Data", "Unified")
+_Cpus = frozenset[int]
+_SYS = Path("/sys")
+_DATA = ("Data", "Unified")
 
 
 class CannotBind(ValueError):
@@ -33,8 +33,8 @@ def bindings(
     workers: int,
     gpus: Sequence[str] | None = None,
     allowed: Collection[int] | None = None,
-    sys: Path = SYS,
-) -> tuple[Cpus, ...]:
+    sys: Path = _SYS,
+) -> tuple[_Cpus, ...]:
     """The CPUs of each worker, by local rank. `gpus` are the PCI addresses of those that the workers see, if there are any.
     Raises CannotBind."""
     host = _Host(sys, os.sched_getaffinity(0) if allowed is None else allowed)
@@ -60,7 +60,7 @@ def visible_gpus(visible: str | None, load: Callable[[], Nvml] = load_nvml, driv
         raise CannotBind(f"NVML cannot tell where the GPUs are: {error}; leave it out") from error
 
 
-def _cpus(mode: Mode, host: _Host, homes: Sequence[int], device: int) -> Cpus:
+def _cpus(mode: Mode, host: _Host, homes: Sequence[int], device: int) -> _Cpus:
     home = homes[device]
     peers = [peer for peer, node in enumerate(homes) if node == home]
     match mode:
@@ -79,7 +79,7 @@ def _cpus(mode: Mode, host: _Host, homes: Sequence[int], device: int) -> Cpus:
     return found
 
 
-def _share(cores: Sequence[Cpus], place: int, of: int, node: int) -> Cpus:
+def _share(cores: Sequence[_Cpus], place: int, of: int, node: int) -> _Cpus:
     """The first ones get one core more where they cannot be divided evenly."""
     if len(cores) < of:
         raise CannotBind(f"NUMA node {node} has {len(cores)} cores for {of} workers; write --numa-binding=node")
@@ -89,7 +89,7 @@ def _share(cores: Sequence[Cpus], place: int, of: int, node: int) -> Cpus:
 
 
 class _Host:
-    """What /sys says, as far as this process may use it."""
+    """The topology of /sys, as far as this process may use it."""
 
     def __init__(self, sys: Path, allowed: Collection[int]) -> None:
         self._sys = sys
@@ -109,23 +109,23 @@ class _Host:
     def spread(self, workers: int) -> list[int]:
         return [self.nodes[worker * len(self.nodes) // workers] for worker in range(workers)]
 
-    def cpus_of(self, node: int) -> Cpus:
+    def cpus_of(self, node: int) -> _Cpus:
         return self._on[node]
 
     def socket_of(self, node: int) -> int:
         return int(self._read(f"devices/system/cpu/cpu{min(self._on[node])}/topology/physical_package_id"))
 
-    def cores_of(self, node: int) -> list[Cpus]:
+    def cores_of(self, node: int) -> list[_Cpus]:
         return _grouped(self._on[node], lambda cpu: self._numbers(f"cpu/cpu{cpu}/topology/thread_siblings_list"))
 
-    def caches_of(self, node: int) -> list[Cpus]:
+    def caches_of(self, node: int) -> list[_Cpus]:
         return _grouped(self._on[node], self._sharing_last_cache)
 
     def _sharing_last_cache(self, cpu: int) -> Iterable[int]:
         levels: dict[int, str] = {}
         for index in (self._sys / f"devices/system/cpu/cpu{cpu}/cache").glob("index[0-9]*"):
             place = str(index.relative_to(self._sys))
-            if self._read(f"{place}/type") in DATA:
+            if self._read(f"{place}/type") in _DATA:
                 levels[int(self._read(f"{place}/level"))] = place
         if not levels:
             raise CannotBind(f"the kernel does not say which caches CPU {cpu} has; write --numa-binding=node")
@@ -134,7 +134,7 @@ class _Host:
     def _online(self) -> list[int]:
         return sorted(self._numbers("node/online"))
 
-    def _cpus(self, place: str) -> Cpus:
+    def _cpus(self, place: str) -> _Cpus:
         return frozenset(self._numbers(place)) & self._allowed
 
     def _numbers(self, place: str) -> Iterable[int]:
@@ -147,8 +147,8 @@ class _Host:
             raise CannotBind(f"the kernel does not say what is near what ({error.filename}); leave it out") from error
 
 
-def _grouped(cpus: Iterable[int], group_of: Callable[[int], Iterable[int]]) -> list[Cpus]:
-    """In the order of their smallest member's group."""
+def _grouped(cpus: Iterable[int], group_of: Callable[[int], Iterable[int]]) -> list[_Cpus]:
+    """Sort the groups by their smallest member."""
     groups: dict[int, set[int]] = {}
     for cpu in cpus:
         groups.setdefault(min(group_of(cpu)), set()).add(cpu)

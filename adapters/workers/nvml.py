@@ -23,7 +23,7 @@ from typing import Protocol, cast
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 DRIVER = Path("/proc/driver/nvidia/version")
-"""There if the NVIDIA driver is loaded."""
+"""Exists if the NVIDIA driver is loaded."""
 
 
 class NoDevices(ValueError):
@@ -31,7 +31,7 @@ class NoDevices(ValueError):
 
 
 class Process(Protocol):
-    """Who holds memory of a GPU."""
+    """A process that holds memory of a GPU."""
 
     @property
     def pid(self) -> int: ...
@@ -40,7 +40,7 @@ class Process(Protocol):
 
 
 class Nvml(Protocol):
-    """What is used of the module `pynvml` (package nvidia-ml-py)."""
+    """The part of the module `pynvml` (package nvidia-ml-py) that is used here."""
 
     @property
     def NVMLError(self) -> type[Exception]: ...
@@ -89,7 +89,7 @@ def visible_devices(nvml: Nvml, visible: str | None) -> tuple[int, ...]:
 
 
 def pci_addresses(nvml: Nvml, visible: str | None) -> tuple[str, ...]:
-    """Where the GPUs that a program sees sit, as /sys/bus/pci/devices spells it; none if there is no driver to ask."""
+    """Return the PCI addresses of the GPUs that a program sees, as /sys/bus/pci/devices has them; none without a driver."""
     with asked(nvml) as answers:
         devices = visible_devices(nvml, visible) if answers else ()
         return tuple(_pci_address(nvml, nvml.nvmlDeviceGetHandleByIndex(device)) for device in devices)
@@ -138,7 +138,7 @@ def _uuid(nvml: Nvml, handle: object) -> str:
 
 
 def _slices(nvml: Nvml, count: int) -> list[tuple[int, str]]:
-    """All MIG slices: the GPU's number and the slice's UUID."""
+    """Yield all MIG slices: the GPU's number and the slice's UUID."""
     found = []
     for number, device in enumerate(_devices(nvml, count)):
         for slot in range(_slots(nvml, device)):

@@ -1,4 +1,4 @@
-"""Where logs go when a plugin says so: an entry point of torchrun's group `torchrun.logs_specs`, used as torchrun uses it.
+"""The places of logs when a plugin names them: an entry point of the group `torchrun.logs_specs`, used as torchrun does.
 
 The entry point is a class. It is called once, with what the options say, and its `reify` before each start with the
 workers' environments, which it may add to; it answers with the files of each local rank. torch's own types are made for it
@@ -20,12 +20,12 @@ from .logs import ERROR_FILE_VARIABLE, NOWHERE, Place
 from .worker_port import CannotStart, Duplicate, Sink
 
 GROUP = "torchrun.logs_specs"
-OWN = "default"
+_OWN = "default"
 """torchrun's name for what happens without a plugin."""
 
 
 class Destinations(Protocol):
-    """What is used of torch's LogsDest: files by local rank, an empty name where there is none."""
+    """The part of torch's LogsDest that is used: files by local rank, an empty name where there is none."""
 
     @property
     def stdouts(self) -> Mapping[int, str]: ...
@@ -44,18 +44,18 @@ class Destinations(Protocol):
 
 
 class LogsSpecs(Protocol):
-    """What is used of torch's class of that name."""
+    """The part of torch's class of that name that is used."""
 
     def reify(self, envs: dict[int, dict[str, str]]) -> Destinations: ...
 
 
 def make_plugin(name: str, logs: Logs, installed: Callable[..., Any] = entry_points) -> LogsSpecs | None:
     """The plugin of this name; None for torchrun's own. Raises ValueError with the reason and what there is instead."""
-    if name == OWN:
+    if name == _OWN:
         return None
     found: Mapping[str, EntryPoint] = {entry.name: entry for entry in installed(group=GROUP)}
     if name not in found:
-        known = ", ".join(sorted({OWN, *found}))
+        known = ", ".join(sorted({_OWN, *found}))
         raise ValueError(f"no such plugin (entry point of the group {GROUP}); write one of: {known}")
     try:
         plugin: LogsSpecs = found[name].load()(
@@ -89,7 +89,7 @@ class PluggedLogs:
         return {rank: self._place(found, rank) for rank in environments}
 
     def close(self) -> None:
-        """What it made, it may keep."""
+        """Do nothing: the plugin may keep what it made."""
 
     def _place(self, found: Destinations, rank: int) -> Place:
         error_file = found.error_files.get(rank, "")

@@ -1,4 +1,4 @@
-"""What a worker wrote, as lines of a console: each behind the worker's prefix, none longer than LINE_MAX."""
+"""A worker's output as lines of a console: each behind the worker's prefix, none longer than LINE_MAX."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ LINE_MAX = 65_536
 
 
 def cut(data: bytes, prefix: bytes) -> tuple[bytes, bytes]:
-    """Whole lines of `data`, each behind the prefix, and the rest, shorter than LINE_MAX.
+    """Return the whole lines of `data`, each behind the prefix, and the rest, shorter than LINE_MAX.
 
     A carriage return at the very end is left in the rest: a newline may follow that belongs to it. Without any, and
     without a line that is too long, replacing the newlines is ten times as fast as going through the lines.

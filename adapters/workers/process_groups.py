@@ -15,11 +15,11 @@ import time
 from ..clock import poll_ms
 
 WAIT_TIMEOUT_S = 5.0
-"""How long a process that was killed is waited for: a driver may hold on to it for seconds."""
+"""A process that was killed is waited for so long: a driver may hold on to it for seconds."""
 
 
 def send(group: int, signum: int) -> bool:
-    """Signal every member. False if there is none (left)."""
+    """Signal every member; return False if there is none (left)."""
     try:
         os.killpg(group, signum)
     except ProcessLookupError:
@@ -36,7 +36,7 @@ def died_within(pidfd: int, timeout_s: float) -> bool:
 
 
 def wait_for_end(group: int, timeout_s: float = WAIT_TIMEOUT_S) -> bool:
-    """Wait for the members of a group that was sent SIGKILL and whose leader is reaped; whether none lives.
+    """Wait for the members of a group that was sent SIGKILL and whose leader is reaped; return True if none lives.
 
     Nearly always the first question answers it. Else those that are still dying are looked up in /proc, where one that
     is dead but not yet reaped by its own parent does not count.
@@ -52,7 +52,7 @@ def wait_for_end(group: int, timeout_s: float = WAIT_TIMEOUT_S) -> bool:
 
 
 def members(group: int) -> list[int]:
-    """The living processes of a group."""
+    """Return the living processes of a group."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_member(int(name), group)]
 
 
@@ -66,7 +66,7 @@ def _is_member(pid: int, group: int) -> bool:
 
 
 def _end(pid: int, group: int, deadline: float) -> bool:
-    """Whether the process is dead by the deadline. It is killed again: it may have joined after the group was."""
+    """Kill the process and return True if it is dead by the deadline. It may have joined after the group was killed."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:

@@ -1,4 +1,4 @@
-"""Whether a program can be executed, asked before any worker runs.
+"""The check that a program can be executed, made before any worker runs.
 
 The kernel would answer as well, but late and badly: the answer would come out of `setpriv`, in a worker that has
 already cost a round, as exit code 127. Here it is one line that names the path, the reason and, where there is one, the
@@ -14,17 +14,17 @@ from pathlib import Path
 
 from .worker_port import CannotStart
 
-DEFAULT_PATH = "/bin:/usr/bin"
-"""Where execvp looks when the environment has no PATH."""
-BINFMT = Path("/proc/sys/fs/binfmt_misc")
+_DEFAULT_PATH = "/bin:/usr/bin"
+"""execvp looks here when the environment has no PATH."""
+_BINFMT = Path("/proc/sys/fs/binfmt_misc")
 """Handlers registered with the kernel for other formats (wine, qemu, ...)."""
-FIRST_LINE_MAX = 256
-"""How much of a `#!` line the kernel reads."""
+_FIRST_LINE_MAX = 256
+"""The kernel reads so much of a `#!` line."""
 
 
-def check_program(name: str, path: str | None = None, binfmt: Path = BINFMT) -> None:
+def check_program(name: str, path: str | None = None, binfmt: Path = _BINFMT) -> None:
     """Raise CannotStart if execvp could not run `name` with this PATH."""
-    found = _find(name, DEFAULT_PATH if path is None else path)
+    found = _find(name, _DEFAULT_PATH if path is None else path)
     _check_mode(found, name)
     _check_format(found, name, binfmt)
 
@@ -82,7 +82,7 @@ def _reason(error: OSError) -> str:
 def _check_format(found: str, name: str, binfmt: Path) -> None:
     try:
         with open(found, "rb") as program:
-            start = program.read(FIRST_LINE_MAX)
+            start = program.read(_FIRST_LINE_MAX)
     except PermissionError:
         return  # executable but not readable: only the kernel can tell
     if start.startswith(b"#!"):

@@ -29,11 +29,11 @@ from .console import Console, identity
 from .prefixed_lines import LINE_MAX, cut, last, matching
 from .worker_port import Duplicate
 
-READ_MAX = LINE_MAX
+_READ_MAX = LINE_MAX
 """A read is no longer than a line may be, so only the first line of what was read can be too long."""
 PENDING_MAX = 1 << 20
-"""How much is kept for a console that does not read, in bytes."""
-JOIN_TIMEOUT_S = 5.0
+"""So many bytes are kept for a console that does not read."""
+_JOIN_TIMEOUT_S = 5.0
 
 
 @define(eq=False)
@@ -92,7 +92,7 @@ class LogPump:
         return stream
 
     def start(self) -> None:
-        """Idempotent. Best done before the machine is busy with new processes: it waits until the thread runs."""
+        """Start the thread. Best done before the machine is busy with new processes: it waits for the thread. Idempotent."""
         if self._thread.ident is None:
             self._thread.start()
 
@@ -109,14 +109,14 @@ class LogPump:
         with self._changed:
             return self._changed.wait_for(lambda: not self._finishing, timeout_s)
 
-    def close(self, timeout_s: float = JOIN_TIMEOUT_S) -> None:
+    def close(self, timeout_s: float = _JOIN_TIMEOUT_S) -> None:
         """Carry what there is, stop the thread; a console that does not read is waited for so long. Idempotent."""
         if self._closed:
             return
         self._closing, self._closes_at = True, time.monotonic() + timeout_s
         os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:
-            self._thread.join(timeout_s + JOIN_TIMEOUT_S)
+            self._thread.join(timeout_s + _JOIN_TIMEOUT_S)
         if not self._thread.is_alive():
             self._closed = True
             self._epoll.close()
@@ -152,7 +152,7 @@ class LogPump:
     def _carry_once(self, stream: Stream) -> int:
         """Bytes carried; 0 if the pipe is empty for now, or at its end, and then the stream is closed."""
         try:
-            chunk = os.read(stream.source, READ_MAX)
+            chunk = os.read(stream.source, _READ_MAX)
         except BlockingIOError:
             return 0
         if chunk:
@@ -166,7 +166,7 @@ class LogPump:
         return len(chunk)
 
     def _carry_rest(self, stream: Stream) -> None:
-        """What the pipe holds now, and not what a living writer goes on to write: at most as much as fits into it."""
+        """Carry what the pipe holds now, but not what a living writer goes on to write: at most as much as fits into it."""
         left = 0 if stream.closed else fcntl.fcntl(stream.source, fcntl.F_GETPIPE_SZ)
         while left > 0 and (carried := self._carry_once(stream)):
             left -= carried
@@ -214,7 +214,7 @@ class LogPump:
     # --- consoles
 
     def _console(self, stream: Stream) -> _Console:
-        """One for all descriptors that lead to the same place, or one would write into a line of the other."""
+        """Return one console for all descriptors of the same place: two would write into each other's lines."""
         place = identity(stream.console)
         if place not in self._consoles:
             self._consoles[place] = _Console(Console(stream.console))

@@ -21,16 +21,16 @@ import _signal as signal  # type: ignore[import-not-found]
 import os
 import sys
 
-PASSES_MAX = 100
+_PASSES_MAX = 100
 """Looks through /proc at most: a program that forks faster than it is killed must not keep this one for ever."""
-DYING_TIMEOUT_S = 10.0
-"""How long the killed of one pass are waited for; a driver may take seconds to let go of a process."""
-EXEC_TIMEOUT_S = 0.1
-"""How long a new worker may take from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
+_DYING_TIMEOUT_S = 10.0
+"""The processes that one pass killed are waited for so long; a driver may take seconds to let go of one."""
+_EXEC_TIMEOUT_S = 0.1
+"""A new worker may take so long from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
 
 
 def held_at_the_end(pipe: int) -> set[str]:
-    """Read the pipe to its end, which is the agent's: what it still held then."""
+    """Read the pipe to its end, which is the agent's; return the groups that the agent still held then."""
     held: set[str] = set()
     rest = b""
     while chunk := os.read(pipe, 65536):
@@ -51,7 +51,7 @@ def kill_groups(held: set[str]) -> None:
 
 
 def kill_carriers(token: bytes) -> bool:
-    """Kill every process that has the token in its environment and wait for its death; whether there was one."""
+    """Kill every process that has the token in its environment and wait for its death; return True if there was one."""
     carriers = [pid for pid in _processes() if token in _environment(pid)]
     for pid in carriers:
         _kill(pid)
@@ -60,9 +60,9 @@ def kill_carriers(token: bytes) -> bool:
 
 
 def kill_all_carriers(token: bytes) -> None:
-    """And what they start meanwhile."""
+    """Kill the carriers, and those that they start meanwhile."""
     passes = 1
-    while kill_carriers(token) and passes < PASSES_MAX:
+    while kill_carriers(token) and passes < _PASSES_MAX:
         passes += 1
 
 
@@ -87,7 +87,7 @@ def _environment(pid: int) -> bytes:
 
 
 def _wait_for(pids: list[int]) -> None:
-    """Until all of them are dead: one that is being torn down still shows its environment."""
+    """Wait until all of them are dead: one that is being torn down still shows its environment."""
     import select
 
     pidfds = []
@@ -99,14 +99,14 @@ def _wait_for(pids: list[int]) -> None:
     for pidfd in pidfds:
         ready = select.poll()
         ready.register(pidfd, select.POLLIN)
-        ready.poll(DYING_TIMEOUT_S * 1000)
+        ready.poll(_DYING_TIMEOUT_S * 1000)
         os.close(pidfd)
 
 
 def _let_exec_happen() -> None:
     import select
 
-    select.poll().poll(EXEC_TIMEOUT_S * 1000)
+    select.poll().poll(_EXEC_TIMEOUT_S * 1000)
 
 
 def end(held: set[str], token: bytes) -> None:

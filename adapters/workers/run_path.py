@@ -2,8 +2,9 @@
 
     python -u run_path.py SCRIPT ARGUMENTS...
 
-What torch's @record does around such a worker: an Exception goes into TORCHELASTIC_ERROR_FILE and on; exits and interrupts
-are left alone. The script finds itself as `__main__` and in sys.argv, and the current directory in the module path.
+It does what torch's @record does around such a worker: an Exception goes into TORCHELASTIC_ERROR_FILE and on; exits and
+interrupts are left alone. The script finds itself as `__main__` and in sys.argv, and the current directory in the module
+path.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import traceback
 
 
 def record(error: Exception) -> None:
-    """In the form that torch's agents read."""
+    """Write the error file in the form that torch's agents read."""
     path = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if not path:
         return

@@ -1,4 +1,4 @@
-"""How one worker comes to be, and how its end is learned: by executing a program, or by a server that forks (forks.py)."""
+"""The port to what makes workers and learns of their ends: here by executing a program; forks.py has a server that forks."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Process(Protocol):
         """Wait for its death."""
 
     def reap_if_dead(self) -> bool:
-        """Whether it was dead, and is reaped now."""
+        """Reap it if it is dead; return True if so."""
 
 
 class Spawner(Protocol):
-    """What makes workers. Called by the agent's own thread."""
+    """A maker of workers. The agent's own thread calls."""
 
     def check(self, specs: Sequence[WorkerSpec]) -> None:
         """Raises CannotStart if a worker could not be made."""
@@ -94,7 +94,7 @@ class Executing:
 
 
 def _has_dumped(pid: int) -> bool:
-    """Waits for its death and leaves it to be reaped."""
+    """Wait for its death, leave it to be reaped, and return True if it dumped core."""
     try:
         end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     except ChildProcessError:

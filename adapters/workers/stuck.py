@@ -1,8 +1,8 @@
 """Workers in uninterruptible sleep: the kernel waits for a device or a file system, and not even SIGKILL ends them.
 
-TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT says for how long that is normal. There is no event for a process' state, so it is
-looked at, a few times within that span, and only where the variable is set. Looks are counted, not seconds: this process may
-have stood still between two of them, and a worker that reads from a disk is often in that state for a moment.
+TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT says for how long that is normal. There is no event for a process' state, so a
+thread looks at it a few times within that span, and only where the variable is set. It counts looks, not seconds: this
+process may have stood still between two of them, and a worker that reads from a disk is often in that state for a moment.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from attrs import define, field
 
 LOOKS = 8
-"""Within the span."""
-LOOK_MAX_S = 1.0
-JOIN_TIMEOUT_S = 5.0
-PROC = Path("/proc")
+"""The number of looks within the span."""
+_LOOK_MAX_S = 1.0
+_JOIN_TIMEOUT_S = 5.0
+_PROC = Path("/proc")
 
 
 @define(eq=False)
@@ -27,10 +27,10 @@ class StuckWatch:
 
     after_s: float
     tell: Callable[[int, int, str], None]
-    proc: Path = PROC
+    proc: Path = _PROC
     _ranks: Mapping[int, int] = field(factory=dict, init=False)
     _looks: dict[int, int] = field(factory=dict, init=False)
-    """How often those who sleep so now were seen to, in a row."""
+    """The number of looks in a row at which each worker was in this sleep."""
     _over: threading.Event = field(factory=threading.Event, init=False)
     _thread: threading.Thread = field(init=False)
 
@@ -39,17 +39,17 @@ class StuckWatch:
         self._thread.start()
 
     def follow(self, ranks: Mapping[int, int]) -> None:
-        """These workers: local ranks by process id."""
+        """Watch these workers: local ranks by process id."""
         self._ranks = ranks
 
     def close(self) -> None:
-        """Idempotent."""
+        """End the thread. Idempotent."""
         self._over.set()
-        self._thread.join(JOIN_TIMEOUT_S)
+        self._thread.join(_JOIN_TIMEOUT_S)
 
     def _run(self) -> None:
         told: set[int] = set()
-        every_s = min(self.after_s / LOOKS, LOOK_MAX_S)
+        every_s = min(self.after_s / LOOKS, _LOOK_MAX_S)
         while not self._over.wait(every_s):
             ranks = dict(self._ranks)
             self._looks = {pid: looks for pid, looks in self._look(ranks).items() if pid not in told}
@@ -62,16 +62,16 @@ class StuckWatch:
         return {pid: self._looks.get(pid, 0) + 1 for pid in ranks if state(pid, self.proc) == "D"}
 
 
-def state(pid: int, proc: Path = PROC) -> str | None:
-    """The kernel's letter."""
+def state(pid: int, proc: Path = _PROC) -> str | None:
+    """Return the kernel's letter for the process' state; None if there is no such process."""
     try:
         return (proc / str(pid) / "stat").read_text().rpartition(") ")[2][:1]
     except OSError:
         return None
 
 
-def stuck(pid: int, after_s: float, proc: Path = PROC) -> str:
-    """What is the matter, for the failure's report."""
+def stuck(pid: int, after_s: float, proc: Path = _PROC) -> str:
+    """Return what is the matter, for the failure's report."""
     try:
         where = (proc / str(pid) / "wchan").read_text().strip("0\n")
     except OSError:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-JOIN_TIMEOUT_S = 5.0
+_JOIN_TIMEOUT_S = 5.0
 
 
 class Watcher:
@@ -27,7 +27,7 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="elastic-watcher", daemon=True)
 
     def start(self) -> None:
-        """Idempotent. Best done before the machine is busy with new processes: it waits until the thread runs."""
+        """Start the thread. Best done before the machine is busy with new processes: it waits for the thread. Idempotent."""
         if self._thread.ident is None:
             self._thread.start()
 
@@ -39,17 +39,17 @@ class Watcher:
         self.start()
 
     def forget(self, pidfd: int) -> None:
-        """Before the pidfd is closed. No effect on one that is not watched, or when stopped."""
+        """Watch a pidfd no longer; call this before it is closed. No effect on one that is not watched, or when stopped."""
         if self._then.pop(pidfd, None) is not None and not self._epoll.closed:
             self._epoll.unregister(pidfd)
 
     def stop(self) -> None:
-        """After this no callback runs any more. Idempotent."""
+        """End the thread; no callback runs afterwards. Idempotent."""
         if self._epoll.closed:
             return
         os.eventfd_write(self._stop, 1)
         if self._thread.ident is not None:
-            self._thread.join(JOIN_TIMEOUT_S)
+            self._thread.join(_JOIN_TIMEOUT_S)
         if not self._thread.is_alive():
             self._epoll.close()
             os.close(self._stop)

@@ -29,7 +29,7 @@ class Duplicate:
 
 @frozen
 class Sink:
-    """Where one stream of one worker goes.
+    """The place to which one stream of one worker goes.
 
     Console alone: the worker inherits the agent's stream. File alone: the worker writes the file itself. Both: a pipe that
     the agent copies to the file byte by byte and to the console line by line, each with the worker's prefix; `duplicate` is
@@ -43,7 +43,7 @@ class Sink:
 
 @frozen
 class WorkerSpec:
-    """One worker to start: what to execute, with which environment, and where its output goes."""
+    """A worker to start: its command, its environment, and the places of its output."""
 
     local_rank: int
     command: tuple[str, ...]
@@ -57,7 +57,7 @@ class WorkerSpec:
 
 @frozen
 class Exit:
-    """How one worker ended. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock.
+    """The end of one worker. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock.
 
     `dumped`: the kernel says that it wrote a core dump. `kills`: processes that were killed for want of memory meanwhile.
     """
