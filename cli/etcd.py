@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ..adapters.clock import Clock
-from ..adapters.store.connection import EtcdMeeting, Meeting
+from ..adapters.store.connection import AgentConnection, EtcdConnection
 from ..adapters.store.port import Denied
 from ..adapters.store.tcpstore.serving import address_towards
 from ..adapters.store.tcpstore.wire import Address
@@ -38,12 +38,12 @@ class EtcdPlace:
     addresses: tuple[Address, ...]
     access: Access
 
-    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> Meeting:
+    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> AgentConnection:
         """Raises Mistake if the etcd will not have us; one that is not there may come."""
         if find_spec("etcd3") is None:
             raise Mistake("--rdzv-backend=etcd: needs the package etcd3; write pip install 'elastic-launch[etcd]'")
         try:
-            return EtcdMeeting(self.addresses, self.access, run_id, clock, settings)
+            return EtcdConnection(self.addresses, self.access, run_id, clock, settings)
         except ImportError as reason:
             raise Mistake(f"--rdzv-backend=etcd: {reason}") from None
         except Denied as reason:

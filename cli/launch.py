@@ -17,8 +17,8 @@ from ..adapters.clock import Clock, SystemClock
 from ..adapters.launch_settings import Function, LaunchSettings, Program
 from ..adapters.report.launch_report import Report, Result, write_report
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
-from ..adapters.store.connection import Meeting
-from ..adapters.store.relay.relay_host import Relay
+from ..adapters.store.connection import AgentConnection
+from ..adapters.store.relay.relay_server import Relay
 from ..adapters.workers.spawner import Spawner
 from . import nodes, tokens
 from .exit_codes import exit_code
@@ -78,14 +78,14 @@ def launched(
     logs = telemetry(given, settings, clock)
     err = PatientText(_stderr())
     status = StatusLines(err, settings, given["status"])
-    meeting, relay = None, None
+    connection, relay = None, None
     try:
-        meeting = where.open(settings.run_id, clock, settings.rendezvous)
-        status.serves_store = meeting.serves
-        relay = _relay(meeting)
+        connection = where.open(settings.run_id, clock, settings.rendezvous)
+        status.serves_store = connection.serves
+        relay = _relay(connection)
         settings = evolve(settings, relay=relay.path if relay else "")
         observer = Observers(status, *logs)
-        result, directory = _run(settings, meeting, clock, observer, _trace(given["trace"]), spawner)
+        result, directory = _run(settings, connection, clock, observer, _trace(given["trace"]), spawner)
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, given["report"], directory)
@@ -97,8 +97,8 @@ def launched(
             relay.close()
         for log in logs:
             log.close()
-        if meeting is not None:
-            meeting.close(settings.rendezvous.ttl)
+        if connection is not None:
+            connection.close(settings.rendezvous.ttl)
         err.close(PATIENCE_S)
     return report, lines
 
@@ -112,9 +112,9 @@ def _stderr() -> TextIO:
     return sys.stderr
 
 
-def _relay(meeting: Meeting) -> Relay | None:
+def _relay(connection: AgentConnection) -> Relay | None:
     try:
-        return Relay(meeting.beside)
+        return Relay(connection.beside)
     except OSError:
         return None  # whichever worker needs it says so
 
@@ -129,7 +129,7 @@ def _trace(path: str | None) -> Trace:
 
 def _run(
     settings: LaunchSettings,
-    meeting: Meeting,
+    connection: AgentConnection,
     clock: Clock,
     observer: Observer,
     trace: Trace,
@@ -137,7 +137,7 @@ def _run(
 ) -> tuple[Result, str | None]:
     """What came of it, and where the report belongs if the user keeps logs."""
     try:
-        agent = Agent(settings, meeting.backend, clock, observer, trace, spawner)
+        agent = Agent(settings, connection.backend, clock, observer, trace, spawner)
     except ValueError as reason:
         raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the options say of nodes and of where they meet -> the rendezvous' settings, and the meeting itself."""
+"""What the options say of nodes and of where they meet -> the rendezvous' settings, and the connection to the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import fields, frozen
 
 from ..adapters.clock import Clock
-from ..adapters.store.connection import EmbeddedMeeting, Meeting, TCPStoreMeeting
+from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards
 from ..adapters.store.tcpstore.wire import Address
 from ..core import rendezvous
@@ -43,12 +43,14 @@ class Place:
     token: Secret | None = None
     said_by: str = "--rdzv-endpoint"
 
-    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> Meeting:
+    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> AgentConnection:
         """Raises Mistake if this host was told to serve the store and cannot."""
         if self.endpoint is None:
-            return EmbeddedMeeting(clock)
+            return MemoryConnection(clock)
         try:
-            return TCPStoreMeeting(self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token)
+            return TCPStoreConnection(
+                self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token
+            )
         except CannotServe as reason:
             raise Mistake(f"{self.said_by}={reason}") from None
 

@@ -8,6 +8,7 @@ from typing import assert_never
 
 import click
 
+from ..adapters.launch_settings import HANDLED
 from ..adapters.store.tcpstore.serving import CannotServe
 from ..adapters.store.tcpstore.store_server import Ended, Signalled, serve_until_signalled
 from ..adapters.store.tcpstore.wire import Address
@@ -50,7 +51,7 @@ def store(endpoint: tuple[str, int | None] | None) -> int:
     host, port = endpoint
     os.environ.pop(tokens.VARIABLE, None)
     try:
-        end = serve_until_signalled(Address(host, PORT if port is None else port), _ready)
+        end = serve_until_signalled(Address(host, PORT if port is None else port), HANDLED, _ready)
     except CannotServe as reason:
         raise Mistake(f"--endpoint={reason}") from None
     match end:

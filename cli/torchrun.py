@@ -35,10 +35,10 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         where = nodes.place(given, os.environ, tokens.store_token(given["rdzv_conf"], os.environ))
         settings = nodes.settings(given)
         address = parameters.local_addr or where.own_address()
-        meeting = where.open(parameters.run_id, clock, settings)
+        connection = where.open(parameters.run_id, clock, settings)
     except Mistake as mistake:
         raise ValueError(one_line(mistake)) from None
-    return ElasticRendezvous(meeting, parameters.run_id, address, settings, clock)
+    return ElasticRendezvous(connection, parameters.run_id, address, settings, clock)
 
 
 def _given(parameters: RendezvousParameters) -> Mapping[str, Any]:

@@ -114,9 +114,9 @@ class Assembly:
         rank, world_size = _place()
         self._me = Node(str(rank), int(self._clock.wall() * 1000))
         self._profile = _profile()
-        self._store = plan.store()
-        self._space, _calls = str(_calls), _calls + 1
-        self.backend: Backend = self._store.backend(self._space, self._clock)
+        store, space, _calls = plan.store(), str(_calls), _calls + 1
+        self._connection = store.connect(space, self._clock)
+        self.backend: Backend = self._connection.backend
         self._held = Held(
             self._me,
             self._profile,
@@ -125,9 +125,10 @@ class Assembly:
             policy=functools.partial(signature, plan.terms),
         )
         probe_s = plan.settings.progress_watchdog_interval
-        given = (plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s, str(self._store), self._clock)
+        meets_at = self._connection.phrase
+        given = (plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s, meets_at, self._clock)
         self.task = Task(function, *given)
-        charge = _charge(plan, self._me, self._store.place(self._space))
+        charge = _charge(plan, self._me, self._connection.route)
         self._supervisor = Supervisor(parts.page, charge, parts.alarm, pid_file=_own(plan.monitor_pid, self._me))
 
     def carry_through(self) -> Finished:
@@ -156,15 +157,14 @@ class Assembly:
         driver.start()
         finished = serve(self._parts.gate, self._parts.orders)
         _token, _stood = driver.token, self.task.state
-        if self._store.serves:
+        if self._connection.serves:
             driver.join()
         return finished
 
     def _let_go(self) -> None:
         """The register knows how the call ended, or the monitor tells it."""
         self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
-        self._store.close(self.backend, FAREWELL_S)
-        self.backend.close()
+        self._connection.close(FAREWELL_S)
         self._parts.close()
         untraced(self._trace)
 

@@ -65,7 +65,7 @@ GUARDED = (Span.INITIALIZE, Span.FUNCTION)
 def backend_at(place: Mapping[str, Any], clock: Clock) -> Backend:
     """A client of the register there."""
     if "relay" in place:
-        from ..store.relay.relay import RelayBackend
+        from ..store.relay.relay_backend import RelayBackend
 
         return RelayBackend(place["relay"], place["space"], clock)
     from ..store.tcpstore.tcpstore import TCPStoreBackend

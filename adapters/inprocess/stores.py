@@ -1,20 +1,17 @@
-"""Where the ranks of a wrapped call meet: the launcher's store through the agent's relay, or a TCPStore that is named.
+"""The store in which the ranks of a wrapped call meet: the launcher's, through the agent's relay, or a TCPStore by name.
 
-A store is a factory of clients of the register of one call. Each call of a wrapped function in a process has a register of
-its own, so all ranks must make these calls in one order.
+Each call of a wrapped function in a process has a register of its own, so all ranks must make these calls in one order.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ...core.rendezvous.state import AWAY
 from ..clock import Clock
-from ..store.port import Backend, StoreError
-from ..store.relay.relay_host import VARIABLE as RELAY
-from ..store.tcpstore.tcpstore import TCPStoreBackend
+from ..store.connection import RankConnection, RelayConnection, TCPStoreConnection
+from ..store.relay.relay_server import VARIABLE as RELAY
+from ..store.tcpstore.wire import Address
 from ..workers.environment import WORLD
 from .variables import number
 
@@ -24,91 +21,40 @@ class NoStore(RuntimeError):
 
 
 class Store(Protocol):
-    """Where the ranks meet."""
+    """A store in which the ranks can meet."""
 
-    def backend(self, space: str, clock: Clock) -> Backend:
-        """A client of the register of that name."""
-
-    def place(self, space: str) -> Mapping[str, object]:
-        """The same, for the monitor process."""
-
-    @property
-    def serves(self) -> bool:
-        """It lives as long as this process: others may still need it when this rank is done."""
-
-    def close(self, backend: Backend, timeout_s: float) -> None:
-        """This rank is done with this register. Who serves it waits so long for the others to be."""
+    def connect(self, space: str, clock: Clock) -> RankConnection:
+        """Open a connection to the register `space`."""
 
 
 class RelayStore:
-    """The launcher's."""
+    """The launcher's store."""
 
     def __init__(self, path: str, world: str) -> None:
         self._path = path
         self._world = world
 
-    def backend(self, space: str, clock: Clock) -> Backend:
-        from ..store.relay.relay import RelayBackend
-
-        return RelayBackend(self._path, f"{self._world}/{space}", clock)
-
-    def place(self, space: str) -> Mapping[str, object]:
-        return {"relay": self._path, "space": f"{self._world}/{space}"}
-
-    def __str__(self) -> str:
-        return "the launcher's store"
-
-    serves = False
-
-    def close(self, backend: Backend, timeout_s: float) -> None:
-        pass
+    def connect(self, space: str, clock: Clock) -> RankConnection:
+        return RelayConnection(self._path, f"{self._world}/{space}", clock)
 
 
 class TCPStore:
-    """A TCPStore. Under torchrun the agent's, which outlives all ranks; else the first process on its host that gets the
-    port serves it in a process of its own, which lives as long as that rank."""
+    """A TCPStore. Under torchrun it is the agent's, which outlives all ranks. Elsewhere the first process on its host that
+    gets the port serves it in a process of its own, which lives as long as that rank."""
 
     def __init__(self, host_name: str | None = None, port: int | None = None, **unused: object) -> None:
-        """By default MASTER_ADDR and MASTER_PORT. `unused` is what torch's class takes besides."""
-        from ..store.tcpstore.serving import serve
-        from ..store.tcpstore.wire import Address
-
+        """The default is MASTER_ADDR and MASTER_PORT. `unused` holds the other parameters of torch's class."""
         host = host_name or os.environ.get("MASTER_ADDR", "localhost")
-        address = Address(host, int(port) if port else number("MASTER_PORT", 29500, least=1))
+        self._address = Address(host, int(port) if port else number("MASTER_PORT", 29500, least=1))
         agents = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and host_name is None and port is None
-        self._host, self._address = serve(address, False if agents else None)
+        self._is_host = False if agents else None
 
-    def backend(self, space: str, clock: Clock) -> Backend:
-        return TCPStoreBackend(self._address, self._run(space), clock)
-
-    def place(self, space: str) -> Mapping[str, object]:
-        return {"host": self._address.host, "port": self._address.port, "space": self._run(space)}
-
-    def __str__(self) -> str:
-        return f"the TCPStore at {self._address}"
-
-    @property
-    def serves(self) -> bool:
-        return self._host is not None
-
-    def close(self, backend: Backend, timeout_s: float) -> None:
-        if self._host is None:
-            return
-        try:
-            state = backend.get().state
-            if state and state.closed and isinstance(backend, TCPStoreBackend):
-                backend.wait_until_gone([node for node in state.seats if node not in state.those(*AWAY)], timeout_s)
-        except StoreError:
-            pass  # then nobody hears anything from it any more
-        self._host.close()
-
-    def _run(self, space: str) -> str:
-        run_id, count = (os.environ.get(name, "0") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"))
-        return f"inprocess/{run_id}/{count}/{space}"
+    def connect(self, space: str, clock: Clock) -> RankConnection:
+        return TCPStoreConnection(self._address, _run(space), clock, self._is_host)
 
 
 def store_of_the_launcher(**given: Any) -> Store:
-    """What is `given` is for a TCPStore, where there is no launcher of ours. Raises NoStore."""
+    """Return the launcher's store, or without a launcher of ours the TCPStore that is `given`. Raises NoStore."""
     path, world = os.environ.get(RELAY), os.environ.get(WORLD)
     if path and world:
         return RelayStore(path, world)
@@ -118,3 +64,8 @@ def store_of_the_launcher(**given: Any) -> Store:
         "no launcher's store (ELASTIC_RELAY) and no MASTER_ADDR: start the program by `elastic launch`, or give "
         "store_factory and store_kwargs"
     )
+
+
+def _run(space: str) -> str:
+    run_id, count = (os.environ.get(name, "0") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"))
+    return f"inprocess/{run_id}/{count}/{space}"

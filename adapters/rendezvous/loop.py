@@ -45,7 +45,7 @@ from ...core.world import Fault, Node
 from ..clock import Clock
 from ..report.news import Notice, NoTrace, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
 from ..store.port import Backend, OutcomeUnknown, Shown, StoreError, Unreadable
-from .stall_detector import Wakefulness
+from .stall_detector import StallDetector
 
 Given = ParamSpec("Given")
 
@@ -107,14 +107,14 @@ class RendezvousLoop:
         self._armed = False
         self._unanswered_before = 0
         self._stopped = False
-        self._wakefulness = Wakefulness(held.settings.ttl)
+        self._stall_detector = StallDetector(held.settings.ttl)
         self._threads = [
             threading.Thread(target=guard, args=(self._run,), name="elastic-rendezvous", daemon=True),
             threading.Thread(target=guard, args=(self._wait_for_changes,), name="elastic-waiter", daemon=True),
         ]
 
     def start(self) -> None:
-        self._wakefulness.start()
+        self._stall_detector.start()
         for thread in self._threads:
             thread.start()
 
@@ -127,7 +127,7 @@ class RendezvousLoop:
         self._tokens.put(_Stop())
         self._waiting.close()
         self._backend.close()
-        self._wakefulness.stop()
+        self._stall_detector.stop()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
@@ -247,7 +247,7 @@ class RendezvousLoop:
 
     def _wake(self) -> None:
         """Nothing is decided by what was known before a sleep."""
-        if self._wakefulness.slept():
+        if self._stall_detector.stalled():
             self._remember(woke, self._clock.now())
 
     def _saw(self, shown: Shown, sent_at: float) -> None:

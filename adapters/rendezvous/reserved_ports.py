@@ -17,8 +17,8 @@ from types import TracebackType
 
 from ...core.world import Endpoint
 
-NEIGHBOURS = 2
-TRIES = 64
+_NEIGHBOURS = 2
+_TRIES = 64
 
 
 class Reservation:
@@ -43,11 +43,11 @@ class Reservation:
 
 def _in_a_row() -> tuple[int, ExitStack]:
     """A port, and what holds it and its neighbours; on a host so full that no such row was met, any port alone."""
-    for _ in range(TRIES):
+    for _ in range(_TRIES):
         # What is raised: somebody has a neighbour, or there is no such port.
         with suppress(OSError, OverflowError), ExitStack() as held:
             port = _port_of(held.enter_context(_bound(0)))
-            for each in range(port + 1, port + 1 + NEIGHBOURS):
+            for each in range(port + 1, port + 1 + _NEIGHBOURS):
                 held.enter_context(_bound(each))
             return port, held.pop_all()
     held = ExitStack()

@@ -10,11 +10,11 @@ import threading
 import time
 from collections.abc import Callable
 
-LOOKS = 4
+_LOOKS = 4
 """How often within the longest gap."""
 
 
-class Wakefulness:
+class StallDetector:
     """`longest_s` is the gap that counts as sleep. The clocks are seconds: one that stands still while the machine is
     suspended, and one that does not."""
 
@@ -28,9 +28,9 @@ class Wakefulness:
         self._clocks = monotonic, boottime
         self._lock = threading.Lock()
         self._looked_at = [clock() for clock in self._clocks]
-        self._slept = False
+        self._has_stalled = False
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="elastic-wakefulness", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="elastic-stall-detector", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -41,19 +41,19 @@ class Wakefulness:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def slept(self) -> bool:
+    def stalled(self) -> bool:
         """Whether it stood still since this was last asked."""
         with self._lock:
             self._look()
-            slept, self._slept = self._slept, False
+            slept, self._has_stalled = self._has_stalled, False
             return slept
 
     def _run(self) -> None:
-        while not self._stopped.wait(min(self._longest_s / LOOKS, threading.TIMEOUT_MAX)):
+        while not self._stopped.wait(min(self._longest_s / _LOOKS, threading.TIMEOUT_MAX)):
             with self._lock:
                 self._look()
 
     def _look(self) -> None:
         now = [clock() for clock in self._clocks]
-        self._slept |= any(at - before > self._longest_s for at, before in zip(now, self._looked_at, strict=True))
+        self._has_stalled |= any(at - before > self._longest_s for at, before in zip(now, self._looked_at, strict=True))
         self._looked_at = now

@@ -26,9 +26,9 @@ from ...core.sim.swarm import Shape
 from ...core.sim.tally import Broken, Showed, showed
 from .own_property import loaded
 
-CHUNK = 8
+_CHUNK = 8
 """Runs that a worker takes at once."""
-AHEAD = 2
+_AHEAD = 2
 """Chunks per worker that are under way or wait for it."""
 
 
@@ -73,7 +73,7 @@ def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[S
         under_way = deque[Future[list[Showed]]]()
         try:
             while True:
-                while len(under_way) < jobs * AHEAD and (chunk := list(islice(numbers, CHUNK))):
+                while len(under_way) < jobs * _AHEAD and (chunk := list(islice(numbers, _CHUNK))):
                     under_way.append(_submitted(workers, what, chunk))
                 if not under_way:
                     return
@@ -96,14 +96,14 @@ def _chunk(what: Campaign | Calls, numbers: list[int]) -> list[Showed]:
     return [what.run(number) for number in numbers]
 
 
-COLLECTED_EVERY = 50_000
+_COLLECTED_EVERY = 50_000
 """New objects between two looks for garbage in circles. A run makes values at every step and leaves hardly a circle: to look
 for one every 700 objects, as Python does, takes 2 % of the time."""
 
 
 def collect_seldom() -> None:
     """In a process that does nothing but simulate."""
-    gc.set_threshold(COLLECTED_EVERY)
+    gc.set_threshold(_COLLECTED_EVERY)
 
 
 def _begins() -> None:

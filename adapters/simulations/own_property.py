@@ -17,7 +17,7 @@ from ...core.properties.facts import Fact
 from ...core.properties.judge import Judge, Property
 from ...core.rendezvous.verify import Finding
 
-USE = "it is called with the judge and a fact, and yields pairs of text: a name and a sentence"
+_USE = "it is called with the judge and a fact, and yields pairs of text: a name and a sentence"
 
 
 class PropertyFailed(Exception):
@@ -40,7 +40,7 @@ def _held_to(given: str, file: str, function: Any) -> Property:
         try:
             yield from map(_pair, function(judge, fact))
         except Exception as error:  # noqa: BLE001 - whatever a user's function raises
-            raise PropertyFailed(f"{given}: {_said(error, file)}; {USE}") from None
+            raise PropertyFailed(f"{given}: {_said(error, file)}; {_USE}") from None
 
     return findings
 

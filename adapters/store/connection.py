@@ -1,17 +1,21 @@
-"""Where the nodes of one job meet: opened before the agent, closed after it.
+"""A participant's connection to the store that keeps its register: opened before it takes part, closed after.
 
-The embedded meeting is this process's memory. A TCPStore at an endpoint is served by one of the agents; that one leaves
-last, so that everybody hears the verdict. An etcd is served by others, and outlives them all.
+Both participants use it: an agent, and a rank of a wrapped function. A register in memory serves this process alone. A
+TCPStore is served by a participant or by a store server. An etcd is served by others, and outlives the job. The relay is a
+worker's way to its agent's store.
+
+The participant that serves the store leaves last, so that all the others read the verdict: `_wait_for_the_others` is the one
+place that says for whom it waits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from ...core.rendezvous import Settings, Status
+from ...core.rendezvous import Settings
 from ..clock import Clock
 from .memory_store import MemoryBackend, MemoryStore
 from .port import Backend, Denied, OutOfReach, StoreError
@@ -21,41 +25,54 @@ from .tcpstore.wire import Address
 if TYPE_CHECKING:
     from .etcd.access import Access
     from .secret import Secret
+    from .tcpstore.tcpstore import TCPStoreBackend
 
-ANSWER_S = 2.0
-"""How long a member of an etcd may take to answer; less where a heartbeat must not wait so long."""
-ANSWERS_PER_TTL = 4
+_ANSWER_S = 2.0
+"""How long a member of an etcd may take to answer. The TTL of a heartbeat can make this shorter."""
+_ANSWERS_PER_TTL = 4
 
 
-class Meeting(Protocol):
-    """One job's store, as this node sees it."""
+class StoreConnection(Protocol):
+    """One participant's connection to the store."""
 
     @property
     def backend(self) -> Backend:
-        """A client for the agent."""
+        """The participant's own client of the register."""
 
     @property
     def place(self) -> str:
-        """The store's name, for people."""
+        """The name of the store, for people."""
 
     @property
     def serves(self) -> bool:
-        """The store lives as long as this node takes part."""
-
-    def beside(self, name: str) -> Backend:
-        """A client of another register in the same store: one that belongs to the job's workers."""
+        """True if the store lives only as long as this participant."""
 
     def close(self, timeout_s: float) -> None:
-        """This node has left; if it serves the store, it waits so long for the others to leave."""
+        """Close the client. A participant that serves the store waits at most `timeout_s` for the others to leave.
+        Idempotent."""
 
 
-def beside(run_id: str, name: str) -> str:
-    """The run of a register that belongs to a run's workers."""
-    return f"{run_id}/workers/{name}"
+class AgentConnection(StoreConnection, Protocol):
+    """An agent's connection, which opens registers for the agent's workers too."""
+
+    def beside(self, name: str) -> Backend:
+        """Return a client of the workers' register `name` in the same store."""
 
 
-class EmbeddedMeeting:
-    """One node, nobody to wait for."""
+class RankConnection(StoreConnection, Protocol):
+    """A wrapped rank's connection, which the rank's monitor process opens again."""
+
+    @property
+    def phrase(self) -> str:
+        """The store as a noun phrase of a sentence."""
+
+    @property
+    def route(self) -> Mapping[str, object]:
+        """JSON values from which another process of this host makes a client of the same register."""
+
+
+class MemoryConnection:
+    """A connection to a register in this process's memory, for one node."""
 
     place = "in memory"
     serves = False
@@ -71,8 +88,8 @@ class EmbeddedMeeting:
         self.backend.close()
 
 
-class TCPStoreMeeting:
-    """A TCPStore, served here if this host should."""
+class TCPStoreConnection:
+    """A connection to a TCPStore. It serves the store if this host should."""
 
     def __init__(
         self,
@@ -80,12 +97,12 @@ class TCPStoreMeeting:
         run_id: str,
         clock: Clock,
         is_host: bool | None,
-        fallback_s: float,
+        fallback_s: float = 1.0,
         token: Secret | None = None,
     ) -> None:
-        """Raises CannotServe if this host was told to serve it and cannot."""
+        """Serve the store if `is_host` says so (`serve` has the rule). Raises CannotServe."""
         from .tcpstore.seal import seal
-        from .tcpstore.tcpstore import TCPStoreBackend  # with the codec behind it, which the embedded meeting needs not
+        from .tcpstore.tcpstore import TCPStoreBackend  # with the codec behind it, which a register in memory needs not
 
         self._host, self.address = serve(address, is_host)
         self._of_run = partial(TCPStoreBackend, self.address, clock=clock, fallback_s=fallback_s, seal=seal(token))
@@ -93,50 +110,67 @@ class TCPStoreMeeting:
         self.backend = self._of_run(run_id)
 
     def beside(self, name: str) -> Backend:
-        return self._of_run(beside(self._run_id, name))
+        return self._of_run(_workers_run(self._run_id, name))
 
     @property
     def place(self) -> str:
         return str(self.address)
 
     @property
+    def phrase(self) -> str:
+        return f"the TCPStore at {self.address}"
+
+    @property
     def serves(self) -> bool:
         return self._host is not None
+
+    @property
+    def route(self) -> Mapping[str, object]:
+        return {"host": self.address.host, "port": self.address.port, "space": self._run_id}
 
     def close(self, timeout_s: float) -> None:
         try:
             if self._host:
-                self._wait_for_the_others(timeout_s)
+                _wait_for_the_others(self.backend, timeout_s)
         except StoreError:
-            pass  # then nobody hears anything from it any more
+            pass  # the store is gone, so nobody can read anything from it any more
         finally:
             self.backend.close()
             if self._host:
                 self._host.close()
 
-    def _wait_for_the_others(self, timeout_s: float) -> None:
-        """Only after the end: who leaves a job that goes on takes its store along, and has been told so."""
-        state = self.backend.get().state
-        if state and state.closed:
-            self.backend.wait_until_gone(
-                [node for node, seat in state.seats.items() if seat.status is not Status.GONE], timeout_s
-            )
+
+def _workers_run(run_id: str, name: str) -> str:
+    """Return the run id under which a TCPStore keeps the register `name` of a run's workers."""
+    return f"{run_id}/workers/{name}"
 
 
-class EtcdMeeting:
-    """An etcd cluster that is there."""
+def _wait_for_the_others(backend: TCPStoreBackend, timeout_s: float) -> None:
+    """Wait until each member that is still present has said goodbye, if the job is over.
+
+    A member that has left (`AWAY`) reads no verdict any more, and one that was lost says no goodbye: nobody waits for them.
+    A participant that leaves a job that goes on takes its store along, and was told so; it waits for nobody.
+    """
+    state = backend.get().state
+    if state and state.closed:
+        backend.wait_until_gone(state.present, timeout_s)
+
+
+class EtcdConnection:
+    """A connection to an etcd cluster that runs already."""
 
     serves = False
 
     def __init__(
         self, addresses: Sequence[Address], access: Access, run_id: str, clock: Clock, settings: Settings
     ) -> None:
-        """Raises Denied if it will not have us, ImportError if etcd3 cannot be used. One that is out of reach may come."""
+        """Raises Denied if the cluster refuses us, and ImportError if etcd3 cannot be used. A cluster that is out of reach
+        raises nothing: it may still come up."""
         from .etcd.etcd_register import EtcdBackend
         from .etcd.members import Members
         from .etcd.run_keys import prefix_of
 
-        members = Members(addresses, access, min(ANSWER_S, settings.ttl / ANSWERS_PER_TTL), prefix_of(run_id))
+        members = Members(addresses, access, min(_ANSWER_S, settings.ttl / _ANSWERS_PER_TTL), prefix_of(run_id))
         self.place = str(members)
         lease_s, fallback_s = math.ceil(settings.ttl), settings.keep_alive_interval
         self._of_run = partial(EtcdBackend, members, clock=clock, lease_s=lease_s, fallback_s=fallback_s)
@@ -148,10 +182,27 @@ class EtcdMeeting:
             self.backend.close()
             raise
         except OutOfReach:
-            pass  # what waits for it says so
+            pass  # the loop that waits for the store says so
 
     def beside(self, name: str) -> Backend:
         return self._of_run(self._run_id, space=name)
+
+    def close(self, timeout_s: float) -> None:
+        self.backend.close()
+
+
+class RelayConnection:
+    """A worker's connection to its agent's store, through the agent's relay."""
+
+    place = phrase = "the launcher's store"
+    serves = False
+
+    def __init__(self, path: str, space: str, clock: Clock) -> None:
+        """`path` is the relay's socket, `space` the name of the register."""
+        from .relay.relay_backend import RelayBackend
+
+        self.route: Mapping[str, object] = {"relay": path, "space": space}
+        self.backend = RelayBackend(path, space, clock)
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()

@@ -15,8 +15,8 @@ from attrs import Attribute, field, frozen
 BYTES_MIN = 16
 """Fewer can be guessed by whoever has seen one value that they sealed."""
 BYTES_MAX = 4_096
-EVERYBODY = stat.S_IROTH | stat.S_IWOTH
-MAKE = "(umask 077; openssl rand -hex 32 > FILE) makes one"
+_EVERYBODY = stat.S_IROTH | stat.S_IWOTH
+_MAKE = "(umask 077; openssl rand -hex 32 > FILE) makes one"
 
 
 @frozen
@@ -28,7 +28,7 @@ class Secret:
     @value.validator
     def _hard_to_guess(self, attribute: Attribute[bytes], value: bytes) -> None:
         if not BYTES_MIN <= len(value) <= BYTES_MAX:
-            raise ValueError(f"has {len(value)} bytes, and {BYTES_MIN} to {BYTES_MAX} are wanted; {MAKE}")
+            raise ValueError(f"has {len(value)} bytes, and {BYTES_MIN} to {BYTES_MAX} are wanted; {_MAKE}")
 
 
 def spoken(text: bytes) -> Secret:
@@ -51,7 +51,7 @@ def _held(path: str) -> bytes:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             raise ValueError("is no file; name one that holds the token")
-        if mode & EVERYBODY:
+        if mode & _EVERYBODY:
             raise ValueError(
                 f"everybody on this host can read or change it (mode {mode & 0o777:o}); write chmod o= {path}"
             )

@@ -37,7 +37,7 @@ from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
 from ..rendezvous.reserved_ports import Reservation
 from ..report.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told
-from ..store.connection import Meeting
+from ..store.connection import StoreConnection
 from ..store.port import StoreError
 from .rendezvous_events import RendezvousEvents
 from .round_store import RoundStore, Unmet, meet
@@ -53,7 +53,9 @@ log = logging.getLogger(__name__)
 class ElasticRendezvous(RendezvousHandler):
     """One torch agent's part in one job."""
 
-    def __init__(self, connection: Meeting, run_id: str, address: str, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, connection: StoreConnection, run_id: str, address: str, settings: Settings, clock: Clock
+    ) -> None:
         """`address` is how the other nodes reach this host. Raises OSError if the host has no port left."""
         self._connection = connection
         self._run_id = run_id
@@ -232,7 +234,9 @@ class ElasticRendezvous(RendezvousHandler):
             case Why.TIMEOUT:
                 return RendezvousTimeoutError(text)
             case Why.UNCONFIRMED:
-                return RendezvousConnectionError(f"run {self._run_id}: the store {self._connection.place} did not answer")
+                return RendezvousConnectionError(
+                    f"run {self._run_id}: the store {self._connection.place} did not answer"
+                )
             case Why.ILLEGAL:
                 return RendezvousStateError(text)
             case _:

@@ -3,7 +3,7 @@
 Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
 ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY and ELASTIC_WORLD say where the workers of
-this world may keep a register of their own (adapters/store/relay/relay_host.py), and ELASTIC_TRACE, under --trace alone,
+this world may keep a register of their own (adapters/store/relay/relay_server.py), and ELASTIC_TRACE, under --trace alone,
 where wrapped functions write their traces. The token of the job's store is the agents'
 alone: the command takes it out of the environment before anything is started (cli/tokens.py).
 """
@@ -17,7 +17,7 @@ from typing import assert_never
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
 from ..launch_settings import Function, LaunchSettings, Program
-from ..store.relay.relay_host import VARIABLE as RELAY
+from ..store.relay.relay_server import VARIABLE as RELAY
 
 SCOPE = "ELASTIC_RESTART_SCOPE"
 """The restart scope: a worker that fails is started again with all others (group) or by itself (rank)."""

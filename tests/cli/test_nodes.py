@@ -10,7 +10,7 @@ import pytest
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import LaunchSettings
-from elastic.adapters.store.connection import EmbeddedMeeting, TCPStoreMeeting
+from elastic.adapters.store.connection import MemoryConnection, TCPStoreConnection
 from elastic.adapters.store.tcpstore.wire import Address
 from elastic.cli import nodes, values
 from elastic.cli.launch import launch
@@ -161,10 +161,10 @@ def test_another_host_is_reached_by_the_address_that_reaches_the_store(settings:
 
 def test_a_place_in_memory_opens_at_once_and_an_endpoint_elsewhere_is_not_served_here() -> None:
     here = nodes.Place(None, None).open("job", SystemClock(), Settings())
-    assert isinstance(here, EmbeddedMeeting)
+    assert isinstance(here, MemoryConnection)
     here.close(0.0)
     there = nodes.Place(Address(ELSEWHERE, 1), None).open("job", SystemClock(), Settings())
-    assert isinstance(there, TCPStoreMeeting) and there.place == f"{ELSEWHERE}:1"
+    assert isinstance(there, TCPStoreConnection) and there.place == f"{ELSEWHERE}:1"
     there.close(0.0)
 
 

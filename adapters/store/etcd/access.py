@@ -15,8 +15,8 @@ from attrs import field, frozen
 
 from ..tcpstore.wire import Address
 
-VERSION_MAX = 4_096
-NO_TLS = "it does not speak TLS; write http:// or leave cacert, cert and key out"
+_VERSION_MAX = 4_096
+_NO_TLS = "it does not speak TLS; write http:// or leave cacert, cert and key out"
 
 
 class Unusable(ValueError):
@@ -95,7 +95,7 @@ def diagnosed(address: Address, access: Access, timeout_s: float) -> str | None:
 def _unsafe(error: ssl.SSLError, access: Access) -> str:
     reason = _reason(error)
     if "WRONG_VERSION_NUMBER" in str(error) or "UNEXPECTED_EOF" in str(error) or "http request" in reason:
-        return NO_TLS
+        return _NO_TLS
     if access.cert:
         return (
             f"it refuses our certificate ({reason}); cert= must be signed by the authority that it trusts, be good for "
@@ -107,7 +107,7 @@ def _unsafe(error: ssl.SSLError, access: Access) -> str:
 def _reset(address: Address, timeout_s: float) -> str | None:
     """After a greeting in TLS that was answered by nothing but the end of the connection."""
     with socket.create_connection((address.host, address.port), timeout_s) as plain:
-        return NO_TLS if _answer(plain) and not _speaks_tls(address, timeout_s) else None
+        return _NO_TLS if _answer(plain) and not _speaks_tls(address, timeout_s) else None
 
 
 def _asked_plainly(connection: socket.socket, address: Address, timeout_s: float) -> str | None:
@@ -138,7 +138,7 @@ def _answer(connection: socket.socket) -> bytes:
     """To a question that etcd of any version answers, on the port of its clients."""
     connection.sendall(b"GET /version HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n")
     answer = b""
-    while len(answer) < VERSION_MAX and (piece := connection.recv(VERSION_MAX)):
+    while len(answer) < _VERSION_MAX and (piece := connection.recv(_VERSION_MAX)):
         answer += piece
     return answer
 

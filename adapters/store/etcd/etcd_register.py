@@ -19,28 +19,31 @@ last of them, nothing of the run is left. Only keys and leases of this run are e
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from ....core.rendezvous import RendezvousState, Token, Wish, codec
 from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Fault, Life, Node
 from ...clock import Clock
-from ..failure_records import read_faults
+from ..failure_records import FAULTS_HALF, read_faults
 from ..port import Heartbeats, OutcomeUnknown, Shown
-from . import failure_pages as etcd_faults
+from .change_waiter import ChangeWaiter
+from .cluster_client import LeaseGone
 from .heartbeats import Beats
 from .leases import RunLease
-from .line import LeaseGone
-from .members import Members, transacted
+from .members import Members, ranged, transacted
 from .rpc import rpc
-from .run_client import Client, Shared
+from .run_client import RunClient, RunShared
 from .run_keys import Keys, Seen, Stamp, asked, deleted, put, spelled
-from .waiting import Waiting
 
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late one hears the verdict."""
-FORGOTTEN_AT_ONCE = 64
+_FORGOTTEN_AT_ONCE = 64
 """Counts of wishes that are deleted with one question: etcd takes 128 operations."""
+
+_FAULTS_PER_PAGE = 8
+"""Failure records that are read with one question, since each may be large."""
 
 
 class EtcdBackend:
@@ -54,7 +57,7 @@ class EtcdBackend:
         lease_s: int,
         fallback_s: float = 1.0,
         kept_s: int = KEPT_S,
-        shared: Shared | None = None,
+        shared: RunShared | None = None,
         space: str = "",
     ) -> None:
         """Connects when first asked something. `lease_s` is the TTL of a heartbeat that is asked for, of which the cluster
@@ -62,10 +65,10 @@ class EtcdBackend:
         register of the run's workers."""
         self._clock = clock
         self._spans = lease_s, fallback_s, kept_s
-        self._client = Client(members, Keys(run_id, str(members), space), shared or Shared(lease_s))
+        self._client = RunClient(members, Keys(run_id, str(members), space), shared or RunShared(lease_s))
         self._lease = RunLease(self._client, clock, kept_s)
         self._beats = Beats(self._client, lease_s)
-        self._waiting = Waiting(self._client, clock, fallback_s)
+        self._waiting = ChangeWaiter(self._client, clock, fallback_s)
         self._wished: list[bytes] = []
         """The counts of wishes that this client has added to, but for those that are over."""
 
@@ -75,7 +78,7 @@ class EtcdBackend:
 
     def probe(self) -> None:
         """Raises Denied, with the remedy, if the cluster will not have us, and OutOfReach if it is not there."""
-        self._client.line.probe()
+        self._client.cluster.probe()
 
     # --- the register
 
@@ -139,7 +142,7 @@ class EtcdBackend:
 
     def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
         those = {self._client.keys.wish(node): node for node in nodes}
-        over = self._wished[:-1][:FORGOTTEN_AT_ONCE]  # nobody counts on
+        over = self._wished[:-1][:_FORGOTTEN_AT_ONCE]  # nobody counts on
         asks = [asked(self._client.keys.below("wish", limit=2 * NODES_MAX)), *map(deleted, over)]
         self._wished = self._wished[len(over) :]
         answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
@@ -155,7 +158,7 @@ class EtcdBackend:
         self._client.ask(transacted, rpc.TxnRequest(success=[written]))
 
     def faults(self) -> tuple[Fault, ...]:
-        return read_faults(etcd_faults.records(self._client))
+        return read_faults(_fault_records(self._client))
 
     # --- clients
 
@@ -166,4 +169,37 @@ class EtcdBackend:
 
     def close(self) -> None:
         self._waiting.close()
-        self._client.line.close()
+        self._client.cluster.close()
+
+
+def _fault_records(client: RunClient) -> Iterator[bytes]:
+    """Yield the failure records in the order in which they were put; of many, the first and the last."""
+    first = _some_faults(client, rpc.RangeRequest.ASCEND, 0)
+    is_full = len(first) == FAULTS_HALF
+    last = _some_faults(client, rpc.RangeRequest.DESCEND, first[-1].create_revision) if is_full else []
+    for kv in (*first, *reversed(last)):
+        yield kv.value
+
+
+def _some_faults(client: RunClient, order: int, after: int) -> list[Any]:
+    """Return up to FAULTS_HALF of the records that were put after this revision, in this order."""
+    found: list[Any] = []
+    until = 0
+    while len(found) < FAULTS_HALF:
+        page = client.keys.below(
+            "faults",
+            sort_target=rpc.RangeRequest.CREATE,
+            sort_order=order,
+            min_create_revision=after + 1,
+            max_create_revision=until,
+            limit=_FAULTS_PER_PAGE,
+        )
+        kvs = client.ask(ranged, page).kvs
+        found += kvs
+        if len(kvs) < _FAULTS_PER_PAGE:
+            break
+        if order == rpc.RangeRequest.ASCEND:
+            after = kvs[-1].create_revision
+        else:
+            until = kvs[-1].create_revision - 1
+    return found

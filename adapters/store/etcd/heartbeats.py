@@ -17,7 +17,7 @@ from ..port import Heartbeats
 from .leases import is_renewed
 from .members import granted, ranged, revoked, transacted
 from .rpc import rpc
-from .run_client import Client
+from .run_client import RunClient
 from .run_keys import asked, put
 
 
@@ -32,7 +32,7 @@ class _Beat:
 class Beats:
     """Those that one client keeps alive, and all that it sees."""
 
-    def __init__(self, client: Client, lease_s: int) -> None:
+    def __init__(self, client: RunClient, lease_s: int) -> None:
         """`lease_s` is what is asked for; the cluster may grant more."""
         self._client = client
         self._lease_s = lease_s

@@ -10,10 +10,10 @@ from attrs import frozen
 from ...clock import Clock
 from .members import granted, renewed, revoked
 from .rpc import rpc
-from .run_client import Client
+from .run_client import RunClient
 from .run_keys import Seen
 
-KEEPS_PER_SPAN = 24
+_KEEPS_PER_SPAN = 24
 """How often in its span a node keeps it alive."""
 
 
@@ -21,7 +21,7 @@ KEEPS_PER_SPAN = 24
 class RunLease:
     """Of one run. `span_s` after the last that kept it alive, nothing of the run is left."""
 
-    client: Client
+    client: RunClient
     clock: Clock
     span_s: int
 
@@ -51,7 +51,7 @@ class RunLease:
     def keep(self) -> None:
         """Now and then."""
         shared, now = self.client.shared, self.clock.now()
-        if shared.latest and shared.latest.lease and now - shared.kept_at >= self.span_s / KEEPS_PER_SPAN:
+        if shared.latest and shared.latest.lease and now - shared.kept_at >= self.span_s / _KEEPS_PER_SPAN:
             is_renewed(self.client, shared.latest.lease)
             shared.kept_at = now
 
@@ -59,6 +59,6 @@ class RunLease:
         return int(self.client.ask(granted, rpc.LeaseGrantRequest(TTL=self.span_s), writes=True).ID)
 
 
-def is_renewed(client: Client, lease: int) -> bool:
+def is_renewed(client: RunClient, lease: int) -> bool:
     """False if it is over."""
     return bool(client.ask(renewed, rpc.LeaseKeepAliveRequest(ID=lease)).TTL > 0)

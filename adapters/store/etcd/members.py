@@ -1,6 +1,6 @@
 """The members of one etcd cluster, as one process speaks to them: a connection per member, and what all its clients share.
 
-Every client (`line.py`) has channels of its own over these connections, and ends its calls by closing them; with the last
+Every client (`cluster_client.py`) has channels of its own over these connections, and ends its calls by closing them; with the last
 channel a connection is closed.
 """
 
@@ -32,7 +32,7 @@ OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
 )
-CONNECTS = 0.75
+_CONNECTS = 0.75
 """Of the time for an answer, what a new connection may take: where none comes up, it is known that nothing was asked."""
 
 
@@ -109,7 +109,10 @@ class Members:
         self._first = random.randrange(len(self.addresses))
         self._options = (
             *OPTIONS,
-            ("grpc.min_reconnect_backoff_ms", int(CONNECTS * timeout_s * 1_000)),  # for how long one may try to connect
+            (
+                "grpc.min_reconnect_backoff_ms",
+                int(_CONNECTS * timeout_s * 1_000),
+            ),  # for how long one may try to connect
             ("elastic.members", uuid4().hex),  # channels of the same options share a connection
         )
 

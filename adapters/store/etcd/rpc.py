@@ -25,9 +25,9 @@ from typing import Any
 from google.protobuf import message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
-FILES = ("kv", "auth", "rpc")
+_FILES = ("kv", "auth", "rpc")
 """Each after those that it refers to."""
-WHILE_IMPORTING = {"GRPC_VERBOSITY": "NONE"}
+_WHILE_IMPORTING = {"GRPC_VERBOSITY": "NONE"}
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def _environment(set_to: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = text
 
 
-with _environment(WHILE_IMPORTING):
+with _environment(_WHILE_IMPORTING):
     import grpc
 
 
@@ -60,7 +60,7 @@ def _descriptor(name: str) -> bytes:
 
 def _pool() -> DescriptorPool:
     pool = DescriptorPool()
-    for name in FILES:
+    for name in _FILES:
         pool.AddSerializedFile(_descriptor(name))
     return pool
 
@@ -70,7 +70,7 @@ rpc: Any = SimpleNamespace(
     **{
         name.rpartition(".")[2]: message
         for name, message in message_factory.GetMessageClassesForFiles(
-            [f"{name}.proto" for name in FILES], _made
+            [f"{name}.proto" for name in _FILES], _made
         ).items()
     }
 )

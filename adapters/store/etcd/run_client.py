@@ -7,13 +7,13 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from .line import Line
+from .cluster_client import ClusterClient
 from .members import Members, Method, ranged
 from .run_keys import Keys, Seen
 
 
 @define
-class Shared:
+class RunShared:
     """What all clients of this process know."""
 
     lease_s: float
@@ -36,21 +36,21 @@ class Shared:
 
 
 @frozen(eq=False)
-class Client:
+class RunClient:
     """Of one register of a run."""
 
     members: Members
     keys: Keys
-    shared: Shared
-    line: Line = field(init=False)
+    shared: RunShared
+    cluster: ClusterClient = field(init=False)
 
-    @line.default
-    def _line(self) -> Line:
-        return Line(self.members)
+    @cluster.default
+    def _cluster(self) -> ClusterClient:
+        return ClusterClient(self.members)
 
     def ask(self, method: Method, request: Any, writes: bool = False) -> Any:
-        """As `Line.ask`."""
-        return self.line.ask(method, request, writes)
+        """As `ClusterClient.ask`."""
+        return self.cluster.ask(method, request, writes)
 
     def read(self) -> Seen:
         """What stands now."""

@@ -1,7 +1,7 @@
 """The keys of one run in an etcd, and what stands under them: requests out, answers in, nothing sent.
 
 The register's value is an envelope: a line with the stamp of its write, then the codec's bytes. The key `life` holds the
-same stamp: small enough to be compared by each write, and to be read beside each heartbeat. What is read is bounded and
+same stamp: small enough to be _compared by each write, and to be read beside each heartbeat. What is read is bounded and
 schema-checked, and the two must agree.
 """
 
@@ -21,11 +21,11 @@ from ....core.world import NAME_MAX, Life, Node
 from ..port import Shown, Unreadable
 from .rpc import rpc
 
-STAMP = re.compile(
+_STAMP = re.compile(
     rf"cluster ([0-9a-f]{{1,16}}) write ([0-9a-f]{{16}}) epoch ([1-9][0-9]{{0,15}}) life (.{{1,{NAME_MAX}}})"
 )
 ENVELOPE = "elastic 1 "
-ENVELOPE_MAX = 2_048
+_ENVELOPE_MAX = 2_048
 """Bytes: a longer first line is none of ours."""
 
 
@@ -43,7 +43,7 @@ class Stamp:
 
 def stamp(text: str) -> Stamp | None:
     """None if it is none."""
-    found = STAMP.fullmatch(text)
+    found = _STAMP.fullmatch(text)
     try:
         return Stamp(int(found[1], 16), found[2], Life(found[4], int(found[3]))) if found else None
     except ValueError:
@@ -133,9 +133,9 @@ class Keys:
 
     def write(self, state: RendezvousState, base: Seen, new: Stamp, lease: int) -> Any:
         """The transaction: `state` with this stamp in place of what `base` saw, or else what stands."""
-        compare = [compared(self.register, rpc.Compare.MOD, mod_revision=base.revision)]
+        compare = [_compared(self.register, rpc.Compare.MOD, mod_revision=base.revision)]
         if base.stamp:
-            compare.append(compared(self.life, rpc.Compare.VALUE, value=str(base.stamp).encode()))
+            compare.append(_compared(self.life, rpc.Compare.VALUE, value=str(base.stamp).encode()))
         envelope = f"{ENVELOPE}{new}\n".encode()
         success = [
             put(self.register, envelope + codec.encode(state), lease),
@@ -167,7 +167,7 @@ class Keys:
 
     def decoded(self, kv: Any, cluster: int, at: int) -> Seen:
         """Raises Unreadable."""
-        first, _, data = kv.value[:ENVELOPE_MAX].partition(b"\n")
+        first, _, data = kv.value[:_ENVELOPE_MAX].partition(b"\n")
         written = stamp(first.decode(errors="replace").removeprefix(ENVELOPE))
         if written is None or not data:
             raise self._not_ours("register", "its first line does not say where and when it was written")
@@ -196,5 +196,5 @@ def asked(request: Any) -> Any:
     return rpc.RequestOp(request_range=request)
 
 
-def compared(key: bytes, target: Any, **value: int | bytes) -> Any:
+def _compared(key: bytes, target: Any, **value: int | bytes) -> Any:
     return rpc.Compare(key=key, target=target, result=rpc.Compare.EQUAL, **value)

@@ -14,8 +14,8 @@ from ....core.rendezvous import codec
 from ..port import OutcomeUnknown, OutOfReach, Unreadable
 from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
 
-RUNS_THERE = "it must run there, and this host must be able to reach that port"
-UNKNOWN = "this host does not know that name; mend it, or write an address"
+_RUNS_THERE = "it must run there, and this host must be able to reach that port"
+_UNKNOWN = "this host does not know that name; mend it, or write an address"
 
 
 class Link:
@@ -46,7 +46,7 @@ class Link:
             raise OutcomeUnknown(f"the store at {self._address} did not say whether it wrote ({error})") from error
         except (Unsent, Broken) as error:
             unknown = isinstance(error.__cause__, socket.gaierror)
-            remedy = UNKNOWN if unknown else RUNS_THERE
+            remedy = _UNKNOWN if unknown else _RUNS_THERE
             raise OutOfReach(f"no answer from the store at {self._address} ({error}): {remedy}") from error
         finally:
             if self.closed:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MAGIC = b"elastic-sealed-1:"
 """No value that is not sealed begins so."""
-SIZE = 32
-SAME = "give every agent of the job the same token_file (or ELASTIC_STORE_TOKEN), or the job another --rdzv-id"
+_SIZE = 32
+_SAME = "give every agent of the job the same token_file (or ELASTIC_STORE_TOKEN), or the job another --rdzv-id"
 
 
 class Forged(ValueError):
@@ -41,7 +41,7 @@ class Seal(Protocol):
 
 
 @frozen
-class NoSeal:
+class _NoSeal:
     """Values as they are: the job has no token."""
 
     def sealed(self, key: str, value: bytes) -> bytes:
@@ -68,11 +68,11 @@ class TokenSeal:
     def opened(self, key: str, data: bytes) -> bytes:
         if not data.startswith(MAGIC):
             raise Forged(
-                f"is not sealed: an agent without the job's token wrote it, or somebody who is no agent; {SAME}"
+                f"is not sealed: an agent without the job's token wrote it, or somebody who is no agent; {_SAME}"
             )
-        mac, value = data[len(MAGIC) : len(MAGIC) + SIZE], data[len(MAGIC) + SIZE :]
+        mac, value = data[len(MAGIC) : len(MAGIC) + _SIZE], data[len(MAGIC) + _SIZE :]
         if not _same(mac, self._mac(key, value)):
-            raise Forged(f"is sealed with another token, or was copied or changed by somebody; {SAME}")
+            raise Forged(f"is sealed with another token, or was copied or changed by somebody; {_SAME}")
         return value
 
     def _mac(self, key: str, value: bytes) -> bytes:
@@ -90,7 +90,7 @@ def _same(one: bytes, other: bytes) -> bool:
     return compare_digest(one, other)
 
 
-UNSEALED: Seal = NoSeal()
+UNSEALED: Seal = _NoSeal()
 
 
 def seal(token: Secret | None) -> Seal:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .wire import Address
 
-BACKLOG = 4_096
+_BACKLOG = 4_096
 PROGRAM = Path(__file__).with_name("store_host.py")
 
 
@@ -114,7 +114,7 @@ def _listen(address: Address) -> socket.socket:
         ("::" if socket.has_dualstack_ipv6() else "", address.port),
         family=socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET,
         dualstack_ipv6=socket.has_dualstack_ipv6(),
-        backlog=BACKLOG,
+        backlog=_BACKLOG,
     )
 
 

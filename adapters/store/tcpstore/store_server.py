@@ -10,18 +10,17 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import assert_never
 
 from attrs import frozen
 
-from ...launch_settings import HANDLED
 from .serving import serve_alone
 from .wire import Address, Unsent, WireClient
 
-START_TIMEOUT_S = 3_600.0
+_START_TIMEOUT_S = 3_600.0
 """How long the helper may take to import torch, from whatever disk; nothing is said of a store that takes longer."""
 
 
@@ -49,14 +48,16 @@ class _Answered:
     """The store serves."""
 
 
-Inbox = SimpleQueue[Signalled | _Died | _Answered]
+_Inbox = SimpleQueue[Signalled | _Died | _Answered]
 
 
-def serve_until_signalled(address: Address, ready: Callable[[Address], None]) -> Signalled | Ended:
+def serve_until_signalled(
+    address: Address, signals: Iterable[signal.Signals], ready: Callable[[Address], None]
+) -> Signalled | Ended:
     """Serve a store there, and tell `ready` where (a port 0 becomes a real one) once it answers. Raises CannotServe.
     Nothing of it lives afterwards."""
-    inbox: Inbox = SimpleQueue()
-    with _signals(inbox):
+    inbox: _Inbox = SimpleQueue()
+    with _posting(signals, inbox):
         host, served = serve_alone(address)
         try:
             threading.Thread(target=_tell_death, args=(os.pidfd_open(host.pid), inbox), daemon=True).start()
@@ -75,7 +76,7 @@ def serve_until_signalled(address: Address, ready: Callable[[Address], None]) ->
             host.close()
 
 
-def _tell_death(pidfd: int, inbox: Inbox) -> None:
+def _tell_death(pidfd: int, inbox: _Inbox) -> None:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     poll.poll()
@@ -83,10 +84,10 @@ def _tell_death(pidfd: int, inbox: Inbox) -> None:
     inbox.put(_Died())
 
 
-def _tell_answer(address: Address, inbox: Inbox) -> None:
+def _tell_answer(address: Address, inbox: _Inbox) -> None:
     """The kernel takes connections from the first moment on; the store answers later."""
     try:
-        with WireClient(address, START_TIMEOUT_S, 0) as client:
+        with WireClient(address, _START_TIMEOUT_S, 0) as client:
             client.greet()
     except Unsent:
         return  # it died, and that is told
@@ -94,10 +95,10 @@ def _tell_answer(address: Address, inbox: Inbox) -> None:
 
 
 @contextmanager
-def _signals(inbox: Inbox) -> Iterator[None]:
+def _posting(signals: Iterable[signal.Signals], inbox: _Inbox) -> Iterator[None]:
     before = {}
     try:
-        for signum in HANDLED:
+        for signum in signals:
             if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):  # nohup
                 before[signum] = signal.signal(signum, lambda signum, frame: inbox.put(Signalled(signum)))
         yield

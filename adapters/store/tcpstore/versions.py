@@ -16,11 +16,11 @@ from .keys import Keys
 from .seal import Forged, Seal, put, trusted
 from .wire import WireClient
 
-EMPTIED = b"-"
+_EMPTIED = b"-"
 """What is left of an old version."""
-KEPT = 16
+_KEPT = 16
 """How many versions behind the head a late reader still finds whole."""
-STRIDE = 4
+_STRIDE = 4
 """How many versions a reader that catches up looks ahead at once."""
 
 
@@ -76,10 +76,10 @@ class Versions:
         while found:
             version = version + len(found)
             data = self._opened(self._version_key(version), found[-1])
-            jumps = data == EMPTIED
+            jumps = data == _EMPTIED
             if jumps:
                 version, data = self._jump(client, version)
-            found = _present(client.get(*self._ahead(version))) if jumps or len(found) == STRIDE else []
+            found = _present(client.get(*self._ahead(version))) if jumps or len(found) == _STRIDE else []
         if not data:
             return known
         state = self._decoded(data, key := self._version_key(version))
@@ -92,15 +92,15 @@ class Versions:
         key = self._instance_key("head")
         hint = number(trusted(self._seal, key, client.get(key)[0]))
         if hint is None or hint <= version:
-            return version, EMPTIED
+            return version, _EMPTIED
         data = client.get(key := self._version_key(hint))[0]
-        return (hint, self._opened(key, data)) if data else (version, EMPTIED)
+        return (hint, self._opened(key, data)) if data else (version, _EMPTIED)
 
     def _tidy(self, client: WireClient, head: int) -> None:
         """Lead late readers to the head, and empty the version that is about to fall too far behind it."""
         put(self._seal, client, self._instance_key("head"), b"%d" % head)
-        if self._first and head - KEPT > self._first.version:
-            put(self._seal, client, self._version_key(head - KEPT), EMPTIED)
+        if self._first and head - _KEPT > self._first.version:
+            put(self._seal, client, self._version_key(head - _KEPT), _EMPTIED)
 
     def _opened(self, key: str, data: bytes) -> bytes:
         try:
@@ -116,7 +116,7 @@ class Versions:
             raise self._keys.not_ours(f"{key}: {error}") from error
 
     def _ahead(self, version: int) -> tuple[str, ...]:
-        return tuple(self._version_key(version + step) for step in range(1, STRIDE + 1))
+        return tuple(self._version_key(version + step) for step in range(1, _STRIDE + 1))
 
     def _version_key(self, version: int) -> str:
         return self._instance_key(str(version))

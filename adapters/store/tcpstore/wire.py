@@ -27,7 +27,7 @@ VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, M
 )
 MAGIC = 0x3C85F7CE
 CANCELLED = b"\x01"
-PIECE = 1 << 16
+_PIECE = 1 << 16
 """Bytes that are read at once: an answer is many short pieces, and each call costs more than what it brings."""
 
 
@@ -154,7 +154,7 @@ class WireClient:
         unread = self._unread
         while len(unread) < size:
             try:
-                piece = self._socket.recv(max(size - len(unread), PIECE))
+                piece = self._socket.recv(max(size - len(unread), _PIECE))
             except OSError as error:
                 raise Broken(error.strerror or str(error)) from error
             if not piece:

@@ -21,7 +21,7 @@ from worlds import node, running
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.relay.relay_host import Relay
+from elastic.adapters.store.relay.relay_server import Relay
 from elastic.core.rendezvous import Close, End, RendezvousState, apply
 from elastic.core.world import Ending, Verdict, Why
 

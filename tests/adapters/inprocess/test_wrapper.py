@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import elastic
+from elastic.adapters.clock import SystemClock
 from elastic.adapters.inprocess.stores import NoStore
 from elastic.core.policies import at_most, shift
 from elastic.inprocess import CallWrapper, Wrapper
@@ -22,10 +23,14 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.inprocess import Wrapper
 
 class Here:
-    backend = lambda self, space, clock: MemoryBackend(MemoryStore(), clock)
-    place = lambda self, space: {"relay": "/none", "space": space}
+    place = phrase = "here"
+    route = {"relay": "/none", "space": "0"}
     serves = property(lambda self: os.kill(os.getpid(), signal.SIGTERM))
-    close = lambda self, backend, timeout_s: None
+    close = lambda self, timeout_s: None
+
+    def connect(self, space, clock):
+        self.backend = MemoryBackend(MemoryStore(), clock)
+        return self
 
 signal.signal(signal.SIGTERM, lambda signum, frame: print("told to go"))
 print(Wrapper(store_factory=Here)(lambda: "trained")())
@@ -136,10 +141,10 @@ def test_where_there_is_no_launcher_what_is_said_of_the_store_is_for_a_tcpstore(
     with socket.create_server(("localhost", 0)) as others:
         port = others.getsockname()[1]
         store = Wrapper(store_kwargs={"port": port, "timeout": timedelta(seconds=9)}).plan.store()
-        assert store.place("0")["port"] == port
+        assert store.connect("0", SystemClock()).route["port"] == port
     monkeypatch.setenv("ELASTIC_RELAY", "/run/relay")
     monkeypatch.setenv("ELASTIC_WORLD", "0")
-    assert Wrapper(store_kwargs={"port": port}).plan.store().place("0")["relay"] == "/run/relay"
+    assert Wrapper(store_kwargs={"port": port}).plan.store().connect("0", SystemClock()).route["relay"] == "/run/relay"
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 import pytest
 from attrs import define
 
-from elastic.adapters.rendezvous.stall_detector import Wakefulness
+from elastic.adapters.rendezvous.stall_detector import StallDetector
 
 LONGEST_S = 1.0
 PROGRAM = f"""
 import sys, threading, time
-from elastic.adapters.rendezvous.stall_detector import Wakefulness
+from elastic.adapters.rendezvous.stall_detector import StallDetector
 
 class Pulse:
     lock, felt_at, gap = threading.Lock(), time.monotonic(), 0.0
@@ -33,15 +33,15 @@ class Pulse:
 
 pulse = Pulse()
 threading.Thread(target=pulse.run, daemon=True).start()
-wakefulness = Wakefulness({LONGEST_S})
-wakefulness.start()
+detector = StallDetector({LONGEST_S})
+detector.start()
 print("ready", flush=True)
 for _ in sys.stdin:
-    slept = wakefulness.slept()
+    stalled = detector.stalled()
     pulse.feel()
-    print("slept" if slept else "awake", pulse.gap, flush=True)
+    print("stalled" if stalled else "awake", pulse.gap, flush=True)
     pulse.gap = 0.0
-wakefulness.stop()
+detector.stop()
 """
 """Tells when it is asked, and beside that the longest time that it went without a processor, of its own knowledge."""
 
@@ -51,26 +51,26 @@ class Clocks:
     monotonic: float = 100.0
     boottime: float = 500.0
 
-    def wakefulness(self) -> Wakefulness:
-        return Wakefulness(5.0, lambda: self.monotonic, lambda: self.boottime)
+    def detector(self) -> StallDetector:
+        return StallDetector(5.0, lambda: self.monotonic, lambda: self.boottime)
 
 
 def test_who_looks_often_enough_is_awake() -> None:
     clocks = Clocks()
-    one = clocks.wakefulness()
+    one = clocks.detector()
     for _ in range(10):
         clocks.monotonic, clocks.boottime = clocks.monotonic + 5.0, clocks.boottime + 5.0
-        assert not one.slept()
+        assert not one.stalled()
 
 
 @pytest.mark.parametrize("suspended", [False, True], ids=["stopped", "suspended with its machine"])
-def test_a_gap_of_either_clock_is_sleep_and_is_told_once(suspended: bool) -> None:
+def test_a_gap_of_either_clock_is_a_stall_and_is_told_once(suspended: bool) -> None:
     clocks = Clocks()
-    one = clocks.wakefulness()
+    one = clocks.detector()
     clocks.boottime += 5.1
     clocks.monotonic += 0.0 if suspended else 5.1
-    assert one.slept()
-    assert not one.slept()
+    assert one.stalled()
+    assert not one.stalled()
 
 
 @contextmanager
@@ -85,18 +85,18 @@ def watched() -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def slept(process: subprocess.Popen[str]) -> tuple[bool, float]:
+def stalled(process: subprocess.Popen[str]) -> tuple[bool, float]:
     """What it says, and its longest gap in seconds."""
     assert process.stdin and process.stdout
     process.stdin.write("?\n")
     process.stdin.flush()
     said, gap_s = process.stdout.readline().split()
-    return said == "slept", float(gap_s)
+    return said == "stalled", float(gap_s)
 
 
 def was_awake(process: subprocess.Popen[str]) -> bool:
     """Or has a reason to say otherwise: this machine may really stand still."""
-    said, gap_s = slept(process)
+    said, gap_s = stalled(process)
     return not said or gap_s > LONGEST_S / 2
 
 
@@ -107,9 +107,9 @@ def test_a_process_that_was_stopped_knows_it_and_one_that_waited_was_awake() -> 
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(2 * LONGEST_S)
         os.kill(process.pid, signal.SIGCONT)
-        assert slept(process)[0]
+        assert stalled(process)[0]
         assert was_awake(process)
 
 
 def test_one_that_never_started_stops() -> None:
-    Wakefulness(LONGEST_S).stop()
+    StallDetector(LONGEST_S).stop()

@@ -18,7 +18,7 @@ from processes import dies
 from worlds import edited, node, running
 
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.store.connection import EmbeddedMeeting, TCPStoreMeeting
+from elastic.adapters.store.connection import MemoryConnection, TCPStoreConnection
 from elastic.adapters.store.port import OutOfReach, StoreError
 from elastic.adapters.store.tcpstore.serving import CannotServe
 from elastic.adapters.store.tcpstore.wire import Address
@@ -33,15 +33,15 @@ RUNNING = running("a b")
 OVER = edited(edited(RUNNING, "a", Done(0)), "b", Done(0))
 
 
-def meeting(address: Address, is_host: bool | None) -> TCPStoreMeeting:
-    return TCPStoreMeeting(address, "job", CLOCK, is_host, 1.0)
+def connected(address: Address, is_host: bool | None) -> TCPStoreConnection:
+    return TCPStoreConnection(address, "job", CLOCK, is_host, 1.0)
 
 
 @contextmanager
-def served(state: RendezvousState) -> Iterator[tuple[TCPStoreMeeting, TCPStoreMeeting]]:
-    """The meeting of the node that serves the store, and another node's; the register holds `state`."""
-    host = meeting(HERE, True)
-    guest = meeting(host.address, False)
+def served(state: RendezvousState) -> Iterator[tuple[TCPStoreConnection, TCPStoreConnection]]:
+    """The connection of the node that serves the store, and another node's; the register holds `state`."""
+    host = connected(HERE, True)
+    guest = connected(host.address, False)
     first = evolve(state, version=1)
     try:
         wait_for(lambda: host.backend.set(first, None).state == first)
@@ -69,11 +69,11 @@ def servers(token: str) -> list[int]:
 
 
 class Closing:
-    """A meeting that is closed in a thread of its own."""
+    """A connection that is closed in a thread of its own."""
 
-    def __init__(self, meeting: TCPStoreMeeting, timeout_s: float) -> None:
+    def __init__(self, connection: TCPStoreConnection, timeout_s: float) -> None:
         self._began_at = time.monotonic()
-        self._thread = threading.Thread(target=meeting.close, args=(timeout_s,), daemon=True)
+        self._thread = threading.Thread(target=connection.close, args=(timeout_s,), daemon=True)
         self._thread.start()
 
     def is_done_within(self, span_s: float) -> bool:
@@ -86,7 +86,7 @@ class Closing:
 
 
 def test_a_node_alone_meets_in_memory_and_waits_for_nobody() -> None:
-    alone = EmbeddedMeeting(CLOCK)
+    alone = MemoryConnection(CLOCK)
     assert alone.place == "in memory"
     assert alone.backend.set(RUNNING, None).state == RUNNING
     began_at = time.monotonic()
@@ -96,7 +96,7 @@ def test_a_node_alone_meets_in_memory_and_waits_for_nobody() -> None:
 
 
 def test_two_jobs_in_memory_do_not_meet() -> None:
-    one, other = EmbeddedMeeting(CLOCK), EmbeddedMeeting(CLOCK)
+    one, other = MemoryConnection(CLOCK), MemoryConnection(CLOCK)
     one.backend.set(RUNNING, None)
     assert other.backend.get().state is None
 
@@ -137,8 +137,8 @@ def test_a_host_whose_store_has_died_leaves(nothing_left: str) -> None:
 def test_of_two_nodes_on_the_endpoint_s_host_the_first_serves_and_the_other_leaves_without_it(
     nothing_left: str,
 ) -> None:
-    host = meeting(HERE, None)
-    guest = meeting(host.address, None)
+    host = connected(HERE, None)
+    guest = connected(host.address, None)
     assert (host.place, guest.place) == (f"localhost:{host.address.port}",) * 2
     assert host.address.port > 0
     wait_for(lambda: guest.backend.set(RUNNING, None).state == RUNNING)
@@ -151,7 +151,7 @@ def test_of_two_nodes_on_the_endpoint_s_host_the_first_serves_and_the_other_leav
 
 
 def test_a_node_that_is_not_to_serve_the_store_waits_for_one_that_does() -> None:
-    guest = meeting(Address("localhost", 1), False)
+    guest = connected(Address("localhost", 1), False)
     with pytest.raises(StoreError, match="localhost:1"):
         guest.backend.get()
     guest.close(LONG_S)
@@ -159,8 +159,8 @@ def test_a_node_that_is_not_to_serve_the_store_waits_for_one_that_does() -> None
 
 def test_whoever_must_serve_a_store_and_cannot_says_why() -> None:
     with pytest.raises(CannotServe, match=rf"^{ELSEWHERE}:1: .*is_host"):
-        meeting(Address(ELSEWHERE, 1), True)
+        connected(Address(ELSEWHERE, 1), True)
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CannotServe, match=rf"^localhost:{port}: .*somebody listens there already; "):
-            meeting(Address("localhost", port), True)
+            connected(Address("localhost", port), True)

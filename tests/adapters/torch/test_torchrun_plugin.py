@@ -41,7 +41,7 @@ ELASTIC = evolve(PAIR, limits=Limits(1, 2), last_call_timeout=0.0)
 ANSWER_S = 30.0
 
 
-class SharedMeeting:
+class SharedConnection:
     """A memory store in which all agents of a test meet."""
 
     place = "in memory"
@@ -66,7 +66,7 @@ class Agents:
         self._threads = stack.enter_context(ThreadPoolExecutor(8))
 
     def new(self, settings: Settings = PAIR) -> ElasticRendezvous:
-        made = ElasticRendezvous(SharedMeeting(self.store), "job", "localhost", settings, CLOCK)
+        made = ElasticRendezvous(SharedConnection(self.store), "job", "localhost", settings, CLOCK)
         self._stack.callback(made.shutdown)
         return made
 
@@ -308,10 +308,10 @@ class _Away(MemoryBackend):
 
 
 def test_a_store_that_does_not_answer_is_a_connection_error(agents: Agents) -> None:
-    meeting = SharedMeeting(agents.store)
-    meeting.backend = _Away(agents.store, CLOCK)
+    connection = SharedConnection(agents.store)
+    connection.backend = _Away(agents.store, CLOCK)
     handler = ElasticRendezvous(
-        meeting, "job", "localhost", evolve(PAIR, join_timeout=0.5, close_timeout=0.2, leave_timeout=0.2), CLOCK
+        connection, "job", "localhost", evolve(PAIR, join_timeout=0.5, close_timeout=0.2, leave_timeout=0.2), CLOCK
     )
     try:
         with pytest.raises(RendezvousConnectionError, match="the store in memory did not answer"):

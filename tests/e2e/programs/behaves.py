@@ -24,7 +24,7 @@ from typing import Any
 import stage
 
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.store.relay.relay import RelayBackend
+from elastic.adapters.store.relay.relay_backend import RelayBackend
 from elastic.core.rendezvous import Status
 from elastic.inprocess import (
     AbortTorchDistributed,

@@ -21,7 +21,7 @@ import stage
 from processes import monitor_of
 
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.store.relay.relay import RelayBackend
+from elastic.adapters.store.relay.relay_backend import RelayBackend
 from elastic.core.rendezvous import Status
 from elastic.inprocess import CallWrapper, Mode, RestartAbort, State, Wrapper, at_most, shift
 

@@ -19,7 +19,7 @@ from processes import comes_true
 from worlds import node
 
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.store.connection import EtcdMeeting
+from elastic.adapters.store.connection import EtcdConnection
 from elastic.adapters.store.etcd.etcd_register import EtcdBackend
 from elastic.adapters.store.etcd.members import transacted
 from elastic.adapters.store.etcd.rpc import rpc
@@ -114,12 +114,12 @@ def counted(monkeypatch: pytest.MonkeyPatch, *backends: EtcdBackend) -> list[int
     for index, backend in enumerate(backends):
 
         def ask(
-            *given: object, index: int = index, ask: Callable[..., object] = backend._client.line.ask, **how: object
+            *given: object, index: int = index, ask: Callable[..., object] = backend._client.cluster.ask, **how: object
         ) -> object:
             counts[index] += 1
             return ask(*given, **how)
 
-        monkeypatch.setattr(backend._client.line, "ask", ask)
+        monkeypatch.setattr(backend._client.cluster, "ask", ask)
     return counts
 
 
@@ -156,7 +156,7 @@ GARBAGE = {
 
 def plant(client: EtcdBackend, key: str, value: bytes) -> None:
     """As somebody else may, who can write there."""
-    client._client.line.ask(transacted, rpc.TxnRequest(success=[put(client._client.keys.key(key), value, 0)]))
+    client._client.cluster.ask(transacted, rpc.TxnRequest(success=[put(client._client.keys.key(key), value, 0)]))
 
 
 @pytest.mark.parametrize("garbage", list(GARBAGE.values()), ids=list(GARBAGE))
@@ -316,14 +316,14 @@ def test_a_register_that_went_is_absent_and_another_may_begin(client: Etcds, etc
 
 def test_the_registers_of_a_run_s_workers_are_below_the_run_s_own_prefix(etcd: Cluster, run_id: str) -> None:
     """So that whoever may use the run may use them."""
-    meeting = EtcdMeeting(addresses(etcd), PLAIN, run_id, SystemClock(), Settings(Limits(1, 1)))
-    one, other = meeting.beside("one"), meeting.beside("a/b")
+    connection = EtcdConnection(addresses(etcd), PLAIN, run_id, SystemClock(), Settings(Limits(1, 1)))
+    one, other = connection.beside("one"), connection.beside("a/b")
     with closing(one), closing(other), closing(clone := one.clone()):
         one.set(born(), None)
         assert clone.get().state == born()
         assert other.get().state is None
         other.set(born("other"), None)
-    meeting.close(0.0)
+    connection.close(0.0)
     below = f"elastic/{run_id}/workers"
     places = [f"{below}/{space}/{name}" for space in ("a%2Fb", "one") for name in ("life", "register")]
     assert keys(etcd, f"elastic/{run_id}") == places

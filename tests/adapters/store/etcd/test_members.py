@@ -23,11 +23,11 @@ from processes import comes_true
 from worlds import node
 
 from elastic.adapters.store.etcd.access import Access
+from elastic.adapters.store.etcd.cluster_client import ClusterClient
 from elastic.adapters.store.etcd.etcd_register import EtcdBackend
-from elastic.adapters.store.etcd.feed import Change, Ended
-from elastic.adapters.store.etcd.line import Line
 from elastic.adapters.store.etcd.members import Begin, Members, Stubs, ranged
 from elastic.adapters.store.etcd.rpc import rpc
+from elastic.adapters.store.etcd.watch_stream import Change, Ended
 from elastic.adapters.store.port import Denied, OutcomeUnknown, OutOfReach
 from elastic.adapters.store.tcpstore.wire import Address
 from elastic.core.rendezvous import RendezvousState
@@ -193,17 +193,17 @@ def test_closing_ends_a_call_to_a_member_that_stands_still(tmp_path: Path) -> No
 
 
 def test_a_call_that_begins_while_its_client_is_closed_is_refused(whole: Cluster) -> None:
-    line = Line(Members(addresses(whole), PLAIN, ANSWER_S, "elastic/x/"))
+    client = ClusterClient(Members(addresses(whole), PLAIN, ANSWER_S, "elastic/x/"))
 
     def closing(stubs: Stubs) -> Begin:
         def begin(*request: object, **how: object) -> Any:
-            line.close()
+            client.close()
             return ranged(stubs)(*request, **how)
 
         return begin
 
     with out_of_reach("this client is closed"):
-        line.ask(closing, rpc.RangeRequest(key=b"x"))
+        client.ask(closing, rpc.RangeRequest(key=b"x"))
 
 
 def test_a_client_leaves_no_thread_behind(whole: Cluster) -> None:
@@ -322,23 +322,23 @@ def test_a_watch_from_a_revision_that_is_compacted_ends_and_says_so(whole: Clust
         one = client()
         one.set(born(), None)
         whole.etcdctl("compact", str(one._client.read().at))
-        feed = one._client.line.watch(one._client.keys.register, 1)
+        stream = one._client.cluster.watch(one._client.keys.register, 1)
         try:
-            assert isinstance(feed.next(ANSWER_S), Ended)
+            assert isinstance(stream.next(ANSWER_S), Ended)
         finally:
-            feed.close()
+            stream.close()
 
 
 def test_a_watch_takes_up_what_was_written_before_it_began(whole: Cluster) -> None:
     with clients(whole) as client:
         one = client()
         one.set(born(), None)
-        feed = one._client.line.watch(one._client.keys.register, one._client.read().revision)
+        stream = one._client.cluster.watch(one._client.keys.register, one._client.read().revision)
         try:
-            change = feed.next(ANSWER_S)
+            change = stream.next(ANSWER_S)
             assert isinstance(change, Change) and one._client.keys.decoded(change.kv, 1, 1).state == born()
         finally:
-            feed.close()
+            stream.close()
 
 
 def test_a_compaction_while_a_member_stood_still_loses_nothing(whole: Cluster) -> None:
@@ -438,12 +438,12 @@ def test_a_watch_with_an_old_token_ends_and_says_so(tmp_path: Path) -> None:
         one = client()
         one.get()
         one._client.members.token = "nobody.1"
-        feed = one._client.line.watch(one._client.keys.register, 1)
+        stream = one._client.cluster.watch(one._client.keys.register, 1)
         try:
-            ended = feed.next(ANSWER_S)
+            ended = stream.next(ANSWER_S)
             assert isinstance(ended, Ended) and "invalid auth token" in ended.reason
         finally:
-            feed.close()
+            stream.close()
 
 
 def test_a_permission_that_is_taken_away_is_missed_by_name_and_all_goes_on_when_it_is_back(tmp_path: Path) -> None:

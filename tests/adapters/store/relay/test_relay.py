@@ -21,8 +21,8 @@ from processes import comes_true
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import Backend, Denied, OutcomeUnknown, OutOfReach, StoreError
-from elastic.adapters.store.relay.relay import RelayBackend
-from elastic.adapters.store.relay.relay_host import Relay
+from elastic.adapters.store.relay.relay_backend import RelayBackend
+from elastic.adapters.store.relay.relay_server import Relay
 from elastic.core.rendezvous import RendezvousState, Token
 
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 from ..port import Backend
 
 if TYPE_CHECKING:
-    from .session import Connection, Spaces
+    from .relay_session import Connection, Spaces
 
 VARIABLE = "ELASTIC_RELAY"
 """Where a worker finds the socket's path."""
-SUN_PATH_MAX = 107
-BACKLOG = 1_024
-JOIN_S = 5.0
-PAUSE_S = 0.1
+_SUN_PATH_MAX = 107
+_BACKLOG = 1_024
+_JOIN_S = 5.0
+_PAUSE_S = 0.1
 """After a client could not be taken, before the next try."""
 
 
@@ -63,33 +63,33 @@ class Relay:
             pass  # closed before
         self._thread.join()
         for connection in connections:
-            connection.close(JOIN_S)
+            connection.close(_JOIN_S)
         if self._spaces:
             self._spaces.close()
         self._remove()
 
     def _listen(self) -> None:
         """The directory is ours alone, and so is the socket in it. The kernel takes no long path: then it is under /tmp."""
-        if len(os.fsencode(self.path)) > SUN_PATH_MAX:
+        if len(os.fsencode(self.path)) > _SUN_PATH_MAX:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = Path(tempfile.mkdtemp(prefix="elastic-relay-", dir="/tmp"))
             self.path = str(self._directory / "socket")
         self._listening.bind(self.path)
         os.chmod(self.path, 0o600)
-        self._listening.listen(BACKLOG)
+        self._listening.listen(_BACKLOG)
 
     def _run(self) -> None:
         while True:
             try:
                 accepted, _ = self._listening.accept()
             except OSError:
-                if self._closing.wait(PAUSE_S):
+                if self._closing.wait(_PAUSE_S):
                     return
                 continue  # the client was gone again, or there is no descriptor for it now
             self._serve(accepted)
 
     def _serve(self, accepted: socket.socket) -> None:
-        from .session import Connection, Spaces  # with the codec behind it, when somebody comes
+        from .relay_session import Connection, Spaces  # with the codec behind it, when somebody comes
 
         with self._lock:
             if self._closing.is_set():

@@ -15,28 +15,28 @@ from typing import Any
 from ..port import Denied, OutcomeUnknown, OutOfReach, Unreadable
 from ..tcpstore.wire import Address
 from .access import diagnosed
-from .feed import Feed
 from .members import Begin, Members, Method, Stubs, authenticated, ranged
 from .rpc import grpc, rpc
+from .watch_stream import WatchStream
 
-PASSWORD_TIMEOUT_S = 5.0
+_PASSWORD_TIMEOUT_S = 5.0
 """etcd takes its time to check one."""
-HAS_LEADER = ("hasleader", "true")
+_HAS_LEADER = ("hasleader", "true")
 """Have a member that knows no leader say so at once."""
-NOT_SENT = ("failed to connect to all addresses", "errors resolving", "etcdserver: no leader")
-OLD_TOKEN = (
+_NOT_SENT = ("failed to connect to all addresses", "errors resolving", "etcdserver: no leader")
+_OLD_TOKEN = (
     "etcdserver: invalid auth token",
     "etcdserver: revision of auth store is old",
     "etcdserver: user name is empty",
 )
-TAKES_NO_PASSWORDS = "authentication is not enabled"
+_TAKES_NO_PASSWORDS = "authentication is not enabled"
 
 
 class LeaseGone(OutOfReach):
     """What was to be written under a lease was not, because the lease is over."""
 
 
-class Line:
+class ClusterClient:
     """One client's calls. They are asked in the thread that owns it; `close` may come from any."""
 
     def __init__(self, members: Members) -> None:
@@ -66,11 +66,11 @@ class Line:
             "host must be able to reach one of them"
         )
 
-    def watch(self, key: bytes, revision: int) -> Feed:
+    def watch(self, key: bytes, revision: int) -> WatchStream:
         """The changes of this key from this revision on, from the member that answered last."""
         stubs = self._of(self.members.in_turn()[0])
         try:
-            return Feed(stubs, self._metadata(stubs), key, revision, self.members.failed)
+            return WatchStream(stubs, self._metadata(stubs), key, revision, self.members.failed)
         except grpc.RpcError as error:
             self._refuse_if_final(error)
             raise OutOfReach(f"no answer from etcd at {stubs.address} ({self._spelled(error)})") from error
@@ -111,7 +111,7 @@ class Line:
         try:
             return self._run(method(stubs), request, metadata, self.members.timeout_s)
         except grpc.RpcError as error:
-            if not (self.members.access.user and _says(error, OLD_TOKEN)):
+            if not (self.members.access.user and _says(error, _OLD_TOKEN)):
                 raise
             self._forget(metadata)
             return self._run(method(stubs), request, self._metadata(stubs), self.members.timeout_s)
@@ -122,7 +122,7 @@ class Line:
             token = self.members.token
         if token is None:
             token = self._authenticate(stubs)
-        return (HAS_LEADER, ("token", token)) if token else (HAS_LEADER,)
+        return (_HAS_LEADER, ("token", token)) if token else (_HAS_LEADER,)
 
     def _forget(self, metadata: Iterable[tuple[str, str]]) -> None:
         """That token is no longer good, unless another client has drawn a new one already."""
@@ -134,9 +134,9 @@ class Line:
         access = self.members.access
         request = rpc.AuthenticateRequest(name=access.user, password=access.password or "")
         try:
-            token = str(self._run(authenticated(stubs), request, (), PASSWORD_TIMEOUT_S).token)
+            token = str(self._run(authenticated(stubs), request, (), _PASSWORD_TIMEOUT_S).token)
         except grpc.RpcError as error:
-            if not _says(error, (TAKES_NO_PASSWORDS,)):
+            if not _says(error, (_TAKES_NO_PASSWORDS,)):
                 raise
             token = ""
         with self.members.lock:
@@ -215,4 +215,4 @@ def _is_unsent(error: grpc.RpcError) -> bool:
         grpc.StatusCode.UNAUTHENTICATED,
         grpc.StatusCode.RESOURCE_EXHAUSTED,
     )
-    return error.code() in final or _says(error, NOT_SENT)
+    return error.code() in final or _says(error, _NOT_SENT)

@@ -1,7 +1,7 @@
 """One key of an etcd as it changes: a watch on one member, from a revision on, read by a thread of its own.
 
-A watch is silent when nothing changes and when its member is dead, paused or cut off alike; whoever reads a feed looks at
-the key by itself from time to time, and opens another feed when this one has missed something.
+A watch is silent when nothing changes and when its member is dead, paused or cut off alike; whoever reads a stream looks at
+the key by itself from time to time, and opens another stream when this one has missed something.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..tcpstore.wire import Address
 from .members import Stubs
 from .rpc import grpc, rpc
 
-CLOSE_TIMEOUT_S = 5.0
+_CLOSE_TIMEOUT_S = 5.0
 
 
 @frozen
@@ -37,7 +37,7 @@ class Ended:
     reason: str
 
 
-class Feed:
+class WatchStream:
     """Closed by whoever opened it."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Feed:
         revision: int,
         failed: Callable[[Address], None],
     ) -> None:
-        """The changes of this key from this revision on; `failed` is told, by the feed's thread, when the member ends it."""
+        """The changes of this key from this revision on; `failed` is told, by the stream's thread, when the member ends it."""
         self.address: Address = stubs.address
         self.told = revision - 1
         """The revision of the last change that came, or what it began after."""
@@ -57,7 +57,7 @@ class Feed:
         self._over = threading.Event()
         create = rpc.WatchRequest(create_request=rpc.WatchCreateRequest(key=key, start_revision=revision))
         self._call = stubs.watch(create, metadata=metadata)
-        self._thread = threading.Thread(target=self._read, name="elastic-feed", daemon=True)
+        self._thread = threading.Thread(target=self._read, name="elastic-stream", daemon=True)
         self._thread.start()
 
     def next(self, timeout_s: float) -> Change | Ended | None:
@@ -71,13 +71,13 @@ class Feed:
         return news
 
     def wake(self) -> None:
-        """From another thread: whoever waits here is told that the feed has ended."""
+        """From another thread: whoever waits here is told that the stream has ended."""
         self._news.put(Ended("closed"))
 
     def close(self) -> None:
         self._over.set()
         self._call.cancel()
-        self._thread.join(CLOSE_TIMEOUT_S)
+        self._thread.join(_CLOSE_TIMEOUT_S)
 
     def _read(self) -> None:
         try:

@@ -18,17 +18,17 @@ from ....core.rendezvous.state import NODES_MAX
 from ....core.world import COUNT_MAX, NAME_MAX, Life, Node
 from ..port import FAULTS_MAX
 
-LENGTH_BYTES = 4
-FRAME_MAX = codec.BYTES_MAX + 2**16
+_LENGTH_BYTES = 4
+_FRAME_MAX = codec.BYTES_MAX + 2**16
 """Longest frame in bytes: a register, and what is said around it."""
 
-Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
-Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
-LifePair: TypeAlias = tuple[Name, Annotated[int, Meta(ge=1, le=COUNT_MAX)]]
-NodePair: TypeAlias = tuple[Name, Count]
-StateBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.BYTES_MAX)]
-FaultBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.FAULT_BYTES_MAX)]
-WishBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.WISH_BYTES_MAX)]
+_Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+_Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
+_LifePair: TypeAlias = tuple[_Name, Annotated[int, Meta(ge=1, le=COUNT_MAX)]]
+_NodePair: TypeAlias = tuple[_Name, _Count]
+_StateBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.BYTES_MAX)]
+_FaultBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.FAULT_BYTES_MAX)]
+_WishBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.WISH_BYTES_MAX)]
 
 
 class Broken(OSError):
@@ -42,8 +42,8 @@ class _Said(Struct, frozen=True, tag=True, forbid_unknown_fields=True):
 class Named(_Said, frozen=True):
     """The name of one state."""
 
-    life: LifePair
-    version: Count
+    life: _LifePair
+    version: _Count
 
 
 # --- requests
@@ -52,7 +52,7 @@ class Named(_Said, frozen=True):
 class Hello(_Said, frozen=True):
     """The first of a connection: of which register all that follows is."""
 
-    space: Name
+    space: _Name
 
 
 class Get(_Said, frozen=True):
@@ -60,7 +60,7 @@ class Get(_Said, frozen=True):
 
 
 class Set(_Said, frozen=True):
-    state: StateBytes
+    state: _StateBytes
     token: Named | None
 
 
@@ -71,29 +71,29 @@ class WaitForChange(_Said, frozen=True):
 
 
 class Heartbeat(_Said, frozen=True):
-    node: NodePair
-    counter: Count
+    node: _NodePair
+    counter: _Count
 
 
 class ReadHeartbeats(_Said, frozen=True):
-    nodes: Annotated[tuple[NodePair, ...], Meta(max_length=NODES_MAX)]
+    nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=NODES_MAX)]
 
 
 class RemoveHeartbeat(_Said, frozen=True):
-    node: NodePair
+    node: _NodePair
 
 
 class PutWish(_Said, frozen=True):
-    node: NodePair
-    wish: WishBytes
+    node: _NodePair
+    wish: _WishBytes
 
 
 class ReadWishes(_Said, frozen=True):
-    nodes: Annotated[tuple[NodePair, ...], Meta(max_length=NODES_MAX)]
+    nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=NODES_MAX)]
 
 
 class PutFault(_Said, frozen=True):
-    fault: FaultBytes
+    fault: _FaultBytes
 
 
 class Faults(_Said, frozen=True):
@@ -113,18 +113,18 @@ class Welcome(_Said, frozen=True):
 
 
 class Stands(_Said, frozen=True):
-    state: StateBytes | None
+    state: _StateBytes | None
     here: bool
 
 
 class Heard(_Said, frozen=True):
-    life: LifePair | None
+    life: _LifePair | None
     lease_s: float | None
 
 
 class Counters(_Said, frozen=True):
-    counters: Annotated[tuple[Count | None, ...], Meta(max_length=NODES_MAX)]
-    life: LifePair | None
+    counters: Annotated[tuple[_Count | None, ...], Meta(max_length=NODES_MAX)]
+    life: _LifePair | None
 
 
 class Noted(_Said, frozen=True):
@@ -140,39 +140,39 @@ class Records(_Said, frozen=True):
 class Wished(_Said, frozen=True):
     """So many wish the like."""
 
-    count: Count
+    count: _Count
 
 
 class Wishes(_Said, frozen=True):
     """The wishes of these nodes follow."""
 
-    nodes: Annotated[tuple[NodePair, ...], Meta(max_length=NODES_MAX)]
+    nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=NODES_MAX)]
 
 
 class Failed(_Said, frozen=True):
     """The agent's own store could not do it; `kind` names the error of the port."""
 
-    kind: Name
+    kind: _Name
     text: str
 
 
 Answer: TypeAlias = Welcome | Stands | Heard | Counters | Noted | Records | Wished | Wishes | Failed
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 _encoder = msgspec.msgpack.Encoder()
 _hello = msgspec.msgpack.Decoder(Hello)
 _question: msgspec.msgpack.Decoder[Question] = msgspec.msgpack.Decoder(Question)
 _answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
-_record = msgspec.msgpack.Decoder(FaultBytes)
-_wish = msgspec.msgpack.Decoder(WishBytes)
+_record = msgspec.msgpack.Decoder(_FaultBytes)
+_wish = msgspec.msgpack.Decoder(_WishBytes)
 
 
 def send(to: socket.socket, *said: Hello | Question | Answer | bytes) -> None:
     """Raises Broken."""
     frames = [_encoder.encode(each) for each in said]
     try:
-        to.sendall(b"".join(len(frame).to_bytes(LENGTH_BYTES, "big") + frame for frame in frames))
+        to.sendall(b"".join(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame for frame in frames))
     except OSError as error:
         raise Broken(error.strerror or str(error)) from error
 
@@ -206,22 +206,22 @@ def token(named: Named | None) -> Token | None:
     return Token(Life(*named.life), named.version) if named else None
 
 
-def pair(life: Life) -> LifePair:
+def pair(life: Life) -> _LifePair:
     return (life.nonce, life.epoch)
 
 
-def node_pair(node: Node) -> NodePair:
+def node_pair(node: Node) -> _NodePair:
     return (node.slot, node.incarnation)
 
 
-def node(pair: NodePair) -> Node:
+def node(pair: _NodePair) -> Node:
     return Node(*pair)
 
 
-def _read(of: socket.socket, decoder: msgspec.msgpack.Decoder[Value]) -> Value:
-    size = int.from_bytes(_bytes(of, LENGTH_BYTES), "big")
-    if size > FRAME_MAX:
-        raise Broken(f"a frame of {size} bytes, more than {FRAME_MAX}")
+def _read(of: socket.socket, decoder: msgspec.msgpack.Decoder[_Value]) -> _Value:
+    size = int.from_bytes(_bytes(of, _LENGTH_BYTES), "big")
+    if size > _FRAME_MAX:
+        raise Broken(f"a frame of {size} bytes, more than {_FRAME_MAX}")
     try:
         return decoder.decode(_bytes(of, size))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

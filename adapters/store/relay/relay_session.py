@@ -16,13 +16,13 @@ from typing import assert_never
 from ....core.rendezvous import RendezvousState, codec
 from ....core.world import Node
 from ..port import Backend, Denied, Shown, StoreError
-from . import frames as talk
+from . import relay_protocol as protocol
 
-SPACES_MAX = 4_096
+_SPACES_MAX = 4_096
 """Most registers that one agent opens for its workers."""
 
 
-class Space:
+class _Space:
     """One register; what was encoded last is kept, since all who wait for it are told the same."""
 
     def __init__(self, backend: Backend) -> None:
@@ -42,15 +42,15 @@ class Spaces:
     def __init__(self, open_space: Callable[[str], Backend]) -> None:
         self._open_space = open_space
         self._lock = threading.Lock()
-        self._of: dict[str, Space] = {}
+        self._of: dict[str, _Space] = {}
 
-    def space(self, name: str) -> Space:
+    def space(self, name: str) -> _Space:
         """Raises StoreError."""
         with self._lock:
             if name not in self._of:
-                if len(self._of) >= SPACES_MAX:
-                    raise Denied(f"the agent keeps {SPACES_MAX} registers for its workers and no more")
-                self._of[name] = Space(self._open_space(name))
+                if len(self._of) >= _SPACES_MAX:
+                    raise Denied(f"the agent keeps {_SPACES_MAX} registers for its workers and no more")
+                self._of[name] = _Space(self._open_space(name))
             return self._of[name]
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class Connection:
         self._socket = accepted
         self._spaces = spaces
         self._forget = forget
-        self._waits: SimpleQueue[talk.WaitForChange | None] = SimpleQueue()
+        self._waits: SimpleQueue[protocol.WaitForChange | None] = SimpleQueue()
         self._waiter: tuple[threading.Thread, Backend] | None = None
         self._thread = threading.Thread(target=self._run, name="elastic-relayed", daemon=True)
 
@@ -86,21 +86,21 @@ class Connection:
     def _run(self) -> None:
         backend: Backend | None = None
         try:
-            space = self._spaces.space(talk.hello(self._socket).space)
+            space = self._spaces.space(protocol.hello(self._socket).space)
             backend = space.backend.clone()
-            talk.send(self._socket, talk.Welcome(backend.lease_s))
+            protocol.send(self._socket, protocol.Welcome(backend.lease_s))
             while True:
-                self._take(talk.question(self._socket), space, backend)
+                self._take(protocol.question(self._socket), space, backend)
         except StoreError as error:
-            self._say(failed(error))
-        except (talk.Broken, codec.Refused):
+            self._say(_failed(error))
+        except (protocol.Broken, codec.Refused):
             pass  # the client has gone, or speaks another language; either way this is its end
         finally:
             self._end(backend)
 
-    def _take(self, question: talk.Question, space: Space, backend: Backend) -> None:
-        if not isinstance(question, talk.WaitForChange):
-            talk.send(self._socket, *answers(question, space, backend))
+    def _take(self, question: protocol.Question, space: _Space, backend: Backend) -> None:
+        if not isinstance(question, protocol.WaitForChange):
+            protocol.send(self._socket, *answers(question, space, backend))
             return
         if self._waiter is None:
             waiting = backend.clone()
@@ -111,14 +111,14 @@ class Connection:
             thread.start()
         self._waits.put(question)
 
-    def _wait(self, space: Space, waiting: Backend) -> None:
+    def _wait(self, space: _Space, waiting: Backend) -> None:
         while (question := self._waits.get()) is not None:
             self._say(*answers(question, space, waiting))
 
-    def _say(self, *said: talk.Answer | bytes) -> None:
+    def _say(self, *said: protocol.Answer | bytes) -> None:
         try:
-            talk.send(self._socket, *said)
-        except talk.Broken:
+            protocol.send(self._socket, *said)
+        except protocol.Broken:
             pass  # the reading thread sees it too
 
     def _end(self, backend: Backend | None) -> None:
@@ -133,54 +133,54 @@ class Connection:
         self._forget(self)
 
 
-def answers(question: talk.Question, space: Space, backend: Backend) -> tuple[talk.Answer | bytes, ...]:
+def answers(question: protocol.Question, space: _Space, backend: Backend) -> tuple[protocol.Answer | bytes, ...]:
     """What the store says. Raises codec.Refused for a value that is none."""
     try:
         return _answers(question, space, backend)
     except StoreError as error:
-        return (failed(error),)
+        return (_failed(error),)
 
 
-def failed(error: StoreError) -> talk.Failed:
-    return talk.Failed(type(error).__name__, str(error))
+def _failed(error: StoreError) -> protocol.Failed:
+    return protocol.Failed(type(error).__name__, str(error))
 
 
-def _answers(question: talk.Question, space: Space, backend: Backend) -> tuple[talk.Answer | bytes, ...]:
+def _answers(question: protocol.Question, space: _Space, backend: Backend) -> tuple[protocol.Answer | bytes, ...]:
     match question:
-        case talk.Get():
+        case protocol.Get():
             return (_stands(space, backend.get()),)
-        case talk.Set(state, token):
-            return (_stands(space, backend.set(codec.decode(state), talk.token(token))),)
-        case talk.WaitForChange(token, left_s):
-            return (_stands(space, backend.wait_for_change(talk.token(token), time.monotonic() + left_s)),)
-        case talk.Heartbeat(node, counter):
-            life = backend.heartbeat(talk.node(node), counter)
-            return (talk.Heard(talk.pair(life) if life else None, backend.lease_s),)
-        case talk.ReadHeartbeats(nodes):
-            return (_counters([talk.node(pair) for pair in nodes], backend),)
-        case talk.RemoveHeartbeat(node):
-            backend.remove_heartbeat(talk.node(node))
-            return (talk.Noted(),)
-        case talk.PutWish(pair, wish):
-            return (talk.Wished(backend.put_wish(talk.node(pair), codec.decode_wish(wish))),)
-        case talk.ReadWishes(nodes):
-            wishes = backend.wishes([talk.node(pair) for pair in nodes])
-            return (talk.Wishes(tuple(map(talk.node_pair, wishes))), *map(codec.encode_wish, wishes.values()))
-        case talk.PutFault(fault):
+        case protocol.Set(state, token):
+            return (_stands(space, backend.set(codec.decode(state), protocol.token(token))),)
+        case protocol.WaitForChange(token, left_s):
+            return (_stands(space, backend.wait_for_change(protocol.token(token), time.monotonic() + left_s)),)
+        case protocol.Heartbeat(node, counter):
+            life = backend.heartbeat(protocol.node(node), counter)
+            return (protocol.Heard(protocol.pair(life) if life else None, backend.lease_s),)
+        case protocol.ReadHeartbeats(nodes):
+            return (_counters([protocol.node(pair) for pair in nodes], backend),)
+        case protocol.RemoveHeartbeat(node):
+            backend.remove_heartbeat(protocol.node(node))
+            return (protocol.Noted(),)
+        case protocol.PutWish(pair, wish):
+            return (protocol.Wished(backend.put_wish(protocol.node(pair), codec.decode_wish(wish))),)
+        case protocol.ReadWishes(nodes):
+            wishes = backend.wishes([protocol.node(pair) for pair in nodes])
+            return (protocol.Wishes(tuple(map(protocol.node_pair, wishes))), *map(codec.encode_wish, wishes.values()))
+        case protocol.PutFault(fault):
             backend.put_fault(codec.decode_fault(fault))
-            return (talk.Noted(),)
-        case talk.Faults():
+            return (protocol.Noted(),)
+        case protocol.Faults():
             faults = backend.faults()
-            return (talk.Records(len(faults)), *map(codec.encode_fault, faults))
+            return (protocol.Records(len(faults)), *map(codec.encode_fault, faults))
         case other:
             assert_never(other)
 
 
-def _stands(space: Space, shown: Shown) -> talk.Stands:
-    return talk.Stands(space.encoded(shown.state) if shown.state else None, shown.here)
+def _stands(space: _Space, shown: Shown) -> protocol.Stands:
+    return protocol.Stands(space.encoded(shown.state) if shown.state else None, shown.here)
 
 
-def _counters(nodes: list[Node], backend: Backend) -> talk.Counters:
+def _counters(nodes: list[Node], backend: Backend) -> protocol.Counters:
     read = backend.heartbeats(nodes)
-    life = talk.pair(read.life) if read.life else None
-    return talk.Counters(tuple(read.counters[node] for node in nodes), life)
+    life = protocol.pair(read.life) if read.life else None
+    return protocol.Counters(tuple(read.counters[node] for node in nodes), life)

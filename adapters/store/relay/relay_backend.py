@@ -16,7 +16,7 @@ from ....core.rendezvous import RendezvousState, Token, Wish, codec
 from ....core.world import Fault, Life, Node
 from ...clock import Clock
 from ..port import Denied, Heartbeats, OutcomeUnknown, OutOfReach, Shown, StoreError, Unreadable
-from . import frames as talk
+from . import relay_protocol as protocol
 
 TIMEOUT_S = 10.0
 """How long an answer may take; the agent's own store may be slow."""
@@ -24,8 +24,8 @@ TIMEOUT_S = 10.0
 LONG_S = 1e6
 """A wait of so many seconds has no end of its own."""
 
-Answered = TypeVar("Answered")
-ERRORS = {error.__name__: error for error in (OutOfReach, Denied, OutcomeUnknown, Unreadable)}
+_Answered = TypeVar("_Answered")
+_ERRORS = {error.__name__: error for error in (OutOfReach, Denied, OutcomeUnknown, Unreadable)}
 
 
 class RelayBackend:
@@ -47,10 +47,10 @@ class RelayBackend:
         return self._lease_s
 
     def get(self) -> Shown:
-        return self._saw(self._ask(talk.Get(), talk.Stands))
+        return self._saw(self._ask(protocol.Get(), protocol.Stands))
 
     def set(self, state: RendezvousState, token: Token | None) -> Shown:
-        return self._saw(self._ask(talk.Set(codec.encode(state), talk.named(token)), talk.Stands))
+        return self._saw(self._ask(protocol.Set(codec.encode(state), protocol.named(token)), protocol.Stands))
 
     def wait_for_change(self, token: Token | None, until: float) -> Shown:
         try:
@@ -59,47 +59,47 @@ class RelayBackend:
             left = until - self._clock.now()
             if self._token() != token or left <= 0:
                 return self._shown
-            question = talk.WaitForChange(talk.named(token), left)
-            return self._saw(self._ask(question, talk.Stands, left))
+            question = protocol.WaitForChange(protocol.named(token), left)
+            return self._saw(self._ask(question, protocol.Stands, left))
         except OutOfReach:
             if not self._closed:
                 raise
             return self._shown
 
     def heartbeat(self, node: Node, counter: int) -> Life | None:
-        heard = self._ask(talk.Heartbeat(talk.node_pair(node), counter), talk.Heard)
+        heard = self._ask(protocol.Heartbeat(protocol.node_pair(node), counter), protocol.Heard)
         self._lease_s = heard.lease_s
         return Life(*heard.life) if heard.life else None
 
     def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
         asked = tuple(nodes)
-        read = self._ask(talk.ReadHeartbeats(tuple(map(talk.node_pair, asked))), talk.Counters)
+        read = self._ask(protocol.ReadHeartbeats(tuple(map(protocol.node_pair, asked))), protocol.Counters)
         if len(read.counters) != len(asked):
             raise Unreadable(self._text("an answer to another question"))
         return Heartbeats(dict(zip(asked, read.counters, strict=True)), Life(*read.life) if read.life else None)
 
     def remove_heartbeat(self, node: Node) -> None:
-        self._ask(talk.RemoveHeartbeat(talk.node_pair(node)), talk.Noted)
+        self._ask(protocol.RemoveHeartbeat(protocol.node_pair(node)), protocol.Noted)
 
     def put_wish(self, node: Node, wish: Wish) -> int:
-        return self._ask(talk.PutWish(talk.node_pair(node), codec.encode_wish(wish)), talk.Wished).count
+        return self._ask(protocol.PutWish(protocol.node_pair(node), codec.encode_wish(wish)), protocol.Wished).count
 
     def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
-        asked = {talk.node_pair(node): node for node in nodes}
+        asked = {protocol.node_pair(node): node for node in nodes}
         with self._asking() as connection:
-            talk.send(connection, talk.ReadWishes(tuple(asked)))
-            answered = self._answer(connection, talk.Wishes).nodes
-            records = {pair: talk.wish(connection) for pair in answered}
+            protocol.send(connection, protocol.ReadWishes(tuple(asked)))
+            answered = self._answer(connection, protocol.Wishes).nodes
+            records = {pair: protocol.wish(connection) for pair in answered}
         return dict(codec.decode_wishes({asked[pair]: data for pair, data in records.items() if pair in asked}))
 
     def put_fault(self, fault: Fault) -> None:
-        self._ask(talk.PutFault(codec.encode_fault(fault)), talk.Noted)
+        self._ask(protocol.PutFault(codec.encode_fault(fault)), protocol.Noted)
 
     def faults(self) -> tuple[Fault, ...]:
         with self._asking() as connection:
-            talk.send(connection, talk.Faults())
-            count = self._answer(connection, talk.Records).faults
-            records = [talk.record(connection) for _ in range(count)]
+            protocol.send(connection, protocol.Faults())
+            count = self._answer(connection, protocol.Records).faults
+            records = [protocol.record(connection) for _ in range(count)]
         try:
             return tuple(map(codec.decode_fault, records))
         except codec.Refused as error:
@@ -123,19 +123,19 @@ class RelayBackend:
 
     # --- the connection
 
-    def _ask(self, question: talk.Question, kind: type[Answered], left_s: float = 0.0) -> Answered:
+    def _ask(self, question: protocol.Question, kind: type[_Answered], left_s: float = 0.0) -> _Answered:
         """`left_s` is how much longer than any other this answer may take."""
-        with self._asking(isinstance(question, talk.Set | talk.PutWish | talk.PutFault)) as connection:
+        with self._asking(isinstance(question, protocol.Set | protocol.PutWish | protocol.PutFault)) as connection:
             connection.settimeout(left_s + self._timeout_s if left_s < LONG_S else None)
-            talk.send(connection, question)
+            protocol.send(connection, question)
             return self._answer(connection, kind)
 
-    def _answer(self, connection: socket.socket, kind: type[Answered]) -> Answered:
-        answer = talk.answer(connection)
-        if isinstance(answer, talk.Failed):
-            raise ERRORS.get(answer.kind, OutOfReach)(answer.text)
+    def _answer(self, connection: socket.socket, kind: type[_Answered]) -> _Answered:
+        answer = protocol.answer(connection)
+        if isinstance(answer, protocol.Failed):
+            raise _ERRORS.get(answer.kind, OutOfReach)(answer.text)
         if not isinstance(answer, kind):
-            raise talk.Broken(f"an answer to another question: {type(answer).__name__}")
+            raise protocol.Broken(f"an answer to another question: {type(answer).__name__}")
         return answer
 
     @contextmanager
@@ -145,7 +145,7 @@ class RelayBackend:
             connection = self._connected()
             try:
                 yield connection
-            except talk.Broken as error:
+            except protocol.Broken as error:
                 self._drop()
                 if writes:
                     raise OutcomeUnknown(self._text(f"it did not say whether it wrote: {error}")) from error
@@ -165,9 +165,9 @@ class RelayBackend:
                 connection.settimeout(self._timeout_s)
                 connection.connect(self._path)
                 if self._closed:  # `close` may have come before there was a connection that it could break
-                    raise talk.Broken("this client is closed")
-                talk.send(connection, talk.Hello(self._space))
-                self._lease_s = self._answer(connection, talk.Welcome).lease_s
+                    raise protocol.Broken("this client is closed")
+                protocol.send(connection, protocol.Hello(self._space))
+                self._lease_s = self._answer(connection, protocol.Welcome).lease_s
             except (OSError, StoreError) as error:
                 self._drop()
                 if isinstance(error, StoreError):
@@ -182,7 +182,7 @@ class RelayBackend:
 
     # --- values
 
-    def _saw(self, stands: talk.Stands) -> Shown:
+    def _saw(self, stands: protocol.Stands) -> Shown:
         try:
             state = None if stands.state is None else codec.decode(stands.state)
         except codec.Refused as error:
