@@ -1,8 +1,8 @@
-"""The heart: a thread that says, once per interval and whenever it is asked to, that this node lives.
+"""The heart: a thread that tells the store that this node lives, once per interval and whenever it is asked to.
 
-It has a client of its own, so that nothing that the rendezvous waits for keeps a heartbeat back. Where the store ends a
-silent node's heartbeat by itself the counter stands still: renewing it is enough, and leaves no trace in the store. Each
-acknowledgement is told with the time at which the heartbeat was *sent*: that is what others may count from.
+The heart has a client of its own, so no wait of the rendezvous delays a heartbeat. Where the store itself ends a silent
+node's heartbeat, the counter stays the same: renewing the heartbeat is enough, and adds nothing to the store. Each
+acknowledgement carries the time at which the heartbeat was *sent*, because others may count from then.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Heart:
         self._inbox.put(_Beat())
 
     def stop(self) -> None:
-        """Beat no more, and take this node's heartbeat away: it has learned how the job ended, or it leaves. Idempotent."""
+        """Stop, and take this node's heartbeat away: the node knows how the job ended, or it leaves. Idempotent."""
         self._inbox.put(_Stop())
         if self._thread.ident is not None:
             self._thread.join(timeout=self._interval_s)

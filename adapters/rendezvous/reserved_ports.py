@@ -1,12 +1,12 @@
-"""The workers' meeting place of one round: ports that this node holds free until its worker rank 0 listens there.
+"""Reserve the ports of one round's MASTER_PORT: this node holds them free until its worker rank 0 listens there.
 
-torch's agents share one store over all rounds, so a restarted worker meets the addresses of the last round. Here each agent
-reserves a new port before it arrives, by a socket that never listens and shares with whoever sets SO_REUSEADDR: the kernel
-hands the port to nobody else, and a worker's TCPStore (which sets it, both of its implementations) can still bind it.
+torch's agents share one store over all rounds, so a restarted worker finds the addresses of the last round. Here each agent
+reserves a new port before it arrives, by a socket that never listens and is bound with SO_REUSEADDR. The kernel gives the
+port to nobody else, and a worker's TCPStore (both of its implementations set SO_REUSEADDR) can still bind it.
 
 Programs count on from there: nvidia-resiliency-ext's example has a store of its own on MASTER_PORT + 1 and the wrapper's on
-MASTER_PORT + 2. Of these a kernel that hands out ports by parity (Linux) gives the first to connections, so it is often gone
-by the time it is wanted. They are held with the port.
+MASTER_PORT + 2. Linux hands out ports by parity and gives the first of these to connections, so it is often taken before it
+is needed. Both are held with the port.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reservation:
 
 
 def _in_a_row() -> tuple[int, ExitStack]:
-    """A port, and what holds it and its neighbours; on a host so full that no such row was met, any port alone."""
+    """Reserve a port and its neighbours; on a host too full for such a row, any port alone."""
     for _ in range(_TRIES):
         # What is raised: somebody has a neighbour, or there is no such port.
         with suppress(OSError, OverflowError), ExitStack() as held:
@@ -59,7 +59,7 @@ def _port_of(holder: socket.socket) -> int:
 
 
 def _bound(port: int) -> socket.socket:
-    """Bound on every address of both families; on a host without IPv6, of the one. 0 is any port."""
+    """Return a socket that is bound on every address, of IPv6 and IPv4 where the host has both. 0 is any port."""
     try:
         return _bind(socket.AF_INET6, "::", port)
     except OSError:
@@ -67,7 +67,7 @@ def _bound(port: int) -> socket.socket:
 
 
 def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-    """It shares from when it is bound: before, it would take a port that another node of this host holds like this."""
+    """Bind first and share then: a socket that shares already would take a port that another node here holds so."""
     holder = socket.socket(family, socket.SOCK_STREAM)
     try:
         if family == socket.AF_INET6:

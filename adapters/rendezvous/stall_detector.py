@@ -1,7 +1,7 @@
-"""Whether this process stood still, stopped or suspended or starved, for so long that others may have gone on without it.
+"""Detect that this process stood still (stopped, suspended or starved) so long that others may have gone on without it.
 
-A thread that asks nothing of anybody looks at the clocks; whoever wants to know looks too, so whichever wakes first notices.
-To wait for a store that does not answer is not to sleep: that thread goes on looking meanwhile.
+A thread that waits for nobody reads the clocks. `stalled` reads them too, so the first thread that wakes notices the gap. A
+wait for a store that does not answer is no stall: the thread reads the clocks meanwhile.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 
 _LOOKS = 4
-"""How often within the longest gap."""
+"""How often the thread reads the clocks within the longest gap."""
 
 
 class StallDetector:
-    """`longest_s` is the gap that counts as sleep. The clocks are seconds: one that stands still while the machine is
-    suspended, and one that does not."""
+    """A gap of more than `longest_s` counts as a stall. The clocks count seconds: one stands still while the machine is
+    suspended, one does not."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class StallDetector:
             self._thread.join()
 
     def stalled(self) -> bool:
-        """Whether it stood still since this was last asked."""
+        """Return True if the process stood still since the last call."""
         with self._lock:
             self._look()
             slept, self._has_stalled = self._has_stalled, False

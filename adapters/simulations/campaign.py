@@ -1,8 +1,8 @@
-"""Many simulated runs on many cores: what each showed, in the order of their numbers, whoever ran them.
+"""Run many simulations on many cores, and yield what each showed in the order of their numbers.
 
-Workers are fresh processes (spawn: no thread of ours is copied) that take chunks of run numbers. There are always a few
-chunks ahead and never more, so one that asks for runs without end is not given a queue without end. Whoever stops asking
-stops the workers: at the end of their chunk, or with this process, whatever ends it.
+Workers are fresh processes (spawn: no thread of ours is copied) that take chunks of run numbers. A few chunks are queued
+ahead, never more, so a campaign without end has a short queue. The workers stop when the caller stops: at the end of their
+chunk, or with this process.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ...core.sim.tally import Broken, Showed, showed
 from .own_property import loaded
 
 _CHUNK = 8
-"""Runs that a worker takes at once."""
+"""The number of runs in a chunk."""
 _AHEAD = 2
-"""Chunks per worker that are under way or wait for it."""
+"""The number of chunks per worker that run or wait."""
 
 
 @frozen
@@ -52,8 +52,8 @@ class Campaign:
 
 @frozen
 class Calls:
-    """Runs of ranks that call functions, by their seed. No time passes in them, and what is done to them is among what was
-    seen: their writes, rounds, seconds and operations are not counted."""
+    """Runs of ranks that call wrapped functions. No time passes in them, and their writes, rounds and operations are not
+    counted."""
 
     seed: int
 
@@ -64,7 +64,7 @@ class Calls:
 
 
 def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[Showed, None, None]:
-    """What each run shows, from number 0 on; without end if `runs` is None."""
+    """Yield what each run shows, from number 0 on; without end if `runs` is None."""
     numbers = iter(range(runs) if runs is not None else count())
     if jobs == 1:
         yield from map(what.run, numbers)
@@ -83,8 +83,8 @@ def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[S
 
 
 def _submitted(workers: ProcessPoolExecutor, what: Campaign | Calls, chunk: list[int]) -> Future[list[Showed]]:
-    """A worker that starts with this is deaf to Ctrl-C, and to the SIGTERM that `timeout` sends to all of us: who asked for
-    the runs hears it and ends the workers in order."""
+    """Submit a chunk. A worker that starts here ignores Ctrl-C, and the SIGTERM that `timeout` sends to the whole group: the
+    caller hears it and ends the workers in order."""
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         return workers.submit(_chunk, what, chunk)
@@ -97,17 +97,17 @@ def _chunk(what: Campaign | Calls, numbers: list[int]) -> list[Showed]:
 
 
 _COLLECTED_EVERY = 50_000
-"""New objects between two looks for garbage in circles. A run makes values at every step and leaves hardly a circle: to look
-for one every 700 objects, as Python does, takes 2 % of the time."""
+"""New objects between two garbage collections. A run makes many values and hardly a reference cycle: Python's default, 700,
+costs 2 % of the time."""
 
 
 def collect_seldom() -> None:
-    """In a process that does nothing but simulate."""
+    """Collect garbage seldom, in a process that only simulates."""
     gc.set_threshold(_COLLECTED_EVERY)
 
 
 def _begins() -> None:
-    """In a worker: it ends when the process ends that started it."""
+    """Set up a worker: it ends with the process that started it."""
     collect_seldom()
     threading.Thread(target=_ends_with_its_parent, daemon=True).start()
 

@@ -1,7 +1,7 @@
-"""A user's own property out of a Python file: read once in each process, and held to what a property is.
+"""A user's own property from a Python file: read once in each process, and checked.
 
-What is wrong with the file is a ValueError when it is read. What the function does wrong shows in a run: PropertyFailed says
-where, so that the author of the function reads one line and not the simulator's traceback.
+A mistake in the file is a ValueError when it is read. A mistake of the function shows in a run: PropertyFailed says where,
+so its author reads one line and not the simulator's traceback.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _USE = "it is called with the judge and a fact, and yields pairs of text: a name
 
 
 class PropertyFailed(Exception):
-    """A property raised, or gave what is no finding. The text begins with FILE.py:FUNCTION."""
+    """A property raised, or yielded something that is no finding. The text begins with FILE.py:FUNCTION."""
 
 
 _loaded: dict[tuple[str, str], Property] = {}
 
 
 def loaded(path: str, name: str) -> Property:
-    """Raises ValueError."""
+    """Return the property `name` of the file `path`. Raises ValueError."""
     if (path, name) not in _loaded:
         file = os.path.abspath(path)
         _loaded[path, name] = _held_to(f"{path}:{name}", file, _function(path, name, file))
@@ -76,7 +76,7 @@ def _function(path: str, name: str, file: str) -> Any:
 
 
 def _said(error: Exception, file: str) -> str:
-    """With the line of the file in which it came to be, or that called what raised."""
+    """Return the error as text, with the last line of the file in its traceback."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     where = f" (line {lines[-1]})" if lines else ""
     return f"{type(error).__name__}: {error}{where}"

@@ -1,4 +1,4 @@
-"""A job's record of failures where a store keeps bytes: which of many are shown, and what can be read of them."""
+"""The failure records of a job in a store that keeps bytes: how many are shown, and how they are read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...core.world import Fault
 from .port import FAULTS_MAX
 
 FAULTS_HALF = FAULTS_MAX // 2
-"""So many of the first are shown, and of the last."""
+"""The number of first failures that are shown, and of last ones."""
 
 
 def read_faults(records: Iterable[bytes]) -> tuple[Fault, ...]:
-    """In the order in which they were put; by round, as the port has them."""
+    """Return the faults that these records hold, by round. A record that cannot be read is left out."""
     return tuple(sorted(_readable(records), key=lambda fault: fault.round))
 
 
@@ -22,4 +22,4 @@ def _readable(records: Iterable[bytes]) -> Iterator[Fault]:
         try:
             yield codec.decode_fault(data)
         except codec.Refused:
-            continue  # a report does without what nobody can read
+            continue

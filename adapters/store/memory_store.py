@@ -1,6 +1,6 @@
-"""The embedded backend: a register in this process's memory, for one agent, or for many in the threads of a test.
+"""A register in this process's memory, for one agent, or for the many agents of a test's threads.
 
-It keeps the immutable values themselves, so nothing is encoded; one condition guards them and pushes every change.
+The store keeps the immutable values themselves, so nothing is encoded. One condition guards them and announces each change.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .port import Heartbeats, Shown, noted
 
 
 class MemoryStore:
-    """What all clients of one job share."""
+    """The values that all clients of one job share."""
 
     def __init__(self, lease_s: float | None = None) -> None:
-        """Heartbeats are counters that stand for ever, or go when they were not renewed for `lease_s`."""
+        """Heartbeats stay for ever, or (with `lease_s`) until they were not renewed for so long."""
         self.lease_s = lease_s
         self.changed = threading.Condition()
         self.state: RendezvousState | None = None

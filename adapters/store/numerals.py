@@ -1,13 +1,14 @@
-"""Numbers as text that anybody may have written: in a store, in the environment."""
+"""Read numbers from text that anybody may have written: in a store, in the environment."""
 
 from __future__ import annotations
 
 
 def counter(answer: bytes) -> int | None:
-    """A heartbeat's; one that cannot be read stands still, because only one that is gone says that its node is."""
+    """Return a heartbeat's counter, or None if there is no heartbeat. Text that is no number counts as 0: it stands still,
+    because only a heartbeat that is gone says that its node is gone."""
     return (number(answer) or 0) if answer else None
 
 
 def number(text: bytes) -> int | None:
-    """A whole number in ASCII, of a length that one can have; None for anything else."""
+    """Return the whole number that is spelled in ASCII with at most 16 digits, or None."""
     return int(text) if text.isdigit() and len(text) <= 16 else None

@@ -1,8 +1,8 @@
-"""The port to a job's store: what the rendezvous loop may ask of whatever keeps the register.
+"""The port to a job's store: the questions that the rendezvous loop asks of any store.
 
-Every backend passes `tests/conformance.py`. States go in and out as values; a backend that keeps bytes
-uses `core.rendezvous.codec` and raises `Unreadable` for what does not decode. A client belongs to one thread; `clone` gives
-another thread its own.
+Every backend passes `tests/conformance.py`. States go in and out as values. A backend that keeps bytes uses
+`core.rendezvous.codec`, and raises `Unreadable` for a value that does not decode. A client belongs to one thread; `clone`
+makes a client for another thread.
 """
 
 from __future__ import annotations
@@ -16,91 +16,91 @@ from ...core.rendezvous import RendezvousState, Token, Wish
 from ...core.world import Fault, Life, Node
 
 FAULTS_MAX = 4_096
-"""Most failures that a job's record shows: the first half of them, and of all later ones the last half."""
+"""The most failures that a job's record shows: the first 2,048, and the last 2,048 of all later ones."""
 
 
 def noted(faults: list[Fault], fault: Fault) -> None:
-    """Put it behind these; of more than a record shows, one in the middle is let go of."""
+    """Append the fault. If there are more than FAULTS_MAX then, drop one in the middle."""
     faults.append(fault)
     if len(faults) > FAULTS_MAX:
         del faults[FAULTS_MAX // 2]
 
 
 class StoreError(Exception):
-    """The store cannot do what was asked. The text names the store and says who must act."""
+    """The store cannot do what it was asked. The text names the store and says who must act."""
 
 
 class OutOfReach(StoreError):
-    """No answer, and nothing was written."""
+    """The store did not answer, and nothing was written."""
 
 
 class Denied(OutOfReach):
-    """The store is there and will not have us, or is no store of ours: somebody must put that right."""
+    """The store runs and refuses us, or is no store that we can use. Somebody must put that right."""
 
 
 class OutcomeUnknown(StoreError):
-    """A write was sent, its answer never came: it may have landed, may still land, or never."""
+    """A write was sent and no answer came: the write was made, will be made, or never will."""
 
 
 class Unreadable(StoreError):
-    """The store holds something under our key that is no register."""
+    """The value under the register's key is no register."""
 
 
 @frozen
 class Shown:
-    """What the store shows: the register, None when nothing was ever written. `here`: it was written in the very store that
-    answered, and not in one of which that store is a copy (restored from a backup)."""
+    """The register as the store shows it, None if none was ever written. `here` is False for a copy: the store was restored
+    from a backup of the store in which the register was written."""
 
     state: RendezvousState | None
     here: bool = True
 
     @property
     def life(self) -> Life | None:
-        """The life that stands where it was written."""
+        """The life of the register, None for a copy."""
         return self.state.life if self.state and self.here else None
 
 
 @frozen
 class Heartbeats:
-    """The last counter of each node, None for one that has none, and the life that stands beside them."""
+    """The last counter of each node (None: the node has no heartbeat), and the life of the register beside them."""
 
     counters: Mapping[Node, int | None]
     life: Life | None
 
 
 class Backend(Protocol):
-    """One job's register, its nodes' heartbeats and its faults."""
+    """A client of one job's register, heartbeats, proposals and faults."""
 
     @property
     def lease_s(self) -> float | None:
-        """So long a heartbeat stands after the last call of `heartbeat`, whatever its counter; what the store has granted,
-        once it has. None where it stands for ever, so that only one that moves says that its node lives."""
+        """How long a heartbeat stays in the store after the last call of `heartbeat`, as granted by the store. None where it
+        stays for ever: there a node lives only while its counter moves."""
 
     def get(self) -> Shown:
-        """The register."""
+        """Return the register."""
 
     def set(self, state: RendezvousState, token: Token | None) -> Shown:
         """Write `state` if the register still is what `token` names (None: if there is none yet).
 
-        Returns what stands now, either way: `state` itself when it was written. A state of another life may follow on one
-        that stands, or be the first. On a copy nothing else is written: whoever does not know yet that it is one would make
-        a second state of a version that there was already.
+        Returns the register afterwards, either way: `state` itself if it was written. A state of another life may follow the
+        present one, or be the first. A copy takes no other write: a node that does not know yet that it is a copy would
+        make a second state of a version that exists already.
         """
 
     def wait_for_change(self, token: Token | None, until: float) -> Shown:
-        """Return what stands as soon as it is no longer what `token` names, or at `until` on this host's monotonic clock.
+        """Return the register as soon as `token` no longer names it, or at `until` on this host's monotonic clock.
 
-        Pushed, not polled. Returns early when the client is closed.
+        The store announces the change; nobody polls. A client that is closed returns early.
         """
 
     def heartbeat(self, node: Node, counter: int) -> Life | None:
-        """Say that `node` lives; returns the life that stands where this was heard."""
+        """Say that `node` lives. Returns the life of the register in the store that heard it."""
 
     def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
-        """Those of these nodes."""
+        """Return the heartbeats of these nodes."""
 
     def remove_heartbeat(self, node: Node) -> None:
-        """`node` has learned the verdict and goes."""
+        """Take the heartbeat of `node` away: it knows the verdict and goes."""
 
     def put_wish(self, node: Node, wish: Wish) -> int:
         """Put down what `node` wishes, in the place of what it wished before. Returns how many have put down a wish of this
@@ -114,11 +114,11 @@ class Backend(Protocol):
         """Add a worker's failure to the job's record."""
 
     def faults(self) -> tuple[Fault, ...]:
-        """The failures on record, by round; those of one round in the order in which they were put. Of more than FAULTS_MAX
-        those in the middle are left out: the first tell how it began, the last how it ended."""
+        """Return the failures on record, by round, those of one round in the order in which they were put. Of more than
+        FAULTS_MAX the middle is left out: the first show how it began, the last how it ended."""
 
     def clone(self) -> Backend:
-        """A client of the same register for another thread."""
+        """Return a client of the same register for another thread."""
 
     def close(self) -> None:
-        """Give up this client; a wait in it returns. Idempotent."""
+        """Close this client; a wait in it returns. Idempotent."""

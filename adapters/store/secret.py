@@ -1,8 +1,8 @@
-"""A secret that the agents of one job share: read from a file, or handed in; shown by nothing.
+"""The token that the agents of one job share: read from a file or given as text, and never shown.
 
-Whoever reads it can be a writer of the job's register, so a file that everybody on the host can read is refused and not only
-warned of: a warning scrolls by, and the remedy is one command. A group may read it, because that is how Kubernetes mounts
-a secret for a program that is not root.
+Anybody who reads the token can write the job's register. So a file that everybody on the host can read is refused: a warning
+scrolls by, and the remedy is one command. A group may read the file, because Kubernetes mounts a secret so for a program
+that is not root.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import stat
 from attrs import Attribute, field, frozen
 
 BYTES_MIN = 16
-"""Fewer can be guessed by whoever has seen one value that they sealed."""
+"""A shorter token can be guessed from one value that it sealed."""
 BYTES_MAX = 4_096
 _EVERYBODY = stat.S_IROTH | stat.S_IWOTH
 _MAKE = "(umask 077; openssl rand -hex 32 > FILE) makes one"
@@ -21,7 +21,7 @@ _MAKE = "(umask 077; openssl rand -hex 32 > FILE) makes one"
 
 @frozen
 class Secret:
-    """Its text and its errors leave the value out."""
+    """A token. Its text and its errors leave the value out."""
 
     value: bytes = field(repr=False)
 
@@ -32,12 +32,12 @@ class Secret:
 
 
 def spoken(text: bytes) -> Secret:
-    """The secret in these bytes; blanks and line ends around it are not part of it. Raises ValueError, with the remedy."""
+    """Return the secret in these bytes, without the blanks and line ends around it. Raises ValueError, with the remedy."""
     return Secret(text.strip())
 
 
 def read_secret(path: str) -> Secret:
-    """Raises ValueError, with the reason and the remedy, if it cannot be read, or if everybody can."""
+    """Return the secret in this file. Raises ValueError, with the remedy, if we cannot read it, or if everybody can."""
     try:
         return spoken(_held(path))
     except OSError as error:
@@ -45,7 +45,7 @@ def read_secret(path: str) -> Secret:
 
 
 def _held(path: str) -> bytes:
-    """What the file holds, or its beginning. What is asked of it is asked of the very file that is read."""
+    """Return the beginning of the file. Its mode is checked on the descriptor, so another file cannot take its place."""
     descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         mode = os.fstat(descriptor).st_mode

@@ -1,7 +1,7 @@
-"""How a client shows an etcd who it is, and has it show the same: certificates, user and password.
+"""How a client and an etcd identify each other: certificates, user and password.
 
-Nothing here has a text in which a secret appears. What stands in the way of a connection is found out by hand, because gRPC
-says "failed to connect" to a wrong authority, a missing certificate and a web server alike.
+No text here contains a secret. `diagnosed` finds the cause of a failed connection by hand, because gRPC says "failed to
+connect" to a wrong authority, a missing certificate and a web server alike.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Unusable(ValueError):
 
 @frozen
 class Access:
-    """Paths of PEM files; what is not given is not used."""
+    """The credentials: paths of PEM files, user and password. None is not used."""
 
     tls: bool = False
     cacert: str | None = None
@@ -35,7 +35,7 @@ class Access:
     password: str | None = field(default=None, repr=False)
 
     def context(self) -> ssl.SSLContext:
-        """What Python's TLS makes of it; raises Unusable for a file that is not what it should be."""
+        """Return the TLS context of these files. Raises Unusable for a file that is not what it should be."""
         made = self._trusting()
         made.set_alpn_protocols(["http/1.1"])
         if self.cert and self.key:
@@ -57,20 +57,20 @@ class Access:
 
     @property
     def authorities(self) -> bytes | None:
-        """The certificates that are trusted: those given, or this host's."""
+        """The certificates that we trust: those given, or this host's."""
         path = self.cacert or ssl.get_default_verify_paths().cafile
         return Path(path).read_bytes() if path else None
 
     @property
     def own(self) -> tuple[bytes | None, bytes | None]:
-        """Private key and certificate chain."""
+        """Our private key and certificate chain."""
         if not (self.cert and self.key):
             return None, None
         return Path(self.key).read_bytes(), Path(self.cert).read_bytes()
 
 
 def diagnosed(address: Address, access: Access, timeout_s: float) -> str | None:
-    """What is wrong between us and what listens there, with the remedy; None if nothing listens, or nothing is found."""
+    """Return why a connection to this address fails, with the remedy; None if nothing listens, or no cause is found."""
     try:
         with socket.create_connection((address.host, address.port), timeout_s) as raw:
             if not access.tls:
@@ -105,7 +105,7 @@ def _unsafe(error: ssl.SSLError, access: Access) -> str:
 
 
 def _reset(address: Address, timeout_s: float) -> str | None:
-    """After a greeting in TLS that was answered by nothing but the end of the connection."""
+    """Diagnose a server that ended the connection after a greeting in TLS."""
     with socket.create_connection((address.host, address.port), timeout_s) as plain:
         return _NO_TLS if _answer(plain) and not _speaks_tls(address, timeout_s) else None
 
@@ -118,7 +118,7 @@ def _asked_plainly(connection: socket.socket, address: Address, timeout_s: float
 
 
 def _speaks_tls(address: Address, timeout_s: float) -> bool:
-    """Whoever it is: nothing is told to it."""
+    """Return True if the server speaks TLS. It is sent no secret, so its certificate is not checked."""
     anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     try:
@@ -135,7 +135,7 @@ def _asked_for_its_version(connection: ssl.SSLSocket) -> str | None:
 
 
 def _answer(connection: socket.socket) -> bytes:
-    """To a question that etcd of any version answers, on the port of its clients."""
+    """Ask for the version, which each etcd tells on its port for clients. Returns the answer."""
     connection.sendall(b"GET /version HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n")
     answer = b""
     while len(answer) < _VERSION_MAX and (piece := connection.recv(_VERSION_MAX)):

@@ -1,4 +1,4 @@
-"""Waiting for a register's next change in an etcd: a stream tells of it, and a look now and then finds what it missed."""
+"""Wait for a register's next change in an etcd: a watch stream tells of it, and a regular read finds what it missed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .run_keys import Seen
 from .watch_stream import Change, Ended, WatchStream
 
 _PAUSE_S = 0.1
-"""After a watch that ended as soon as it began, and before what is only a copy is shown again."""
+"""The pause after a stream that ended as soon as it began, and before a copy is shown again."""
 
 
 class ChangeWaiter:
-    """One client's. `close` may be called from any thread."""
+    """The waits of one client. `close` may be called from any thread."""
 
     def __init__(self, client: RunClient, clock: Clock, fallback_s: float) -> None:
-        """`fallback_s` is how often it looks by itself."""
+        """`fallback_s` is how often a wait reads the register without being told of a change."""
         self._client = client
         self._clock = clock
         self._fallback_s = fallback_s
         self._stream: WatchStream | None = None
         self._looked_at = 0.0
         self._due = 0
-        """What the last look saw: the stream, which may come late, has told of that revision by the next one."""
+        """The revision that the last read saw. The stream may be late, but must have told of it by the next read."""
         self._closing = threading.Event()
 
     def wait_for_change(self, token: Token | None, until: float) -> Shown:
-        """As the port has it."""
+        """Wait as the port's `wait_for_change` does."""
         while not self._closing.is_set():
             now = self._clock.now()
             due_at = min(self._looked_at + self._fallback_s, until)
@@ -51,14 +51,14 @@ class ChangeWaiter:
         return latest.shown if latest else Shown(None)
 
     def close(self) -> None:
-        """A wait returns. Idempotent."""
+        """Make a wait return. Idempotent."""
         self._closing.set()
         if stream := self._stream:
             stream.wake()
             stream.close()
 
     def _look(self) -> Seen:
-        """What stands, by a question of our own; and a stream of what comes after it."""
+        """Read the register, and open a stream of its later changes if there is none."""
         client, stream = self._client, self._stream
         latest = client.shared.latest
         if latest is None or latest.state is None or stream is None:
@@ -80,7 +80,7 @@ class ChangeWaiter:
         return seen
 
     def _hear(self, stream: WatchStream, timeout_s: float) -> Seen | None:
-        """What the stream brings in this time, if it is news."""
+        """Return the next change from the stream, None if none comes in this time or it is known already."""
         shared, keys = self._client.shared, self._client.keys
         match stream.next(timeout_s):
             case Change(kv, deleted, cluster):

@@ -1,8 +1,8 @@
-"""One client's way to the members of an etcd cluster.
+"""A client of an etcd cluster: it asks one member after the other.
 
-A question goes to the member that answered last. One that was not reached, or does not answer in time, is passed over, and
-the next is asked; but a write that may have been made is not sent again: its outcome is unknown. Answers of etcd itself are
-final. A token that is no longer good is drawn anew, since a question that was refused for it has done nothing.
+The client asks the member that answered last. If that one is out of reach or slow, it asks the next. It does not repeat a
+write that may have been made: the outcome of that write is unknown. An error that etcd itself returns is final, except that
+an expired token is replaced, since etcd did nothing for a question that it refused.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .rpc import grpc, rpc
 from .watch_stream import WatchStream
 
 _PASSWORD_TIMEOUT_S = 5.0
-"""etcd takes its time to check one."""
+"""How long etcd may take to check a password."""
 _HAS_LEADER = ("hasleader", "true")
-"""Have a member that knows no leader say so at once."""
+"""This header makes a member that knows no leader say so at once."""
 _NOT_SENT = ("failed to connect to all addresses", "errors resolving", "etcdserver: no leader")
 _OLD_TOKEN = (
     "etcdserver: invalid auth token",
@@ -33,11 +33,11 @@ _TAKES_NO_PASSWORDS = "authentication is not enabled"
 
 
 class LeaseGone(OutOfReach):
-    """What was to be written under a lease was not, because the lease is over."""
+    """Nothing was written, because the lease of the keys is over."""
 
 
 class ClusterClient:
-    """One client's calls. They are asked in the thread that owns it; `close` may come from any."""
+    """The calls of one client. The thread that owns it makes them; `close` may come from any thread."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
@@ -46,8 +46,8 @@ class ClusterClient:
         self._stubs: dict[Address, Stubs] = {}
 
     def ask(self, method: Method, request: Any, writes: bool = False) -> Any:
-        """The answer of whichever member gives one. Raises OutOfReach, Denied, LeaseGone, Unreadable, and for a write that
-        may have been made OutcomeUnknown."""
+        """Return the answer of the first member that gives one. Raises OutOfReach, Denied, LeaseGone, Unreadable, and
+        OutcomeUnknown for a write that may have been made."""
         reason = ""
         for address in self.members.in_turn():
             try:
@@ -67,7 +67,7 @@ class ClusterClient:
         )
 
     def watch(self, key: bytes, revision: int) -> WatchStream:
-        """The changes of this key from this revision on, from the member that answered last."""
+        """Open a stream of this key's changes from this revision on, from the member that answered last."""
         stubs = self._of(self.members.in_turn()[0])
         try:
             return WatchStream(stubs, self._metadata(stubs), key, revision, self.members.failed)
@@ -79,7 +79,7 @@ class ClusterClient:
             raise
 
     def probe(self) -> None:
-        """Raises Denied, with what is wrong and what to do, if no member will have us, and OutOfReach if none is there."""
+        """Raises Denied, with cause and remedy, if no member accepts us, and OutOfReach if none answers."""
         try:
             self.ask(ranged, rpc.RangeRequest(key=self.members.prefix.encode(), count_only=True))
         except Denied:
@@ -91,7 +91,7 @@ class ClusterClient:
             raise
 
     def close(self) -> None:
-        """What is under way here ends at once. Idempotent."""
+        """End what is under way at once. Idempotent."""
         with self._lock:
             self._closed = True
             left = [*self._stubs.values()]
@@ -117,7 +117,7 @@ class ClusterClient:
             return self._run(method(stubs), request, self._metadata(stubs), self.members.timeout_s)
 
     def _metadata(self, stubs: Stubs) -> tuple[tuple[str, str], ...]:
-        """What is sent with each call. Authenticates if there is no token."""
+        """Return the headers of a call. Authenticates if there is no token."""
         with self.members.lock:
             token = self.members.token
         if token is None:
@@ -125,7 +125,7 @@ class ClusterClient:
         return (_HAS_LEADER, ("token", token)) if token else (_HAS_LEADER,)
 
     def _forget(self, metadata: Iterable[tuple[str, str]]) -> None:
-        """That token is no longer good, unless another client has drawn a new one already."""
+        """Drop this expired token, unless another client has drawn a new one already."""
         with self.members.lock:
             if (self.members.token or None) == dict(metadata).get("token"):
                 self.members.token = None
@@ -158,7 +158,7 @@ class ClusterClient:
     # --- what an error says
 
     def _refuse_if_final(self, error: grpc.RpcError) -> None:
-        """Raise what etcd itself has decided."""
+        """Raise our error for an error that etcd itself returned."""
         self._refuse_if_closed()
         code, text = error.code(), error.details() or ""
         if "requested lease not found" in text:
@@ -208,7 +208,7 @@ def _says(error: grpc.RpcError, texts: Iterable[str]) -> bool:
 
 
 def _is_unsent(error: grpc.RpcError) -> bool:
-    """It cannot have reached the member, or was refused before anything was done."""
+    """Return True if the request did not reach the member, or was refused before anything was done."""
     final = (
         grpc.StatusCode.INVALID_ARGUMENT,
         grpc.StatusCode.FAILED_PRECONDITION,

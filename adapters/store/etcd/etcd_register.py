@@ -1,19 +1,19 @@
 """The register on an etcd v3 cluster: one key, written by transaction, pushed by a watch.
 
-    elastic/<run id>/register              the state, behind a line with the stamp of its write
+    elastic/<run id>/register              the state, after a line with the stamp of its write
     elastic/<run id>/life                  the same stamp: the cluster in which it was written, a nonce, the life
-    elastic/<run id>/heartbeat/<node>      a counter that stands still, under a lease that the node keeps alive
+    elastic/<run id>/heartbeat/<node>      a constant counter, under a lease that the node keeps alive
     elastic/<run id>/wish/<node>           what it would have written for it
     elastic/<run id>/wished/<kind>         put once by each who wishes so in this era: its version is their number
     elastic/<run id>/faults/<round>/<node>/<random>
 
-A write names the revision of the register that it follows, and its stamp: a cluster that was restored from a snapshot counts
-its revisions from there again, but no two writes have one stamp. All reads are linearizable. What one answer showed is
-remembered for all clients of a process, so a write is one round trip, and one that comes too late brings back what stands.
+A write names the revision of the register that it follows, and its stamp. A cluster that was restored from a snapshot
+counts its revisions from there again, but no two writes have the same stamp. All reads are linearizable. All clients of a process
+share what the last answer showed, so a write is one round trip, and one that comes too late returns the present register.
 
-A put leaves a revision that stays until the cluster is compacted, so a heartbeat is none: it keeps a lease alive, and reads
-what stands. The other keys of a run are under a lease of their own, `kept_s`, which every node keeps alive: a day after the
-last of them, nothing of the run is left. Only keys and leases of this run are ever deleted.
+Each put leaves a revision in etcd until the cluster is compacted, so a heartbeat is no put: it keeps a lease alive and reads
+the life. The other keys of a run are under one lease of `kept_s`, which each node keeps alive: a day after the last node,
+nothing of the run is left. Only keys and leases of this run are ever deleted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .run_client import RunClient, RunShared
 from .run_keys import Keys, Seen, Stamp, asked, deleted, put, spelled
 
 KEPT_S = 86_400
-"""How long a run's register and faults outlive its last agent, so that a late one hears the verdict."""
+"""How long a run's register and faults outlive its last agent, so that a late agent reads the verdict."""
 _FORGOTTEN_AT_ONCE = 64
 """Counts of wishes that are deleted with one question: etcd takes 128 operations."""
 
@@ -47,7 +47,7 @@ _FAULTS_PER_PAGE = 8
 
 
 class EtcdBackend:
-    """One client of the register of one run. Each method may be called from the thread that owns it, `close` from any."""
+    """A client of one run's register. The thread that owns it calls its methods; `close` may come from any thread."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class EtcdBackend:
         shared: RunShared | None = None,
         space: str = "",
     ) -> None:
-        """Connects when first asked something. `lease_s` is the TTL of a heartbeat that is asked for, of which the cluster
-        may grant more; `fallback_s` is how often a wait looks by itself; `shared` is what a clone knows; `space` names a
-        register of the run's workers."""
+        """The first question connects. `lease_s` is the TTL of a heartbeat that we ask for; the cluster may grant more.
+        `fallback_s` is how often a wait reads the register without being told of a change. `shared` is what the clients of
+        a process share. `space` names a register of the run's workers."""
         self._clock = clock
         self._spans = lease_s, fallback_s, kept_s
         self._client = RunClient(members, Keys(run_id, str(members), space), shared or RunShared(lease_s))
@@ -70,14 +70,14 @@ class EtcdBackend:
         self._beats = Beats(self._client, lease_s)
         self._waiting = ChangeWaiter(self._client, clock, fallback_s)
         self._wished: list[bytes] = []
-        """The counts of wishes that this client has added to, but for those that are over."""
+        """The keys of counts to which this client has added, without those that were deleted."""
 
     @property
     def lease_s(self) -> float | None:
         return self._client.shared.lease_s
 
     def probe(self) -> None:
-        """Raises Denied, with the remedy, if the cluster will not have us, and OutOfReach if it is not there."""
+        """Raises Denied, with the remedy, if the cluster refuses us, and OutOfReach if it does not answer."""
         self._client.cluster.probe()
 
     # --- the register
@@ -111,8 +111,8 @@ class EtcdBackend:
         return self._waiting.wait_for_change(token, until)
 
     def _base(self, token: Token | None) -> Seen:
-        """What a write goes by: what was shown last, unless a connection has failed since it was asked for. All connections
-        fail when a copy takes a cluster's place, and a copy takes no edit."""
+        """Return the register that a write follows: the last answer, or a new one if a connection has failed since. All
+        connections fail when a copy takes a cluster's place, and a copy takes no edit."""
         client = self._client
         latest, failures = client.shared.latest, client.shared.failures
         is_known = latest is not None and latest.token == token and failures == client.members.failures

@@ -1,6 +1,6 @@
-"""Heartbeats in an etcd: each a lease that its node keeps alive, since a put per beat would be a revision per beat for ever.
+"""Heartbeats in an etcd: each is a lease that its node keeps alive. A put per beat would leave a revision per beat.
 
-What acknowledges one is a life that a majority of the members keeps, so that a deposed leader's word does not count.
+A heartbeat is acknowledged by a linearizable read of the life, so that a deposed leader acknowledges none.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from .run_keys import asked, put
 
 @define
 class _Beat:
-    """This client's heartbeat of a node."""
+    """A heartbeat that this client keeps alive."""
 
     lease: int
     counter: int
 
 
 class Beats:
-    """Those that one client keeps alive, and all that it sees."""
+    """The heartbeats that one client keeps alive, and those that it reads."""
 
     def __init__(self, client: RunClient, lease_s: int) -> None:
-        """`lease_s` is what is asked for; the cluster may grant more."""
+        """`lease_s` is the TTL that we ask for; the cluster may grant more."""
         self._client = client
         self._lease_s = lease_s
         self._beats: dict[Node, _Beat] = {}
 
     def beat(self, node: Node, counter: int) -> Life | None:
-        """As `heartbeat` of the port."""
+        """Send a heartbeat, as the port's `heartbeat`."""
         beat = self._beats.get(node)
         if beat and not is_renewed(self._client, beat.lease):
             beat = None
@@ -63,7 +63,7 @@ class Beats:
         )
 
     def remove(self, node: Node) -> None:
-        """With its lease, which holds nothing else."""
+        """Remove the node's heartbeat with its lease, which holds nothing else."""
         answer = self._client.ask(ranged, rpc.RangeRequest(key=self._client.keys.heartbeat(node)))
         leases = {kv.lease for kv in answer.kvs}
         if beat := self._beats.pop(node, None):
@@ -73,7 +73,7 @@ class Beats:
                 self._client.ask(revoked, rpc.LeaseRevokeRequest(ID=lease))
 
     def _stands(self, node: Node, beat: _Beat) -> tuple[bool, Life | None]:
-        """Whether the heartbeat is there, in a store that a majority of its members keeps; and the life that stands."""
+        """Return True if the heartbeat is there, and the life of the register."""
         own = asked(rpc.RangeRequest(key=self._client.keys.heartbeat(node), keys_only=True))
         answer = self._client.ask(transacted, rpc.TxnRequest(success=[own, self._life]))
         stands = any(kv.lease == beat.lease for kv in answer.responses[0].response_range.kvs)
@@ -92,10 +92,10 @@ class Beats:
 
     @property
     def _life(self) -> Any:
-        """Asks for it beside a heartbeat."""
+        """The request for the life, which goes beside a heartbeat."""
         return asked(rpc.RangeRequest(key=self._client.keys.life))
 
     def _named(self, answer: Any) -> Life | None:
-        """The life by the last response, to `_life`."""
+        """Return the life that the last response shows, which answers `_life`."""
         values = [kv.value for kv in answer.responses[-1].response_range.kvs]
         return self._client.keys.named(answer.header, values[0] if values else None)

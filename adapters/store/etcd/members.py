@@ -1,7 +1,7 @@
-"""The members of one etcd cluster, as one process speaks to them: a connection per member, and what all its clients share.
+"""The members of one etcd cluster, for one process: a connection per member, and the values that all clients share.
 
-Every client (`cluster_client.py`) has channels of its own over these connections, and ends its calls by closing them; with the last
-channel a connection is closed.
+Every client (`cluster_client.py`) has channels of its own over these connections, and ends its calls by closing them. A
+connection is closed with its last channel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .access import Access
 from .rpc import grpc, method, stream
 
 MESSAGE_MAX = 16 * 2**20
-"""A larger answer is refused unread."""
+"""Bytes. A larger answer is refused unread."""
 OPTIONS = (
     ("grpc.keepalive_time_ms", 6_000),  # etcd ends a connection that is pinged more often than every 5 s
     ("grpc.keepalive_timeout_ms", 2_000),
@@ -33,7 +33,7 @@ OPTIONS = (
     ("grpc.service_config_disable_resolution", 1),
 )
 _CONNECTS = 0.75
-"""Of the time for an answer, what a new connection may take: where none comes up, it is known that nothing was asked."""
+"""The part of the time for an answer that a new connection may take. If it takes longer, nothing was asked."""
 
 
 Begin = Callable[..., Any]
@@ -43,12 +43,12 @@ Method = Callable[["Stubs"], Begin]
 
 @frozen
 class Stubs:
-    """What one client can ask of a member."""
+    """The requests that one client can make of a member."""
 
     address: Address
     channel: Any
     watch: Any
-    """Its answers come one after the other."""
+    """This request has a stream of answers."""
     range: Begin
     transact: Begin
     grant: Begin
@@ -65,7 +65,7 @@ ASKED = (
     ("Lease", "LeaseKeepAlive"),
     ("Auth", "Authenticate"),
 )
-"""Service and method of each question, in the order of the stubs."""
+"""Service and method of each request, in the order of the stubs."""
 
 
 def ranged(stubs: Stubs) -> Begin:
@@ -93,11 +93,11 @@ def authenticated(stubs: Stubs) -> Begin:
 
 
 class Members:
-    """What all clients of one process share: the connections, which member answered last, and the token."""
+    """The values that all clients of one process share: connections, the member that answered last, and the token."""
 
     def __init__(self, addresses: Sequence[Address], access: Access, timeout_s: float, prefix: str) -> None:
-        """Connects when first asked something. `timeout_s` is how long one member may take to answer; `prefix` is what our
-        keys begin with, for the texts."""
+        """The first question connects. `timeout_s` is how long one member may take to answer. `prefix` begins all our
+        keys; it is for the texts."""
         self.addresses = tuple(addresses)
         self.access = access
         self.timeout_s = timeout_s
@@ -105,7 +105,7 @@ class Members:
         self.lock = threading.Lock()
         self.token: str | None = None if access.user else ""
         self.failures = 0
-        """Of connections: after one it may be another cluster that is reached."""
+        """Counts failed connections: after a failure we may reach another cluster."""
         self._first = random.randrange(len(self.addresses))
         self._options = (
             *OPTIONS,
@@ -120,7 +120,7 @@ class Members:
         return ",".join(map(str, self.addresses))
 
     def in_turn(self) -> tuple[Address, ...]:
-        """All members, the one that answered last before the others."""
+        """Return all members, beginning with the one that answered last."""
         first = self._first
         return (*self.addresses[first:], *self.addresses[:first])
 
@@ -134,7 +134,7 @@ class Members:
                 self._first = (self._first + 1) % len(self.addresses)
 
     def stubs(self, address: Address) -> Stubs:
-        """For one client, who closes the channel."""
+        """Return stubs for one client, which closes the channel."""
         channel = self._channel(address)
         return Stubs(address, channel, stream(channel, "Watch", "Watch"), *(method(channel, *each) for each in ASKED))
 

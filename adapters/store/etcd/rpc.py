@@ -26,7 +26,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
 _FILES = ("kv", "auth", "rpc")
-"""Each after those that it refers to."""
+"""The descriptors, each after those that it refers to."""
 _WHILE_IMPORTING = {"GRPC_VERBOSITY": "NONE"}
 
 
@@ -49,7 +49,7 @@ with _environment(_WHILE_IMPORTING):
 
 
 def _descriptor(name: str) -> bytes:
-    """As protoc wrote it into etcd3's code, which is read and not run. Raises ImportError."""
+    """Return the descriptor that protoc wrote into etcd3's code, which is read and not run. Raises ImportError."""
     spec = find_spec("etcd3")
     for folder in spec.submodule_search_locations or () if spec else ():
         text = (Path(folder) / "etcdrpc" / f"{name}_pb2.py").read_text()
@@ -78,13 +78,13 @@ rpc: Any = SimpleNamespace(
 
 
 def method(channel: Any, service: str, name: str) -> Any:
-    """A question with one answer, taken by the thread that asks: of calls that can be cancelled one by one gRPC has another
-    thread take all answers and hand them on. To keep a lease alive etcd takes a stream of requests; one of them does."""
+    """Return a call with one answer, which the calling thread reads itself. (gRPC reads the answers of calls that can be
+    cancelled one by one in another thread.) LeaseKeepAlive takes a stream of requests; one request is enough."""
     return _made_for(channel.unary_unary, service, name)
 
 
 def stream(channel: Any, service: str, name: str) -> Any:
-    """A question that is answered until it is cancelled. etcd takes a stream of them, for which gRPC would need a thread."""
+    """Return a call that is answered until it is cancelled. One request is sent: a stream of them needs a thread."""
     return _made_for(channel.unary_stream, service, name)
 
 

@@ -1,4 +1,4 @@
-"""What one client of a run in an etcd asks with, and what all clients of a process know of that run together."""
+"""A client of one run in an etcd, and the values that all clients of the run in a process share."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .run_keys import Keys, Seen
 
 @define
 class RunShared:
-    """What all clients of this process know."""
+    """The values that all clients of this process share."""
 
     lease_s: float
     latest: Seen | None = None
     failures: int = 0
-    """How many connections had failed when it was last asked for."""
+    """How many connections had failed when the register was last read."""
     lease: int = 0
-    """Granted here for the run's keys, before there was a register."""
+    """The lease that was granted for the run's keys before there was a register; 0 for none."""
     kept_at: float = 0.0
-    """When it was last kept alive."""
+    """When the run's lease was last renewed."""
     _lock: threading.Lock = field(init=False, factory=threading.Lock)
 
     def learn(self, seen: Seen) -> Seen:
-        """What an older answer shows replaces nothing, in whichever thread it comes."""
+        """Keep this answer unless a newer one is known: answers come in several threads."""
         with self._lock:
             latest = self.latest
             if latest is None or latest.cluster != seen.cluster or latest.at <= seen.at:
@@ -37,7 +37,7 @@ class RunShared:
 
 @frozen(eq=False)
 class RunClient:
-    """Of one register of a run."""
+    """A client of one register of a run."""
 
     members: Members
     keys: Keys
@@ -49,11 +49,11 @@ class RunClient:
         return ClusterClient(self.members)
 
     def ask(self, method: Method, request: Any, writes: bool = False) -> Any:
-        """As `ClusterClient.ask`."""
+        """Ask the cluster, as `ClusterClient.ask`."""
         return self.cluster.ask(method, request, writes)
 
     def read(self) -> Seen:
-        """What stands now."""
+        """Read the register."""
         failures = self.members.failures
         answer = self.ask(ranged, self.keys.both())
         self.shared.failures = failures

@@ -1,8 +1,8 @@
-"""The keys of one run in an etcd, and what stands under them: requests out, answers in, nothing sent.
+"""The keys of one run in an etcd, the requests for them, and the values in the answers. Nothing is sent here.
 
-The register's value is an envelope: a line with the stamp of its write, then the codec's bytes. The key `life` holds the
-same stamp: small enough to be _compared by each write, and to be read beside each heartbeat. What is read is bounded and
-schema-checked, and the two must agree.
+The register's value is a line with the stamp of its write, then the codec's bytes. The key `life` holds the same stamp: it
+is small enough for each write to compare and for each heartbeat to read. Values are bounded and schema-checked, and the two
+stamps must agree.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _STAMP = re.compile(
 )
 ENVELOPE = "elastic 1 "
 _ENVELOPE_MAX = 2_048
-"""Bytes: a longer first line is none of ours."""
+"""Bytes. A longer first line is none of ours."""
 
 
 @frozen
 class Stamp:
-    """The cluster in which a state was written, as its writer knew it; a nonce of that very write; and the state's life."""
+    """The cluster in which a state was written (as its writer knew it), a nonce of that write, and the state's life."""
 
     cluster: int
     write: str
@@ -42,7 +42,7 @@ class Stamp:
 
 
 def stamp(text: str) -> Stamp | None:
-    """None if it is none."""
+    """Return the stamp that this text spells, or None."""
     found = _STAMP.fullmatch(text)
     try:
         return Stamp(int(found[1], 16), found[2], Life(found[4], int(found[3]))) if found else None
@@ -51,30 +51,30 @@ def stamp(text: str) -> Stamp | None:
 
 
 def prefix_of(run_id: str) -> str:
-    """What all keys of a run begin with."""
+    """Return the beginning of all keys of a run."""
     return f"elastic/{quote(run_id, safe='')}/"
 
 
 @lru_cache(maxsize=2 * NODES_MAX)
 def spelled(node: Node) -> str:
-    """As the name of a key."""
+    """Return the node as part of a key."""
     return quote(str(node), safe="")
 
 
 @frozen
 class Seen:
-    """The register as one answer showed it."""
+    """The register as one answer shows it."""
 
     cluster: int
-    """That answered."""
+    """The cluster that answered."""
     state: RendezvousState | None = None
     stamp: Stamp | None = None
-    """Of its last write."""
+    """The stamp of its last write."""
     revision: int = 0
-    """Of its last write; 0 when it is absent."""
+    """The revision of its last write; 0 when there is no register."""
     lease: int = 0
     at: int = 0
-    """The store's revision then."""
+    """The store's revision at the answer."""
 
     @property
     def token(self) -> Token | None:
@@ -82,19 +82,20 @@ class Seen:
 
     @property
     def shown(self) -> Shown:
-        """Written here: to the cluster that answered, not to one of which this is a snapshot."""
+        """The register for the port. It is `here` if it was written to the cluster that answered, and not to one of which
+        this is a snapshot."""
         return Shown(self.state, self.stamp is None or self.stamp.cluster == self.cluster)
 
 
 @frozen
 class Keys:
-    """Of one register of a run."""
+    """The keys of one register of a run."""
 
     run_id: str
     place: str
-    """The store, for the texts."""
+    """The name of the store, for the texts."""
     space: str = ""
-    """Of the run's workers, who keep registers of their own; empty: the agents'."""
+    """The name of a register of the run's workers; empty for the agents' register."""
     prefix: str = field(init=False)
     register: bytes = field(init=False)
     life: bytes = field(init=False)
@@ -124,15 +125,15 @@ class Keys:
     # --- requests
 
     def both(self, **limits: int) -> Any:
-        """Asks for `life` and `register`, between which there is no key."""
+        """Return the request for `life` and `register`, between which there is no key."""
         return rpc.RangeRequest(key=self.life, range_end=self.register + b"\0", **limits)
 
     def below(self, name: str, **limits: int) -> Any:
-        """Asks for all keys of a folder."""
+        """Return the request for all keys of a folder."""
         return rpc.RangeRequest(key=self.key(f"{name}/"), range_end=self.key(f"{name}0"), **limits)
 
     def write(self, state: RendezvousState, base: Seen, new: Stamp, lease: int) -> Any:
-        """The transaction: `state` with this stamp in place of what `base` saw, or else what stands."""
+        """Return the transaction that writes `state` with this stamp over `base`, or else reads the register."""
         compare = [_compared(self.register, rpc.Compare.MOD, mod_revision=base.revision)]
         if base.stamp:
             compare.append(_compared(self.life, rpc.Compare.VALUE, value=str(base.stamp).encode()))
@@ -146,7 +147,7 @@ class Keys:
     # --- answers
 
     def seen(self, header: Any, kvs: Iterable[Any]) -> Seen:
-        """Of an answer to `both`. Raises Unreadable."""
+        """Return the register that an answer to `both` shows. Raises Unreadable."""
         found = {kv.key: kv for kv in kvs}
         register, life = found.get(self.register), found.get(self.life)
         if register is None:
@@ -157,7 +158,7 @@ class Keys:
         return seen
 
     def named(self, header: Any, value: bytes | None) -> Life | None:
-        """The life that stands where it was written, by the value of `life`. Raises Unreadable."""
+        """Return the life in the value of `life`, None on a copy or without a value. Raises Unreadable."""
         if value is None:
             return None
         found = stamp(value.decode(errors="replace"))
@@ -166,7 +167,7 @@ class Keys:
         return found.life if found.cluster == header.cluster_id else None
 
     def decoded(self, kv: Any, cluster: int, at: int) -> Seen:
-        """Raises Unreadable."""
+        """Return the register in this value. Raises Unreadable."""
         first, _, data = kv.value[:_ENVELOPE_MAX].partition(b"\n")
         written = stamp(first.decode(errors="replace").removeprefix(ENVELOPE))
         if written is None or not data:

@@ -1,7 +1,7 @@
-"""One key of an etcd as it changes: a watch on one member, from a revision on, read by a thread of its own.
+"""A watch on one key of an etcd: the changes that one member tells, read by a thread of its own.
 
-A watch is silent when nothing changes and when its member is dead, paused or cut off alike; whoever reads a stream looks at
-the key by itself from time to time, and opens another stream when this one has missed something.
+A watch is silent when nothing changes, but also when its member is dead, paused or cut off. So its reader reads the key from
+time to time, and opens another stream when this one has missed a change.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class Change:
     kv: Any
     deleted: bool
     cluster: int
-    """Which cluster's member says so."""
+    """The cluster of the member that says so."""
 
 
 @frozen
 class Ended:
-    """Nothing more will come."""
+    """The stream is over."""
 
     reason: str
 
 
 class WatchStream:
-    """Closed by whoever opened it."""
+    """A stream of changes, closed by the client that opened it."""
 
     def __init__(
         self,
@@ -48,10 +48,11 @@ class WatchStream:
         revision: int,
         failed: Callable[[Address], None],
     ) -> None:
-        """The changes of this key from this revision on; `failed` is told, by the stream's thread, when the member ends it."""
+        """The changes of this key from this revision on; `failed` is called, by the stream's thread, when
+        the member ends it."""
         self.address: Address = stubs.address
         self.told = revision - 1
-        """The revision of the last change that came, or what it began after."""
+        """The revision of the last change that came; at first the one before the stream's beginning."""
         self._failed = failed
         self._news: SimpleQueue[Change | Ended] = SimpleQueue()
         self._over = threading.Event()
@@ -61,7 +62,7 @@ class WatchStream:
         self._thread.start()
 
     def next(self, timeout_s: float) -> Change | Ended | None:
-        """The latest change that has come, waited for so long; those before it are passed over."""
+        """Return the latest change, waiting at most `timeout_s` for one. Earlier changes are dropped."""
         try:
             news = self._news.get(timeout=max(timeout_s, 0.0))
             while isinstance(news, Change) and not self._news.empty():
@@ -71,7 +72,7 @@ class WatchStream:
         return news
 
     def wake(self) -> None:
-        """From another thread: whoever waits here is told that the stream has ended."""
+        """Make `next` in another thread return Ended."""
         self._news.put(Ended("closed"))
 
     def close(self) -> None:

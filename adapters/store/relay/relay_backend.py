@@ -1,7 +1,7 @@
-"""The backend of a worker and of its monitor process: the agent's own store, through the agent's relay.
+"""The backend of a worker and of its monitor process: the agent's store, through the agent's relay.
 
-One socket per client, connected when first asked something and again after it broke; one question at a time. Imports no
-torch and no client of any store.
+Each client has one socket. The first question connects it, and so does the next question after it broke. It asks one
+question at a time, and imports neither torch nor the client of a store.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..port import Denied, Heartbeats, OutcomeUnknown, OutOfReach, Shown, StoreE
 from . import relay_protocol as protocol
 
 TIMEOUT_S = 10.0
-"""How long an answer may take; the agent's own store may be slow."""
+"""How long an answer may take; the agent's store may be slow."""
 
 LONG_S = 1e6
-"""A wait of so many seconds has no end of its own."""
+"""A wait of this many seconds or more has no time limit on the socket."""
 
 _Answered = TypeVar("_Answered")
 _ERRORS = {error.__name__: error for error in (OutOfReach, Denied, OutcomeUnknown, Unreadable)}
 
 
 class RelayBackend:
-    """One client of one space."""
+    """A client of one register (space) of the relay."""
 
     def __init__(self, path: str, space: str, clock: Clock, timeout_s: float = TIMEOUT_S) -> None:
         self._path = path
@@ -124,7 +124,7 @@ class RelayBackend:
     # --- the connection
 
     def _ask(self, question: protocol.Question, kind: type[_Answered], left_s: float = 0.0) -> _Answered:
-        """`left_s` is how much longer than any other this answer may take."""
+        """Ask and return the answer, which may take `left_s` longer than others."""
         with self._asking(isinstance(question, protocol.Set | protocol.PutWish | protocol.PutFault)) as connection:
             connection.settimeout(left_s + self._timeout_s if left_s < LONG_S else None)
             protocol.send(connection, question)
@@ -140,7 +140,7 @@ class RelayBackend:
 
     @contextmanager
     def _asking(self, writes: bool = False) -> Iterator[socket.socket]:
-        """The one place where the socket's errors become ours."""
+        """Yield an open connection, and raise the socket's errors as errors of the port."""
         with self._lock:
             connection = self._connected()
             try:
@@ -155,7 +155,7 @@ class RelayBackend:
                     self._drop()
 
     def _connected(self) -> socket.socket:
-        """Raises StoreError."""
+        """Return the open connection. Raises StoreError."""
         if self._closed:
             raise OutOfReach(self._text("this client is closed"))
         if self._socket is None:

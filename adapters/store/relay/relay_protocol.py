@@ -1,8 +1,8 @@
-"""What is said over the relay's socket: requests and answers as values, and as frames.
+"""The protocol of the relay's socket: requests and answers as values, and as frames.
 
-A frame is its length (4 bytes, big-endian) and a MessagePack value, schema-checked and bounded by whoever reads it. States
-and faults travel as the bytes of `core.rendezvous.codec`. One request is under way per connection, and each has one answer,
-but for `Faults` and `ReadWishes`, whose answers say how many records follow them, a frame each.
+A frame is its length (4 bytes, big-endian) and a MessagePack value. The reader bounds it and checks its schema. States and
+faults travel as the bytes of `core.rendezvous.codec`. One request at a time is under way on a connection. Each has one
+answer; the answers to `Faults` and `ReadWishes` say how many records follow, a frame each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..port import FAULTS_MAX
 
 _LENGTH_BYTES = 4
 _FRAME_MAX = codec.BYTES_MAX + 2**16
-"""Longest frame in bytes: a register, and what is said around it."""
+"""The longest frame in bytes: a register, and the fields around it."""
 
 _Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 _Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
@@ -32,7 +32,7 @@ _WishBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.WISH_BYTES_MAX)]
 
 
 class Broken(OSError):
-    """The connection ended, or what came over it is no frame of ours."""
+    """The connection ended, or something came that is no frame of ours."""
 
 
 class _Said(Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class Named(_Said, frozen=True):
 
 
 class Hello(_Said, frozen=True):
-    """The first of a connection: of which register all that follows is."""
+    """The first message of a connection: it names the register of all later ones."""
 
     space: _Name
 
@@ -132,13 +132,13 @@ class Noted(_Said, frozen=True):
 
 
 class Records(_Said, frozen=True):
-    """So many fault records follow."""
+    """This number of fault records follows."""
 
     faults: Annotated[int, Meta(ge=0, le=FAULTS_MAX)]
 
 
 class Wished(_Said, frozen=True):
-    """So many wish the like."""
+    """This number of nodes wish the like."""
 
     count: _Count
 
@@ -150,7 +150,7 @@ class Wishes(_Said, frozen=True):
 
 
 class Failed(_Said, frozen=True):
-    """The agent's own store could not do it; `kind` names the error of the port."""
+    """The agent's store failed; `kind` names the error of the port."""
 
     kind: _Name
     text: str
@@ -169,7 +169,7 @@ _wish = msgspec.msgpack.Decoder(_WishBytes)
 
 
 def send(to: socket.socket, *said: Hello | Question | Answer | bytes) -> None:
-    """Raises Broken."""
+    """Send these messages. Raises Broken."""
     frames = [_encoder.encode(each) for each in said]
     try:
         to.sendall(b"".join(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame for frame in frames))
@@ -178,7 +178,7 @@ def send(to: socket.socket, *said: Hello | Question | Answer | bytes) -> None:
 
 
 def hello(of: socket.socket) -> Hello:
-    """Raises Broken, as the others here do."""
+    """Read a Hello. Raises Broken, as the other readers here do."""
     return _read(of, _hello)
 
 

@@ -1,9 +1,9 @@
-"""The agent's end of the relay: its store, for its workers and their monitor processes, over a unix socket.
+"""The relay: the agent offers its store to its workers and their monitor processes, over a unix socket.
 
-So no worker needs a client of the job's store, nor its password, and none serves it: rank 0's death takes nothing away. Each
-register has a name, its *space*; a space is a run of its own in the agent's store, beside the agents'.
+So no worker needs a client of the job's store or its password, and none serves the store: rank 0's death takes nothing away.
+Each register has a name, its *space*. A space is a run of its own in the agent's store, beside the agents'.
 
-Cheap until somebody comes: a launch whose workers ask for nothing pays for a socket and a thread, and imports no codec.
+A launch whose workers never connect pays for a socket and a thread, and imports no codec.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from .relay_session import Connection, Spaces
 
 VARIABLE = "ELASTIC_RELAY"
-"""Where a worker finds the socket's path."""
+"""The variable that tells a worker the socket's path."""
 _SUN_PATH_MAX = 107
 _BACKLOG = 1_024
 _JOIN_S = 5.0
 _PAUSE_S = 0.1
-"""After a client could not be taken, before the next try."""
+"""The pause before the next try, after a client could not be accepted."""
 
 
 class Relay:
-    """Serves until `close`. `open_space` makes a client of the register of that name."""
+    """The relay's server, until `close`. `open_space` makes a client of the register of that name."""
 
     def __init__(self, open_space: Callable[[str], Backend]) -> None:
-        """Raises OSError if no socket can be made."""
+        """Serve at once. Raises OSError if no socket can be made."""
         self._open_space = open_space
         self._directory = Path(tempfile.mkdtemp(prefix="elastic-relay-"))
         self.path = str(self._directory / "socket")
@@ -53,7 +53,7 @@ class Relay:
         self._thread.start()
 
     def close(self) -> None:
-        """Serve no longer, and leave nothing behind. Idempotent."""
+        """Stop serving, and leave nothing behind. Idempotent."""
         with self._lock:
             self._closing.set()
             connections = list(self._connections)
@@ -69,7 +69,7 @@ class Relay:
         self._remove()
 
     def _listen(self) -> None:
-        """The directory is ours alone, and so is the socket in it. The kernel takes no long path: then it is under /tmp."""
+        """Listen on a socket in a directory that is ours alone. If its path is too long for the kernel, use /tmp."""
         if len(os.fsencode(self.path)) > _SUN_PATH_MAX:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = Path(tempfile.mkdtemp(prefix="elastic-relay-", dir="/tmp"))

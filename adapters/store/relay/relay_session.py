@@ -1,7 +1,7 @@
-"""One connection to the relay, and the registers behind it.
+"""A client's connection to the relay, and the registers behind it.
 
-A connection has a thread that reads its questions and answers them. A wait is answered by a second thread, so that the first
-one sees the client go: then the wait's own client of the store is closed, which ends it.
+A thread of the connection reads its questions and answers them. A second thread answers waits, so that the first one sees
+the client go: it then closes the wait's own client of the store, which ends the wait.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..port import Backend, Denied, Shown, StoreError
 from . import relay_protocol as protocol
 
 _SPACES_MAX = 4_096
-"""Most registers that one agent opens for its workers."""
+"""The most registers that one agent opens for its workers."""
 
 
 class _Space:
-    """One register; what was encoded last is kept, since all who wait for it are told the same."""
+    """A register and its last encoding, which is kept because all who wait for it are told the same."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -37,7 +37,7 @@ class _Space:
 
 
 class Spaces:
-    """The registers that somebody has asked for."""
+    """The registers that some client has asked for."""
 
     def __init__(self, open_space: Callable[[str], Backend]) -> None:
         self._open_space = open_space
@@ -60,7 +60,7 @@ class Spaces:
 
 
 class Connection:
-    """One client of one space. `forget` is called when it is over."""
+    """A connection of one client to one register. `forget` is called when it is over."""
 
     def __init__(self, accepted: socket.socket, spaces: Spaces, forget: Callable[[Connection], None]) -> None:
         self._socket = accepted
@@ -134,7 +134,7 @@ class Connection:
 
 
 def answers(question: protocol.Question, space: _Space, backend: Backend) -> tuple[protocol.Answer | bytes, ...]:
-    """What the store says. Raises codec.Refused for a value that is none."""
+    """Return the store's answer. Raises codec.Refused for a value that is none."""
     try:
         return _answers(question, space, backend)
     except StoreError as error:

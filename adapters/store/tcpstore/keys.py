@@ -15,11 +15,11 @@ from ..port import Unreadable
 
 @frozen
 class Keys:
-    """Of one run."""
+    """The keys of one run."""
 
     run_id: str
     place: str
-    """The store, for the texts."""
+    """The name of the store, for the texts."""
     prefix: str = field(init=False)
     root: str = field(init=False)
 
@@ -38,16 +38,16 @@ class Keys:
         return self.key(f"{kind}/{_quoted(str(node))}")
 
     def of_instance(self, first: Life, name: str) -> str:
-        """A key of the instance of the store whose root began this life."""
+        """Return a key of the store instance whose root began this life."""
         return self.key(f"{_quoted(first.nonce)}/{name}")
 
     def fault(self, count: int) -> str:
-        """Of the failure that was put as this one."""
+        """Return the key of failure number `count`. The second half of the places is used over and over."""
         again = FAULTS_HALF + 1 + (count - FAULTS_HALF - 1) % FAULTS_HALF
         return self.key(f"faults/{count if count <= FAULTS_HALF else again}")
 
     def faults(self, count: int) -> list[str]:
-        """Of those that are shown of so many."""
+        """Return the keys of the failures that are shown when `count` were put."""
         first = range(1, min(count, FAULTS_HALF) + 1)
         last = range(max(count - FAULTS_HALF, FAULTS_HALF) + 1, count + 1)
         return [self.fault(each) for each in (*first, *last)]

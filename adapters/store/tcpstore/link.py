@@ -1,6 +1,6 @@
-"""One client's connection to a TCPStore: made when first asked over, made anew after it broke, ended by `close`.
+"""One client's connection to a TCPStore: opened by the first question, opened again after it broke, ended by `close`.
 
-Here the wire's errors become ours: what was not asked, what may have been written, what cannot be a register.
+Here the errors of the wire become the errors of the port.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _UNKNOWN = "this host does not know that name; mend it, or write an address"
 
 
 class Link:
-    """Asked over by the thread that owns it; `close` may come from any."""
+    """A connection that opens itself. One thread asks over it; `close` may come from any thread."""
 
     def __init__(self, address: Address, timeout_s: float, not_ours: Callable[[str], Unreadable]) -> None:
-        """`timeout_s` is how long an answer may take; `not_ours` says that what stands there is no register."""
+        """`timeout_s` is how long an answer may take. `not_ours` makes the error for a value that is no register."""
         self._address = address
         self._timeout_s = timeout_s
         self._not_ours = not_ours
@@ -32,7 +32,7 @@ class Link:
 
     @contextmanager
     def asking(self) -> Iterator[WireClient]:
-        """The one place where the store's errors become ours."""
+        """Yield an open connection, and raise the wire's errors as errors of the port."""
         try:
             with self._lock:
                 try:
@@ -53,7 +53,7 @@ class Link:
                 self._forget()
 
     def close(self) -> None:
-        """What is under way here ends at once. Idempotent."""
+        """End what is under way at once. Idempotent."""
         self.closed = True
         client = self._client
         if client:
@@ -73,7 +73,7 @@ class Link:
             raise Unsent("this client is closed")
 
     def _forget(self) -> None:
-        """Give up the connection, unless somebody asks something over it, who does it then."""
+        """Close the connection. If a thread asks something over it now, that thread closes it."""
         if self._lock.acquire(blocking=False):
             try:
                 self._drop()

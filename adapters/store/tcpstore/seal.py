@@ -1,12 +1,12 @@
-"""The seal on a value: what tells an agent of this job that another agent of it wrote the value, under this very key.
+"""The seal on a value: it proves that an agent of this job wrote the value under this very key.
 
-A TCPStore has neither passwords nor TLS, so whoever reaches its port can write anything. With a token that all agents of
-the job share, each value carries an HMAC-SHA256 over its key (which begins with the run id) and itself. What a foreigner
-made up, and what was copied from another key, another run or another job's token, is refused.
+A TCPStore has neither passwords nor TLS, so anybody who reaches its port can write anything. With a token that all agents
+of the job share, each value carries an HMAC-SHA256 over its key (which begins with the run id) and itself. A value that a
+foreigner made up is refused, and so is one that was copied from another key, another run or a job with another token.
 
-What a seal cannot do: hide a value; keep a foreigner from deleting or overwriting it, which stops the job; tell an older
-value of the same key from the newest. For that the key or the value says which it is: each version of the register has a
-key of its own and names its life, and a heartbeat that goes back stands still (`tcpstore.py`).
+A seal does not hide a value. It does not keep a foreigner from deleting or overwriting it, which stops the job. It does not
+tell an older value of the same key from the newest: for that, each version of the register has a key of its own and names
+its life, and a heartbeat that goes back counts as one that stands still (`tcpstore.py`).
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from .wire import WireClient
 
 MAGIC = b"elastic-sealed-1:"
-"""No value that is not sealed begins so."""
+"""The first bytes of each sealed value, and of no other."""
 _SIZE = 32
 _SAME = "give every agent of the job the same token_file (or ELASTIC_STORE_TOKEN), or the job another --rdzv-id"
 
 
 class Forged(ValueError):
-    """No agent with my token wrote this value under this key. The text says what it is instead, and the remedy."""
+    """No agent with our token wrote this value under this key. The text says what is wrong, and the remedy."""
 
 
 class Seal(Protocol):
-    """What is written under a key, and what is read there, for a value."""
+    """How a value becomes the bytes under a key, and back."""
 
     def sealed(self, key: str, value: bytes) -> bytes:
-        """The bytes to write."""
+        """Return the bytes to write."""
 
     def opened(self, key: str, data: bytes) -> bytes:
-        """The value. Raises Forged."""
+        """Return the value in these bytes. Raises Forged."""
 
 
 @frozen
 class _NoSeal:
-    """Values as they are: the job has no token."""
+    """The seal of a job without a token: values as they are."""
 
     def sealed(self, key: str, value: bytes) -> bytes:
         return value
@@ -58,7 +58,7 @@ class _NoSeal:
 
 @frozen
 class TokenSeal:
-    """Values sealed with the job's token."""
+    """The seal of a job with a token."""
 
     token: Secret = field(repr=False)
 
@@ -76,7 +76,7 @@ class TokenSeal:
         return value
 
     def _mac(self, key: str, value: bytes) -> bytes:
-        """The length of the key stands before it, so that no other pair of key and value spells the same."""
+        """Return the HMAC. The length of the key comes first, so no other pair of key and value spells the same."""
         from hmac import digest  # with OpenSSL behind it: 5 ms for a job that has a token
 
         spelled = key.encode()
@@ -84,7 +84,7 @@ class TokenSeal:
 
 
 def _same(one: bytes, other: bytes) -> bool:
-    """In a time that tells nothing of where they differ."""
+    """Compare in a time that does not depend on where they differ."""
     from hmac import compare_digest
 
     return compare_digest(one, other)
@@ -98,12 +98,12 @@ def seal(token: Secret | None) -> Seal:
 
 
 def put(seal: Seal, client: WireClient, key: str, value: bytes) -> None:
-    """Write it, sealed."""
+    """Write the value, sealed."""
     client.set(key, seal.sealed(key, value))
 
 
 def trusted(seal: Seal, key: str, data: bytes) -> bytes:
-    """The value, for a reader that does without: b"" for one that is forged, as for one that is not there."""
+    """Return the value, or b"" if it is forged or not there."""
     try:
         return seal.opened(key, data)
     except Forged:

@@ -1,7 +1,7 @@
-"""Who serves the TCPStore, and how: the first agent on the endpoint's host that gets the port, or `elastic store`.
+"""Serve a TCPStore: from the first agent on the endpoint's host that gets the port, or from `elastic store`.
 
-Whoever serves binds and listens itself, so of several on one host exactly one wins, and hands the socket to a helper program
-that imports torch and serves. Whoever connects meanwhile waits in the backlog.
+The server binds and listens itself, so of several processes on one host exactly one wins. It hands the socket to a helper
+program that imports torch and serves. Clients that connect meanwhile wait in the backlog.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ PROGRAM = Path(__file__).with_name("store_host.py")
 
 
 class CannotServe(OSError):
-    """This host is to serve the store and cannot. The text says why."""
+    """This host should serve the store and cannot. The text says why."""
 
 
 class StoreHost:
-    """The helper that serves a store for as long as this object is not closed."""
+    """The helper process that serves a store until this object is closed."""
 
     def __init__(self, listening: socket.socket) -> None:
         with listening:
@@ -41,11 +41,11 @@ class StoreHost:
         return self._helper.pid
 
     def wait(self) -> int:
-        """Until the helper has ended by itself; its exit code, as subprocess tells it."""
+        """Wait until the helper has ended by itself. Returns its exit code, as subprocess does."""
         return self._helper.wait()
 
     def close(self) -> None:
-        """Serve no longer. Idempotent. The helper holds nothing that a kill could lose, and torch takes its time to end."""
+        """Kill the helper: it holds nothing that could be lost, and torch is slow to end. Idempotent."""
         self._helper.kill()
         self._helper.wait()
         if self._helper.stdin:
@@ -53,7 +53,7 @@ class StoreHost:
 
 
 def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Address]:
-    """Serve the store at `address` if this host should, and say where it is (a port 0 becomes a real one).
+    """Serve the store at `address` if this host should. Returns the helper, and the address with its real port.
 
     `told` True: this host must, or CannotServe; False: it must not; None: it does if the address is one of its own and
     nobody listens there yet, as torch's c10d decides it.
@@ -72,7 +72,8 @@ def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Addres
 
 
 def serve_alone(address: Address) -> tuple[StoreHost, Address]:
-    """Serve the store at `address` without an agent, and say where it is. Raises CannotServe."""
+    """Serve the store at `address` without an agent. Returns the helper, and the address with its real port. Raises
+    CannotServe."""
     try:
         listening = _listen(address)
     except OSError as error:
@@ -106,7 +107,7 @@ def _remedy(error: OSError) -> str:
 
 
 def _listen(address: Address) -> socket.socket:
-    """Listen on every address of this host, if `address` is one of them. Raises OSError if not, or if the port is taken."""
+    """Listen on every address of this host. Raises OSError if `address` is none of them, or if the port is taken."""
     family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.bind((where[0], 0, *where[2:]))
@@ -119,7 +120,7 @@ def _listen(address: Address) -> socket.socket:
 
 
 def address_towards(address: Address) -> str:
-    """How other nodes of this job reach this host: the address from which it reaches the store."""
+    """Return the address by which other nodes reach this host: the one from which this host reaches the store."""
     try:
         family, _, _, _, where = socket.getaddrinfo(address.host, address.port or 1, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,9 +1,9 @@
-"""Serves a TCPStore: a program of its own, so that torch is imported here and not in an agent.
+"""The program that serves a TCPStore: torch is imported here and not in an agent.
 
     python store_host.py FD
 
-FD is a listening socket that was inherited; whoever connects before torch is imported waits in its backlog. The store is
-served until stdin closes: it lives as long as whoever started it, and holds the port no longer.
+FD is an inherited socket that listens; clients that connect before torch is imported wait in its backlog. The program serves
+until its stdin closes, so it ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 
 
 def main(descriptor: int) -> None:
-    """Signals of a terminal are for the agent; it ends this program by closing its stdin."""
+    """Serve until stdin closes. Signals of a terminal are for the agent, which then closes this program's stdin."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(signum, signal.SIG_IGN)
     end = threading.Thread(target=_end_with_stdin, daemon=True)
@@ -34,7 +34,7 @@ def main(descriptor: int) -> None:
 
 
 def _end_with_stdin() -> None:
-    """At once, also while torch is still imported; there is nothing here to be lost."""
+    """End this program when stdin closes, also while torch is being imported. There is nothing here to lose."""
     while os.read(0, 1):
         pass
     os._exit(0)

@@ -1,7 +1,7 @@
-"""A TCPStore that belongs to no agent: served until a signal comes, so that it outlives the agents of the jobs there.
+"""A store server: a TCPStore that belongs to no agent and is served until a signal comes, so that it outlives all agents.
 
-As in an agent, many post and one decides: the signals, a thread that waits for the first answer and one that sees the helper
-die only put into the inbox.
+As in an agent, many post and one decides. The signals, the thread that waits for the first answer, and the thread that waits
+for the helper's death only post into the inbox.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from .serving import serve_alone
 from .wire import Address, Unsent, WireClient
 
 _START_TIMEOUT_S = 3_600.0
-"""How long the helper may take to import torch, from whatever disk; nothing is said of a store that takes longer."""
+"""How long the helper may take to import torch, from any disk. Nothing is printed for a store that takes longer."""
 
 
 @frozen
 class Signalled:
-    """We were asked to end."""
+    """A signal asked us to end."""
 
     signum: int
 
 
 @frozen
 class Ended:
-    """The helper that served has ended by itself, with this exit code (negative: by a signal)."""
+    """The helper ended by itself, with this exit code (negative: by a signal)."""
 
     code: int
 
 
 @frozen
 class _Died:
-    """The helper is dead, and not reaped yet."""
+    """The helper is dead and not reaped yet."""
 
 
 @frozen
 class _Answered:
-    """The store serves."""
+    """The store answers."""
 
 
 _Inbox = SimpleQueue[Signalled | _Died | _Answered]
@@ -54,8 +54,9 @@ _Inbox = SimpleQueue[Signalled | _Died | _Answered]
 def serve_until_signalled(
     address: Address, signals: Iterable[signal.Signals], ready: Callable[[Address], None]
 ) -> Signalled | Ended:
-    """Serve a store there, and tell `ready` where (a port 0 becomes a real one) once it answers. Raises CannotServe.
-    Nothing of it lives afterwards."""
+    """Serve a store at `address` until one of `signals` comes or its helper dies. Raises CannotServe.
+
+    `ready` is called with the real address once the store answers. No process is left afterwards."""
     inbox: _Inbox = SimpleQueue()
     with _posting(signals, inbox):
         host, served = serve_alone(address)
@@ -85,7 +86,7 @@ def _tell_death(pidfd: int, inbox: _Inbox) -> None:
 
 
 def _tell_answer(address: Address, inbox: _Inbox) -> None:
-    """The kernel takes connections from the first moment on; the store answers later."""
+    """Wait for the store's first answer. The kernel takes connections from the first moment on; the store answers later."""
     try:
         with WireClient(address, _START_TIMEOUT_S, 0) as client:
             client.greet()

@@ -42,7 +42,7 @@ TIMEOUT_S = 5.0
 
 
 class TCPStoreBackend:
-    """One client of the register of one run. Each method may be called from the thread that owns it, `close` from any."""
+    """A client of one run's register. The thread that owns it calls its methods; `close` may come from any thread."""
 
     lease_s = None
 
@@ -55,8 +55,8 @@ class TCPStoreBackend:
         timeout_s: float = TIMEOUT_S,
         seal: Seal = UNSEALED,
     ) -> None:
-        """Connects when first asked something. `fallback_s` is how often a wait looks by itself, `timeout_s` how long an
-        answer may take."""
+        """The first question connects. `fallback_s` is how often a wait reads the register without being told of a change;
+        `timeout_s` is how long an answer may take."""
         self._clone = partial(TCPStoreBackend, address, run_id, clock, fallback_s, timeout_s, seal)
         self._clock = clock
         self._fallback_s = fallback_s
@@ -66,7 +66,7 @@ class TCPStoreBackend:
         self._versions = Versions(self._keys, seal)
         self._counters: Mapping[Node, int] = {}
         self._wished: list[str] = []
-        """The counts of wishes that this client has added to, but for those that are over."""
+        """The keys of counts to which this client has added, without those that were deleted."""
 
     def get(self) -> Shown:
         with self._link.asking() as client:
@@ -129,7 +129,7 @@ class TCPStoreBackend:
             client.get(self._keys.root)
 
     def wait_until_gone(self, nodes: Sequence[Node], timeout_s: float) -> bool:
-        """Wait until each of these nodes has removed its heartbeat, or for so long."""
+        """Wait until each of these nodes has said goodbye. Returns False if that took longer than `timeout_s`."""
         keys = [self._keys.of_node("bye", node) for node in nodes]
         ends_at = self._clock.now() + timeout_s
         with self._link.asking() as client:
@@ -159,8 +159,8 @@ class TCPStoreBackend:
         self._link.close()
 
     def _counter(self, node: Node, key: str, data: bytes) -> int | None:
-        """A heartbeat's. One that is forged, no number, or lower than the last stands still: it shows nobody alive. Only one
-        that is gone says that its node is."""
+        """Return a heartbeat's counter. One that is forged, no number, or lower than the last counts as standing still: it
+        shows nobody alive. None means that the node took its heartbeat away."""
         if not data:
             return None
         return max(number(trusted(self._seal, key, data)) or 0, self._counters.get(node, 0))

@@ -1,7 +1,7 @@
-"""The versions of a register in a TCPStore, each a key of its own: the way to the last one, and the write of the next.
+"""The versions of a register in a TCPStore, each under a key of its own: find the last one, write the next.
 
-One client's, which remembers what it has seen: from there it looks a few versions ahead, so that the head is mostly one
-request away. A client that has slept finds marks where old versions were, and goes on from the hint, or walks over them.
+A client remembers the last version that it saw and reads a few versions ahead of it, so the head is mostly one request
+away. A client that has slept finds marks in place of old versions. It goes on from the hint, or walks over the marks.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .seal import Forged, Seal, put, trusted
 from .wire import WireClient
 
 _EMPTIED = b"-"
-"""What is left of an old version."""
+"""The mark that is left of an old version."""
 _KEPT = 16
-"""How many versions behind the head a late reader still finds whole."""
+"""How many versions behind the head are kept whole for late readers."""
 _STRIDE = 4
-"""How many versions a reader that catches up looks ahead at once."""
+"""How many versions ahead a reader looks with one request."""
 
 
 class Versions:
-    """Of the instance of the store that the root names."""
+    """The versions in the store instance that the root names."""
 
     def __init__(self, keys: Keys, seal: Seal) -> None:
         self._keys = keys
@@ -33,10 +33,10 @@ class Versions:
         self._root = b""
         self._first: RendezvousState | None = None
         self.seen: RendezvousState | None = None
-        """The last one, when it was last looked for."""
+        """The last version, as of the last look."""
 
     def head(self, client: WireClient) -> RendezvousState | None:
-        """The last version. Raises Unreadable."""
+        """Return the last version, None if there is none. Raises Unreadable."""
         seen = self.seen
         root, *ahead = client.get(self._keys.root, *(self._ahead(seen.version) if seen else ()))
         if not root:
@@ -49,7 +49,7 @@ class Versions:
         return self.seen
 
     def write(self, client: WireClient, state: RendezvousState, token: Token | None) -> RendezvousState | None:
-        """What stands now: `state` itself if the last version was what `token` names. Raises Unreadable."""
+        """Write `state` if `token` names the last version. Returns the last version afterwards. Raises Unreadable."""
         # Over a new connection this may be a store that knows nothing of the token's life, where any key is free.
         stands = self.head(client)
         if (stands.token if stands else None) != token:
@@ -66,11 +66,11 @@ class Versions:
         return state
 
     def next_key(self, token: Token | None) -> str:
-        """Of the version that will follow this one; the root, if there is none yet."""
+        """Return the key of the version that will follow this one; the root, if there is none yet."""
         return self._version_key(token.version + 1) if token else self._keys.root
 
     def _last(self, client: WireClient, known: RendezvousState, ahead: Sequence[bytes]) -> RendezvousState:
-        """From a version that I know to the last one. `ahead` are the values that follow it, if they are read already."""
+        """Go from a known version to the last one. `ahead` holds the values that follow it, if they were read already."""
         version, data = known.version, b""
         found = _present(ahead or client.get(*self._ahead(version)))
         while found:
@@ -88,7 +88,7 @@ class Versions:
         return state
 
     def _jump(self, client: WireClient, version: int) -> tuple[int, bytes]:
-        """A reader that is far behind goes on from the hint, if that leads further; else it walks over the marks."""
+        """Return the version and value to go on from: the hint's, if it leads further than this mark."""
         key = self._instance_key("head")
         hint = number(trusted(self._seal, key, client.get(key)[0]))
         if hint is None or hint <= version:
@@ -97,7 +97,7 @@ class Versions:
         return (hint, self._opened(key, data)) if data else (version, _EMPTIED)
 
     def _tidy(self, client: WireClient, head: int) -> None:
-        """Lead late readers to the head, and empty the version that is about to fall too far behind it."""
+        """Renew the hint, and put a mark in place of the version that falls too far behind the head."""
         put(self._seal, client, self._instance_key("head"), b"%d" % head)
         if self._first and head - _KEPT > self._first.version:
             put(self._seal, client, self._version_key(head - _KEPT), _EMPTIED)

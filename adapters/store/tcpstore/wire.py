@@ -1,9 +1,9 @@
-"""torch's TCPStore, spoken over a socket: the few requests that a register needs.
+"""The protocol of torch's TCPStore over a socket: the few requests that a register needs.
 
-Why not torch's own client: importing it takes an agent the best part of a second and 200 MB, a wait in it can be ended by
-nobody, a value is read whole however large it is, and a time-out writes C++ warnings to the terminal. The server is torch's
-own. Its protocol is not documented; what is used here was tried against torch 2.13, and a client begins by making the server
-echo a number, so that one that speaks otherwise is refused before anything is written.
+Why not torch's own client: it takes most of a second and 200 MB to import, nobody can end a wait in it, it reads a value of
+any size, and a time-out writes C++ warnings to the terminal. The server is torch's. Its protocol is not documented; these
+requests were tried against torch 2.13. A client first makes the server echo a number, so a server that speaks otherwise is
+refused before anything is written.
 
 A request is a byte for its kind, then its arguments: strings as length (8 bytes, little-endian) and bytes, numbers as 8
 bytes. Keys begin with "/", as torch's client writes them.
@@ -28,11 +28,11 @@ VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, M
 MAGIC = 0x3C85F7CE
 CANCELLED = b"\x01"
 _PIECE = 1 << 16
-"""Bytes that are read at once: an answer is many short pieces, and each call costs more than what it brings."""
+"""Bytes that are read at once. An answer has many short parts, and each system call costs more than the bytes."""
 
 
 class Unsent(OSError):
-    """The server was not reached, so nothing was asked of it."""
+    """The server was not reached, so it was asked nothing."""
 
 
 class Broken(OSError):
@@ -40,16 +40,16 @@ class Broken(OSError):
 
 
 class Doubtful(Broken):
-    """And what was asked would have been a write: it may have been made."""
+    """The connection broke during a write, which may have been made."""
 
 
 class Oversized(ValueError):
-    """A value is larger than it may be; it was not read."""
+    """A value is larger than the bound, and was not read."""
 
 
 @frozen
 class Address:
-    """Where a server listens."""
+    """The address at which a server listens."""
 
     host: str
     port: int
@@ -59,13 +59,13 @@ class Address:
 
 
 class WireClient:
-    """One connection, of one thread. After `Broken` or `Oversized` it is of no more use."""
+    """A connection, for one thread. After `Broken` or `Oversized` it is useless."""
 
     def __init__(self, address: Address, timeout_s: float, bytes_max: int) -> None:
-        """Raises Unsent if nobody listens. `greet` comes first."""
+        """Connect. Raises Unsent if nobody listens. Call `greet` first."""
         self._bytes_max = bytes_max
         self._unread = bytearray()
-        """What has come, and nobody has asked for yet."""
+        """Bytes that have come and are not read yet."""
         try:
             self._socket = socket.create_connection((address.host, address.port), timeout=timeout_s)
         except OSError as error:
@@ -74,7 +74,7 @@ class WireClient:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def greet(self) -> None:
-        """Raises Unsent if what listens there does not answer, or answers in another language."""
+        """Check that a TCPStore answers. Raises Unsent if nothing answers, or something else does."""
         nonce = os.urandom(4)
         try:
             self._send(struct.pack("<BI", VALIDATE, MAGIC) + struct.pack("<B", PING) + nonce)
@@ -88,7 +88,7 @@ class WireClient:
         self._send(bytes([SET]) + _text(key) + _bytes(value))
 
     def compare_set(self, key: str, expected: bytes, value: bytes) -> bytes:
-        """Set the value if the present one is `expected` (b"": if there is none); what stands afterwards, either way."""
+        """Set the value if the present one is `expected` (b"": none). Returns the value afterwards, either way."""
         try:
             self._send(bytes([COMPARE_SET]) + _text(key) + _bytes(expected) + _bytes(value))
             return self._read_bytes()
@@ -96,12 +96,12 @@ class WireClient:
             raise Doubtful(str(error)) from error
 
     def add(self, key: str, amount: int) -> int:
-        """Add to a counter; what it is afterwards."""
+        """Add to a counter. Returns the sum."""
         self._send(bytes([ADD]) + _text(key) + struct.pack("<q", amount))
         return int(struct.unpack("<q", self._read(8))[0])
 
     def get(self, *keys: str) -> tuple[bytes, ...]:
-        """The values of these keys; b"" for one that has none."""
+        """Return the values of these keys, b"" for a key that has none."""
         self._send(bytes([MULTI_GET]) + _keys(keys))
         return tuple(self._read_bytes() for _ in keys)
 
@@ -121,7 +121,7 @@ class WireClient:
         return False
 
     def abort(self) -> None:
-        """From another thread: whatever is under way here ends as Broken."""
+        """End what is under way as Broken, from another thread."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -139,7 +139,7 @@ class WireClient:
         self.close()
 
     def _hears_within(self, timeout_s: float | None) -> bool:
-        """By poll: `select` takes no descriptor above 1,023, and a process that trains may have thousands."""
+        """Return True if bytes come within `timeout_s`. By poll: `select` takes no descriptor above 1,023."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(None if timeout_s is None else poll_ms(timeout_s)))
