@@ -8,8 +8,9 @@
     elastic/<run id>/faults/<round>/<node>/<random>
 
 A write names the revision of the register that it follows, and its stamp. A cluster that was restored from a snapshot
-counts its revisions from there again, but no two writes have the same stamp. All reads are linearizable. All clients of a process
-share what the last answer showed, so a write is one round trip, and one that comes too late returns the present register.
+counts its revisions from there again, but no two writes have the same stamp. All reads are linearizable. All clients of a
+process share what the last answer showed, so a write is one round trip, and one that comes too late returns the present
+register.
 
 Each put leaves a revision in etcd until the cluster is compacted, so a heartbeat is no put: it keeps a lease alive and reads
 the life. The other keys of a run are under one lease of `kept_s`, which each node keeps alive: a day after the last node,
