@@ -65,7 +65,7 @@ class Job:
         agent = self.launch(
             f"--nnodes={self.nnodes}",
             f"--rdzv-id={self.run_id}",
-            *self._meeting(),
+            *self._endpoint_options(),
             f"--node-id={name}",
             f"--report={self.folder}/{name}.json",
             *self.options,
@@ -76,7 +76,7 @@ class Job:
         self._agents.append(agent)
         return agent
 
-    def _meeting(self) -> list[str]:
+    def _endpoint_options(self) -> list[str]:
         """Where the next agent finds the others."""
         if self.etcd:
             return [f"--rdzv-endpoint=etcd://{self.etcd.endpoints}", f"--rdzv-conf={self.conf.rstrip(',')}"]

@@ -68,12 +68,12 @@ def answers(address: Address) -> bool:
 
 
 @pytest.fixture
-def standing(nothing_left: str) -> Iterator[Address]:
+def store_server(nothing_left: str) -> Iterator[Address]:
     with command() as process:
         yield ready(process)
 
 
-def meeting_at(job: Job, address: Address) -> Job:
+def job_at(job: Job, address: Address) -> Job:
     job.store = address
     return job
 
@@ -143,11 +143,11 @@ def test_nobody_who_reads_is_no_reason_to_end(nothing_left: str) -> None:
 
 @pytest.mark.parametrize("is_host", ["false", "auto"])
 def test_the_node_on_the_endpoint_s_host_dies_and_the_others_go_on(
-    tcpstore_job: Jobs, standing: Address, is_host: str
+    tcpstore_job: Jobs, store_server: Address, is_host: str
 ) -> None:
     """Without it, the store would have died with that node."""
     conf = f"--rdzv-conf={CONF}is_host={is_host}"
-    three = meeting_at(tcpstore_job("2:3", "--max-restarts=0", "--last-call=1000", conf), standing)
+    three = job_at(tcpstore_job("2:3", "--max-restarts=0", "--last-call=1000", conf), store_server)
     agents = three.nodes("abc")
     assert worlds(run(agents)) == {(0, "restart 0 of 3 workers")}
     lose(agents[0])
@@ -156,8 +156,8 @@ def test_the_node_on_the_endpoint_s_host_dies_and_the_others_go_on(
     assert codes(end(agents[1:])) == [0, 0]
 
 
-def test_several_jobs_meet_there_at_one_time_and_one_after_the_other(tcpstore_job: Jobs, standing: Address) -> None:
-    one, other, third = (meeting_at(tcpstore_job("1:2", "--last-call=0.1"), standing) for _ in range(3))
+def test_several_jobs_meet_there_at_one_time_and_one_after_the_other(tcpstore_job: Jobs, store_server: Address) -> None:
+    one, other, third = (job_at(tcpstore_job("1:2", "--last-call=0.1"), store_server) for _ in range(3))
     first, second = one.nodes("a"), other.nodes("b")
     run(first)
     others = run(second)
