@@ -173,6 +173,10 @@ demo: setup  ## train on two nodes, kill a worker, then a node, bring it back: a
 demo-inprocess: setup  ## train with an error, a hang, a NaN and a SIGKILL that cost no restart: about a minute
 	@$(BIN)/python examples/digits/inprocess_demo.py
 
+.PHONY: pictures
+pictures: setup  ## make the pictures of README.md again, from real runs: about a minute and a half
+	$(BIN)/python tools/pictures.py
+
 .PHONY: bench
 bench: setup etcd  ## the benchmarks beside torchrun: about 40 minutes; single ones as benchmarks/README.md says
 	$(BIN)/python benchmarks/core_edit.py

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from attrs import frozen
 
 from ...core.replay.lanes import Lanes, Mark, Span
 from ...core.world import Node
-from .looks import BAR, CHAR, GAP, GLYPHS, LEFT, RIGHT, ROWS_MAX, SHIFT_MAX, STRIP, WIDTH
+from .looks import BAR, CHAR, GAP, GLYPHS, LEFT, NAME_CHAR, NAME_MAX, RIGHT, ROWS_MAX, SHIFT_MAX, STRIP, WIDTH
 
 
 @frozen
 class Scale:
-    """Time to pixels."""
+    """Time to pixels; lanes begin at `left`, beside their names."""
 
     start: float
     end: float
+    left: float = LEFT
 
     def x(self, at: float) -> float:
-        return LEFT + (at - self.start) / (self.end - self.start) * (WIDTH - LEFT - RIGHT)
+        return self.left + (at - self.start) / (self.end - self.start) * (WIDTH - self.left - RIGHT)
 
 
 @frozen
@@ -70,18 +70,24 @@ class Round:
 def scale_of(lanes: Lanes) -> Scale:
     times = [at for span in lanes.spans for at in (span.start, span.end)] + [mark.at for mark in lanes.marks]
     start, end = min(times, default=0.0), max(times, default=0.0)
-    return Scale(start, end if end > start else start + 1.0)
+    longest = max((min(len(name), NAME_MAX) for _, name in lines_of(lanes)), default=0)
+    return Scale(start, end if end > start else start + 1.0, max(LEFT, 16 + longest * NAME_CHAR))
 
 
 def rows_of(lanes: Lanes, scale: Scale) -> Iterator[Row]:
-    for slot, nodes in groupby(lanes.nodes, key=lambda node: node.slot):
-        shared = _shared(tuple(nodes), lanes)
+    for those, name in lines_of(lanes):
+        spans = tuple(span for span in lanes.spans if span.node in those)
+        marks = tuple(mark for mark in lanes.marks if mark.node in those and mark.kind != "violation")
+        wanted = [Label(scale.x(mark.at), mark.label, GLYPHS[mark.kind][1]) for mark in marks if _is_told(mark)]
+        yield Row(those, spans, marks, tuple(placed(wanted)), name)
+
+
+def lines_of(lanes: Lanes) -> Iterator[tuple[tuple[Node, ...], str]]:
+    """Yield the nodes that share a line, and its name: slots in the order in which they were first seen."""
+    for slot in dict.fromkeys(node.slot for node in lanes.nodes):
+        shared = _shared([node for node in lanes.nodes if node.slot == slot], lanes)
         for index, those in enumerate(shared):
-            spans = tuple(span for span in lanes.spans if span.node in those)
-            marks = tuple(mark for mark in lanes.marks if mark.node in those and mark.kind != "violation")
-            wanted = [Label(scale.x(mark.at), mark.label, GLYPHS[mark.kind][1]) for mark in marks if _is_told(mark)]
-            name = slot if index == 0 else f"{slot}#{those[0].incarnation}"
-            yield Row(those, spans, marks, tuple(placed(wanted)), name)
+            yield those, slot if index == 0 else f"{slot}#{those[0].incarnation}"
 
 
 def _shared(nodes: Sequence[Node], lanes: Lanes) -> list[tuple[Node, ...]]:

@@ -10,7 +10,8 @@ BAR, STRIP, GAP = 16, 13, 9
 FONT, CHAR = 9.5, 5.72
 """Of labels, all letters of one width."""
 ROWS_MAX, SHIFT_MAX = 6, 90
-NAME_MAX = 14
+NAME_MAX, NAME_CHAR = 48, 6.9
+"""Of the names of lanes: letters, and pixels of a letter at most. The lanes begin where the longest name ends."""
 
 COLOURS: Mapping[str, str] = {
     "joining": "#9cc3e6",

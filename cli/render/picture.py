@@ -127,9 +127,9 @@ def _time(at: float, step: float) -> str:
 def _lanes(rows: Sequence[Row], scale: Scale, top: int) -> Iterator[str]:
     for row in rows:
         bar = top + row.height - GAP - BAR
-        yield f'<path d="M{LEFT},{bar + BAR / 2} H{WIDTH - RIGHT}" stroke="#dddddd" stroke-width="0.8"/>'
-        name = escape(row.name[-NAME_MAX:])
-        yield f'<text x="{LEFT - 8}" y="{bar + 12}" text-anchor="end" font-size="11" fill="#212121">{name}</text>'
+        yield f'<path d="M{scale.left:.1f},{bar + BAR / 2} H{WIDTH - RIGHT}" stroke="#dddddd" stroke-width="0.8"/>'
+        look = 'text-anchor="end" font-size="11" fill="#212121"'
+        yield f'<text x="{scale.left - 8:.1f}" y="{bar + 12}" {look}>{escape(_shortened(row.name))}</text>'
         for span in row.spans:
             yield from _span(span, scale, bar, [scale.x(mark.at) for mark in row.marks])
         for label in row.labels:
@@ -137,6 +137,12 @@ def _lanes(rows: Sequence[Row], scale: Scale, top: int) -> Iterator[str]:
         for mark in row.marks:
             yield _glyph(mark.kind, scale.x(mark.at), bar + BAR / 2, f"{mark.node} at {mark.at:.3f} s: {mark.label}")
         top += row.height
+
+
+def _shortened(name: str) -> str:
+    """Return the name, or its two ends if it is longer than there is room for."""
+    half = (NAME_MAX - 1) // 2
+    return name if len(name) <= NAME_MAX else f"{name[:half]}…{name[-half:]}"
 
 
 def _span(span: Span, scale: Scale, bar: int, marks: Sequence[float]) -> Iterator[str]:

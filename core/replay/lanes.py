@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from attrs import frozen
 
 from ..group import Phase
-from ..rendezvous import Deed, RendezvousState, Restore
+from ..rendezvous import Deed, End, RendezvousState, Restore
 from ..world import Node
 
 SpanKind: TypeAlias = Literal["joining", "held", "running", "stopping", "barrier", "leaving", "ended", "waiting"]
@@ -53,6 +53,18 @@ class Lanes:
     nodes: tuple[Node, ...]
     spans: tuple[Span, ...]
     marks: tuple[Mark, ...]
+
+
+def marked(node: Node, at: float, did: str, write: tuple[RendezvousState | None, Deed, RendezvousState]) -> Mark:
+    """Return the mark of a write, labelled with what came of it; `did` says it where that was nothing more."""
+    before, edit, after = write
+    kind = mark_of(before, edit, after)
+    if kind == "closed" and after.closed:
+        return Mark(node, at, kind, f"closed {after.closed.ending.name}")
+    if kind == "end" and before and after.ended:
+        ends = f"ends round {before.round} ({after.ended.why.value})"
+        return Mark(node, at, kind, ends if isinstance(edit, End) else f"{did}: {ends}")
+    return Mark(node, at, kind, f"round {after.round}" if kind == "complete" else did)
 
 
 def mark_of(before: RendezvousState | None, edit: Deed, after: RendezvousState) -> MarkKind:

@@ -14,12 +14,12 @@ from attrs import frozen
 from ..group import Phase
 from ..group.state import Command, Event, Record, RecordUnstartable
 from ..inprocess import Call
-from ..rendezvous import Arrive, Together, Write
+from ..rendezvous import Arrive, Deed, Evict, Together, Write
 from ..world import Node, Verdict, Why, World
 from . import call_lanes as of_calls
 from .comparison import Moment, Replayed
 from .history import History, landed
-from .lanes import SPANS, Lanes, Mark, Span, SpanKind, mark_of
+from .lanes import SPANS, Lanes, Mark, Span, SpanKind, marked
 from .plain import word
 from .replica import Replica
 from .steps import CallStepped, Saw, Started, Stepped, Turned
@@ -211,15 +211,22 @@ def _marks(history: History, run: Replayed) -> Iterator[Mark]:
             faults = map(of_calls.fault, moment.step.commands)
             yield from (Mark(node, at, "fault", text) for text in faults if text)
         if write := landed(moment, history.states):
-            yield Mark(node, at, mark_of(moment.before.held.state, write.edit, write.state), word(type(write.edit)))
+            yield marked(node, at, _did(write.edit), (moment.before.held.state, write.edit, write.state))
     if run.differs:
         yield Mark(node, history.at(run, run.ended_at), "violation", str(run.differs[1]))
+    elif run.moments and not run.ended:
+        yield Mark(node, history.at(run, run.ended_at), "fault", "its trace breaks off")
+
+
+def _did(edit: Deed) -> str:
+    evicted = sorted(edit.dead) if isinstance(edit, Evict) else ()
+    return f"evicts {', '.join(node.slot for node in evicted)}" if evicted else word(type(edit))
 
 
 def _fault(command: Command) -> str:
     match command:
         case Record(local_rank, code):
-            return f"worker {local_rank}: {code}"
+            return f"worker {local_rank} failed ({code})"
         case RecordUnstartable(text):
             return text
         case _:

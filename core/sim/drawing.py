@@ -14,9 +14,9 @@ from attrs import define, field
 from ..group import Phase
 from ..properties.facts import Fact, Stepped, Wrote
 from ..properties.judge import Judge, Property
-from ..rendezvous import End, Status
+from ..rendezvous import Status
 from ..rendezvous.verify import Finding
-from ..replay.lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind, mark_of
+from ..replay.lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind, marked
 from ..world import Node
 from .narration import verb
 from .process import Process
@@ -111,15 +111,8 @@ class Pen:
         self.known = len(self.world.by_node)
 
     def _wrote(self, fact: Wrote) -> None:
-        before, after = fact.before, fact.after
-        kind, label = mark_of(before, fact.edit, after), verb(fact.edit)
-        if kind == "closed" and after.closed:
-            label = f"closed {after.closed.ending.name}"
-        elif kind == "end" and before and after.ended and not isinstance(fact.edit, End):
-            label = f"{label}: ends round {before.round} ({after.ended.why.value})"
-        elif kind == "complete":
-            label = f"round {after.round}"
-        self._mark(fact.node if fact.node in self.world.by_node else OPERATOR, kind, label)
+        after, who = fact.after, fact.node if fact.node in self.world.by_node else OPERATOR
+        self.marks.append(marked(who, self.world.future.now, verb(fact.edit), (fact.before, fact.edit, after)))
         for node, stroke in list(self.strokes.items()):
             seat = after.seats.get(node)
             waits = seat is not None and seat.status is Status.WAITING

@@ -1,11 +1,11 @@
-"""A worker is killed, then a whole node; the node comes back, and training goes on all the while: `make demo`.
+"""Kill a worker, then a whole node, bring the node back, and watch the training go on: `make demo`.
 
-The demo plays the user and the faults. It starts two agents on this machine as a user would on two, reads along, and
-measures by its own clock. It knows nothing of the launcher but its command line and its lines; the table at the end is
+The demo plays the user and causes the faults. It starts two agents on this machine as a user would on two, reads their
+lines, and measures by its own clock. It knows only the launcher's command line and its lines; the table at the end is
 what it saw. The job is elastic (1 to 2 nodes): the node that is left trains on alone, and takes the other in again.
 
-`play` is the story: do something, then read on until it has had its effect. Whatever does not happen in time is a
-reason to fail, and nothing that was started outlives the demo.
+`play` is the story: each step does something, then reads until its effect is seen. An effect that does not come in time
+fails the demo, and nothing that it started outlives it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -29,11 +29,15 @@ from attrs import field, frozen
 
 TRAIN = Path(__file__).with_name("train.py")
 HOST, OTHER = "node-a", "node-b"  # HOST serves the store in which they meet, so it is OTHER that is lost
+LINE_MAX = 100
+BREAK = " \\\n    "
 EPOCHS = 14
 STEP_DELAY_S = 0.02  # makes an epoch about half a second, so that there is a middle to kill in
 INTO_THE_EPOCH_S = 0.3
 ENOUGH = 0.95
 LIMIT_S = 150.0  # of the whole run; on two quiet cores it takes a third of that
+DEMO = "demo  "
+COLOURS = {HOST: 36, OTHER: 35, DEMO: 33}  # ANSI, of the margin; on a terminal only
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 WORKER = re.compile(r"rank (?P<rank>\d+) of (?P<size>\d+), pid (?P<pid>\d+), restart (?P<restarts>\d+)")
@@ -42,12 +46,12 @@ ACCURACY = re.compile(r"accuracy on \d+ held-out digits: (?P<accuracy>[0-9.]+)")
 
 
 def status(words: str) -> re.Pattern[str]:
-    """A line of the launcher with these words in it, with or without its clock."""
+    """Return a pattern for a line of the launcher that contains these words, with or without its clock."""
     return re.compile(rf"(?:[\d:]+ )?elastic  (?P<said>.*(?:{words}).*)")
 
 
 class DidNotHappen(Exception):
-    """What the story waited for."""
+    """An effect that the story waited for did not come."""
 
 
 @frozen
@@ -65,7 +69,7 @@ class Match:
 
 @frozen
 class Row:
-    """Something that was done, and when what came of it: all times are the demo's clock."""
+    """One fault and its effects; all times are of the demo's clock."""
 
     what: str
     at: float
@@ -77,7 +81,7 @@ class Row:
 
 
 def matches(lines: Sequence[Line], pattern: re.Pattern[str], since: float = 0.0, **groups: str) -> list[Match]:
-    """The lines that begin so, with these groups in them."""
+    """Return the lines that match the pattern with these groups."""
     found = [(line, pattern.match(line.text)) for line in lines if line.at >= since]
     all_ = [Match(line.at, {**match.groupdict(), "node": line.node}) for line, match in found if match]
     return [match for match in all_ if groups.items() <= match.groups.items()]
@@ -85,7 +89,7 @@ def matches(lines: Sequence[Line], pattern: re.Pattern[str], since: float = 0.0,
 
 @frozen
 class Job:
-    """The agents that run, and every line that they or their workers have printed."""
+    """The running agents, and every line that they and their workers have printed."""
 
     directory: Path
     port: int
@@ -100,7 +104,8 @@ class Job:
         same = ["--nnodes=1:2", "--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=digits", "--redirects=2"]
         same += [f"--rdzv-endpoint=localhost:{self.port}", f"--log-dir={self.directory}/logs", os.path.relpath(TRAIN)]
         same += [f"--checkpoint-dir={self.directory}/shared", f"--step-delay={STEP_DELAY_S}", f"--epochs={EPOCHS}"]
-        tell(f"$ elastic launch {' '.join(own)} {'...' if self.agents else ' '.join(same)}    # on {node}")
+        shown = BREAK.join(folded([*own, *(["..."] if self.agents else same)]))
+        tell(f"$ elastic launch {shown}    # on {node}")
         command = [sys.executable, "-m", "elastic", "launch", *own, *same]
         self.agents[node] = agent = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -114,7 +119,7 @@ class Job:
         self._coming.put(node)
 
     def read(self, what: str) -> None:
-        """The next line of any node; or one has nothing more to say. Raises DidNotHappen, namely `what`."""
+        """Read the next line of any node, or the end of its output. Raise DidNotHappen, naming `what`, if none comes."""
         if not self.open:
             raise DidNotHappen(f"the job ended before {what}")
         try:
@@ -123,25 +128,25 @@ class Job:
             raise DidNotHappen(f"not within {LIMIT_S:.0f} s: {what}") from None
         if isinstance(coming, Line):
             self.lines.append(coming)
-            print(f"{coming.node} | {coming.text}", flush=True)
+            say(coming.node, coming.text)
         else:
             self.open.remove(coming)
 
     def sees(self, what: str, pattern: re.Pattern[str], since: float = 0.0, **groups: str) -> Match:
-        """The first such line, waited for."""
+        """Wait for the first line that matches, and return it."""
         while not (found := matches(self.lines, pattern, since, **groups)):
             self.read(what)
         return found[0]
 
     def trains(self, epochs: int) -> None:
-        """So many more epochs are done, and the next is in its middle."""
+        """Wait until this many more epochs are done, and the next one has begun."""
         done = matches(self.lines, EPOCH)
         last = int(done[-1].groups["epoch"]) + epochs if done else epochs
         self.sees(f"epoch {last} was done", EPOCH, epoch=str(last))
         time.sleep(INTO_THE_EPOCH_S)
 
     def suffers(self, what: str, do: Callable[[], object], words: str, size: int, charge: int) -> Row:
-        """Do it, and wait until the launcher has said these words of it, and so many workers train on."""
+        """Cause a fault; wait for the launcher's line about it, for `size` workers, and for their next epoch."""
         before = matches(self.lines, WORKER)[-1]
         at = time.monotonic()
         do()
@@ -152,7 +157,7 @@ class Job:
         return Row(what, at, noticed, up.at, on.at, spent, charge)
 
     def stop(self) -> None:
-        """Nothing to do for agents that have ended; an agent that must be killed takes its workers along."""
+        """Stop the agents that still run; an agent that must be killed takes its workers along."""
         for agent in self.agents.values():
             agent.terminate()
         for agent in self.agents.values():
@@ -192,7 +197,7 @@ def kill(pid: int, what: str) -> None:
 
 
 def complaints_about(job: Job, rows: Sequence[Row], accuracy: float) -> list[str]:
-    """What is wrong with a story that was told to its end."""
+    """Return what is wrong with a story that was told to its end."""
     codes = {node: agent.wait(timeout=10) for node, agent in job.agents.items()}
     pids = [match.groups["pid"] for match in matches(job.lines, WORKER)]
     return [
@@ -204,7 +209,7 @@ def complaints_about(job: Job, rows: Sequence[Row], accuracy: float) -> list[str
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """A line for each thing that was done; under it, the launcher's own words when it noticed."""
+    """Return a line for each fault, and under it the launcher's own line about it."""
     heads = ("noticed", "workers up", "trained on", "restarts")
     lines = [f"  {'':<28}" + "".join(f"{head:>12}" for head in heads)]
     for row in rows:
@@ -214,14 +219,35 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def folded(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words as lines that fit a terminal."""
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) >= LINE_MAX:
+            yield line
+            line = ""
+        line = f"{line} {word}".strip()
+    yield line
+
+
+def say(who: str, text: str) -> None:
+    margin = f"{who} |"
+    if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+        margin = f"\x1b[{COLOURS[who]}m{margin}\x1b[0m"
+        text = f"\x1b[1m{text}\x1b[0m" if who == DEMO else text
+    print(f"{margin} {text}", flush=True)
+
+
 def tell(text: str) -> None:
-    print(f"\ndemo   | {text}\n", flush=True)
+    print()
+    for line in text.splitlines():
+        say(DEMO, line)
 
 
 def main() -> int:
     for signum in HANDLED:
         signal.signal(signum, lambda signum, _: sys.exit(128 + signum))
-    with socket.socket() as holder:  # until the first node serves its store there, nobody else gets the port
+    with socket.socket() as holder:  # keeps the port from others until the first node serves its store there
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("localhost", 0))
         return demonstrate(int(holder.getsockname()[1]))

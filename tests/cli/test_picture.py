@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from attrs import frozen
 
-from elastic.cli.render.looks import COLOURS, FONT, LEFT, RIGHT, WIDTH
+from elastic.cli.render.looks import COLOURS, FONT, LEFT, NAME_CHAR, NAME_MAX, RIGHT, WIDTH
 from elastic.cli.render.picture import picture
 from elastic.core.replay.lanes import Lanes, Mark, Span
 from elastic.core.sim.drawing import drawn
@@ -109,6 +109,28 @@ def test_incarnations_share_a_lane_unless_they_live_at_once() -> None:
     first, later, at_once = Span(A, 0, 2, "joining"), Span(AGAIN, 3, 4, "joining"), Span(AGAIN, 1, 4, "joining")
     assert rows(Lanes((A, AGAIN), (first, later), ())) == ["a"]
     assert rows(Lanes((A, AGAIN), (first, at_once), ())) == ["a", "a#2"]
+
+
+def test_incarnations_that_began_far_apart_share_a_lane_too() -> None:
+    spans = (Span(A, 0, 2, "joining"), Span(B, 1, 5, "joining"), Span(AGAIN, 3, 4, "joining"))
+    assert rows(Lanes((A, B, AGAIN), spans, ())) == ["a", "b"]
+
+
+@pytest.mark.parametrize("length", [1, 14, 15, 30, 48])
+def test_the_name_of_a_lane_is_shown_whole_and_the_lane_begins_behind_it(length: int) -> None:
+    named = Node("n" * length, 1)
+    lanes = Lanes((named,), (Span(named, 0, 1, "joining"),), ())
+    assert rows(lanes) == [named.slot]
+    bar = next(each for each in tree(lanes).iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None)
+    assert float(bar.attrib["x"]) >= 8 + NAME_CHAR * length
+
+
+def test_a_name_that_is_far_too_long_keeps_its_two_ends() -> None:
+    named = Node("begin" + "n" * 100 + "end", 1)
+    (name,) = rows(Lanes((named,), (), ()))
+    assert len(name) <= NAME_MAX
+    assert name.startswith("begin")
+    assert name.endswith("end")
 
 
 def test_a_picture_of_nothing_is_a_picture() -> None:

@@ -69,7 +69,10 @@ def test_a_picture_shows_the_phases_of_a_call_and_what_went_wrong() -> None:
 def test_a_rank_that_leaves_is_marked() -> None:
     made = ranks()
     made.b.hears(Terminated())
-    assert [mark.label for mark in lanes(made.history).marks if mark.kind == "fault"] == ["leaves"]
+    marks = [(mark.node, mark.label) for mark in lanes(made.history).marks if mark.kind == "fault"]
+    unended = "its trace breaks off"
+    assert [label for _, label in marks if label != unended] == ["leaves"]
+    assert [node for node, label in marks if label == unended] == [run.trace.header.node for run in made.history.runs]
 
 
 def test_a_rank_that_has_not_begun_has_a_lane_without_a_label() -> None:

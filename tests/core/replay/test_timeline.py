@@ -99,13 +99,13 @@ def test_lanes_have_marks_for_faults_and_writes() -> None:
     marks = [(mark.node.slot, mark.kind, mark.label) for mark in lanes(history(FINISHED)).marks]
     assert marks == [
         ("a", "write", "arrive"),
-        ("a", "complete", "arrive"),
+        ("a", "complete", "round 1"),
         ("a", "write", "done"),
-        ("b", "complete", "arrive"),
-        ("b", "fault", "worker 0: 9"),
-        ("b", "end", "end"),
+        ("b", "complete", "round 0"),
+        ("b", "fault", "worker 0 failed (9)"),
+        ("b", "end", "ends round 0 (failed)"),
         ("b", "write", "arrive"),
-        ("b", "closed", "done"),
+        ("b", "closed", "closed SUCCEEDED"),
     ]
 
 
@@ -129,7 +129,11 @@ def test_a_world_that_is_restored_by_one_that_held_nothing_is_not_completed_by_t
     newcomer = Agent("c", shared)
     newcomer.runs()
     (found,) = histories([replayed(newcomer.trace)])
-    assert [(mark.kind, mark.label) for mark in lanes(found).marks] == [("write", "restore"), ("write", "arrive")]
+    assert [(mark.kind, mark.label) for mark in lanes(found).marks] == [
+        ("write", "restore"),
+        ("write", "arrive"),
+        ("fault", "its trace breaks off"),
+    ]
 
 
 def test_a_spare_waits() -> None:
@@ -148,8 +152,8 @@ def test_a_program_that_cannot_be_started_and_a_step_that_differs_are_marked() -
     run = replayed(evolve(pair.b.trace, steps=tuple(wrong)))
     (found,) = histories([replayed(pair.a.trace), run])
     marks = [mark for mark in lanes(found).marks if mark.kind in ("fault", "violation")]
-    assert [(mark.node.slot, mark.kind) for mark in marks] == [("a", "fault"), ("b", "violation")]
-    assert marks[0].label == "no such file"
+    assert [(mark.node.slot, mark.kind) for mark in marks] == [("a", "fault"), ("a", "fault"), ("b", "violation")]
+    assert [mark.label for mark in marks[:2]] == ["no such file", "its trace breaks off"]
 
 
 def test_an_agent_of_which_nothing_is_known_has_an_empty_lane() -> None:
