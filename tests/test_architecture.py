@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md shows what the code does, not what it once did."""
+"""README.md and ARCHITECTURE.md stay short, and show the rooms and the moves that the code has."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from elastic.core import group, inprocess
 
 ROOT = Path(__file__).parent.parent
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+PROTOCOL = ROOT / "docs" / "protocol.md"
 ROOMS = ("core", "adapters", "cli")
+LINES_MAX = {"README.md": 150, "ARCHITECTURE.md": 250}
+
+
+@pytest.mark.parametrize("page", LINES_MAX)
+def test_a_page_that_everybody_reads_first_is_short(page: str) -> None:
+    assert len((ROOT / page).read_text().splitlines()) <= LINES_MAX[page]
 
 
 @pytest.mark.parametrize("machine", [group, inprocess], ids=["worker group", "call"])
 def test_the_diagram_of_a_machine_is_the_one_that_its_table_draws(machine: ModuleType) -> None:
-    assert f"```mermaid\n{machine.diagram()}\n```" in ARCHITECTURE.read_text(), f"paste this:\n{machine.diagram()}"
+    assert f"```mermaid\n{machine.diagram()}\n```" in PROTOCOL.read_text(), f"paste this:\n{machine.diagram()}"
 
 
 def test_every_room_has_its_place_in_the_table_and_every_place_its_room() -> None:
@@ -30,3 +37,10 @@ def test_every_room_has_its_place_in_the_table_and_every_place_its_room() -> Non
     modules = {file.name for file in (ROOT / "core").glob("*.py")}
     assert sorted(rooms - named) == []
     assert sorted(named - rooms - modules) == []
+
+
+def test_every_decision_says_what_speaks_against_it() -> None:
+    (decisions,) = re.findall(r"^## Design decisions\n(.*?)^## ", ARCHITECTURE.read_text(), re.DOTALL | re.MULTILINE)
+    sections = re.split(r"^### ", decisions, flags=re.MULTILINE)[1:]
+    assert len(sections) > 10
+    assert [section.splitlines()[0] for section in sections if "**Against:**" not in section] == []

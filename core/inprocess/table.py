@@ -1,7 +1,7 @@
 """Which moves a call may make, as data: (phase, event) -> the phases it may be in afterwards.
 
 What is not listed changes nothing but notes. `transition` says when each move is made; a test holds it to this table, and
-the diagram in ARCHITECTURE.md is what `diagram` draws from it.
+the diagram in docs/protocol.md is what `diagram` draws from it.
 """
 
 from __future__ import annotations
