@@ -1,7 +1,7 @@
-"""An error, a hang, a loss that is no number and a SIGKILL, each survived inside the processes: `make demo-inprocess`.
+"""Survive an error, a hang, a loss that is not a number and a SIGKILL inside the processes: `make demo-inprocess`.
 
-Trains twice with `resilient.py`, once undisturbed. The exit code is 0 if the final weights of both runs are the same, bit
-for bit, every fault happened, and only the rank that was killed has another process than at the start.
+The demo trains twice with `resilient.py`, once undisturbed. The exit code is 0 if the final weights of both runs are the
+same, bit for bit, every fault happened, and only the killed rank has another process than at the start.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENTERED = re.compile(r"rank (\d) of 2, pid (\d+), iteration (\d+)")
 
 
 def train(directory: Path, *faults: str) -> tuple[dict[str, torch.Tensor], str]:
-    """The final weights, and what was printed."""
+    """Train, and return the final weights and the output."""
     final = directory / "final.pt"
     launch = ["launch", "--standalone", "--nproc-per-node=2", "--restart-scope=rank", "--max-restarts=3"]
     own = [f"--checkpoint-dir={directory}", f"--save-final={final}", *(f"--fault={fault}" for fault in faults)]
@@ -35,7 +35,7 @@ def train(directory: Path, *faults: str) -> tuple[dict[str, torch.Tensor], str]:
 
 
 def complaints(undisturbed: dict[str, torch.Tensor], weights: dict[str, torch.Tensor], said: str) -> list[str]:
-    """What is not as it should be."""
+    """Print each claim with yes or NO, and return those that do not hold."""
     pids = {rank: [pid for who, pid, _ in ENTERED.findall(said) if who == rank] for rank in "01"}
     claims = {
         "the final weights are those of the undisturbed run": all(

@@ -1,8 +1,8 @@
 """The same training, restarted inside its processes: `train.py`, wrapped.
 
-Imports, data and processes survive a fault; what is entered again is one function, on every rank. It begins as a restarted
-script does, with the checkpoint. A checkpoint is written in an atomic section, so that no restart tears it; a loss that is
-no number is a fault like others, so the weights that gave it are thrown away.
+Imports, data and processes survive a fault: every rank enters one function again. The function begins as a restarted script
+does, with the checkpoint. It writes a checkpoint in an atomic section, so that no restart tears it. A loss that is not a
+number is a fault like others, so the weights that gave it are thrown away.
 
     elastic launch --standalone --nproc-per-node=2 --restart-scope=rank --max-restarts=3 resilient.py --checkpoint-dir DIR
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace, call: CallWrapper | None = None) -> None:
         go_wrong(options, epoch, model)
         loss = train.train_epoch(epoch, training, model, optimizer, options)
         if math.isnan(loss):
-            raise FloatingPointError(f"the loss of epoch {epoch} is no number")
+            raise FloatingPointError(f"the loss of epoch {epoch} is not a number")
         if dist.get_rank() == 0:
             state = {"epoch": epoch, "model": model.module.state_dict(), "optimizer": optimizer.state_dict()}
             with call.atomic():
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace, call: CallWrapper | None = None) -> None:
 
 
 def go_wrong(options: argparse.Namespace, epoch: int, model: DistributedDataParallel) -> None:
-    """Once: a file says that it was."""
+    """Cause the fault of this epoch and rank, once: a file marks that it happened."""
     for fault in options.fault:
         at, rank, kind = fault.split(":")
         mark = options.checkpoint_dir / f"{at}.{kind}"
@@ -86,7 +86,7 @@ def go_wrong(options: argparse.Namespace, epoch: int, model: DistributedDataPara
         mark.touch()
         train.say(f"fault {kind} on rank {rank} in epoch {epoch}")
         if kind == "error":
-            raise RuntimeError("an error, as it was asked for")
+            raise RuntimeError("an error, as --fault asked for")
         if kind == "hang":
             time.sleep(3_600)
         if kind == "nan":

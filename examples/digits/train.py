@@ -1,10 +1,9 @@
-"""Handwritten digits on several processes: a training script as one writes it for torchrun, and nothing more.
+"""Train on handwritten digits in several processes: an ordinary script for torchrun, and nothing more.
 
-It assumes what every torchrun script may: rank, world size and rendezvous in the environment, and that it may be killed
-at any moment and started again from the top. So all that must survive is in the checkpoint, which is replaced in one
-step and never half written; and all that is drawn by chance follows from (seed, epoch, rank), so an epoch that was cut
-off is done again from its start, bit for bit. For one world size, a run with kills in it ends with exactly the weights
-of a run without.
+The script assumes what every torchrun script may assume: rank, world size and rendezvous are in the environment, and it may
+be killed at any moment and started again from the top. So all that must survive is in the checkpoint, which is replaced in
+one step and never half written. All random numbers follow from (seed, epoch, rank), so an epoch that was cut off is done
+again from its start, bit for bit. For one world size, a run with kills ends with exactly the weights of a run without.
 
 The checkpoint directory must be the same for all ranks (one machine, or a shared file system).
 """
@@ -82,7 +81,7 @@ def train_epoch(
     optimizer: torch.optim.Optimizer,
     options: argparse.Namespace,
 ) -> float:
-    """One pass in an order that all ranks know, each rank taking its slice of every batch; returns its mean loss."""
+    """Train one epoch in an order that all ranks know; each rank takes its slice of every batch. Return the mean loss."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     pixels, labels = training
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(mix(options.seed, epoch)))
@@ -103,7 +102,7 @@ def train_epoch(
 
 
 def digits() -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Training and held-out digits, (pixels, labels) each; the same split whatever the seed of the training."""
+    """Return training and held-out digits, (pixels, labels) each; the split does not depend on the training's seed."""
     pixels, labels = load_digits(return_X_y=True)
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     x = torch.tensor(pixels, dtype=torch.float32)[order] / 16
@@ -118,7 +117,7 @@ def accuracy(model: nn.Module, pixels: Tensor, labels: Tensor) -> float:
 
 
 def load(checkpoint: Path, model: DistributedDataParallel, optimizer: torch.optim.Optimizer) -> int:
-    """Take up the checkpoint; returns the number of epochs that are done."""
+    """Load the checkpoint into model and optimizer, and return the number of epochs that are done."""
     state = torch.load(checkpoint, weights_only=True)
     model.module.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
@@ -126,7 +125,7 @@ def load(checkpoint: Path, model: DistributedDataParallel, optimizer: torch.opti
 
 
 def replace(path: Path, content: dict[str, Any]) -> None:
-    """Write the file in one step, on the disk when this returns: a kill at any moment leaves the old one or the new."""
+    """Write the file in one step. It is on the disk at the return; a kill at any moment leaves the old file or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")
     with draft.open("wb") as file:
@@ -142,7 +141,7 @@ def replace(path: Path, content: dict[str, Any]) -> None:
 
 
 def mix(*numbers: int) -> int:
-    """One seed out of several numbers, the same in every process."""
+    """Return one seed for several numbers, the same in every process."""
     return random.Random(repr(numbers)).getrandbits(63)
 
 

@@ -1,14 +1,14 @@
-"""A training loop as a wrapped function, written for nvidia-resiliency-ext and run here: its import line alone is another.
+"""A training loop as a wrapped function, written for nvidia-resiliency-ext; only the import line differs.
 
-This is the use that its documentation recommends: what does not depend on the process group (model, optimizer, the program's
-own store) is made once and outlives every restart, the function has the rest. Each iteration has a prefix of its own in that
-store. It is a thread of rank 0's process, as there: who wants to survive the loss of rank 0 leaves it out, since
-`init_process_group("gloo")` finds a new address in each iteration. Who waits there for a rank that does not come is freed by
-the time-out alone, which should be below the wrapper's `unwind_timeout`.
+This is the use that its documentation recommends. Model, optimizer and the program's own store do not depend on the process
+group: they are made once and outlive every restart. The function has the rest. Each iteration has a prefix of its own in the
+store. As in that package, a thread of rank 0's process serves it. A program that must survive the loss of rank 0 leaves the
+store out, since `init_process_group("gloo")` finds a new address in each iteration. Only the time-out frees a rank that
+waits in the store for one that does not come, so it should be below the wrapper's `unwind_timeout`.
 
     elastic launch --nproc-per-node=2 --restart-scope=rank --max-restarts=3 loop.py --checkpoint FILE
 
-`--fault STEP:RANK`, once per iteration that is to fail, raises an exception there.
+`--fault STEP:RANK`, given once per iteration that must fail, raises an exception there.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def train(
         loss.backward()
         optimizer.step()
 
-    del parallel  # before the group: what drops a gloo group as the last may wait for ever (torch 2.13)
+    del parallel  # before the group: the last owner that drops a gloo group may wait for ever (torch 2.13)
     dist.destroy_process_group()
     return f"trained {options.steps} steps"
 

@@ -1,11 +1,11 @@
-"""A whole program as a wrapped function, written for nvidia-resiliency-ext and run here: its import line alone is another.
+"""A whole program as a wrapped function, written for nvidia-resiliency-ext; only the import line differs.
 
-This is the simplest use that its documentation shows: everything is in the function, the program's own store included, and a
-restart begins with the last checkpoint. A new iteration has a new MASTER_PORT, so a store on the port after it is new too.
+This is the simplest use that its documentation shows. Everything is in the function, the program's own store included, and a
+restart begins with the last checkpoint. A new iteration has a new MASTER_PORT, so a store on the next port is new too.
 
     elastic launch --nproc-per-node=2 --restart-scope=rank --max-restarts=3 whole.py --checkpoint FILE
 
-`--fault STEP:RANK`, once per iteration that is to fail, raises an exception there.
+`--fault STEP:RANK`, given once per iteration that must fail, raises an exception there.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def main(call_wrapper: inprocess.CallWrapper | None = None) -> str:
         loss.backward()
         optimizer.step()
 
-    del parallel  # before the group: what drops a gloo group as the last may wait for ever (torch 2.13)
+    del parallel  # before the group: the last owner that drops a gloo group may wait for ever (torch 2.13)
     dist.destroy_process_group()
     return f"trained {options.steps} steps"
 

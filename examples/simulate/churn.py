@@ -1,10 +1,10 @@
-"""Does my rank policy keep those who stay in order, whatever nodes come and go? A model-based test of it.
+"""Test that a rank policy keeps the nodes that stay in order, whatever other nodes come and go.
 
     python examples/simulate/churn.py
     elastic simulate --property examples/simulate/churn.py:stays_in_order --nodes 6
 
-The policy is yours: a pure function of the world. The simulator makes the worlds, with crashes, partitions and restarts
-between them, and each new one is compared with the last.
+The policy is your own pure function of the world. The simulator makes the worlds, with crashes, partitions and restarts
+between them. The test compares each new world with the last one.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ RACKS = {"a": "north", "b": "south", "c": "north", "d": "south", "e": "north", "
 
 
 def by_rack(world: World) -> Sequence[Node]:
-    """Neighbours in one rack get neighbouring ranks; within a rack the order is the world's."""
+    """Give neighbours in one rack neighbouring ranks; within a rack the order is the world's."""
     return sorted((member.node for member in world.members), key=lambda node: RACKS[node.slot])
 
 
 def by_oldest_rack(world: World) -> Sequence[Node]:
-    """The same, but the rack of the world's first node comes first. Tempting, and wrong: the first node may die."""
+    """Do the same, but put the rack of the world's first node first. It looks right, but the first node may die."""
     racks = list(dict.fromkeys(RACKS[member.node.slot] for member in world.members))
     return sorted((member.node for member in world.members), key=lambda node: racks.index(RACKS[node.slot]))
 
 
 def keeps_the_order(policy: Policy, judge: sim.Judge, fact: sim.Fact) -> Iterator[tuple[str, str]]:
-    """When a round completes, those who have kept their seat since the last one stand in the same order."""
+    """When a round completes, yield a violation if the nodes that kept their seats changed their order."""
     if not isinstance(fact, sim.Wrote) or not fact.completes:
         return
     seats, life = fact.after.seats, fact.after.life
@@ -53,14 +53,14 @@ def oldest_rack_stays_in_order(judge: sim.Judge, fact: sim.Fact) -> Iterator[tup
 
 
 def main(runs: int = 200, holds: sim.Property = stays_in_order) -> int:
-    """Every run is another mix of faults; the first that breaks the property is made as small as it gets."""
+    """Run many mixes of faults; shrink the first run that breaks the property, and print it."""
     for seed in range(runs):
         run = sim.wander(seed, sim.Shape(nodes=len(RACKS)), also=(holds,))
         if run.violation:
             run = sim.shrunk(run)
             print(f"{run.violation}\n{run.story}")
             return 1
-    print(f"{runs} runs: whoever stayed kept the order")
+    print(f"{runs} runs: the nodes that stayed kept their order")
     return 0
 
 

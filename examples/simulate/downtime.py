@@ -1,11 +1,11 @@
-"""How long is a job down per day, at this rate of failures and with these settings? From simulated hours, in seconds.
+"""Compute how long a job is down per day, from rates of failures and settings: simulated hours in seconds.
 
     python examples/simulate/downtime.py --nodes 8 --mtbf 500
     python examples/simulate/downtime.py --nodes 9 --min 8 --max 8 --mtbf 500      # one spare
-    python examples/simulate/downtime.py --nodes 8 --mtbf 500 --missed 3           # lost nodes are noticed sooner
+    python examples/simulate/downtime.py --nodes 8 --mtbf 500 --missed 3           # notice lost nodes sooner
 
-Down is the job while not all workers of its world run. What the program itself needs to start and to load its checkpoint
-comes on top, once for each time that it goes down.
+The job is down while not all workers of its world run. The time that the program itself needs to start and to load its
+checkpoint comes on top, each time that the job goes down.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from attrs import define, frozen
 from elastic.core import sim
 
 SETTLED_S = 60.0
-"""Between two incidents, so that each is seen alone."""
+"""The pause between two incidents, so that each is measured alone."""
 DAY_S = 86_400
 
 
 @define
 class Stopwatch:
-    """Listens to a world, and adds up how long its job is down, and how often."""
+    """Adds up how long, and how often, the job of a world is down."""
 
     world: sim.World | None = None
     up: bool = False
@@ -44,7 +44,7 @@ class Stopwatch:
 
 
 def all_run(judge: sim.Judge) -> bool:
-    """Whether a world stands and all its members run it."""
+    """Return True if a world stands and all its members run it."""
     state = judge.register
     if state is None or not state.complete:
         return False
@@ -54,7 +54,7 @@ def all_run(judge: sim.Judge) -> bool:
 
 @frozen
 class Incident:
-    """What happens to a node, and whether its supervisor starts it again."""
+    """A fault of a node; `comes_back` if its supervisor starts it again."""
 
     name: str
     kind: sim.Kind
@@ -83,7 +83,7 @@ class Row:
 
 
 def measured(setting: sim.Setting, incident: Incident, times: int, back: float) -> tuple[float, float]:
-    """How long and how often the job is down for one such incident, on average."""
+    """Return how long and how often the job is down for one such incident, on average."""
     watch = Stopwatch()
     world = watch.world = sim.World(setting, also=(watch.hears,))
     for slot in setting.slots:
@@ -98,7 +98,7 @@ def measured(setting: sim.Setting, incident: Incident, times: int, back: float) 
 
 
 def incidents(setting: sim.Setting, incident: Incident, times: int, back: float) -> Iterator[sim.Operation]:
-    """To one node after the other, at no round point of time."""
+    """Yield the operations of the incidents, for one node after the other, at odd points in time."""
     choose = sim.seeded(setting.seed)
     for index in range(times):
         slot = setting.slots[index % setting.nodes]
@@ -120,9 +120,9 @@ def table(rows: list[Row]) -> Iterator[str]:
 
 
 @click.command()
-@click.option("--nodes", default=8, show_default=True, help="Nodes that there are, spares included.")
+@click.option("--nodes", default=8, show_default=True, help="Number of nodes, spares included.")
 @click.option("--min", "least", type=int, help="Nodes that the job needs. [default: all]")
-@click.option("--max", "most", type=int, help="Nodes that it takes at most. [default: all]")
+@click.option("--max", "most", type=int, help="Nodes that the job takes at most. [default: all]")
 @click.option("--mtbf", default=1_000.0, show_default=True, help="Hours until one node is lost, on average.")
 @click.option("--worker-mtbf", default=500.0, show_default=True, help="Hours until a worker of one node fails.")
 @click.option("--drained-every", default=2_000.0, show_default=True, help="Hours until one node is drained.")
@@ -146,7 +146,7 @@ def main(
     times: int,
     seed: int,
 ) -> None:
-    """How long a job is down per day."""
+    """Print how long a job is down per day."""
     try:
         setting = sim.Setting(
             nodes=nodes,

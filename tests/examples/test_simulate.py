@@ -38,7 +38,7 @@ def test_a_policy_that_keeps_the_order_is_found_to_keep_it(
     churn: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert churn.main(runs=15) == 0
-    assert capsys.readouterr().out == "15 runs: whoever stayed kept the order\n"
+    assert capsys.readouterr().out == "15 runs: the nodes that stayed kept their order\n"
 
 
 def test_one_that_does_not_is_taken_apart_in_a_few_operations(
