@@ -15,7 +15,7 @@ import pytest
 from elastic.cli.root import root
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("docs", "examples", "benchmarks", "tests")
+FOLDERS = ("docs", "examples", "benchmarks", "tests", "tools")
 PAGES = [
     ROOT / "README.md",
     ROOT / "ARCHITECTURE.md",
@@ -24,7 +24,7 @@ PAGES = [
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
-OURS = re.compile(r"(?:core|adapters|cli|tests|property_tests|benchmarks|docs|examples)/[\w./-]+")
+OURS = re.compile(r"(?:core|adapters|cli|tests|property_tests|benchmarks|docs|examples|tools)/[\w./-]+")
 COMMAND = re.compile(r"\belastic (launch|replay|simulate|store)\b([^\n`|]*)")
 
 ENDS = ("-m", "...", "#")
