@@ -1,4 +1,8 @@
-"""Which tests go to which of several runners (pytest-xdist)."""
+"""Which tests go to which of several runners (pytest-xdist).
+
+Runners work side by side on one machine, so no test chooses a name or a port itself: ports come from the kernel, hosts, jobs
+and folders have names by chance, and a fixture for the session is one for each runner.
+"""
 
 from __future__ import annotations
 

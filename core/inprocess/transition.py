@@ -344,7 +344,9 @@ def _fault(call: Call, cause: Cause) -> Step:
 
 
 def _repeated(call: Call, mark: str) -> Call:
-    """A failure of this rank's own. What it only suffers, because others are gone, mostly comes when its round is over."""
+    """A failure of this rank's own. What it only suffers, because others are gone, mostly comes when its round is over.
+
+    Each rank counts for itself, so the register needs no field: a failure that all ranks share, all of them report."""
     if call.settings.max_repeats is None or not call.active:
         return call
     return evolve(call, mark=mark, repeats=call.repeats + 1 if mark == call.mark else 0)

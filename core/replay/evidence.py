@@ -2,7 +2,7 @@
 
 The facts come in an order that no agent could tell from the real one. A fact has its place at the write of a version, or
 after the last version that its node knew. The writes of a life are told up to its first gap. For a writer without a trace
-the register's word is taken.
+the register's word is taken. S9 with the fence on is not judged, since it needs one clock for all agents.
 """
 
 from __future__ import annotations

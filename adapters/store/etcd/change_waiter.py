@@ -1,4 +1,8 @@
-"""Wait for a register's next change in an etcd: a watch stream tells of it, and a regular read finds what it missed."""
+"""Wait for a register's next change in an etcd: a watch stream tells of it, and a regular read finds what it missed.
+
+The read is linearizable, and comes once per heartbeat. While nothing changes its answer is a header alone. A stream that has
+not told of a revision by the next read is opened anew.
+"""
 
 from __future__ import annotations
 

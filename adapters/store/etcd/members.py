@@ -1,7 +1,7 @@
 """The members of one etcd cluster, for one process: a connection per member, and the values that all clients share.
 
-Every client (`cluster_client.py`) has channels of its own over these connections, and ends its calls by closing them. A
-connection is closed with its last channel.
+Every client (`cluster_client.py`) has channels of its own over these connections, and ends its calls by closing them: a call
+that blocks needs no thread of gRPC's, and can be ended in no other way. A connection is closed with its last channel.
 """
 
 from __future__ import annotations
