@@ -187,7 +187,7 @@ class SubprocessWorkers:
         return self._counter.since(self._killed) if self._counter and self._killed is not None else None
 
     def _reap(self, worker: _Worker) -> Death:
-        """Kill and reap a worker and see its group end. Its number is its own until it is reaped, not after."""
+        """Kill and reap a worker, read its exit code, and see its group end. Its number is its own until then."""
         pid = worker.process.pid
         groups.send(pid, signal.SIGKILL)
         self._guard.forget(pid)

@@ -86,8 +86,8 @@ class Workers(Protocol):
         """Send a signal to the process group of every worker that was not collected yet."""
 
     def collect(self, local_rank: int, pid: int) -> Exit | None:
-        """Reap a worker that `on_exit` named, after killing what is left of its process group; None if it is collected
-        already."""
+        """Kill what is left of the process group of a worker that `on_exit` named, reap it, and read its exit code. Return
+        None if it is collected already."""
 
     def give_up(self, local_rank: int, pid: int) -> Exit | None:
         """Collect a worker that may not die when it is killed; None if it is collected already. If it lives on, it is left
