@@ -1,18 +1,18 @@
 """elastic: a launcher for distributed PyTorch that keeps a job training. `elastic launch --help` is the manual.
 
-Nothing is imported until it is asked for: `from elastic import core` is the pure protocol, for simulators,
-`from elastic import inprocess` the wrapper that restarts a function inside its process.
+Nothing is imported before it is used. `from elastic import core` is the pure protocol, for authors of simulators.
+`from elastic import inprocess` is the wrapper that restarts a function inside its process.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # type checkers hold it for true; `typing` itself takes its time to import
+TYPE_CHECKING = False  # type checkers take it for True; importing `typing` takes time
 
 if TYPE_CHECKING:
     from . import inprocess
-    from .cli.api.errors import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
-    from .cli.api.launch import Launch, launch
-    from .cli.api.settings import LaunchSettings
+    from .cli.api.exceptions import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
+    from .cli.api.launcher import Launch, launch
+    from .cli.api.program_settings import LaunchSettings
 
     __version__: str
 
@@ -29,18 +29,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ChildFailedError": "errors",
-    "Launch": "launch",
-    "LaunchError": "errors",
-    "LaunchSettings": "settings",
-    "ProcessFailure": "errors",
-    "RendezvousError": "errors",
-    "SignalException": "errors",
-    "launch": "launch",
+    "ChildFailedError": "exceptions",
+    "Launch": "launcher",
+    "LaunchError": "exceptions",
+    "LaunchSettings": "program_settings",
+    "ProcessFailure": "exceptions",
+    "RendezvousError": "exceptions",
+    "SignalException": "exceptions",
+    "launch": "launcher",
 }
-"""In which module of `cli.api` a name is."""
+"""The module of `cli.api` that has the name."""
 
-if not TYPE_CHECKING:  # or every name would be right for a type checker
+if not TYPE_CHECKING:  # with it, a type checker would accept every name
 
     def __getattr__(name: str) -> object:
         if name == "__version__":

@@ -1,4 +1,4 @@
-"""`python -m elastic`: the same as the `elastic` command."""
+"""`python -m elastic`: the `elastic` command."""
 
 from .cli.main import main
 

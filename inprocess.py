@@ -1,7 +1,7 @@
-"""Restart inside the process, for users: `from elastic.inprocess import CallWrapper, Wrapper`. See docs/inprocess.md.
+"""The restart of a function inside its process: `from elastic.inprocess import CallWrapper, Wrapper`. See docs/inprocess.md.
 
-A program that uses `nvidia_resiliency_ext.inprocess` imports this in its place. What it finds there in modules (`abort`,
-`health_check`, `initialize`, `rank_assignment`, `exception`) stands here under the same names.
+A program that uses `nvidia_resiliency_ext.inprocess` can import this module in its place. The modules `abort`,
+`health_check`, `initialize`, `rank_assignment` and `exception` of that package are classes of the same names here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FrozenState = State
 
 
 def Compose(*parts: Any) -> Any:
-    """Several callbacks, or several policies, as one; as functions compose: the last comes first."""
+    """Return one callback, or one policy, that does what these do, the last one first."""
     if parts and all(isinstance(each, Policy) for each in parts):
         return chain(*reversed(parts))
     return _Composed(*parts)
@@ -60,7 +60,7 @@ class health_check:
 
 
 class rank_assignment:
-    """Their names for our policies; `shift`, `at_most` and the others are the same."""
+    """That package's names for `shift`, `at_most` and the other policies here."""
 
     ActivateAllRanks = staticmethod(chain)
     ShiftRanks = staticmethod(shift)

@@ -1,6 +1,6 @@
-"""Long options may be shortened, as argparse takes them: to what only one option begins with.
+"""Shortened long options, as argparse takes them: a beginning that only one option has.
 
-torchrun's names count first: what is unambiguous among them means the same here, whatever else we have.
+torchrun's names come first: a beginning that is unambiguous among them means the same here.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from .mistakes import Mistake
 
 
 def in_full(arguments: Sequence[str], options: Sequence[click.Option]) -> list[str]:
-    """The command line with the options before SCRIPT spelled out. Raises Mistake for what could be several.
+    """Return the command line with the options before SCRIPT spelled out. Raises Mistake for an ambiguous one.
 
-    Which arguments are options is read as click reads them: a value that stands alone is none, and SCRIPT ends them.
+    Options are told from values as click tells them: an argument of its own may be a value, and SCRIPT ends the options.
     """
     named = {name: option for option in options for name in option.opts}
     return list(_in_full(list(arguments), named))
@@ -43,7 +43,7 @@ def _in_full(left: list[str], named: Mapping[str, click.Option]) -> Iterator[str
 def _full_name(name: str, named: Mapping[str, click.Option]) -> str:
     if name in named:
         return name
-    meant = {longest(option): option for full, option in named.items() if full.startswith(name)}
+    meant = {_longest(option): option for full, option in named.items() if full.startswith(name)}
     theirs = {full: option for full, option in meant.items() if option.envvar}
     candidates = sorted(theirs or meant)
     if len(candidates) > 1:
@@ -51,13 +51,13 @@ def _full_name(name: str, named: Mapping[str, click.Option]) -> str:
     return candidates[0] if candidates else name
 
 
-def longest(option: click.Option) -> str:
-    """The name that the help shows."""
+def _longest(option: click.Option) -> str:
+    """Return the name that the help shows."""
     return max(option.opts, key=len)
 
 
 def _waits_for_value(cluster: str, named: Mapping[str, click.Option]) -> bool:
-    """Whether the last of some short options (`-mr`) takes the next argument."""
+    """Return True if the last of some short options (`-mr`) takes the next argument."""
     for place, letter in enumerate(cluster[1:], 2):
         option = named.get(f"-{letter}")
         if option is not None and not option.is_flag:

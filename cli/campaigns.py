@@ -1,32 +1,39 @@
-"""Many simulated runs, one after the other, until there are enough of them or a signal says so."""
+"""Many simulated runs, until there are enough of them or a signal says stop; their progress is shown meanwhile."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
+from typing import TextIO
 
 from attrs import define
 
 from ..adapters.simulations.campaign import Calls, Campaign, campaign
 from ..core.sim.tally import Tally
-from .render.progress import Progress
+from .render.last_line import LastLine, LiveLastLine, PlainLastLine, Wait
+from .render.status import DUMB
+from .render.text import many
+from .simulate_options import RUNS, SimulateOptions
+
+LIVE_EVERY_S = 0.2
+PLAIN_EVERY_S = 10.0
 
 
-def carried_through(
-    what: Campaign | Calls, runs: int | None, steps: int | None, jobs: int, tally: Tally
-) -> tuple[Stopped, float]:
-    """What they show goes into the tally. Whether a signal ended it, and how long it took, in seconds."""
-    began_at = time.monotonic()
+def carried_through(what: Campaign | Calls, options: SimulateOptions, tally: Tally) -> tuple[Stopped, float]:
+    """Add what the runs show to the tally; return the signal that stopped them, if any did, and the seconds they took."""
+    began_at, runs = time.monotonic(), options.runs or (None if options.steps else RUNS)
     progress = Progress(sys.stderr, runs, began_at)
+    jobs = options.jobs or len(os.sched_getaffinity(0))
     with _until_signalled() as stopped, closing(campaign(what, runs, jobs)) as showed:
         for one in showed:
             tally.adds(one)
             progress.shows(tally, time.monotonic())
-            if stopped.signum is not None or (steps is not None and tally.steps >= steps):
+            if stopped.signum is not None or (options.steps is not None and tally.steps >= options.steps):
                 break
     progress.clear()
     return stopped, time.monotonic() - began_at
@@ -34,7 +41,7 @@ def carried_through(
 
 @define
 class Stopped:
-    """The first signal that asks to stop; the next one ends the program as it would any other."""
+    """The first signal that asks to stop. The next one ends the program as it would end any other."""
 
     signum: int | None = None
 
@@ -52,3 +59,39 @@ def _until_signalled() -> Iterator[Stopped]:
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+class Progress:
+    """How many runs are done: a live last line on a terminal, a plain line now and then in a log."""
+
+    def __init__(self, out: TextIO, runs: int | None, began_at: float) -> None:
+        live = out.isatty() and os.environ.get("TERM") not in DUMB
+        self._line: LastLine = (
+            LiveLastLine(out) if live else PlainLastLine(lambda text: print(f"elastic  {text}", file=out))
+        )
+        self._every_s = LIVE_EVERY_S if live else PLAIN_EVERY_S
+        self._runs = runs
+        self._began_at = self._shown_at = began_at
+        self._quiet = False
+
+    def shows(self, tally: Tally, now: float) -> None:
+        """Show how far the runs have come, unless that was shown a moment ago."""
+        if self._quiet or now - self._shown_at < self._every_s:
+            return
+        self._shown_at = now
+        try:
+            self._line.show(Wait("runs", tally.runs, self._text(tally, now - self._began_at)), now)
+        except (OSError, ValueError):
+            self._quiet = True
+
+    def clear(self) -> None:
+        """Take the live line away."""
+        try:
+            self._line.clear()
+        except (OSError, ValueError):
+            self._quiet = True
+
+    def _text(self, tally: Tally, took_s: float) -> str:
+        done = f"{tally.runs:,} of {many(self._runs, 'run')}" if self._runs else many(tally.runs, "run")
+        broken = many(tally.violations, "violation") if tally.violations else "no violation"
+        return f"{done} · {tally.steps:,} steps · {tally.steps / took_s:,.0f} steps/s · {broken}"

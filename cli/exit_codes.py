@@ -1,4 +1,4 @@
-"""How an agent's part ended -> the exit code of the command."""
+"""The outcome of an agent's part in a job -> the exit code of the command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNALLED = 128
 
 
 def exit_code(outcome: Outcome) -> int:
-    """0 succeeded, 1 failed, 2 usage, 3 rendezvous or store, 128+n stopped by signal n."""
+    """Return 0 for success, 1 for failure, 2 for usage, 3 for the rendezvous or its store, 128+n for signal n."""
     match outcome:
         case Verdict(Ending.SUCCEEDED):
             return SUCCEEDED

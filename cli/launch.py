@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 from attrs import evolve
@@ -20,25 +20,29 @@ from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Tr
 from ..adapters.store.connection import AgentConnection
 from ..adapters.store.relay.relay_server import Relay
 from ..adapters.workers.spawner import Spawner
-from . import nodes, tokens
+from . import places, tokens
+from .agent_settings import launch_settings, script_program
 from .exit_codes import exit_code
-from .handlers import telemetry
+from .launch_options import LaunchOptions, said_once
 from .manual import EPILOG, Manual
-from .mistakes import Mistake
-from .options import all_options
-from .program import script_program
-from .rare_options import said_once
+from .mistakes import Mistake, why
+from .option import parameters
+from .render.ending import render_report
 from .render.patient import PatientText
-from .render.report import render_report
 from .render.status import StatusLines
-from .settings import launch_settings
+
+if TYPE_CHECKING:
+    from ..adapters.torch.telemetry import EventLog, MetricsLog
 
 PATIENCE_S = 5.0
-"""How long the end waits for a terminal that does not read what was said."""
+"""How long the end waits for a terminal that does not take the text."""
+
+Handler = TypeVar("Handler")
 
 
 @click.command(
     cls=Manual,
+    params=parameters(LaunchOptions),
     epilog=EPILOG,
     context_settings={
         "allow_interspersed_args": False,
@@ -46,38 +50,42 @@ PATIENCE_S = 5.0
         "max_content_width": 120,
     },
 )
-@all_options
 @click.argument("script", envvar=None)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def launch(ctx: click.Context, /, **given: Any) -> int:
+def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **given: Any) -> int:
     """Run SCRIPT as a distributed PyTorch job, and keep it running.
 
     Takes torchrun's options, in both spellings and as PET_ variables. SCRIPT is started as --nproc-per-node workers, each
     with its rank in its environment.
     """
-    report, _ = launched(given, script_program(given, os.environ), os.environ, said=list(said_once(ctx)))
+    options = LaunchOptions(**given)
+    program = script_program(options, script, arguments, os.environ)
+    report, _ = launched(options, program, os.environ, said=list(said_once(options, ctx)))
     return report.exit_code
 
 
 def launched(
-    given: Mapping[str, Any],
+    options: LaunchOptions,
     program: Program | Function,
     environment: MutableMapping[str, str],
     spawner: Spawner | None = None,
     said: Sequence[str] = (),
     tells_failure: bool = True,
 ) -> tuple[Report, Sequence[str]]:
-    """Carry out what the options ask for: how it ended, and the lines for people. A secret is taken out of `environment`;
-    `said` goes before all else. Without `tells_failure`, a failure's lines are the caller's to show. Raises Mistake."""
-    where = nodes.place(given, environment, tokens.store_token(given["rdzv_conf"], environment))
-    settings = launch_settings(given, program, where, environment)
+    """Run the job; return how it ended, and the lines that say so to people. Raises Mistake.
+
+    A secret is removed from `environment`. The lines of `said` are printed before all others. Without `tells_failure`, the
+    lines of a failure are not printed: the caller shows them.
+    """
+    where = places.place(options, environment, tokens.store_token(options.rdzv_conf, environment))
+    settings = launch_settings(options, program, where, environment)
     for line in said:
         print(line, file=sys.stderr)
     clock = SystemClock()
-    logs = telemetry(given, settings, clock)
+    logs = telemetry(options, settings, clock)
     err = PatientText(_stderr())
-    status = StatusLines(err, settings, given["status"])
+    status = StatusLines(err, settings, options.status)
     connection, relay = None, None
     try:
         connection = where.open(settings.run_id, clock, settings.rendezvous)
@@ -85,10 +93,10 @@ def launched(
         relay = _relay(connection)
         settings = evolve(settings, relay=relay.path if relay else "")
         observer = Observers(status, *logs)
-        result, directory = _run(settings, connection, clock, observer, _trace(given["trace"]), spawner)
+        result, directory = _run(settings, connection, clock, observer, _trace(options.trace), spawner)
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
-        written, lost = _write(report, given["report"], directory)
+        written, lost = _write(report, options.report, directory)
         lines = [*render_report(report, written), *lost]
         if code == 0 or tells_failure:
             status.end(lines, well=code == 0 and not lost)
@@ -103,8 +111,40 @@ def launched(
     return report, lines
 
 
+def telemetry(options: LaunchOptions, settings: LaunchSettings, clock: Clock) -> list[EventLog | MetricsLog]:
+    """Return the observers that pass torch's events and metrics to the handlers of the options. Raises Mistake."""
+    events, metrics = options.event_log_handler, options.metrics_handler
+    if (events, metrics) == ("null", "null"):
+        return []
+    from ..adapters.torch.telemetry import (  # most jobs need neither
+        EventLog,
+        MetricsLog,
+        event_handler,
+        metrics_handler,
+    )
+
+    events_to = _handler("--event-log-handler", event_handler, events)
+    metrics_to = _handler("--metrics-handler", metrics_handler, metrics)
+    logs: list[EventLog | MetricsLog] = []
+    if events_to:
+        try:
+            logs.append(EventLog(events_to, events, settings, options.backend, clock))
+        except ValueError as reason:
+            raise Mistake(str(reason)) from None
+    if metrics_to:
+        logs.append(MetricsLog(metrics_to, settings, clock))
+    return logs
+
+
+def _handler(option: str, find: Callable[[str], Handler], name: str) -> Handler:
+    try:
+        return find(name)
+    except ValueError as reason:
+        raise Mistake(f"{option}={name}: {reason}") from None
+
+
 def _stderr() -> TextIO:
-    """One with a descriptor: a notebook's own has none."""
+    """Return standard error, or the process' own where that has no descriptor, as in a notebook."""
     try:
         sys.stderr.fileno()
     except (OSError, ValueError):
@@ -113,16 +153,17 @@ def _stderr() -> TextIO:
 
 
 def _relay(connection: AgentConnection) -> Relay | None:
+    """Return what the workers reach the store by. A host that cannot have one runs without: a worker that needs it fails."""
     try:
         return Relay(connection.beside)
     except OSError:
-        return None  # whichever worker needs it says so
+        return None
 
 
 def _trace(path: str | None) -> Trace:
     if path is None:
         return NoTrace()
-    from ..adapters.report.trace_file import TraceFile  # with the codec behind it, which an agent alone needs not
+    from ..adapters.report.trace_file import TraceFile  # brings the codec, which an agent alone does without
 
     return TraceFile(path)
 
@@ -135,14 +176,14 @@ def _run(
     trace: Trace,
     spawner: Spawner | None,
 ) -> tuple[Result, str | None]:
-    """What came of it, and where the report belongs if the user keeps logs."""
+    """Run the agent; return its result, and where the report belongs if the user keeps logs. Raises Mistake."""
     try:
         agent = Agent(settings, connection.backend, clock, observer, trace, spawner)
     except ValueError as reason:
         raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
     except OSError as error:
         more = "; write: ulimit -n 4096" if error.errno == errno.EMFILE else ""
-        raise Mistake(f"no agent can run on this host: {(error.strerror or str(error)).lower()}{more}") from None
+        raise Mistake(f"no agent can run on this host: {why(error)}{more}") from None
     try:
         return agent.run(), agent.report_path
     except CannotTrace as reason:
@@ -152,7 +193,7 @@ def _run(
 
 
 def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
-    """The files that now hold the report, and a line for each that could not be written: the job is over all the same."""
+    """Write the report to files; return those that hold it, and a line for each that could not be written."""
     written, lost = [], []
     for path in paths:
         try:
@@ -160,5 +201,5 @@ def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
                 write_report(path, report)
                 written.append(path)
         except OSError as error:
-            lost.append(f"the report could not be written: {path}: {(error.strerror or str(error)).lower()}")
+            lost.append(f"the report could not be written: {path}: {why(error)}")
     return written, lost

@@ -1,11 +1,12 @@
-"""The help of `elastic launch`: its options in sections, and what stands below them."""
+"""The help of `elastic launch`: its options in sections, and the text below them."""
 
 from __future__ import annotations
 
 import click
 
 from .abbreviations import in_full
-from .option import SECTIONS, Command, Option
+from .launch_options import SECTIONS
+from .option import Command, Option
 
 EPILOG = """\b
 Everything after SCRIPT belongs to the script. ${local_rank} in an argument becomes the worker's.
@@ -14,8 +15,8 @@ Everything after SCRIPT belongs to the script. ${local_rank} in an argument beco
   elastic launch --nproc-per-node=gpu --max-restarts=3 --tee=3 --log-dir=logs -m my.training
 \b
 Workers find torchrun's variables (RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, ...) and also
-ELASTIC_ROUND (counts the rounds of the job: a fencing token for checkpoints) and ELASTIC_NODE_ID.
-OMP_NUM_THREADS is 1 if it is not set and a node has several workers.
+ELASTIC_ROUND (the number of the job's round: a fencing token for checkpoints) and ELASTIC_NODE_ID.
+OMP_NUM_THREADS is set to 1 if it is not set and the node has several workers.
 \b
 When a worker fails, all are stopped and, while --max-restarts allows it, started again within milliseconds.
 A worker's whole process group dies with it, and all of them die with this command, whatever kills it.
@@ -26,14 +27,14 @@ Exit codes:  0 succeeded · 1 failed · 2 a mistake in the command line · 3 ren
 
 
 class Manual(Command):
-    """Shows the options in sections."""
+    """A command that shows its options in sections, and takes shortened ones."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in SECTIONS:
             options = [
-                param for param in self.get_params(ctx) if isinstance(param, Option) and param.section == section
+                param for param in self.get_params(ctx) if isinstance(param, Option) and param.section == section.title
             ]
-            with formatter.section(section):
+            with formatter.section(section.title):
                 formatter.write_dl([record for param in options if (record := param.get_help_record(ctx))])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

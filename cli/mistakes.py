@@ -1,4 +1,4 @@
-"""A user's mistake: one line that names the option, the value, and what to write; exit code 2; before anything starts."""
+"""A user's mistake: one line that names the option, the value and what to write. Nothing starts; the exit code is 2."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .render.words import printable
+from .render.text import printable
 
 USAGE = 2
 WORD_MAX = 256
-"""Of a word in the line; more of a value that is longer helps nobody."""
+"""The longest word in the line, in characters. More of a long value helps nobody."""
 
 
 class Mistake(click.UsageError):
-    """Something in the command line (or in a PET_ variable) that cannot be meant."""
+    """Something in the command line, or in a variable, that cannot be meant."""
+
+
+def why(error: OSError) -> str:
+    """Return the system's reason, as it stands in the middle of a line."""
+    return (error.strerror or str(error)).lower()
 
 
 def one_line(error: click.ClickException) -> str:
-    """The line that the user sees."""
+    """Return the line that the user sees."""
     text = " ".join(f"elastic: {_said(error)}".split())
     shortened = re.sub(rf"(\S{{{WORD_MAX}}})\S+", r"\1…", text)
     return printable(shortened)
@@ -38,7 +43,7 @@ def _said(error: click.ClickException) -> str:
             return f"{name}: {_with_or_without_value(name, ctx)}"
         case click.MissingParameter(param=click.Argument() as argument) if ctx:
             return f"{argument.make_metavar(ctx)} is missing: write {_usage(ctx)}"
-        case click.BadParameter(param=click.Option(is_flag=True) as flag) if ctx:  # by its variable alone
+        case click.BadParameter(param=click.Option(is_flag=True) as flag) if ctx:  # only its variable has a value
             return f"{spelled(flag, ctx)}={flag.resolve_envvar_value(ctx)}: write 1 or 0, true or false, yes or no"
         case _:
             return _lower(error.format_message())
@@ -68,7 +73,7 @@ else:
 
 
 class Value(ParamType):
-    """A value read by a plain function that raises ValueError with the reason and the remedy."""
+    """A type of click's: a plain function that reads a text, or raises ValueError with the reason and the remedy."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name = name
@@ -84,12 +89,12 @@ class Value(ParamType):
 
 
 def _without_secrets(text: str) -> str:
-    """Where somebody wrote a password, it is not said again."""
+    """Return the text with three stars in place of a password."""
     return re.sub(r"(password\s*=).*|(//).*@", r"\1\2***", text)
 
 
 def spelled(param: click.Parameter | None, ctx: click.Context | None) -> str:
-    """How the user gave a parameter: the option, or the variable."""
+    """Return how the user gave a parameter: the option, or the variable."""
     if param is None or ctx is None or not param.name:
         return "value"
     if ctx.get_parameter_source(param.name) is ParameterSource.ENVIRONMENT and isinstance(param.envvar, str):

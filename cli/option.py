@@ -1,40 +1,45 @@
-"""What an option of `elastic launch` is: its two spellings, its PET_ variable, its section of the help."""
+"""What an option is: one field of a frozen class.
+
+The field says all that there is to say of its option, and once: name, type, how its text is read, default, variable, section
+and help. `parameters` makes click's options of such a class; the class is made of what click has read:
+
+    class LaunchOptions:
+        max_restarts: int = FAILURES.option("N", values.whole, default=0)("Restarts of the job …")
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar, overload
 
 import click
+from attrs import field, fields
 
-from .mistakes import Mistake
+from .mistakes import Mistake, Value
 
-WORKERS = "Workers"
-NODES = "Nodes and rendezvous"
-FAILURES = "Failures and ends"
-OUTPUT = "Output"
-SECTIONS = (WORKERS, NODES, FAILURES, OUTPUT)
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Read = TypeVar("Read")
+_PARAMETER, _DEFAULT = "parameter", "default"
+"""What a field's metadata hold."""
 
 
 class Command(click.Command):
-    """One whose mistakes say which option they are about, also to those who ask for its remedy."""
+    """A command whose mistakes name their option, and that takes no arguments but those that it declares."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.allow_extra_args = True  # click does not say what else to write
+        ctx.allow_extra_args = True  # click's own message has no remedy
         try:
             left = super().parse_args(ctx, args)
         except click.BadOptionUsage as mistake:
             mistake.ctx = ctx  # click does not say which command's option it was
             raise
         if left:
-            raise Mistake(f"{left[0]}: {ctx.command_path} takes options alone ({ctx.command_path} --help lists them)")
+            raise Mistake(f"{left[0]}: {ctx.command_path} takes only options ({ctx.command_path} --help lists them)")
         return left
 
 
 class Option(click.Option):
-    """An option in a section of the help, shown with its dashed spelling only."""
+    """An option in a section of the help. The help shows its dashed spelling only."""
 
     def __init__(self, *args: Any, section: str, **attributes: Any) -> None:
         self.section = section
@@ -46,16 +51,69 @@ class Option(click.Option):
         return (f"{names} {self.metavar}" if self.metavar else names, record[1]) if record else None
 
 
-def option(name: str, section: str, *short: str, own: bool = False, **attributes: Any) -> Decorator:
-    """One option, in both spellings. `own`: it is not torchrun's, so it has no PET_ variable."""
-    parameter = name[2:].replace("-", "_")
-    spellings = dict.fromkeys((*short, name, f"--{parameter}"))
-    return click.option(
-        *spellings,
-        parameter,
-        cls=Option,
-        section=section,
-        envvar=None if own else f"PET_{parameter.upper()}",
-        show_default=bool(attributes.get("default")),
-        **attributes,
-    )
+class Section:
+    """A section of the help, which declares the options that stand in it.
+
+    Each method returns a function that takes the help text and returns the field's default, so that type checkers compare
+    the field's annotation with what its reader returns.
+    """
+
+    def __init__(self, title: str, variables: str = "") -> None:
+        """`variables` is the prefix of the options' variables, like `PET_`; without one the options have none."""
+        self.title = title
+        self.variables = variables
+
+    @overload
+    def option(
+        self, metavar: str, read: Callable[[str], Read], short: str = "", *, default: str | float, own: bool = False
+    ) -> Callable[[str], Read]: ...
+
+    @overload
+    def option(
+        self, metavar: str, read: Callable[[str], Read], short: str = "", *, own: bool = False
+    ) -> Callable[[str], Read | None]: ...
+
+    def option(
+        self,
+        metavar: str,
+        read: Callable[[str], Read],
+        short: str = "",
+        *,
+        default: str | float | None = None,
+        own: bool = False,
+    ) -> Callable[[str], Any]:
+        """Declare an option whose text `read` reads; without a default, None is the option left out.
+
+        `own`: the option is not one that torchrun reads from a variable, so it has no variable here either.
+        """
+        text = None if default is None else str(default)
+        attributes = {"metavar": metavar, "type": Value(metavar, read), "default": text, "show_default": bool(text)}
+        return self._declared(None if text is None else read(text), default, short, own, attributes)
+
+    def flag(self, short: str = "", *, own: bool = False) -> Callable[[str], bool]:
+        """Declare an option that has no value."""
+        return self._declared(False, False, short, own, {"is_flag": True})
+
+    def several(self, metavar: str, read: Callable[[str], Read]) -> Callable[[str], tuple[Read, ...]]:
+        """Declare an option that may be given several times."""
+        return self._declared((), (), "", True, {"metavar": metavar, "type": Value(metavar, read), "multiple": True})
+
+    def _declared(self, read: object, default: object, short: str, own: bool, attributes: Any) -> Callable[[str], Any]:
+        def parameter(name: str, help: str) -> Option:
+            spellings = dict.fromkeys((short, f"--{name.replace('_', '-')}", f"--{name}"))
+            variable = None if own or not self.variables else f"{self.variables}{name.upper()}"
+            return Option(
+                [*filter(None, spellings), name], section=self.title, envvar=variable, help=help, **attributes
+            )
+
+        return lambda help: field(default=read, metadata={_PARAMETER: partial(parameter, help=help), _DEFAULT: default})
+
+
+def parameters(options: type) -> list[click.Parameter]:
+    """Return click's options, one for each field of a class of options, in their order."""
+    return [each.metadata[_PARAMETER](each.name) for each in fields(options)]
+
+
+def defaults(options: type) -> dict[str, Any]:
+    """Return what each option is when it is left out, as its declaration has it: before it is read."""
+    return {each.name: each.metadata[_DEFAULT] for each in fields(options)}

@@ -1,4 +1,4 @@
-"""`elastic replay`: traces -> the core once more -> what differs, what is broken, what happened when -> an exit code."""
+"""`elastic replay`: traces -> the core once more -> differences, broken properties, a timeline -> an exit code."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from ..core.replay.timeline import Recovery, Round, lanes, recoveries, rounds
 from ..core.world import Node
 from . import values
 from .exit_codes import FAILED, SUCCEEDED
-from .mistakes import Mistake, Value
+from .mistakes import Mistake, Value, why
 from .option import Command
 from .render.picture import picture
-from .render.timeline import names, rank_names, rendered, rendered_call
-from .render.words import count
+from .render.rounds import names, rank_names, rendered, rendered_call
+from .render.text import count
 
 EPILOG = """\b
   elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
   elastic replay traces/*.ndjson
 \b
-Several traces of one job are put in order by the versions of its register; one that is missing is no fault.
+The versions of the job's register put several traces in order; a missing trace is no fault.
 Wrapped functions (elastic.inprocess) are traced beside the agents: rank_*.ndjson, one per call of each rank.
 \b
-Exit codes:  0 all is well · 1 a step differs or a property is broken · 2 a file that cannot be read
+Exit codes:  0 all is well · 1 a step differs or a property is broken · 2 a file cannot be read
 """
 
 
 @frozen
 class Read:
-    """A trace of a file, taken again."""
+    """A trace of a file, replayed."""
 
     path: str
     run: Replayed
@@ -53,7 +53,7 @@ class Read:
 
 @frozen
 class Judged:
-    """A job, and the first property that its traces break."""
+    """A job, and the first property that its traces break, if they break one."""
 
     history: History
     violation: Violation | CallViolation | Broken | None
@@ -63,20 +63,20 @@ class Judged:
     cls=Command, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="The same as data, for programs: what differs, rounds, times, lanes."
+    "--json", "as_json", is_flag=True, help="Print the same as data, for programs: differences, rounds, times, lanes."
 )
 @click.option(
     "--picture",
     "svg",
     type=Value("FILE.svg", values.new_picture),
     metavar="FILE.svg",
-    help="Draw what happened, to one job's agents or in one call of its ranks: nodes and time.",
+    help="Draw one job's agents, or one call of its ranks, over time, to this file.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
-    """Run what elastic launch --trace, and the ranks under it, wrote through the core once more.
+    """Replay the traces of elastic launch --trace, and of the ranks under it, through the core.
 
-    Every step must come out as it was traced, and what must always hold is judged over all traces together. Then it is told
+    Every step must come out as it was traced, and the properties must hold over all traces together. Then a timeline says
     what happened when.
     """
     read = [each for path in files for each in _read(path)]
@@ -101,11 +101,11 @@ def _read(path: str) -> list[Read]:
     except IsADirectoryError:
         raise Mistake(f"{path}: is a directory; name its files: {path.rstrip('/')}/*.ndjson") from None
     except OSError as error:
-        raise Mistake(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        raise Mistake(f"{path}: {why(error)}") from None
 
 
 def _draw(path: str, judged: Sequence[Judged]) -> None:
-    """One job's agents, or one call's ranks; a picture has one axis of time."""
+    """Draw one job's agents, or one call's ranks: a picture has one axis of time. Raises Mistake for several."""
     if len(judged) != 1:
         raise Mistake(
             f"--picture={path}: these traces are of {_and(_jobs(judged))}; name those of one "
@@ -115,7 +115,7 @@ def _draw(path: str, judged: Sequence[Judged]) -> None:
     try:
         Path(path).write_text(picture(lanes(history), f"replay: {count(len(history.runs), _who(history))}"))
     except OSError as error:
-        raise Mistake(f"--picture={path}: {(error.strerror or str(error)).lower()}") from None
+        raise Mistake(f"--picture={path}: {why(error)}") from None
 
 
 # --- for people

@@ -1,4 +1,4 @@
-"""`elastic`: the group of commands."""
+"""`elastic`: the group of its commands."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 
 LATER = ("replay", "simulate", "store")
-"""Commands whose module, of the same name, is imported only when it is wanted: launch starts without it."""
+"""Commands whose module, of the same name, is imported only when it is asked for: launch starts without it."""
 
 
 class Commands(click.Group):
+    """The commands; a mistake in the first word is answered with the command that was meant."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted((*super().list_commands(ctx), *LATER))
 
@@ -33,7 +35,7 @@ class Commands(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Who knows torchrun leaves the command out."""
+        """Refuse an option of `elastic launch` in front of the command, which users of torchrun leave out."""
         first = args[0] if args else ""
         options = {each.partition("=")[0] for each in (first, first.replace("_", "-"))}
         if options & {name for param in launch.params for name in param.opts}:
@@ -59,7 +61,9 @@ def _meant(word: str, known: list[str]) -> str:
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show it.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
 @click.pass_context
 def root(ctx: click.Context) -> None:
     """Launch distributed PyTorch jobs that keep training through failures."""

@@ -1,6 +1,6 @@
-"""What the options of `elastic simulate` ask for: a campaign of runs, one of them, or a story.
+"""The options of `elastic simulate`, declared once, and what they ask for: a campaign of runs, one of them, or a story.
 
-Readers of single values raise ValueError with the reason and the remedy; what does not fit together is a Mistake.
+Readers of single values raise ValueError with the reason and the remedy. Options that do not fit together are a Mistake.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 from attrs import frozen
+from click.core import ParameterSource
 
-from ..adapters.simulations.campaign import Campaign
+from ..adapters.simulations.campaign import Calls, Campaign
 from ..adapters.simulations.own_property import loaded
 from ..core.properties.judge import Property
 from ..core.rendezvous.state import NODES_MAX
@@ -19,41 +20,22 @@ from ..core.sim.story import Backend, Kind
 from ..core.sim.swarm import DRAWN, Shape
 from . import values
 from .mistakes import Mistake
+from .option import Section
 
 RUNS = 1_000
+"""How many, if neither --runs nor --steps says."""
 SEEDS = 1 << 64
 ALL = frozenset(DRAWN)
 
 
-@frozen
-class Asked:
-    """What the command line asks for."""
-
-    what: Campaign
-    runs: int | None
-    steps: int | None
-    jobs: int
-    only: int | None
-    replay: str | None
-    story: str | None
-    picture: str | None
-    as_json: bool
-    command: tuple[str, ...]
-    """The options that make a run what it is, to be given again."""
-
-    @property
-    def also(self) -> tuple[Property, ...]:
-        return tuple(loaded(*each) for each in self.what.properties)
-
-
-def nodes(text: str) -> int:
+def _nodes(text: str) -> int:
     number = values.positive(text)
     if number > NODES_MAX:
         raise ValueError(f"at most {NODES_MAX} nodes")
     return number
 
 
-def seed(text: str) -> int:
+def _seed(text: str) -> int:
     try:
         number = int(text, 0)
     except ValueError:
@@ -64,7 +46,7 @@ def seed(text: str) -> int:
 
 
 def faults(text: str) -> frozenset[Kind]:
-    """`crash,fail`: these; `all`, `none`; `-pause`: not this one, of those before it or of all."""
+    """Read `crash,fail`, `all` or `none`. `-pause` takes this one out of those before it, or out of all."""
     known = {kind.value: kind for kind in DRAWN}
     words = [word.strip() for word in text.split(",") if word.strip()]
     chosen = set(ALL if not words or words[0].startswith("-") else ())
@@ -77,7 +59,7 @@ def faults(text: str) -> frozenset[Kind]:
     return frozenset(chosen)
 
 
-def own_property(text: str) -> tuple[str, str]:
+def _own_property(text: str) -> tuple[str, str]:
     path, colon, name = text.rpartition(":")
     if not colon or not path or not name.isidentifier():
         raise ValueError("write FILE.py:FUNCTION")
@@ -85,54 +67,118 @@ def own_property(text: str) -> tuple[str, str]:
     return path, name
 
 
-def backend(text: str) -> Backend:
+def _backend(text: str) -> Backend:
     if text not in [each.value for each in Backend]:
         raise ValueError("write cas or lease")
     return Backend(text)
 
 
-def asked_for(given: dict[str, Any]) -> Asked:
-    """Raises Mistake."""
-    if given["replay"] and given["only"] is not None:
-        raise Mistake("--replay and --only: a story is one run already; leave one of them out")
-    if given["only"] is not None and given["seed"] is None:
-        raise Mistake("--only: a run of which seed? write --seed=SEED too, as it was printed")
-    seed = int.from_bytes(os.urandom(4), "big") if given["seed"] is None else given["seed"]
-    runs = given["runs"] or (None if given["steps"] else RUNS)
-    jobs = given["jobs"] or len(os.sched_getaffinity(0))
-    return Asked(
-        Campaign(seed, _shape(given), given["property"]),
-        runs,
-        given["steps"],
-        jobs,
-        given["only"],
-        given["replay"],
-        given["story"],
-        given["picture"],
-        given["as_json"],
-        _command(),
+OPTIONS = Section("Options")
+
+
+@frozen(kw_only=True)
+class SimulateOptions:
+    """What a command line asks for, read."""
+
+    nodes: int = OPTIONS.option("N", _nodes, default=5)("Nodes of the world.")
+    min: int | None = OPTIONS.option("N", _nodes)("The job's minimum of nodes. [default: drawn]")
+    max: int | None = OPTIONS.option("N", _nodes)(
+        "The job's maximum of nodes; those above it are spares. [default: drawn]"
     )
+    seed: int | None = OPTIONS.option("SEED", _seed)(
+        "The source of all chance. [default: a fresh one, which is printed]"
+    )
+    runs: int | None = OPTIONS.option("N", values.positive)(
+        f"How many runs. [default: {RUNS}; with --steps alone, as many as it takes]"
+    )
+    steps: int | None = OPTIONS.option("N", values.positive)("Stop after so many steps of nodes, in all runs together.")
+    faults: frozenset[Kind] = OPTIONS.option("LIST", faults, default="all")(
+        "What is done to the nodes: all, none, names with commas between, -NAME to leave one out. Known: "
+        f"{', '.join(kind.value for kind in DRAWN)}."
+    )
+    operations: int = OPTIONS.option("N", values.whole, default=40)("Faults and other operations per run, at most.")
+    backend: Backend | None = OPTIONS.option("cas|lease", _backend)(
+        "How silence is noticed: by counters (cas) or by leases (lease). [default: drawn]"
+    )
+    property: tuple[tuple[str, str], ...] = OPTIONS.several("FILE.py:FUNCTION", _own_property)(
+        "A property of your own, judged beside the built-in ones."
+    )
+    jobs: int | None = OPTIONS.option("N", values.positive)("Processes. [default: one per core]")
+    only: int | None = OPTIONS.option("RUN", values.whole)("Tell one run of the seed, line by line.")
+    replay: str | None = OPTIONS.option("FILE", str)("Tell this story, line by line.")
+    story: str | None = OPTIONS.option("FILE", values.new_file)(
+        "Write the story of the violation, or of --only's run, to this file."
+    )
+    picture: str | None = OPTIONS.option("FILE.svg", values.new_picture)(
+        "Draw the violation, or the run that is told, to this file."
+    )
+    calls: bool = OPTIONS.flag()("Simulate ranks that are restarted inside their processes, instead of nodes.")
+    json: bool = OPTIONS.flag()("Print the result as data, for programs.")
 
 
-def _shape(given: dict[str, Any]) -> Shape:
-    nodes, least, most = given["nodes"], given["min"], given["max"]
+@frozen
+class Asked:
+    """A campaign of nodes, and what is to be done with it."""
+
+    options: SimulateOptions
+    what: Campaign
+    command: tuple[str, ...]
+    """The options that make a run what it is, to be given again."""
+
+    @property
+    def also(self) -> tuple[Property, ...]:
+        """Return the user's own properties, loaded."""
+        return tuple(loaded(*each) for each in self.what.properties)
+
+
+def asked_for(options: SimulateOptions, ctx: click.Context) -> Asked:
+    """Return what the options ask for of nodes. Raises Mistake if they do not fit together."""
+    if options.replay and options.only is not None:
+        raise Mistake("--replay and --only: a story is one run already; leave one of them out")
+    return Asked(options, Campaign(_chosen_seed(options), _shape(options), options.property), _command(ctx))
+
+
+FOR_CALLS = ("seed", "runs", "steps", "jobs", "only", "json", "calls")
+"""The options that go with --calls."""
+
+
+def calls_asked_for(options: SimulateOptions, ctx: click.Context) -> Calls:
+    """Return what the options ask for of calls. Raises Mistake for an option that is for nodes."""
+    for param in _given(ctx):
+        if param.name not in FOR_CALLS:
+            raise Mistake(f"{param.opts[0]}: is for nodes; leave it out, or --calls")
+    return Calls(_chosen_seed(options))
+
+
+def _chosen_seed(options: SimulateOptions) -> int:
+    if options.only is not None and options.seed is None:
+        raise Mistake("--only: a run of which seed? write --seed=SEED too, as it was printed")
+    return int.from_bytes(os.urandom(4), "big") if options.seed is None else options.seed
+
+
+def _shape(options: SimulateOptions) -> Shape:
+    nodes, least, most = options.nodes, options.min, options.max
     if least is not None and least > nodes:
         raise Mistake(f"--min={least}: there are {nodes} nodes; write --nodes={least} too")
     if least is not None and most is not None and least > most:
         raise Mistake(f"--min={least}: the minimum is above the maximum ({most}); write --max={least} too")
-    return Shape(nodes, least, most, given["backend"], given["faults"], given["operations"])
+    return Shape(nodes, least, most, options.backend, options.faults, options.operations)
 
 
-def _command() -> tuple[str, ...]:
-    """The options that shape a run, as they were given."""
-    ctx = click.get_current_context()
-    words = []
-    for param in ctx.command.params:
-        name = param.name or ""
-        given = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name in ("nodes", "min", "max", "faults", "operations", "backend", "property"):
-            words += _spelled(param.opts[0], ctx.params[name])
-    return tuple(words)
+SHAPING = ("nodes", "min", "max", "faults", "operations", "backend", "property")
+"""The options that make a run what it is."""
+
+
+def _command(ctx: click.Context) -> tuple[str, ...]:
+    """Return the options that shape a run, as they were given."""
+    given = [param for param in _given(ctx) if param.name in SHAPING]
+    return tuple(word for param in given for word in _spelled(param.opts[0], ctx.params[param.name or ""]))
+
+
+def _given(ctx: click.Context) -> list[click.Parameter]:
+    """Return the options that stand on the command line."""
+    command_line = ParameterSource.COMMANDLINE
+    return [each for each in ctx.command.params if ctx.get_parameter_source(each.name or "") is command_line]
 
 
 def _spelled(option: str, value: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""`elastic store`: an endpoint -> a TCPStore that is served until a signal comes -> an exit code."""
+"""`elastic store`: an endpoint -> a TCPStore, served until a signal comes -> an exit code."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..adapters.workers.error_files import exit_sentence, signal_name
 from . import tokens, values
 from .exit_codes import RENDEZVOUS, SIGNALLED
 from .mistakes import Mistake, Value
-from .nodes import PORT
 from .option import Command
+from .places import PORT
 
 EPILOG = """\b
   elastic store --endpoint=gpu-01                                  (on gpu-01, first)
   elastic launch --nnodes=2 --rdzv-endpoint=gpu-01 ... train.py    (on each node)
 \b
-Several jobs may meet there, each by an --rdzv-id of its own that is used once. The store needs torch; it keeps nothing on
-disk, and no job's token: that is the agents' alone.
+Several jobs may share the store, each with an --rdzv-id of its own that is used once. The store needs torch. It
+writes nothing to disk, and it never holds a job's token: only the agents have that.
 \b
-Exit codes:  2 a mistake in the command line, or it cannot be served there · 3 its process died
+Exit codes:  2 a mistake in the command line, or the store cannot be served there · 3 its process died
              128+n stopped by signal n
 """
 
@@ -38,13 +38,13 @@ Exit codes:  2 a mistake in the command line, or it cannot be served there · 3 
     "--endpoint",
     metavar="HOST[:PORT]",
     type=Value("HOST[:PORT]", values.endpoint),
-    help=f"Where: a name or address of this host. Port 0 is any that is free. [default port: {PORT}]",
+    help=f"Where to serve: a name or address of this host. Port 0 takes any free port. [default port: {PORT}]",
 )
 def store(endpoint: tuple[str, int | None] | None) -> int:
     """Serve the store in which the nodes of jobs meet, apart from any agent.
 
-    Where an agent serves it, the store goes with that agent. This one stays until it is sent SIGINT or SIGTERM, whichever
-    node dies; when it serves, it says where, in one line.
+    A store that an agent serves ends with that agent. This one serves until SIGINT or SIGTERM, whichever node dies.
+    When it is ready, it prints one line with its endpoint.
     """
     if endpoint is None:
         raise Mistake(f"--endpoint is missing: write elastic store --endpoint=HOST:{PORT}")
@@ -71,5 +71,5 @@ def _ready(address: Address) -> None:
 
 
 def _say(text: str, err: bool = False) -> None:
-    with suppress(OSError):  # nobody reads it any more
+    with suppress(OSError):  # the reader is gone
         click.echo(f"elastic  {text}", err=err)

@@ -1,4 +1,4 @@
-"""The token that the agents of a job share: out of a file or the environment, and out of nobody else's sight."""
+"""The token that the agents of a job share: read from a file or the environment, and hidden from everybody else."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ VARIABLE = "ELASTIC_STORE_TOKEN"
 
 
 def store_token(conf: Mapping[str, str], environment: MutableMapping[str, str]) -> Secret | None:
-    """The token, if there is one. The variable is taken out of the environment, so that no worker and no helper inherits
-    it. As everywhere, what the command line says comes before the variable. Raises Mistake."""
+    """Return the token, if there is one; a file on the command line comes before the variable. Raises Mistake.
+
+    The variable is removed from the environment, so that no worker inherits it.
+    """
     text, path = environment.pop(VARIABLE, None), conf.get("token_file")
     if path is None and text is None:
         return None

@@ -1,39 +1,42 @@
 """`torchrun --rdzv-backend=elastic`: torch's parameters -> settings -> our rendezvous under torch's agent.
 
-torch loads `handler` in every torchrun that finds this package, so nothing is imported before somebody asks for it.
+torch loads `handler` in every torchrun that finds this package, so nothing is imported until a rendezvous is made.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch.distributed.elastic.rendezvous import RendezvousHandler, RendezvousParameters
 
+    from .launch_options import LaunchOptions
+
 STORES = ("c10d", "etcd", "memory")
 GRACE_S = 30.0
-"""torch's agent gives its workers so long to end before it comes back."""
+"""How long torch's agent lets its workers end before it comes back."""
 
 
 def handler() -> Callable[[RendezvousParameters], RendezvousHandler]:
-    """What the entry point group `torchrun.handlers` is to give: who makes the handler."""
+    """Return the maker of the handler, as the entry points of `torchrun.handlers` must."""
     return create
 
 
 def create(parameters: RendezvousParameters) -> RendezvousHandler:
-    """Raises ValueError for a parameter that cannot be meant, in the words in which `elastic launch` refuses it."""
+    """Return the handler. Raises ValueError for a bad parameter, in the words in which `elastic launch` refuses it."""
     from ..adapters.clock import SystemClock
     from ..adapters.torch.torchrun_plugin import ElasticRendezvous
-    from . import nodes, tokens
+    from . import places, tokens
     from .mistakes import Mistake, one_line
+    from .rendezvous_settings import rendezvous_settings
 
     clock = SystemClock()
     try:
-        given = _given(parameters)
-        where = nodes.place(given, os.environ, tokens.store_token(given["rdzv_conf"], os.environ))
-        settings = nodes.settings(given)
+        options = _options(parameters)
+        where = places.place(options, os.environ, tokens.store_token(options.rdzv_conf, os.environ))
+        settings = rendezvous_settings(options)
         address = parameters.local_addr or where.own_address()
         connection = where.open(parameters.run_id, clock, settings)
     except Mistake as mistake:
@@ -41,11 +44,15 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
     return ElasticRendezvous(connection, parameters.run_id, address, settings, clock)
 
 
-def _given(parameters: RendezvousParameters) -> Mapping[str, Any]:
-    """The options of `elastic launch` that say the same. torch's agents count their restarts by themselves, so the register
-    allows any number; by that an agent of `elastic launch`, whose workers would not find these, is refused."""
+def _options(parameters: RendezvousParameters) -> LaunchOptions:
+    """Return the options of `elastic launch` that say the same. Raises Mistake.
+
+    torch's agents count their restarts by themselves, so the register allows any number. The limit also keeps out agents of
+    `elastic launch`, whose workers would not find those of torch.
+    """
     from ..core.world import COUNT_MAX
     from . import values
+    from .launch_options import LaunchOptions
     from .mistakes import Mistake
 
     conf = {key: str(value).strip() for key, value in parameters.config.items()}
@@ -58,14 +65,13 @@ def _given(parameters: RendezvousParameters) -> Mapping[str, Any]:
         raise Mistake(f"--rdzv-conf: store={store}: write {', '.join(STORES[:-1])} or {STORES[-1]}")
     if store == "memory" and parameters.max_nodes > 1:
         raise Mistake(f"--rdzv-conf: store=memory: is for one node, not {parameters.max_nodes}; write store=c10d")
-    return {
-        "nnodes": (parameters.min_nodes, parameters.max_nodes),
-        "standalone": store == "memory",
-        "rdzv_backend": store,
-        "rdzv_endpoint": endpoint,
-        "rdzv_id": parameters.run_id,
-        "rdzv_conf": conf,
-        "max_restarts": COUNT_MAX - 1,
-        "grace": GRACE_S,
-        "last_call": None,
-    }
+    return LaunchOptions(
+        nnodes=(parameters.min_nodes, parameters.max_nodes),
+        standalone=store == "memory",
+        rdzv_backend=store,
+        rdzv_endpoint=endpoint,
+        rdzv_id=parameters.run_id,
+        rdzv_conf=conf,
+        max_restarts=COUNT_MAX - 1,
+        grace=GRACE_S,
+    )

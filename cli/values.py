@@ -1,4 +1,4 @@
-"""How option values are read: plain functions from text, each with the reason and the remedy when it cannot be."""
+"""Readers of option values: plain functions that take a text, and raise ValueError with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
 
 from attrs import frozen
 
@@ -19,17 +20,24 @@ from .mistakes import Mistake
 SCHEMES = ("etcd", "http", "https")
 ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
 DIGITS_MAX = 20
-"""A number that has more is as large as any."""
+"""A number with more digits than this is too large for every option."""
 FILE_NAME_MAX = 255
 HOST_MAX = 240
-"""Characters of a host's name; with what tells several agents of a host apart it is still a name."""
+"""Characters of a host's name. A suffix that tells several agents of a host apart still fits behind it."""
 SPAN_MAX_S = 10**9
-"""Some 30 years: clocks of the system count no span that is much longer."""
+"""Some 30 years. The system's clocks count no span that is much longer."""
 SECRETS = {"token": "token_file=FILE, or set ELASTIC_STORE_TOKEN"}
-"""Keys whose values must not be given on a command line, which everybody on the host can read, and what to write instead."""
+"""Keys that a command line must not hold, because everybody on the host can read it; and what to write instead."""
+
+Status = Literal["auto", "live", "plain", "off"]
+OnStoreLoss = Literal["continue", "stop"]
+NumaBinding = Literal["node", "socket", "exclusive", "core-complex"]
+StartMethod = Literal["spawn", "fork", "forkserver"]
+RestartScope = Literal["group", "rank"]
 
 
 def whole(text: str, least: int = 0) -> int:
+    """Read a whole number."""
     if not re.fullmatch(r"\s*[+-]?\d+\s*", text) or _number(text) < least:
         raise ValueError(f"write a whole number, {least} or more")
     if _number(text) >= COUNT_MAX:
@@ -38,17 +46,18 @@ def whole(text: str, least: int = 0) -> int:
 
 
 def _number(digits: str) -> int:
-    """With blanks around and perhaps a sign; Python refuses to read thousands of digits."""
+    """Read digits with blanks around and perhaps a sign. Python refuses to read thousands of digits."""
     bare = digits.strip()
     return int(bare) if len(bare) <= DIGITS_MAX else int(f"{bare[0]}{'9' * DIGITS_MAX}")
 
 
 def positive(text: str) -> int:
+    """Read a whole number, 1 or more."""
     return whole(text, 1)
 
 
 def seconds(text: str) -> float:
-    """A span of 0 or more seconds."""
+    """Read a span of 0 or more seconds."""
     try:
         span = float(text)
     except ValueError:
@@ -61,6 +70,7 @@ def seconds(text: str) -> float:
 
 
 def some_seconds(text: str) -> float:
+    """Read a span above 0 seconds."""
     span = seconds(text)
     if span == 0:
         raise ValueError("write a number of seconds above 0")
@@ -68,7 +78,7 @@ def some_seconds(text: str) -> float:
 
 
 def nodes(text: str) -> tuple[int, int]:
-    """`N` or `MIN:MAX`."""
+    """Read `N` or `MIN:MAX` as (MIN, MAX)."""
     parts = text.split(":")
     if len(parts) > 2 or not all(re.fullmatch(r"\d+", part) for part in parts):
         raise ValueError("write a number of nodes, or MIN:MAX, like --nnodes=2:4")
@@ -83,7 +93,7 @@ def nodes(text: str) -> tuple[int, int]:
 
 
 def workers(text: str) -> int:
-    """A number of workers per node, or a kind of device: counted here."""
+    """Read a number of workers per node; a kind of device is counted on this host."""
     match text:
         case "auto" | "cpu" | "gpu" | "xpu" as kind:
             return count_devices(kind)
@@ -99,13 +109,14 @@ def workers(text: str) -> int:
 
 
 def name(text: str) -> str:
+    """Read a name."""
     if not text or len(text) > NAME_MAX or not text.isprintable():
         raise ValueError(f"write 1 to {NAME_MAX} printable characters")
     return text
 
 
 def local_ranks(text: str) -> frozenset[int] | None:
-    """`0,1,2`; nothing for all."""
+    """Read `0,1,2`; None, for all ranks, if the text is empty."""
     if not text.strip():
         return None
     if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
@@ -114,7 +125,7 @@ def local_ranks(text: str) -> frozenset[int] | None:
 
 
 def signals(text: str) -> tuple[signal.Signals, ...]:
-    """`SIGTERM,SIGINT,…`"""
+    """Read `SIGTERM,SIGINT,…`."""
     found = []
     for word in text.split(","):
         signum = signal.Signals.__members__.get(word.strip())
@@ -127,7 +138,10 @@ def signals(text: str) -> tuple[signal.Signals, ...]:
 
 
 def configuration(text: str) -> Mapping[str, str]:
-    """`key=value,key=value`, blanks around either ignored. A secret is refused before the text is repeated to anybody."""
+    """Read `key=value,key=value`; blanks around keys and values are ignored.
+
+    Raises Mistake for a secret, so that no message repeats it.
+    """
     for secret, instead in SECRETS.items():
         if re.search(rf"(^|,)\s*{secret}\s*=", text, re.IGNORECASE):
             raise Mistake(f"--rdzv-conf: {secret}: everybody can read a command line; write {instead}")
@@ -143,41 +157,38 @@ def configuration(text: str) -> Mapping[str, str]:
 
 
 def directory(text: str) -> str:
-    """A directory, or where one can be made; /dev/null stores nothing."""
+    """Read the name of a directory, or of a place where one can be made. /dev/null stores nothing."""
     if os.path.exists(text) and not os.path.isdir(text) and text != os.devnull:
         raise ValueError("is a file; name a directory")
     return text
 
 
 def streams(text: str) -> Streams:
+    """Read which streams are meant, for all local ranks or by rank."""
     return parse_streams(text)
 
 
-def one_of(*words: str) -> Callable[[str], str]:
-    """A reader of one of these words."""
+def _one_of(words: Any) -> Callable[[str], Any]:
+    """Return a reader of the words of a Literal."""
+    *others, last = get_args(words)
 
     def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"write {', '.join(words[:-1])} or {words[-1]}")
+        if text != last and text not in others:
+            raise ValueError(f"write {', '.join(others)} or {last}")
         return text
 
     return read
 
 
-status = one_of("auto", "live", "plain", "off")
-on_store_loss = one_of("continue", "stop")
-numa_binding = one_of("node", "socket", "exclusive", "core-complex")
-start_method = one_of("spawn", "fork", "forkserver")
-
-
-def restart_scope(text: str) -> str:
-    if text not in ("group", "rank"):
-        raise ValueError("write group or rank")
-    return text
+status = _one_of(Status)
+on_store_loss = _one_of(OnStoreLoss)
+numa_binding = _one_of(NumaBinding)
+start_method = _one_of(StartMethod)
+restart_scope = _one_of(RestartScope)
 
 
 def new_file(text: str) -> str:
-    """A file that can be made or replaced."""
+    """Read the name of a file that can be made or replaced."""
     folder, name = os.path.split(os.path.abspath(text))
     if not text or os.path.isdir(text) or not os.access(text if os.path.exists(text) else folder, os.W_OK):
         raise ValueError("no file can be written there; name a file in a directory that exists")
@@ -187,16 +198,17 @@ def new_file(text: str) -> str:
 
 
 def report_file(text: str) -> str:
+    """Read the name of a new file, or of a report."""
     return _new_or(new_file(text), b"{", "report")
 
 
 def trace_file(text: str) -> str:
-    """`file_or_directory`, and no file of another kind: a trace is appended to it."""
+    """Read the name of a directory, of a new file, or of a trace, to which this one is appended."""
     return _new_or(file_or_directory(text), b'{"is":"header"', "trace")
 
 
 def _new_or(path: str, begins: bytes, what: str) -> str:
-    """One that is there already is what it is to become: else it is somebody's script."""
+    """Return the path. Raises ValueError if a file of another kind is there: it may be somebody's script."""
     if os.path.isfile(path) and os.access(path, os.R_OK):
         with open(path, "rb") as file:
             found = file.read(len(begins))
@@ -206,14 +218,14 @@ def _new_or(path: str, begins: bytes, what: str) -> str:
 
 
 def new_picture(text: str) -> str:
-    """A file for an SVG, which no viewer opens by the name of another format."""
+    """Read the name of a file for an SVG. Viewers open none that is named like another format."""
     if os.path.splitext(text)[1].lower() not in ("", ".svg"):
         raise ValueError(f"the picture is an SVG; write {os.path.splitext(text)[0]}.svg")
     return _new_or(new_file(text), b"<", "picture")
 
 
 def file_or_directory(text: str) -> str:
-    """A file that can be made or appended to, or a directory to be (with a / at its end) or that is."""
+    """Read the name of a file that can be made or appended to, or of a directory; one that is to be made ends with a /."""
     if text.endswith("/") or os.path.isdir(text):
         folder = text.rstrip("/") or "/"
         if os.path.exists(folder) and not (os.path.isdir(folder) and os.access(folder, os.W_OK)):
@@ -224,14 +236,14 @@ def file_or_directory(text: str) -> str:
 
 @frozen
 class Endpoints:
-    """One or several, and the scheme that they were given with."""
+    """One or several addresses, and the scheme that they were written with."""
 
     scheme: str | None
     addresses: tuple[tuple[str, int | None], ...]
 
 
 def endpoints(text: str) -> Endpoints | None:
-    """`endpoint`, or several with commas between, each bare or as a URL; nothing for nowhere."""
+    """Read an endpoint, or several with commas between, each bare or as a URL; None if the text is empty."""
     schemes, addresses = set(), []
     for part in text.split(",") if text.strip() else []:
         scheme, separator, rest = part.strip().rpartition("://")
@@ -249,7 +261,7 @@ def endpoints(text: str) -> Endpoints | None:
 
 
 def endpoint(text: str) -> tuple[str, int | None] | None:
-    """`host`, `host:port`, `[v6]`, `[v6]:port`; nothing for nowhere."""
+    """Read `host`, `host:port`, `[v6]` or `[v6]:port`; None if the text is empty."""
     if not text.strip():
         return None
     match = ENDPOINT.fullmatch(text.strip())
@@ -259,6 +271,7 @@ def endpoint(text: str) -> tuple[str, int | None] | None:
 
 
 def _name_of_host(text: str) -> str:
+    """Return the name. Raises ValueError if no resolver would take it."""
     try:
         size = len(text.encode("idna"))  # as the resolver does
     except UnicodeError:
@@ -269,15 +282,15 @@ def _name_of_host(text: str) -> str:
 
 
 def filters(text: str) -> tuple[str, ...]:
-    """`apple,orange`; two commas are one that belongs to the text. Nothing for no filter."""
+    """Read `apple,orange`; two commas are one that belongs to a text. An empty text is no filter."""
     parts = [part.replace("\0", ",") for part in text.replace(",,", "\0").split(",")] if text else []
     if not all(parts):
-        raise ValueError("a text is empty, and would be in every line; write texts with commas between, ,, for a comma")
+        raise ValueError("a text is empty, and every line contains it; write texts with commas between, ,, for a comma")
     return tuple(parts)
 
 
 def host(text: str) -> str:
-    """A host's name or address, an IPv6 address with or without brackets."""
+    """Read a host's name or address; an IPv6 address may have brackets."""
     bare = text.strip().removeprefix("[").removesuffix("]")
     if not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*", bare):
         raise ValueError("write the name or the address of a host")
@@ -285,6 +298,7 @@ def host(text: str) -> str:
 
 
 def port(text: str) -> int:
+    """Read a port, 1 to 65535."""
     if not re.fullmatch(r"\s*\d{1,5}\s*", text) or not 1 <= int(text) <= 65_535:
         raise ValueError("write a port, 1 to 65535")
     return int(text)

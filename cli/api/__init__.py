@@ -1,1 +1,1 @@
-"""`elastic launch` for programs: settings -> the same launch as the command's -> values, or an exception."""
+"""`elastic.launch`, for programs: settings -> the command's launch -> what the workers returned, or an exception."""

@@ -1,4 +1,4 @@
-"""How a wait is shown: on a terminal as live last lines, in a log as plain lines now and then."""
+"""A wait as people see it: live last lines on a terminal, a plain line now and then in a log."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 AGAIN_S = 60.0
-"""How often a log is told of a wait that does not change."""
+"""How often a log repeats a wait that does not change."""
 
 
 @frozen
 class Wait:
-    """What is waited for. Another `about` is another wait; another `detail` is the same one, as it now stands."""
+    """A wait. Another `about` makes it another wait; another `detail` is news of the same one."""
 
     about: object
     detail: object
     text: str
     advice: tuple[str, ...] = ()
-    """What could be done about it."""
+    """Lines that say what the user could do about it."""
 
 
 class Out(Protocol):
-    """Where lines go."""
+    """A place for lines."""
 
     def write(self, text: str, /) -> int: ...
     def flush(self) -> None: ...
@@ -35,23 +35,23 @@ class Out(Protocol):
 
 
 class LastLine(Protocol):
-    """What stands below all lines while something is waited for."""
+    """What stands below all other lines during a wait."""
 
     every_s: float
-    """How often it wants to be shown anew."""
+    """How often it must be shown again."""
 
     def show(self, wait: Wait, now: float) -> None:
-        """The wait as it is now. Raises OSError or ValueError when nobody can see it any more."""
+        """Show the wait as it is now. Raises OSError or ValueError when the terminal is gone."""
 
     def make_room(self) -> None:
-        """A line is to be written above it."""
+        """Leave the last line, so that another line can be written."""
 
     def clear(self) -> None:
-        """The wait is over."""
+        """Take the wait away: it is over."""
 
 
 class PlainLastLine:
-    """A line when the wait begins, whenever it stands differently, and once in a while; the advice once."""
+    """A line when the wait begins, when its detail changes, and once in a while; the advice once."""
 
     every_s = 1.0
 
@@ -78,9 +78,9 @@ class PlainLastLine:
 
 
 class LiveLastLine:
-    """Rewritten in place. Drawn by rich, which is imported when the first wait is shown: most runs have none.
+    """Lines that are rewritten in place by rich, which is imported with the first wait: most runs have none.
 
-    It draws into memory, because it would replace sys.stderr otherwise, and end the program when nobody reads.
+    rich draws into memory. Given a stream it would replace sys.stderr, and end the program when the reader is gone.
     """
 
     every_s = 1.0
@@ -117,7 +117,7 @@ class LiveLastLine:
         return live
 
     def _put(self) -> None:
-        """In one write, as all that is said."""
+        """Write what is drawn, in one write as every line."""
         drawn = self._drawn.getvalue()
         self._drawn.seek(0)
         self._drawn.truncate()

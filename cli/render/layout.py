@@ -1,19 +1,47 @@
-"""Where things stand in a picture of lanes: time to pixels, incarnations to lines, labels to places.
+"""The layout of a picture of lanes: sizes, colours and glyphs; time to pixels, incarnations to lines, labels to places.
 
-Widths of texts are set, not measured (`textLength`), so labels cannot overlap whatever font there is: they move to the
-right, then to a row above, and what finds no place is left to the tooltip.
+The SVG sets the width of each text (`textLength`), so labels overlap in no font. A label without room moves to the right,
+then to a row above; one that finds no place there is left to the tooltip.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from ...core.replay.lanes import Lanes, Mark, Span
 from ...core.world import Node
-from .looks import BAR, CHAR, GAP, GLYPHS, LEFT, NAME_CHAR, NAME_MAX, RIGHT, ROWS_MAX, SHIFT_MAX, STRIP, WIDTH
+
+WIDTH, LEFT, RIGHT = 1_280, 96, 20
+BAR, STRIP, GAP = 16, 13, 9
+"""Heights in pixels: of a bar, of a row of labels above it, and between two lanes."""
+FONT, CHAR = 9.5, 5.72
+"""The size of labels and the width of their letters, in pixels."""
+ROWS_MAX, SHIFT_MAX = 6, 90
+NAME_MAX, NAME_CHAR = 48, 6.9
+"""The longest name of a lane in letters, and the width of a letter in pixels. The lanes begin where the longest name ends."""
+
+COLOURS: Mapping[str, str] = {
+    "joining": "#9cc3e6",
+    "waiting": "#cfcfcf",
+    "held": "#3f76b5",
+    "running": "#3f9a68",
+    "barrier": "#a5d6a0",
+    "stopping": "#f0a04b",
+    "leaving": "#b39ddb",
+    "ended": "#eeeeee",
+}
+WORDS: Mapping[str, str] = {"waiting": "spare", "barrier": "at the barrier"}
+GLYPHS: Mapping[str, tuple[str, str, str]] = {
+    "fault": ("M-4,-4 L4,4 M-4,4 L4,-4", "#c62828", "done to it"),
+    "write": ("M0,3 L0,9", "#555555", "write"),
+    "complete": ("M0,-5 L5,0 L0,5 L-5,0 Z", "#1b5e20", "completes a round"),
+    "end": ("M-5,-4 L5,-4 L0,5 Z", "#d35400", "ends a round"),
+    "closed": ("M-5,-5 L5,-5 L5,5 L-5,5 Z", "#212121", "verdict"),
+}
+VIOLATION = "#d50000"
 
 
 @frozen
@@ -30,7 +58,7 @@ class Scale:
 
 @frozen
 class Label:
-    """A text that wants to stand at this x; `row` counts upwards from what it labels."""
+    """A text and the x that it wants; `row` counts upwards from the bar that it labels."""
 
     wanted: float
     text: str
@@ -68,6 +96,7 @@ class Round:
 
 
 def scale_of(lanes: Lanes) -> Scale:
+    """Return the scale on which all lanes fit."""
     times = [at for span in lanes.spans for at in (span.start, span.end)] + [mark.at for mark in lanes.marks]
     start, end = min(times, default=0.0), max(times, default=0.0)
     longest = max((min(len(name), NAME_MAX) for _, name in lines_of(lanes)), default=0)
@@ -75,6 +104,7 @@ def scale_of(lanes: Lanes) -> Scale:
 
 
 def rows_of(lanes: Lanes, scale: Scale) -> Iterator[Row]:
+    """Yield the rows from top to bottom, with their labels placed."""
     for those, name in lines_of(lanes):
         spans = tuple(span for span in lanes.spans if span.node in those)
         marks = tuple(mark for mark in lanes.marks if mark.node in those and mark.kind != "violation")
@@ -91,7 +121,7 @@ def lines_of(lanes: Lanes) -> Iterator[tuple[tuple[Node, ...], str]]:
 
 
 def _shared(nodes: Sequence[Node], lanes: Lanes) -> list[tuple[Node, ...]]:
-    """Each on the first line on which nobody else lives at the time."""
+    """Return the incarnations of a slot by line: each on the first line where no other one lives at that time."""
     lines: list[tuple[float, tuple[Node, ...]]] = []
     for node in nodes:
         times = [at for span in lanes.spans if span.node == node for at in (span.start, span.end)]
@@ -106,11 +136,12 @@ def _shared(nodes: Sequence[Node], lanes: Lanes) -> list[tuple[Node, ...]]:
 
 
 def _is_told(mark: Mark) -> bool:
+    """Return True if a mark has a label."""
     return mark.kind in ("fault", "end", "closed") or mark.label.startswith("evict")
 
 
 def placed(labels: Iterable[Label]) -> list[Label]:
-    """Where they do not overlap: to the right by a little, or in a row above; those that find no place are left out."""
+    """Return the labels in places where they do not overlap; those that find no place are left out."""
     placed: list[Label] = []
     ends: list[float] = []
     for label in sorted(labels, key=lambda each: each.wanted):
@@ -129,7 +160,7 @@ def placed(labels: Iterable[Label]) -> list[Label]:
 
 
 def beside(marks: Iterable[float], x: float, width: float) -> float:
-    """Where a text of this width begins that no mark stands on: at x, or right of those that do."""
+    """Return where a text of this width begins without a mark on it: at x, or right of the marks that are in the way."""
     for mark in sorted(marks):
         if x - 6 < mark < x + width + 6:
             x = mark + 8
@@ -137,7 +168,7 @@ def beside(marks: Iterable[float], x: float, width: float) -> float:
 
 
 def rounds_of(lanes: Lanes) -> Iterator[Round]:
-    """A round lasts from the first of its members that holds its world to the write that ended it."""
+    """Yield the rounds: each lasts from the first member that holds its world to the write that ended it."""
     spans = [span for span in lanes.spans if span.kind in ("held", "running", "barrier") and span.label]
     overs = sorted((mark for mark in lanes.marks if mark.kind in ("end", "closed")), key=lambda mark: mark.at)
     for label in dict.fromkeys(span.label for span in sorted(spans, key=lambda span: span.start)):
@@ -148,6 +179,6 @@ def rounds_of(lanes: Lanes) -> Iterator[Round]:
 
 
 def _how(label: str) -> str:
-    """What stands in brackets says it shortest."""
+    """Return the part in brackets, which is the shortest way to say it."""
     found = re.search(r"\(([^)]*)\)$", label)
     return found[1] if found else label

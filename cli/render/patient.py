@@ -1,7 +1,7 @@
-"""Standard error for somebody who must not wait: the agent's own thread says here what happens, and decides what is next.
+"""Standard error that never blocks: the agent's main thread writes here, and must not wait for a reader.
 
-What a terminal or a pipe does not take at once is kept, up to KEPT_MAX, and carried on by a thread that lives as long as
-there is something kept. What comes on top of that is not said: nobody reads.
+Text that a terminal or a pipe does not take at once is kept, up to KEPT_MAX bytes. A thread writes it out, and lives as long
+as there is any. Text beyond that is dropped: nobody reads it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOOK_S = 1.0
 
 
 class PatientText:
-    """Text out to a descriptor. Any thread may write."""
+    """A text stream to a descriptor. Any thread may write."""
 
     def __init__(self, out: TextIO) -> None:
         self._descriptor = out.fileno()
@@ -37,13 +37,13 @@ class PatientText:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no text is held back."""
 
     def isatty(self) -> bool:
         return os.isatty(self._descriptor)
 
     def close(self, timeout_s: float) -> None:
-        """Wait so long for whoever reads. Not to be used afterwards."""
+        """Wait so long for the reader. The stream cannot be used afterwards."""
         with self._changed:
             if self._changed.wait_for(lambda: not self._carried, timeout_s):
                 self._console.close()

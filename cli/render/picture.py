@@ -1,7 +1,7 @@
-"""Lanes -> an SVG: nodes by time, what each was about, what was done to it, and the rounds behind all that.
+"""Lanes -> an SVG: what each node did over time, what was done to it, and the rounds behind that.
 
-A pure function of data. One lane per slot; incarnations of a slot share it and stand below each other only where they lived
-at once. Where things stand is `layout`, what they look like is `looks`; every span and mark has a tooltip.
+A pure function of data. A slot has one lane, which its incarnations share; only those that lived at once stand below each
+other. `layout` has the sizes, colours and places. Every span and mark has a tooltip.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from html import escape
 from textwrap import wrap
 
 from ...core.replay.lanes import Lanes, Mark, Span
-from .layout import Label, Round, Row, Scale, beside, placed, rounds_of, rows_of, scale_of
-from .looks import (
+from .layout import (
     BAR,
     CHAR,
     COLOURS,
@@ -26,13 +25,22 @@ from .looks import (
     VIOLATION,
     WIDTH,
     WORDS,
+    Label,
+    Round,
+    Row,
+    Scale,
+    beside,
+    placed,
+    rounds_of,
+    rows_of,
+    scale_of,
 )
 
 TICKS = 10
 
 
 def picture(lanes: Lanes, title: str) -> str:
-    """The SVG's text."""
+    """Return the text of the SVG."""
     scale = scale_of(lanes)
     rows = tuple(rows_of(lanes, scale))
     rounds = tuple(rounds_of(lanes))
@@ -75,7 +83,7 @@ def _title(title: str, broken: Sequence[Mark]) -> Iterator[str]:
 
 
 def _legend(lanes: Lanes, y: int) -> Iterator[str]:
-    """Of what is in the picture."""
+    """Yield the legend of the kinds that are in the picture."""
     spans, marks = {span.kind for span in lanes.spans}, {mark.kind for mark in lanes.marks}
     x = float(LEFT)
     for kind, colour in COLOURS.items():
@@ -113,7 +121,7 @@ def _axis(scale: Scale, top: int, bottom: int) -> Iterator[str]:
 
 
 def _step(span: float) -> float:
-    """1, 2 or 5 of something."""
+    """Return the distance of two ticks: 1, 2 or 5 of a power of ten."""
     step = 10.0**-9
     while span / step > TICKS:
         step *= 2.5 if f"{step:.0e}".startswith("2") else 2
@@ -185,7 +193,7 @@ def _strike(x: float, top: int, bottom: int) -> str:
 
 
 def _text(x: float, y: float, text: str, colour: str, bold: bool = False) -> str:
-    """As wide as it is thought to be; with a rim, so that it can be read on lines."""
+    """Return a text of its set width; a rim makes it readable on lines."""
     weight = ' font-weight="bold"' if bold else ""
     rim = "" if colour == "white" else ' stroke="white" stroke-width="2" paint-order="stroke"'
     return (

@@ -1,4 +1,4 @@
-"""What is said of each thing that happens: one sentence, who, what, and what comes next. Pure; `status` decides when."""
+"""One sentence for each thing that happens: where, what, and what comes next. Pure; `status` decides when to print it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...core.group import Group, Phase
 from ...core.rendezvous import RendezvousState, explain
 from ...core.rendezvous.explain import clock, hint, named
 from ...core.world import Fault, Node, Why, World
-from .words import count, first_line
+from .text import count, first_line
 
 
 def who(node: Node, host: str, state: RendezvousState | None, world: World | None = None) -> str:
-    """A node by its host; by its slot where several agents share a host, or did so in the world before."""
+    """Return a node's name: its host, or its slot where several agents share the host, now or in the world before."""
     hosts = {other: seat.profile.host for other, seat in state.seats.items()} if state else {}
     hosts |= {member.node: member.profile.host for member in world.members} if world else {}
     slots = {other.slot for other, its_host in hosts.items() if its_host == host}
@@ -23,11 +23,12 @@ def who(node: Node, host: str, state: RendezvousState | None, world: World | Non
 
 
 def round_began(world: World, took_s: float) -> str:
+    """Return the sentence of the first round."""
     return f"round {world.round}: {_members(world)}, {_workers(world)}, started in {took_s:.1f} s"
 
 
 def restarted(world: World, max_restarts: int, stopped: int, stopped_s: float, back_s: float) -> str:
-    """After a failure: what it cost, and how fast it was over."""
+    """Return the sentence of a round after a failure: what the failure cost, and how fast the job was back."""
     back = f"{_members(world)} back in {back_s:.1f} s"
     steps = f"{count(stopped, 'worker')} stopped in {stopped_s:.1f} s, {back}" if stopped else back
     budget = f"restart {world.failures} of {max_restarts}: "
@@ -35,7 +36,7 @@ def restarted(world: World, max_restarts: int, stopped: int, stopped_s: float, b
 
 
 def failed_alone(local_rank: int, again: bool, after: Group) -> str:
-    """A worker whose end ends no round; who failed and how is told when it is on record."""
+    """Return the sentence of a worker that fails without ending the round. Its failure record tells how it failed."""
     if again and after.settings.alone:
         return (
             f"local rank {local_rank} is started again alone · {after.restarted} of {after.settings.alone.restarts_max}"
@@ -45,7 +46,7 @@ def failed_alone(local_rank: int, again: bool, after: Group) -> str:
 
 
 def formed_anew(world: World, before: World | None, state: RendezvousState | None, took_s: float) -> str:
-    """After a membership change: who came for whom."""
+    """Return the sentence of a round with other members: who came, and for whom."""
     old = [member.node for member in before.members] if before else []
     new = [member.node for member in world.members]
     joined = [who(m.node, m.profile.host, state, before) for m in world.members if m.node not in old]
@@ -58,7 +59,7 @@ def formed_anew(world: World, before: World | None, state: RendezvousState | Non
 def round_ended(
     round: int, why: Why | None, by: Node | None, world: World | None, state: RendezvousState | None
 ) -> str:
-    """What came from elsewhere: what this node's own workers did is told as it happens."""
+    """Return the sentence of a round that another node ended. What this node's own workers do is told as it happens."""
     members = world.members if world else ()
     hosts = {member.node: who(member.node, member.profile.host, state, world) for member in members}
     gone = ", ".join(name for node, name in hosts.items() if state and node not in state.seats)
@@ -76,11 +77,11 @@ def round_ended(
         case Why.FENCED:
             return f"{culprit} had lost the store and stopped its workers · round {round} ends, no restart spent"
         case _:
-            return f"round {round} ends: {why.value if why else 'no more is known'}, no restart spent"
+            return f"round {round} ends: {why.value if why else 'the reason is unknown'}, no restart spent"
 
 
 def _started_again(world: World | None, state: RendezvousState | None) -> bool:
-    """Every node that is gone has left its slot to a later incarnation of itself."""
+    """Return True if every node that is gone left its slot to a later incarnation of itself."""
     if world is None or state is None:
         return False
     gone = [member.node.slot for member in world.members if member.node not in state.seats]
@@ -88,7 +89,7 @@ def _started_again(world: World | None, state: RendezvousState | None) -> bool:
 
 
 def cause_found(before: RendezvousState | None, after: RendezvousState) -> list[str]:
-    """Workers failed because a node was lost; that comes out, and is refunded, only now."""
+    """Return the sentence of a lost node that explains earlier failures: only now are they refunded."""
     if before is None or before.ended is None or after.ended is None or before.round != after.round:
         return []
     if before.ended.why is not Why.FAILED or after.ended.why is not Why.LOST:
@@ -98,7 +99,7 @@ def cause_found(before: RendezvousState | None, after: RendezvousState) -> list[
 
 
 def failed(fault: Fault, state: RendezvousState | None) -> list[str]:
-    """Cause first, then what the worker said of it."""
+    """Return the lines of a failure: the exit, then what the worker said."""
     ended, place = exit_sentence(fault.exit_code), who(fault.node, fault.host, state)
     worker = f"{place} rank {fault.rank} (local {fault.local_rank}, pid {fault.pid})"
     lines = [f"{worker} failed: {ended} after {fault.after_s:.1f} s"]
@@ -112,7 +113,7 @@ def failed(fault: Fault, state: RendezvousState | None) -> list[str]:
 
 
 def signalled(before: Group, after: Group, signum: int, settings: LaunchSettings, serves: bool = False) -> str:
-    """`serves`: this agent serves the store, which ends with it."""
+    """Return the sentence of a signal. `serves`: this agent serves the store, which ends with it."""
     name = Signals(signum).name
     if serves and before.phase not in (Phase.LEAVING, Phase.ENDED):
         return f"{signalled(before, after, signum, settings)} · the job's store ends with this agent"
@@ -125,13 +126,13 @@ def signalled(before: Group, after: Group, signum: int, settings: LaunchSettings
 
 
 def fenced(group: Group, settings: LaunchSettings) -> str:
-    """--on-store-loss=stop."""
+    """Return the sentence of workers that --on-store-loss=stop killed."""
     killed = f"{count(len(group.running), 'worker')} killed (--on-store-loss=stop)"
     return f"{killed}: for {settings.group.fence:g} s no heartbeat reached store {settings.store}"
 
 
 def stopping(group: Group, now: float) -> str:
-    """Workers that take their time."""
+    """Return the sentence of workers that have not stopped yet."""
     ranks = ", ".join(str(rank) for rank in sorted(group.running))
     option = "--grace" if group.phase is Phase.STOPPING else "--shutdown-timeout"
     left = f" · SIGKILL in {max(group.kill_at - now, 0.0):.0f} s ({option})" if group.kill_at is not None else ""
@@ -139,23 +140,24 @@ def stopping(group: Group, now: float) -> str:
 
 
 def joining(state: RendezvousState | None, me: Node, waited_s: float, limit_s: float) -> str:
-    """A round that is not complete: who is here, who is missing, how long it may take."""
+    """Return the sentence of a round that is not complete: who is here, who is missing, how long it may take."""
     spare = state is not None and me in state.redundancy_list
     return f"{explain(state, me)} · {clock(waited_s)}{'' if spare else f' of {clock(limit_s)}'}"
 
 
 def advice(state: RendezvousState | None, last_call_timeout: float) -> list[str]:
+    """Return what the user could do about that wait."""
     text = hint(state, last_call_timeout)
     return [f"         {text}"] if text else []
 
 
 def statuses(state: RendezvousState | None) -> object:
-    """What makes a round that is not complete another one, for people."""
+    """Return what must change before a wait for nodes is news to people."""
     return tuple((node, seat.status) for node, seat in state.seats.items()) if state else ()
 
 
 def store_silent(silent: StoreSilent, now: float, settings: LaunchSettings, working: bool) -> list[str]:
-    """Since when, and what it means; then what is wrong, and who must act."""
+    """Return how long the store is out of reach and what goes on meanwhile; then what is wrong, and who must act."""
     meanwhile = f"{'workers run on, ' if working else ''}no node can join or leave meanwhile"
     return [
         f"store {settings.store} out of reach for {now - silent.at:.0f} s; {meanwhile}",
@@ -164,7 +166,7 @@ def store_silent(silent: StoreSilent, now: float, settings: LaunchSettings, work
 
 
 def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
-    """The store forgot what this node held: what stands now, whose it is, and what that means here."""
+    """Return what stands in a store that had lost its memory, who restored it, and what that means here."""
     after, run, store = news.after, settings.run_id, settings.store
     if after.job != news.before.job and after.closed:
         return [
@@ -182,7 +184,7 @@ def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
 
 
 def at_the_barrier(state: RendezvousState | None) -> str:
-    """This node's workers are done; the others' are not."""
+    """Return the sentence of a node whose workers are done while those of others run."""
     if state is None:
         return "this node's workers are done"
     return f"this node's workers are done · waiting for those of {named(state, state.participants) or 'nobody'}"

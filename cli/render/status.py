@@ -1,7 +1,7 @@
-"""Status lines on stderr: an observer of the agent that says what happens, when it happens.
+"""Status lines on stderr: an observer of the agent that prints what happens, when it happens.
 
-Quiet when all is well: a line when the workers start, one at the end. A wait of more than two seconds is shown with its
-reason: as a live last line on a terminal, as plain lines in a log. What is said stands in `sentences`.
+It is quiet when all is well: one line when the workers start, one at the end. A wait of more than two seconds is shown with
+its reason: a live last line on a terminal, plain lines in a log. `sentences` has the texts.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from ...core.rendezvous import RendezvousState
 from ...core.world import World
 from . import sentences
 from .last_line import LastLine, LiveLastLine, Out, PlainLastLine, Wait
-from .words import count
+from .text import count
 
 PATIENCE_S = 2.0
-"""How long a wait goes without a word."""
+"""How long a wait lasts before it is shown."""
 DUMB = ("dumb", "unknown")
-"""Values of TERM: such a terminal cannot rewrite a line."""
+"""Values of TERM for terminals that cannot rewrite a line."""
 
 
 class StatusLines:
-    """What one agent does, for people. `mode` is auto, live, plain or off."""
+    """What one agent does, printed for people. `mode` is auto, live, plain or off."""
 
     def __init__(self, out: Out, settings: LaunchSettings, mode: str = "auto") -> None:
         self._out = out
@@ -59,9 +59,11 @@ class StatusLines:
 
     @property
     def until(self) -> float | None:
+        """Return when `passed` is to be called; None for not at all."""
         return None if self._quiet else self._until
 
     def saw(self, news: News) -> None:
+        """Print what the news says to people."""
         match news:
             case Recorded(fault):
                 if fault.pid:
@@ -71,7 +73,7 @@ class StatusLines:
             case Step():
                 self._moved(news)
             case StartedAgain():
-                pass  # its step says so
+                pass  # its step is printed
             case Seen(state):
                 self._say(*sentences.cause_found(self._state, state))
                 self._state = state
@@ -85,7 +87,7 @@ class StatusLines:
                 self._say(f"the trace ends here, the job goes on: {text}")
 
     def passed(self, now: float) -> None:
-        """A point in time that was asked for: a wait has lasted, and is shown for as long as it lasts."""
+        """Show a wait that has lasted. Called at the time that `until` gave."""
         if self.until is None or now < self.until:
             return
         wait = self._wait(now)
@@ -95,14 +97,14 @@ class StatusLines:
                 self._last_line.show(wait, now)
 
     def end(self, lines: Sequence[str], well: bool) -> None:
-        """The last words; they are said even if all else is kept quiet, unless all went well."""
+        """Print the last lines. With --status=off, those of a success are left out."""
         if not (self._quiet and well):
             self._write(*lines)
 
     # --- waits
 
     def _wait(self, now: float) -> Wait | None:
-        """What is waited for, if anything is."""
+        """Return the wait of this moment, if there is one."""
         group, state, settings = self._group, self._state, self._settings
         if self._silent is not None:
             text, *advice = sentences.store_silent(self._silent, now, settings, bool(group and group.running))
@@ -148,7 +150,7 @@ class StatusLines:
                 again = any(isinstance(command, StartAgain) for command in step.commands)
                 self._say(sentences.failed_alone(local_rank, again, after))
             case Exited() if any(isinstance(command, Record) for command in step.commands):
-                self._stopped -= 1  # it had failed too, before it could be stopped
+                self._stopped -= 1  # it failed too, before it could be stopped
             case Reaped() if before.phase is Phase.STOPPING:
                 self._reaped_at = step.at
             case Signalled(signum):
@@ -182,12 +184,12 @@ class StatusLines:
             self._write(*lines)
 
     def _write(self, first: str, *more: str) -> None:
-        """With a clock where no terminal shows the lines as they come."""
+        """Print lines; with the time of day where no terminal shows them as they come."""
         clock = "" if self._out.isatty() else time.strftime("%H:%M:%S ")
         self._put("".join((f"{clock}elastic  {first}\n", *(f"{line}\n" for line in more))))
 
     def _put(self, text: str) -> None:
-        """In one write, so that lines of several launchers do not mix."""
+        """Print in one write, so that lines of several launchers do not mix."""
         with self._unless_nobody_reads():
             self._last_line.make_room()
             self._out.write(text)
@@ -195,7 +197,7 @@ class StatusLines:
 
     @contextmanager
     def _unless_nobody_reads(self) -> Iterator[None]:
-        """Then nothing is said any more, and the job goes on."""
+        """Print nothing more once the reader is gone; the job goes on."""
         try:
             yield
         except (OSError, ValueError):

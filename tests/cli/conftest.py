@@ -1,20 +1,18 @@
-"""Command lines run in this process; no option is set by the surroundings."""
+"""Command lines in this process; no variable of the surroundings sets an option."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import commandlines
 import pytest
 
 from elastic.adapters.launch_settings import LaunchSettings
-from elastic.cli import nodes
-from elastic.cli.launch import launch
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
-from elastic.cli.program import script_program
-from elastic.cli.settings import launch_settings
 
 pytest.register_assert_rewrite("narration")
 
@@ -27,19 +25,13 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def settings() -> Callable[..., LaunchSettings]:
-    """The settings that a command line makes; nothing starts."""
-
-    def parse(*arguments: str) -> LaunchSettings:
-        context = launch.make_context("launch", list(arguments))
-        program = script_program(context.params, os.environ)
-        return launch_settings(context.params, program, nodes.place(context.params, os.environ), os.environ)
-
-    return parse
+    """Return a reader of command lines in this environment."""
+    return partial(commandlines.settings, os.environ)
 
 
 @pytest.fixture
 def mistake(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """The one line that a wrong command line is answered with."""
+    """Return a runner of wrong command lines; it returns the one line of the answer."""
 
     def line(*arguments: str) -> str:
         code: Any = run(["launch", *arguments])

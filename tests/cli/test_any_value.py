@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import commandlines
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from elastic.cli import nodes
 from elastic.cli.launch import launch
 from elastic.cli.mistakes import one_line
 from elastic.cli.option import Option
-from elastic.cli.program import script_program
-from elastic.cli.settings import launch_settings
 
 OPTIONS = [param for param in launch.params if isinstance(param, Option) and not param.is_flag]
-ASKS_OTHERS = {"rdzv_endpoint", "master_addr"}
-"""Names of hosts are looked up."""
 PIECES = st.sampled_from(
     [*"0123456789:,=;./[]%-+ \t\n\\\"'$²٣é\udcff", "SIGTERM", "0:3", "1,2", "http://", "1e9", "inf"]
 )
@@ -26,12 +22,15 @@ TEXTS = st.text(max_size=12) | st.lists(PIECES, max_size=8).map("".join)
 
 
 def outcome(*arguments: str, all_of_it: bool = True) -> Any:
-    """The settings, or what is said instead; not `all_of_it`: what each option says for itself."""
+    """Return the settings, or the line of the mistake.
+
+    Without `all_of_it`, or where the name of a host would be looked up, the options are read and no settings are made.
+    """
     try:
-        given_ = launch.make_context("launch", [*arguments, "x"]).params
-        if not all_of_it or ASKS_OTHERS & {name for name, value in given_.items() if value}:
-            return given_
-        return launch_settings(given_, script_program(given_, {}), nodes.place(given_, {}), {})
+        options = commandlines.options(*arguments)
+        if not all_of_it or options.rdzv_endpoint or options.master_addr:
+            return options
+        return commandlines.settings({}, *arguments, "x")
     except click.ClickException as mistake:
         return one_line(mistake)
 

@@ -12,16 +12,15 @@ from typing import Any
 
 import attrs
 import click
+import commandlines
 import pytest
 
 from elastic import LaunchSettings
-from elastic.cli import nodes, simulate_options, tokens
-from elastic.cli.handlers import telemetry
-from elastic.cli.launch import launch
+from elastic.cli import places, simulate_options, tokens
+from elastic.cli.agent_settings import launch_settings, script_program
+from elastic.cli.launch import launch, telemetry
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE, WORD_MAX, one_line
-from elastic.cli.program import script_program
-from elastic.cli.settings import launch_settings
 from elastic.cli.simulate import simulate
 from elastic.cli.store import store
 
@@ -77,10 +76,10 @@ def is_answer(line: str | None, name: str) -> bool:
 def asked(*arguments: str, **variables: str) -> None:
     """What `elastic launch` does with its command line before anything starts."""
     environment = {**variables}
-    given = launch.make_context("launch", [*arguments, "x"]).params
-    where = nodes.place(given, environment, tokens.store_token(given["rdzv_conf"], environment))
-    settings = launch_settings(given, script_program(given, environment), where, environment)
-    for log in telemetry(given, settings, _clock()):
+    options = commandlines.options(*arguments)
+    where = places.place(options, environment, tokens.store_token(options.rdzv_conf, environment))
+    settings = launch_settings(options, script_program(options, "x", (), environment), where, environment)
+    for log in telemetry(options, settings, _clock()):
         log.close()
 
 
@@ -147,7 +146,7 @@ def test_a_hostile_value_for_the_simulator_is_answered_with_the_option_and_a_rem
 
     def ask(text: str) -> None:
         with simulate.make_context("simulate", [f"{longest}={text}"]) as context:
-            simulate_options.asked_for(context.params)
+            simulate_options.asked_for(simulate_options.SimulateOptions(**context.params), context)
 
     lines = {text: said(lambda text=text: ask(text)) for text in HOSTILE}  # type: ignore[misc]
     assert {text: line for text, line in lines.items() if not is_answer(line, longest)} == {}

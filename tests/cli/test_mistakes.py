@@ -92,8 +92,8 @@ MISTAKES = [
     ("--rdzv-conf=join_timeout=1, x", "--rdzv-conf=join_timeout=1,: '' is not key=value; write key=value,key=value"),
     ("--rdzv-conf=join_timeout=1h x", "--rdzv-conf: join_timeout=1h: write a number of seconds, 0 or more"),
     ("--rdzv-conf=join_timeout=0 x", "--rdzv-conf: join_timeout: a span above 0 seconds, not 0.0"),
-    ("--rdzv-conf=store_type=file x", "--rdzv-conf: store_type=file: a file is no store for a job; leave it out"),
-    ("--rdzv-conf=store_type=File x", "--rdzv-conf: store_type=file: a file is no store for a job; leave it out"),
+    ("--rdzv-conf=store_type=file x", "--rdzv-conf: store_type=file: a file cannot be a job's store; leave it out"),
+    ("--rdzv-conf=store_type=File x", "--rdzv-conf: store_type=file: a file cannot be a job's store; leave it out"),
     (
         "--rdzv-conf=keep_alive_max_attempt=2.5 x",
         "--rdzv-conf: keep_alive_max_attempt=2.5: write a whole number, 0 or more",
@@ -142,7 +142,7 @@ MISTAKES = [
     (
         "--duplicate-stdout-filters=a,b, x",
         (
-            "--duplicate-stdout-filters=a,b,: a text is empty, and would be in every line; write texts with commas "
+            "--duplicate-stdout-filters=a,b,: a text is empty, and every line contains it; write texts with commas "
             "between, ,, for a comma"
         ),
     ),
@@ -296,8 +296,8 @@ def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFi
                 "them)"
             ),
         ),
-        ("store gpu-01", "gpu-01: elastic store takes options alone (elastic store --help lists them)"),
-        ("simulate 1000", "1000: elastic simulate takes options alone (elastic simulate --help lists them)"),
+        ("store gpu-01", "gpu-01: elastic store takes only options (elastic store --help lists them)"),
+        ("simulate 1000", "1000: elastic simulate takes only options (elastic simulate --help lists them)"),
         ("simulate --picture=run.png", "--picture=run.png: the picture is an SVG; write run.svg"),
         ("replay --picture=job.png x.ndjson", "--picture=job.png: the picture is an SVG; write job.svg"),
         ("replay /proc/self", "/proc/self: is a directory; name its files: /proc/self/*.ndjson"),

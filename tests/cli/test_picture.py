@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from attrs import frozen
 
-from elastic.cli.render.looks import COLOURS, FONT, LEFT, NAME_CHAR, NAME_MAX, RIGHT, WIDTH
+from elastic.cli.render.layout import COLOURS, FONT, LEFT, NAME_CHAR, NAME_MAX, RIGHT, WIDTH
 from elastic.cli.render.picture import picture
 from elastic.core.replay.lanes import Lanes, Mark, Span
 from elastic.core.sim.drawing import drawn

@@ -18,7 +18,7 @@ from traced_calls import Rank, called_again, ranks
 from elastic.cli.exit_codes import FAILED, SUCCEEDED
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
-from elastic.cli.render.timeline import names, rank_names, rendered, rendered_call, span
+from elastic.cli.render.rounds import names, rank_names, rendered, rendered_call, span
 from elastic.core.group.state import Closed, Elapsed, Event, Exited, Signalled, Unstartable
 from elastic.core.inprocess import words
 from elastic.core.inprocess.words import How, Span

@@ -99,7 +99,7 @@ SAID: dict[Why | None, str] = {
     Why.UPSCALE: "a node waits and there is room · round 4 ends, no restart spent",
     Why.FENCED: "gpu-02 had lost the store and stopped its workers · round 4 ends, no restart spent",
     Why.ASKED: "round 4 ends: asked, no restart spent",
-    None: "round 4 ends: no more is known, no restart spent",
+    None: "round 4 ends: the reason is unknown, no restart spent",
 }
 
 

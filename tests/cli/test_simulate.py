@@ -18,7 +18,7 @@ from processes import children_of, comes_true
 
 from elastic.cli import simulate_options
 from elastic.cli.main import run
-from elastic.cli.render import simulation
+from elastic.cli.render import node_runs
 from elastic.core.sim.run import tell
 from elastic.core.sim.sometimes import SOMETIMES
 from elastic.core.sim.story import Kind, parsed
@@ -203,9 +203,9 @@ def test_a_story_that_cannot_be_written_is_told_all_the_same(simulate: Simulate)
 
 
 def test_what_must_hold_is_said_in_words() -> None:
-    assert simulation.sentence_of("G2") == "must hold: nobody joins with a worker alive"
-    assert simulation.sentence_of("L3") == "must hold: no healthy node is evicted"
-    assert simulation.sentence_of("V10") is None
+    assert node_runs.sentence_of("G2") == "must hold: nobody joins with a worker alive"
+    assert node_runs.sentence_of("L3") == "must hold: no healthy node is evicted"
+    assert node_runs.sentence_of("V10") is None
 
 
 # --- one run, told
@@ -344,14 +344,14 @@ def test_faults_are_listed_or_left_out(text: str, kinds: frozenset[Kind]) -> Non
 
 
 def test_what_is_never_seen_in_many_runs_with_all_faults_is_warned_of() -> None:
-    assert not simulation.shows_enough(Shape(), Tally(runs=10_000))
-    assert simulation.shows_enough(Shape(), Tally(runs=9_999))
-    assert simulation.shows_enough(Shape(faults=ALL - {Kind.GAP}), Tally(runs=10_000))
+    assert not node_runs.shows_enough(Shape(), Tally(runs=10_000))
+    assert node_runs.shows_enough(Shape(), Tally(runs=9_999))
+    assert node_runs.shows_enough(Shape(faults=ALL - {Kind.GAP}), Tally(runs=10_000))
 
 
 def test_a_story_s_file_is_named_by_what_it_breaks_and_the_run() -> None:
-    assert simulation.stem("V10", 4117) == "v10-4117"
-    assert simulation.stem("S9 strong", 3) == "s9-strong-3"
+    assert node_runs.stem("V10", 4117) == "v10-4117"
+    assert node_runs.stem("S9 strong", 3) == "s9-strong-3"
 
 
 def test_it_starts_without_torch() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from elastic.adapters.simulations.campaign import Calls
 from elastic.cli.main import run
-from elastic.cli.render import calls
-from elastic.cli.render.simulation import ENOUGH
+from elastic.cli.render import call_runs
+from elastic.cli.render.node_runs import ENOUGH
 from elastic.core.sim.calls.call_sometimes import SOMETIMES
 from elastic.core.sim.calls.walk import Walk, walked
 from elastic.core.sim.tally import Broken, Showed, Tally
@@ -79,15 +79,15 @@ def broken() -> Tally:
 
 
 def test_a_violation_is_counted_with_the_run_that_shows_it() -> None:
-    assert " violations  I5 in 1 run (first: 7)" in calls.summary(Calls(1), broken(), 1.0)
-    assert calls.data(Calls(1), broken(), 1.0)["violations"] == [{"run": 7, "number": "I5", "fact": "I5: hit"}]
+    assert " violations  I5 in 1 run (first: 7)" in call_runs.summary(Calls(1), broken(), 1.0)
+    assert call_runs.data(Calls(1), broken(), 1.0)["violations"] == [{"run": 7, "number": "I5", "fact": "I5: hit"}]
     told = Walk(1, walked(0, steps_max=1).seen, ("I5", "I5: hit"), walked(0, steps_max=1).moves)
-    assert calls.told(told)[-1] == " VIOLATION   I5: hit"
-    assert calls.told_data(7, told)["violation"] == {"number": "I5", "fact": "I5: hit"}
+    assert call_runs.told(told)[-1] == " VIOLATION   I5: hit"
+    assert call_runs.told_data(7, told)["violation"] == {"number": "I5", "fact": "I5: hit"}
 
 
 def test_what_is_never_seen_in_many_runs_is_warned_of() -> None:
     many, few = broken(), broken()
     many.runs = ENOUGH
-    assert any(each.startswith(" WARNING") for each in calls.summary(Calls(1), many, 1.0))
-    assert not any(each.startswith(" WARNING") for each in calls.summary(Calls(1), few, 1.0))
+    assert any(each.startswith(" WARNING") for each in call_runs.summary(Calls(1), many, 1.0))
+    assert not any(each.startswith(" WARNING") for each in call_runs.summary(Calls(1), few, 1.0))

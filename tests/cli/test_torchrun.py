@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from torch.distributed.elastic.rendezvous import RendezvousHandler, RendezvousParameters
 
-from elastic.cli.torchrun import _given, create, handler
+from elastic.cli.torchrun import _options, create, handler
 from elastic.core.world import COUNT_MAX
 
 
@@ -54,7 +54,7 @@ def test_the_spans_of_the_configuration_are_honoured_and_what_nobody_knows_is_na
 
 def test_an_endpoint_that_names_an_etcd_needs_no_other_word_for_it() -> None:
     given = RendezvousParameters("elastic", "etcd://h1,h2", "job", 1, 1)
-    assert _given(given)["rdzv_backend"] == "etcd"
+    assert _options(given).rdzv_backend == "etcd"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from elastic.adapters.launch_settings import WatchdogSettings
-from elastic.cli.watchdog_variables import watchdog_settings
+from elastic.cli.agent_settings import watchdog_settings
 
 
 def test_nothing_is_watched_unless_a_variable_says_so() -> None:

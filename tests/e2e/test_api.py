@@ -45,4 +45,4 @@ def test_neither_workers_nor_their_children_nor_what_forked_them_outlive_the_pro
     assert all(dies(told.pid) for told in family)
     assert left_after(nothing_left, TIMEOUT_S) == []
     if signum == signal.SIGTERM:
-        assert ended.err.splitlines()[-1].startswith("elastic.cli.api.errors.SignalException: stopped by SIGTERM")
+        assert ended.err.splitlines()[-1].startswith("elastic.cli.api.exceptions.SignalException: stopped by SIGTERM")

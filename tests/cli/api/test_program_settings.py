@@ -4,38 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+import commandlines
 import pytest
-from attrs import fields
+from attrs import asdict, fields
 
 import elastic
-from elastic.cli.api.settings import options, options_of
-from elastic.cli.launch import launch
+from elastic.cli.api.program_settings import COMMAND_ALONE, options_of
+from elastic.cli.launch_options import LaunchOptions
 
 FIELDS = {field.name for field in fields(elastic.LaunchSettings)}
-COMMAND_ALONE = {"use_env", "no_use_env"}
-"""They are for command lines that were written for torch.distributed.launch."""
 
 
 def test_every_option_is_a_field_and_nothing_else_is() -> None:
-    assert {option.name for option in options_of(launch)} - COMMAND_ALONE == FIELDS
+    assert {option.name for option in fields(LaunchOptions)} - set(COMMAND_ALONE) == FIELDS
 
 
 def test_what_is_left_out_is_what_the_command_line_would_make_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = launch.make_context("elastic launch", ["train.py"])
-    expected = {name: value for name, value in context.params.items() if name not in ("script", "arguments")}
-    assert options(elastic.LaunchSettings()) == expected
+    assert asdict(options_of(elastic.LaunchSettings())) == asdict(commandlines.options())
 
 
 def test_variables_are_the_command_line_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PET_MAX_RESTARTS", "7")
-    assert options(elastic.LaunchSettings())["max_restarts"] == 0
+    assert options_of(elastic.LaunchSettings()).max_restarts == 0
 
 
 def test_values_may_be_python_s_own() -> None:
-    made = options(elastic.LaunchSettings(nnodes="1:3", tee=3, grace=1.5, rdzv_conf={"join_timeout": 60, "k": "a,b"}))
-    assert (made["nnodes"], made["grace"]) == ((1, 3), 1.5)
-    assert made["rdzv_conf"] == {"join_timeout": "60", "k": "a,b"}
-    assert made["tee"].of(0).value == 3
+    made = options_of(
+        elastic.LaunchSettings(nnodes="1:3", tee=3, grace=1.5, rdzv_conf={"join_timeout": 60, "k": "a,b"})
+    )
+    assert (made.nnodes, made.grace) == ((1, 3), 1.5)
+    assert made.rdzv_conf == {"join_timeout": "60", "k": "a,b"}
+    assert made.tee.of(0).value == 3
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import commandlines
 import pytest
 from certificates import Authority
 
 from elastic.adapters.launch_settings import LaunchSettings
 from elastic.adapters.store.etcd.access import Access
 from elastic.adapters.store.tcpstore.wire import Address
-from elastic.cli import etcd, nodes, tokens, values
-from elastic.cli.launch import launch
+from elastic.cli import places, tokens, values
+from elastic.cli.etcd_place import EtcdPlace
 from elastic.cli.main import run
 
 SECRET = "s3cr3t,w0rd"
@@ -31,9 +32,9 @@ class Quiet(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def place(*arguments: str, **environment: str) -> etcd.EtcdPlace:
-    made = nodes.place(launch.make_context("launch", [*arguments, "x"]).params, environment)
-    assert isinstance(made, etcd.EtcdPlace)
+def place(*arguments: str, **environment: str) -> EtcdPlace:
+    made = places.place(commandlines.options(*arguments), environment)
+    assert isinstance(made, EtcdPlace)
     return made
 
 
@@ -103,8 +104,8 @@ MISTAKES = [
     (
         "--rdzv-backend=etcd --rdzv-endpoint=h1",
         (
-            "--rdzv-id: the jobs in an etcd are told apart by it; write --rdzv-id=NAME, the same on all nodes and another "
-            "for each job"
+            "--rdzv-id: it tells the jobs in an etcd apart; write --rdzv-id=NAME, the same on all nodes and another for "
+            "each job"
         ),
     ),
     (
@@ -138,7 +139,7 @@ MISTAKES = [
     ),
     (
         "--rdzv-endpoint=http://h1 --rdzv-backend=etcd --rdzv-id=a --rdzv-conf=cacert=/ca",
-        "--rdzv-endpoint: http:// knows no certificates; write https://, or leave them out",
+        "--rdzv-endpoint: http:// has no certificates; write https://, or leave them out",
     ),
     (
         "--rdzv-endpoint=etcd://h1 --rdzv-id=a --rdzv-conf=cert=/c",
@@ -225,10 +226,10 @@ def test_a_token_is_for_a_tcpstore_and_who_gives_it_to_an_etcd_is_told(
     token = tmp_path / "token"
     token.write_text("0123456789abcdef" * 2)
     token.chmod(0o600)
-    given = launch.make_context("launch", [*ETCD, "--rdzv-endpoint=h1", f"--rdzv-conf=token_file={token}", "x"]).params
-    nodes.place(given, {}, tokens.store_token(given["rdzv_conf"], {}))
+    options = commandlines.options(*ETCD, "--rdzv-endpoint=h1", f"--rdzv-conf=token_file={token}")
+    places.place(options, {}, tokens.store_token(options.rdzv_conf, {}))
     assert capfd.readouterr().err.startswith(
-        "elastic: the store's token makes no difference: who may write to an etcd "
+        "elastic: the store's token makes no difference: an etcd's users and certificates decide "
     )
 
 

@@ -1,7 +1,7 @@
-"""What the options say of an etcd: where its members are, and how this agent shows them who it is.
+"""An etcd in which the nodes of a job meet, as the options say it: its members, and what this agent signs in with.
 
-A secret is read from a file or from the environment; one on the command line, which every user of the host can read, is
-refused. No message repeats one.
+A secret is read from a file or from the environment. One on the command line is refused, since every user of the host can
+read it there. No message repeats a secret.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -20,26 +20,27 @@ from ..adapters.store.tcpstore.serving import address_towards
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.environment import ETCD_PASSWORD
 from ..core import rendezvous
-from .mistakes import Mistake
+from .launch_options import LaunchOptions
+from .mistakes import Mistake, why
 
 if TYPE_CHECKING:
     from ..adapters.store.etcd.access import Access
 
 PORT = 2_379
 KEYS = ("cacert", "cert", "key", "user", "password_file")
-"""Of --rdzv-conf, for an etcd."""
+"""Keys of --rdzv-conf that are for an etcd."""
 FROM_A_FILE = f"password_file=FILE, or set {ETCD_PASSWORD}"
 
 
 @frozen
 class EtcdPlace:
-    """The nodes meet in an etcd."""
+    """An etcd: its members, and what this agent signs in with."""
 
     addresses: tuple[Address, ...]
     access: Access
 
     def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> AgentConnection:
-        """Raises Mistake if the etcd will not have us; one that is not there may come."""
+        """Return a connection to the etcd, which may be out of reach. Raises Mistake if it refuses this agent."""
         if find_spec("etcd3") is None:
             raise Mistake("--rdzv-backend=etcd: needs the package etcd3; write pip install 'elastic-launch[etcd]'")
         try:
@@ -51,43 +52,38 @@ class EtcdPlace:
 
     @property
     def name(self) -> str:
+        """Return the store's name, for people."""
         return ",".join(map(str, self.addresses))
 
     def own_address(self) -> str:
-        """How the other nodes reach this one, as far as it can tell by itself."""
+        """Return the address at which the other nodes reach this one, as far as this host can tell."""
         return address_towards(self.addresses[0])
 
 
-def is_meant(given: Mapping[str, Any]) -> bool:
-    """By the name of the backend, or by that in the endpoint."""
-    endpoint = given["rdzv_endpoint"]
-    etcd = given["rdzv_backend"] == "etcd" or (endpoint is not None and endpoint.scheme == "etcd")
-    return bool(etcd) and not given["standalone"]
-
-
-def place(given: Mapping[str, Any], environment: Mapping[str, str]) -> EtcdPlace:
-    """Raises Mistake."""
-    endpoint, conf = given["rdzv_endpoint"], given["rdzv_conf"]
-    if given["rdzv_backend"] not in (None, "etcd"):
+def etcd_place(options: LaunchOptions, environment: Mapping[str, str]) -> EtcdPlace:
+    """Return the etcd that the options name. Raises Mistake."""
+    endpoint, conf = options.rdzv_endpoint, options.rdzv_conf
+    if options.rdzv_backend not in (None, "etcd"):
         raise Mistake(
-            f"--rdzv-backend={given['rdzv_backend']}: --rdzv-endpoint is an etcd's (etcd://); write --rdzv-backend=etcd, or "
+            f"--rdzv-backend={options.rdzv_backend}: --rdzv-endpoint is an etcd's (etcd://); write --rdzv-backend=etcd, or "
             "an endpoint without etcd://"
         )
     if endpoint is None:
         raise Mistake(f"--rdzv-backend=etcd: name its members; write --rdzv-endpoint=HOST:{PORT},HOST:{PORT}")
-    if not given["rdzv_id"]:
+    if not options.rdzv_id:
         raise Mistake(
-            "--rdzv-id: the jobs in an etcd are told apart by it; write --rdzv-id=NAME, the same on all nodes and "
+            "--rdzv-id: it tells the jobs in an etcd apart; write --rdzv-id=NAME, the same on all nodes and "
             "another for each job"
         )
     safe = any(key in conf for key in ("cacert", "cert", "key"))
     if endpoint.scheme == "http" and safe:
-        raise Mistake("--rdzv-endpoint: http:// knows no certificates; write https://, or leave them out")
+        raise Mistake("--rdzv-endpoint: http:// has no certificates; write https://, or leave them out")
     addresses = tuple(Address(host, PORT if port is None else port) for host, port in endpoint.addresses)
     return EtcdPlace(addresses, _access(conf, safe or endpoint.scheme == "https", environment))
 
 
 def _access(conf: Mapping[str, str], tls: bool, environment: Mapping[str, str]) -> Access:
+    """Return what this agent signs in with. Raises Mistake if a part is missing or cannot be used."""
     from ..adapters.store.etcd.access import Access, Unusable
 
     if ("cert" in conf) != ("key" in conf):
@@ -114,13 +110,13 @@ def _password(conf: Mapping[str, str], environment: Mapping[str, str]) -> str | 
     try:
         text = Path(path).read_text().rstrip("\r\n")
     except OSError as error:
-        raise _no_password(path, (error.strerror or str(error)).lower()) from None
+        raise _no_password(path, why(error)) from None
     except UnicodeDecodeError:
-        raise _no_password(path, "is no text") from None
+        raise _no_password(path, "is not text") from None
     if not text:
         raise _no_password(path, "is empty")
     return text
 
 
-def _no_password(path: str, why: str) -> Mistake:
-    return Mistake(f"--rdzv-conf: password_file={path}: {why}; name a file that holds the password")
+def _no_password(path: str, reason: str) -> Mistake:
+    return Mistake(f"--rdzv-conf: password_file={path}: {reason}; name a file that holds the password")

@@ -1,19 +1,19 @@
-"""What simulated calls showed, for people and for programs."""
+"""The result of simulated calls, for people and for programs."""
 
 from __future__ import annotations
 
 from ...adapters.simulations.campaign import Calls
 from ...core.sim.calls.walk import Walk
 from ...core.sim.tally import Tally
-from .simulation import ENOUGH, TIE, line, rarest_of, row, span, violations_of
-from .words import many
+from .node_runs import ENOUGH, TIE, duration, line, rarest_of, row, violations_of
+from .text import many
 
 FAULT = "fault: "
 
 
 def summary(what: Calls, tally: Tally, took_s: float) -> list[str]:
-    """The closing table."""
-    head = many(tally.runs, "run"), many(tally.steps, "step"), f"{tally.steps / took_s:,.0f} steps/s", span(took_s)
+    """Return the closing table."""
+    head = many(tally.runs, "run"), many(tally.steps, "step"), f"{tally.steps / took_s:,.0f} steps/s", duration(took_s)
     again = f"elastic simulate --calls --seed {what.seed:#x} --only RUN"
     warns = tally.runs >= ENOUGH and tally.never
     return [
@@ -21,14 +21,20 @@ def summary(what: Calls, tally: Tally, took_s: float) -> list[str]:
         *row("faults", "  ".join(_faults(tally)) or "none"),
         *row("seen", rarest_of(tally)),
         *(row("never seen", ", ".join(tally.never)) if tally.never else ()),
-        *(row("WARNING", "in so many runs all should be seen: these prove nothing about it") if warns else ()),
+        *(
+            row(
+                "WARNING", "so many runs should show all of them: these runs prove nothing about what they never showed"
+            )
+            if warns
+            else ()
+        ),
         *row("violations", violations_of(tally)),
         line("seed", f"{what.seed:#x} · any run again: {again}"),
     ]
 
 
 def _faults(tally: Tally) -> list[str]:
-    """The most frequent first."""
+    """Return the faults, the most frequent first."""
     counted = [(often, what.removeprefix(FAULT)) for what, often in tally.counts.items() if what.startswith(FAULT)]
     return [
         f"{what.replace(' ', TIE)}{TIE}{often:,}"
@@ -37,7 +43,7 @@ def _faults(tally: Tally) -> list[str]:
 
 
 def told(walk: Walk) -> list[str]:
-    """One run: a line for each step of a thread, each fault, each limit that passes, with the rank that it is of."""
+    """Return one run: a line for each step of a thread, each fault and each limit that passes, with its rank."""
     steps = [f"{number:6}  rank {move}" for number, move in enumerate(walk.moves, 1)]
     end = line("VIOLATION", walk.broken[1]) if walk.broken else f" no violation · {many(walk.steps, 'step')}"
     return [*steps, "", end]

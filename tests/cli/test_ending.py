@@ -13,7 +13,7 @@ from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.cli.exit_codes import exit_code
-from elastic.cli.render.report import render_report
+from elastic.cli.render.ending import render_report
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused

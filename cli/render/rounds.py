@@ -1,4 +1,4 @@
-"""What happened when, for people: the rounds of a job, who was in them, why each ended, and how the next one came about."""
+"""The rounds of a job, for people: the members of each, why it ended, and how the next one came about."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.inprocess import words
 from ...core.replay.call_restarts import Restart
 from ...core.replay.timeline import Recovery, Round
 from ...core.world import Node, Why
-from .words import count
+from .text import count
 
 NAMES_MAX = 8
 
@@ -21,7 +21,7 @@ Between = TypeVar("Between", Recovery, Restart)
 
 
 def names(hosts: Mapping[Node, str]) -> dict[Node, str]:
-    """A node by its host; by its slot where several share one; with its incarnation where that is not enough either."""
+    """Return each node's name: its host; its slot where several share a host; slot and incarnation where slots repeat."""
     alike, slots = Counter(hosts.values()), Counter(node.slot for node in hosts)
     return {
         node: host if alike[host] == 1 else node.slot if slots[node.slot] == 1 else str(node)
@@ -30,7 +30,7 @@ def names(hosts: Mapping[Node, str]) -> dict[Node, str]:
 
 
 def rank_names(nodes: Iterable[Node]) -> dict[Node, str]:
-    """A rank by its number, and which start of it, if there were several."""
+    """Return each rank's name: its number, and the number of its start if there were several."""
     starts = Counter[str]()
     known = {}
     for node in sorted(set(nodes)):
@@ -40,12 +40,12 @@ def rank_names(nodes: Iterable[Node]) -> dict[Node, str]:
 
 
 def rendered(rounds: Sequence[Round], recoveries: Sequence[Recovery], known: Mapping[Node, str]) -> list[str]:
-    """A line per round, and between two of them how long it took."""
+    """Return a line for each round, and between two rounds a line for the recovery."""
     return _in_order(rounds, recoveries, _round, _recovery, known)
 
 
 def rendered_call(rounds: Sequence[Round], restarts: Sequence[Restart], known: Mapping[Node, str]) -> list[str]:
-    """The same for a wrapped function: its iterations."""
+    """Return the same for a wrapped function: its iterations and restarts."""
     return _in_order(rounds, restarts, _iteration, _restart, known)
 
 
@@ -85,7 +85,7 @@ def _end(round: Round, known: Mapping[Node, str], words: Mapping[Why, str]) -> s
     by = f" ({_named([round.by], known)})" if round.by else ""
     if round.verdict:
         return f"{round.verdict.ending.value} at {round.over_at:.1f} s: {round.verdict.why.value}{by}"
-    why = words.get(round.why, round.why.value) if round.why else "nobody tells why"
+    why = words.get(round.why, round.why.value) if round.why else "no trace tells why"
     return f"over at {round.over_at:.1f} s: {why}{by}"
 
 
@@ -127,7 +127,7 @@ def _then(detected_at: float, seen: str, moments: Iterable[tuple[str, float | No
 
 
 def span(seconds: float) -> str:
-    """Milliseconds where seconds with one digit would say nothing."""
+    """Return seconds, or milliseconds below 0.1 s."""
     return f"{seconds:.1f} s" if abs(seconds) >= 0.1 else f"{seconds * 1000:.0f} ms"
 
 

@@ -1,7 +1,7 @@
-"""How a launch can fail, as a program catches it: torch's names and fields.
+"""The exceptions of a launch, with torch's names and fields.
 
-Where torch is imported, what is raised is an instance of torch's own class too, so that an `except` written for torchrun's
-exceptions catches it, and torch's `@record` hands the first failure's error file on.
+Where torch is imported, an exception is an instance of torch's own class too. So an `except` written for torchrun's
+exceptions catches it, and torch's `@record` passes the first failure's error file on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_AVAILABLE = "<N/A>"
 
 
 class LaunchError(Exception):
-    """The job did not succeed; the text is the report, as the command prints it."""
+    """The job did not succeed. The text is the report, as the command prints it."""
 
     def __init__(self, text: str, report: Report) -> None:
         Exception.__init__(self, text)  # not torch's, which would print a report of its own
@@ -33,7 +33,7 @@ class LaunchError(Exception):
 
 @frozen
 class ProcessFailure:
-    """One worker's failure: torch's fields, and on which host. It may be another one's, where the error file then is."""
+    """One worker's failure: torch's fields, and its host, which may be another one; its error file is there."""
 
     local_rank: int
     pid: int
@@ -52,21 +52,24 @@ class ProcessFailure:
 
 
 class ChildFailedError(LaunchError):
-    """Workers failed and no restart was left. `failures` are those of the last round by rank, on all nodes, in the order in
-    which the job saw them; workers that the launcher stopped are not among them."""
+    """Workers failed and no restart was left.
+
+    `failures` are those of the last round on all nodes, by rank, in the order in which the job saw them. Workers that the
+    launcher stopped are not among them.
+    """
 
     def __init__(self, name: str, text: str, report: Report) -> None:
         super().__init__(text, report)
         self.name = name
-        self.failures = failures(report)
+        self.failures = _failures(report)
 
     def get_first_failure(self) -> tuple[int, ProcessFailure]:
-        """The cause, with its rank."""
+        """Return the cause, with its rank."""
         return next(iter(self.failures.items()))
 
 
 class SignalException(LaunchError):
-    """This process was told to stop, by the signal `sigval`, and has stopped its workers."""
+    """The signal `sigval` told this process to stop, and it has stopped its workers."""
 
     def __init__(self, text: str, report: Report, sigval: int) -> None:
         super().__init__(text, report)
@@ -74,41 +77,41 @@ class SignalException(LaunchError):
 
 
 class RendezvousError(LaunchError):
-    """This node did not come into the job, or could not stay: closed, its store out of reach, time ran out."""
+    """This node could not join the job, or could not stay: closed, store out of reach, out of time."""
 
 
 def error(name: str, text: str, report: Report) -> LaunchError:
-    """What to raise for a job that did not succeed."""
+    """Return what to raise for a job that did not succeed."""
     match report.result.outcome:
         case Stopped(signum):
-            kind = _also_torch_s(SignalException, "torch.distributed.elastic.multiprocessing.api")
+            kind = _with_torch_s(SignalException, "torch.distributed.elastic.multiprocessing.api")
             return kind(text, report, signum)
         case Refused():
-            return _also_torch_s(RendezvousError, "torch.distributed.elastic.rendezvous.api")(text, report)
+            return _with_torch_s(RendezvousError, "torch.distributed.elastic.rendezvous.api")(text, report)
         case _ if report.cause:
-            return _also_torch_s(ChildFailedError, "torch.distributed.elastic.multiprocessing.errors")(
+            return _with_torch_s(ChildFailedError, "torch.distributed.elastic.multiprocessing.errors")(
                 name, text, report
             )
         case _:
             return LaunchError(text, report)
 
 
-def _also_torch_s(ours: Kind, module: str) -> Kind:
-    """Who catches torch's class has imported it."""
+def _with_torch_s(ours: Kind, module: str) -> Kind:
+    """Return our class, mixed with torch's of that name if torch's module is imported: nobody else can catch it."""
     theirs = getattr(sys.modules.get(module), ours.__name__, None)
     made: Any = type(ours.__name__, (ours, theirs), {"__module__": ours.__module__}) if theirs else ours
     kind: Kind = made
     return kind
 
 
-def failures(report: Report) -> Mapping[int, ProcessFailure]:
-    """Those of the round that ended the job, by rank, the cause first."""
+def _failures(report: Report) -> Mapping[int, ProcessFailure]:
+    """Return the failures of the round that ended the job, by rank, the cause first."""
     cause = report.cause
     others = [fault for fault in report.result.faults if cause and fault.round == cause.round and fault != cause]
-    return {fault.rank: failure(fault) for fault in (*([cause] if cause else []), *others)}
+    return {fault.rank: _failure(fault) for fault in (*([cause] if cause else []), *others)}
 
 
-def failure(fault: Fault) -> ProcessFailure:
+def _failure(fault: Fault) -> ProcessFailure:
     data = error_data(fault)
     return ProcessFailure(
         fault.local_rank,

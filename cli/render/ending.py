@@ -1,4 +1,4 @@
-"""The end of a launch, for people: one line when it went well, else what failed first, what it cost, what to look at."""
+"""The end of a launch, for people: one line for a success, else the first cause, its cost, and where to look."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ...core.group import Stopped
 from ...core.group.state import Refused
 from ...core.world import Ending, Fault, Verdict, Why
 from .sentences import who
-from .words import count, first_line, printable
+from .text import count, first_line, printable
 
 CALLSTACK_LINES = 24
 TAIL_LINES = 10
 ECHOES = 3
 RANKS = 8
-"""So much of each is shown; the report's file has all."""
+"""How much of each is shown; the report's file has all."""
 
 
 def render_report(report: Report, paths: Sequence[str]) -> list[str]:
-    """The lines of it. `paths` are the files that hold more."""
+    """Return the lines. `paths` are the files that hold more."""
     outcome = report.result.outcome
     match outcome:
         case Verdict(Ending.SUCCEEDED):
@@ -41,8 +41,8 @@ def render_report(report: Report, paths: Sequence[str]) -> list[str]:
 
 
 def _refused(refused: Refused, report: Report) -> str:
-    """Why this node had to end without knowing how the job does, and what to do."""
-    settings, text = report.settings, refused.text or "no more is known"
+    """Return why this node ended before the job did, and what to do."""
+    settings, text = report.settings, refused.text or "the reason is unknown"
     match refused.why:
         case Why.TIMEOUT:
             waited = f"{settings.rendezvous.join_timeout:g} s (--rdzv-conf=join_timeout=...)"
@@ -63,7 +63,7 @@ def _cost(report: Report) -> str:
 
 
 def _none_here(report: Report) -> list[str]:
-    """Of a node that never had workers: nobody is to believe that what this command was given has run."""
+    """Return a line for a node that never had workers, so that nobody believes that its program has run."""
     if report.result.ranks.workers or report.result.state is None:
         return []
     job = f"job {printable(report.settings.run_id)}"
@@ -101,7 +101,7 @@ def _cause(report: Report) -> list[tuple[str, str]]:
         return [("first cause", f"{place}: {printable(fault.message)}")]
     clock = fault.when.rpartition(" ")[2]
     rows = [
-        ("first cause", f"{place} rank {fault.rank}, round {fault.round}, {clock}: {failure(fault)}"),
+        ("first cause", f"{place} rank {fault.rank}, round {fault.round}, {clock}: {_failure(fault)}"),
         ("", f"local rank {fault.local_rank}, pid {fault.pid}, after {fault.after_s:.1f} s"),
     ]
     if fault.log:
@@ -109,8 +109,8 @@ def _cause(report: Report) -> list[tuple[str, str]]:
     return [*rows, *(("", f"│ {line}") for line in _words(fault))]
 
 
-def failure(fault: Fault) -> str:
-    """How it ended and what it said: `exit code 1: RuntimeError: … (train.py:88 in step)`."""
+def _failure(fault: Fault) -> str:
+    """Return how a worker ended and what it said: `exit code 1: RuntimeError: … (train.py:88 in step)`."""
     ended = exit_sentence(fault.exit_code)
     remark = f": {fault.remark}" if fault.remark else ""
     said = "" if fault.message == ended else f": {first_line(fault.message)}"
@@ -118,15 +118,15 @@ def failure(fault: Fault) -> str:
 
 
 def _words(fault: Fault) -> Sequence[str]:
-    """The worker's own last ones: the traceback of its error file, else the end of its log."""
+    """Return the worker's own last lines: the traceback of its error file, else the end of its log."""
     lines = fault.callstack.splitlines()[-CALLSTACK_LINES:] or fault.tail[-TAIL_LINES:]
     return [printable(line) for line in lines]
 
 
 def _echoes(report: Report) -> list[tuple[str, str]]:
-    """Who else failed in that round, which is why they are no cause."""
+    """Return a row with the workers that failed after the cause, in its round."""
     told = [
-        f"{who(fault.node, fault.host, report.result.state)} rank {fault.rank} {failure(fault)}"
+        f"{who(fault.node, fault.host, report.result.state)} rank {fault.rank} {_failure(fault)}"
         for fault in report.echoes[:ECHOES]
     ]
     more = [f"{len(report.echoes) - ECHOES} more"] if len(report.echoes) > ECHOES else []
@@ -134,7 +134,7 @@ def _echoes(report: Report) -> list[tuple[str, str]]:
 
 
 def _others(report: Report) -> str:
-    """By rank where this node knows of all of them; the sentence is the same on every node."""
+    """Return how the others ended: by rank where this node knows all of them, else a count that every node knows."""
     ends = report.result.ends
     if report.cause is None or len(ends) < report.cause.world_size or ends[0].round != report.cause.round:
         return f"{count(report.others, 'worker')} of that round did not fail; what ran was stopped by us"
@@ -151,13 +151,13 @@ def _more(ranks: Sequence[int]) -> str:
 
 
 def _earlier(faults: Sequence[Fault]) -> list[tuple[str, str]]:
-    told = [f"round {fault.round} rank {fault.rank} {failure(fault)}" for fault in faults[-3:]]
+    told = [f"round {fault.round} rank {fault.rank} {_failure(fault)}" for fault in faults[-3:]]
     more = [f"{count(len(faults) - 3, 'round')} more"] if len(faults) > 3 else []
     return [("before that", " · ".join((*more, *told)))] if told else []
 
 
 def _hint(report: Report) -> list[str]:
-    """What the failures have in common."""
+    """Return what the failures have in common."""
     if report.cause is None or not report.earlier:
         return []
     all_ = (*report.earlier, report.cause)

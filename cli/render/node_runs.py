@@ -1,4 +1,4 @@
-"""What simulated runs showed, for people and for programs: what was done is as visible as what was found."""
+"""The result of simulated runs, for people and for programs: what was done is shown beside what was found."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ...core.sim.sometimes import SOMETIMES
 from ...core.sim.story import Kind
 from ...core.sim.swarm import DRAWN, Shape
 from ...core.sim.tally import Tally
-from .words import many
+from .text import many
 
 WIDTH = 118
 LABEL = 12
 TIE = "\N{NO-BREAK SPACE}"
 ENOUGH = 10_000
-"""So many runs with all faults show everything that can be seen, or something is wrong with what is drawn."""
+"""So many runs with all faults should show every "sometimes"; if not, the runs are drawn badly."""
 NO_FAULT = (Kind.START, Kind.SUCCEED)
 
 
 @frozen
 class Found:
-    """A run that is told: its number among others, how many operations it had, and what is left of it."""
+    """A run to be told: its number in the campaign, how many operations it had, and what is left of it."""
 
     number: int | None
     operations: int
@@ -37,7 +37,7 @@ class Found:
 
 @frozen
 class Written:
-    """A file, or why it could not be written."""
+    """A file that was written, or why it could not be."""
 
     what: str
     path: str
@@ -46,7 +46,7 @@ class Written:
 
 @define
 class Narrator:
-    """Says what happens, as it happens, and remembers it."""
+    """A listener that prints what happens, as it happens, and remembers it."""
 
     say: Callable[[str], None] | None
     said: list[tuple[float, str, str]] = field(factory=list)
@@ -61,7 +61,7 @@ class Narrator:
 
 
 def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str]) -> list[str]:
-    """The closing table."""
+    """Return the closing table."""
     again = " ".join(("elastic simulate", *command, f"--seed {what.seed:#x} --only RUN"))
     hours = tally.seconds / 3_600
     head = (
@@ -69,7 +69,7 @@ def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str])
         many(tally.steps, "step"),
         f"{hours:,.1f} simulated hours" if hours < 100 else f"{hours:,.0f} simulated hours",
         f"{tally.steps / took_s:,.0f} steps/s",
-        span(took_s),
+        duration(took_s),
     )
     return [
         f" {' · '.join(head)}",
@@ -84,14 +84,14 @@ def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str])
 
 
 def row(label: str, text: str) -> Iterator[str]:
-    """Broken where there is a blank that is no TIE."""
+    """Yield a row of the table, broken at blanks that are no TIE."""
     lines = wrap(text, WIDTH - LABEL, break_on_hyphens=False, break_long_words=False)
     for word, part in zip_longest([label], lines, fillvalue=""):
         yield line(word, part).replace(TIE, " ")
 
 
 def line(label: str, text: str) -> str:
-    """Unbroken, to be copied."""
+    """Return a row that is not broken, so that it can be copied."""
     return f" {label:<{LABEL}}{text}"
 
 
@@ -101,7 +101,7 @@ def _register(tally: Tally, took_s: float) -> tuple[str, str]:
 
 
 def _faults(tally: Tally) -> list[str]:
-    """What was done, the most frequent first; starts and successes are no faults."""
+    """Return the faults, the most frequent first. Starts and successes are none."""
     often = sorted(tally.done.items(), key=lambda each: (-each[1], each[0].value))
     return [f"{kind.value}{TIE}{times:,}" for kind, times in often if kind not in NO_FAULT]
 
@@ -115,14 +115,14 @@ def rarest_of(tally: Tally) -> str:
 
 
 def shows_enough(shape: Shape, tally: Tally) -> bool:
-    """Whether what was never seen may be chance, or is not to be expected of what was done."""
+    """Return True if all was seen, or if so few runs or faults need not show all."""
     everything = shape.faults >= set(DRAWN)
     return not (everything and tally.runs >= ENOUGH and tally.never)
 
 
 def _warning(tally: Tally) -> str:
     return (
-        f"{many(len(tally.never), 'thing')} of those that must be seen were not, in {tally.runs:,} runs with all faults: "
+        f"{many(len(tally.never), 'thing')} that must be seen never were, in {tally.runs:,} runs with all faults: "
         "these runs prove nothing about them"
     )
 
@@ -136,7 +136,7 @@ def violations_of(tally: Tally) -> str:
     return ", ".join(numbers)
 
 
-def span(seconds: float) -> str:
+def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
@@ -147,7 +147,10 @@ def span(seconds: float) -> str:
 def violation(
     found: Found, command: Sequence[str], written: Sequence[Written], replayed: str | None = None
 ) -> list[str]:
-    """The property, the story that breaks it, and how to see it again. `replayed`: the file that it was read from."""
+    """Return the property, the story that breaks it, and the command that shows it again.
+
+    `replayed` is the file that the story was read from.
+    """
     run, broken = found.run, found.run.violation
     assert broken is not None
     left = len(run.story.operations)
@@ -172,14 +175,14 @@ def _notes(*notes: str | None) -> list[str]:
 
 
 def _replay(command: Sequence[str], written: Sequence[Written], otherwise: str) -> str:
-    """The one command that shows it again."""
+    """Return the command that shows it again."""
     story = next((each.path for each in written if each.what == "story" and not each.why_not), otherwise)
     own = [word for word in command if word.startswith("--property")]
     return " ".join(("elastic simulate", *own, f"--replay {story}"))
 
 
 def sentence_of(number: str) -> str | None:
-    """What should hold; what one state or one step breaks says it itself."""
+    """Return what should hold, for a property of whole runs. The others say it themselves."""
     sentence = {**ALWAYS, **EVENTUALLY}.get(number)
     return f"must hold: {sentence}" if sentence else None
 
@@ -196,7 +199,7 @@ def files(written: Sequence[Written]) -> list[str]:
 
 
 def stem(number: str, run: int) -> str:
-    """v10-4117"""
+    """Return the name of the files of a violation, like `v10-4117`."""
     return f"{re.sub(r'[^a-z0-9]+', '-', number.lower()).strip('-')}-{run}"
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Program, Std, Streams
 from elastic.cli.launch import launch
+from elastic.cli.launch_options import SECTIONS
 from elastic.cli.main import run
-from elastic.cli.option import SECTIONS, Option
+from elastic.cli.option import Option
 from elastic.core.rendezvous import Limits
 
 Parse = Callable[..., LaunchSettings]
@@ -178,10 +179,10 @@ def test_the_workers_inherit_the_environment(settings: Parse, monkeypatch: pytes
 def test_the_help_has_its_sections_each_with_its_options(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["launch", "--help"]) == 0
     text = capfd.readouterr().out
-    places = [text.index(f"\n{section}:\n") for section in SECTIONS] + [text.index("Everything after SCRIPT")]
+    places = [text.index(f"\n{section.title}:\n") for section in SECTIONS] + [text.index("Everything after SCRIPT")]
     assert places == sorted(places)
     for name, option in options().items():
-        section = SECTIONS.index(option.section)
+        section = [each.title for each in SECTIONS].index(option.section)
         assert places[section] < text.index(f"--{name}", places[section]) < places[section + 1]
     assert "--nproc_per_node" not in text
     assert max(map(len, text.splitlines())) <= 120
@@ -231,10 +232,10 @@ def test_a_method_and_an_interval_that_make_no_difference_are_taken_and_it_is_sa
 ) -> None:
     monkeypatch.setenv("PET_START_METHOD", "fork")
     assert run(["launch", "--monitor-interval=1", "--status=off", "--no-python", "true"]) == 0
-    unneeded = "a script is a program of its own, so there is nothing to fork from; leave it out"
+    unneeded = "every script is started as a program of its own; leave it out"
     assert capfd.readouterr().err.splitlines() == [
-        "elastic: --monitor-interval makes no difference: nothing polls here, a death is seen at once; leave it out",
         f"elastic: PET_START_METHOD makes no difference: {unneeded}",
+        "elastic: --monitor-interval makes no difference: nothing polls here, a death is seen at once; leave it out",
     ]
 
 
@@ -249,6 +250,6 @@ def test_a_master_where_nodes_meet_by_agreement_makes_no_difference(capfd: pytes
 def test_filters_of_what_is_not_tee_d_make_no_difference(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["launch", "--duplicate-stdout-filters=a", "--redirects=3", "--status=off", "--no-python", "true"]) == 0
     assert capfd.readouterr().err == (
-        "elastic: --duplicate-stdout-filters makes no difference: only what is tee'd is filtered; write --tee=3 too, or "
+        "elastic: --duplicate-stdout-filters makes no difference: only a tee'd stream is filtered; write --tee=3 too, or "
         "leave it out\n"
     )

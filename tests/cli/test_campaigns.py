@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from elastic.cli.render.progress import PLAIN_EVERY_S, Progress
+from elastic.cli.campaigns import PLAIN_EVERY_S, Progress
 from elastic.core.sim.tally import Broken, Tally
 
 SOME = Tally(runs=1_200, steps=480_000)

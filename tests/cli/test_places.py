@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import Any
 
+import commandlines
 import pytest
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import LaunchSettings
 from elastic.adapters.store.connection import MemoryConnection, TCPStoreConnection
 from elastic.adapters.store.tcpstore.wire import Address
-from elastic.cli import nodes, values
-from elastic.cli.launch import launch
+from elastic.cli import places, values
+from elastic.cli.places import Place
 from elastic.core.rendezvous import Limits, Settings
 
 ELSEWHERE = "192.0.2.1"
@@ -21,13 +21,9 @@ ELSEWHERE = "192.0.2.1"
 Parse = Callable[..., LaunchSettings]
 
 
-def given(*arguments: str) -> dict[str, Any]:
-    return launch.make_context("launch", [*arguments, "x"]).params
-
-
-def place(*arguments: str) -> nodes.Place:
-    made = nodes.place(given(*arguments), {})
-    assert isinstance(made, nodes.Place)
+def place(*arguments: str) -> Place:
+    made = places.place(commandlines.options(*arguments), {})
+    assert isinstance(made, Place)
     return made
 
 
@@ -59,7 +55,7 @@ def test_what_is_no_endpoint_is_refused_with_what_to_write(text: str) -> None:
 
 def test_a_node_alone_meets_nobody() -> None:
     for arguments in ((), ("--rdzv-backend=static",), ("--rdzv-endpoint=",), ("--nnodes=1:1",)):
-        assert place(*arguments) == nodes.Place(None, None)
+        assert place(*arguments) == Place(None, None)
 
 
 STATIC = [
@@ -99,12 +95,12 @@ def test_a_node_rank_is_a_hint_where_nodes_meet_by_agreement(settings: Parse) ->
 
 
 def test_a_node_alone_needs_no_master_whatever_is_said_of_one() -> None:
-    assert place("--master-addr=gpu-01", "--master-port=7", "--node-rank=0") == nodes.Place(None, None)
+    assert place("--master-addr=gpu-01", "--master-port=7", "--node-rank=0") == Place(None, None)
 
 
 def test_standalone_stands_above_all_that_is_said_of_a_meeting() -> None:
     alone = place("--standalone", "--rdzv-backend=etcd", "--rdzv-endpoint=a:1", "--rdzv-conf=is_host=1")
-    assert alone == nodes.Place(None, None)
+    assert alone == Place(None, None)
     assert (alone.name, alone.own_address()) == ("in memory", "localhost")
 
 
@@ -160,10 +156,10 @@ def test_another_host_is_reached_by_the_address_that_reaches_the_store(settings:
 
 
 def test_a_place_in_memory_opens_at_once_and_an_endpoint_elsewhere_is_not_served_here() -> None:
-    here = nodes.Place(None, None).open("job", SystemClock(), Settings())
+    here = Place(None, None).open("job", SystemClock(), Settings())
     assert isinstance(here, MemoryConnection)
     here.close(0.0)
-    there = nodes.Place(Address(ELSEWHERE, 1), None).open("job", SystemClock(), Settings())
+    there = Place(Address(ELSEWHERE, 1), None).open("job", SystemClock(), Settings())
     assert isinstance(there, TCPStoreConnection) and there.place == f"{ELSEWHERE}:1"
     there.close(0.0)
 

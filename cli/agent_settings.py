@@ -1,0 +1,233 @@
+"""Options and environment -> `LaunchSettings`, the workers' program included. Nothing starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ..adapters.agent.watchdogs import HEALTH_PORT, TIMER_FILE
+from ..adapters.launch_settings import Function, Kind, LaunchSettings, Logs, Program, WatchdogSettings
+from ..adapters.workers.environment import TRACE
+from ..adapters.workers.nvml import NoDevices
+from ..adapters.workers.programs import check_program
+from ..adapters.workers.worker_port import CannotStart
+from ..core import group, rendezvous
+from . import values
+from .etcd_place import EtcdPlace
+from .launch_options import LaunchOptions
+from .mistakes import Mistake
+from .places import Place
+from .rendezvous_settings import rendezvous_settings
+
+if TYPE_CHECKING:
+    from ..adapters.workers.plugged_logs import LogsSpecs
+
+FENCE = 0.6
+"""A fraction of the TTL: the age of the last acknowledged heartbeat at which --on-store-loss=stop kills the workers."""
+SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+PREFIX_TEMPLATE = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"
+ENABLE_TIMER = "TORCHELASTIC_ENABLE_FILE_TIMER"
+STUCK_AFTER = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"
+"""Variables of torch."""
+
+Read = TypeVar("Read")
+
+
+def launch_settings(
+    options: LaunchOptions, program: Program | Function, where: Place | EtcdPlace, environment: Mapping[str, str]
+) -> LaunchSettings:
+    """Return what the agent is to do. Raises Mistake."""
+    spans, logs = rendezvous_settings(options), _logs(options, environment)
+    return LaunchSettings(
+        program=program,
+        local_world_size=options.nproc_per_node,
+        run_id=options.rdzv_id or _run_id(options, where),
+        role=options.role,
+        slot=options.node_id or _slot(options),
+        node_rank=options.node_rank,
+        address=options.local_addr or where.own_address(),
+        store=where.name,
+        rendezvous=spans,
+        group=_group(options, spans, environment),
+        logs=logs,
+        logs_plugin=_logs_plugin(options.logs_specs, logs),
+        signals=options.signals_to_handle,
+        environment={**environment, **_ranks_trace(options.trace)},
+        virtual_local_rank=_virtual_local_rank(options, environment),
+        cpus=_cpus(options, environment),
+        watchdogs=watchdog_settings(environment),
+    )
+
+
+def _run_id(options: LaunchOptions, where: Place | EtcdPlace) -> str:
+    """Return the name of a job that was given none: a random one for a node that meets no other, else one for all nodes."""
+    alone = isinstance(where, Place) and where.endpoint is None
+    placed = options.is_static and (options.rdzv_endpoint or options.master_port)
+    return os.urandom(8).hex() if alone and not placed else "none"
+
+
+def _slot(options: LaunchOptions) -> str | None:
+    """Return the place of a node with a node rank in a static job. A later start of that node takes the place over."""
+    return str(options.node_rank) if options.is_static and options.node_rank is not None else None
+
+
+# --- the workers' program
+
+
+def script_program(
+    options: LaunchOptions, script: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> Program:
+    """Return what every worker executes. Raises Mistake."""
+    if options.use_env and options.no_use_env:
+        raise Mistake("--use-env and --no-use-env: one is the other's opposite; leave one of them out")
+    local_rank = ("--local-rank=${local_rank}",) if options.no_use_env else ()
+    if not script:
+        raise Mistake("SCRIPT is empty; write the name of a script, a module (--module) or a program (--no-python)")
+    kind = _kind(options)
+    if kind is Kind.MODULE and script.endswith(".py"):
+        raise Mistake(f"{script}: a module's name has no .py; write {script[:-3]}, or leave --module out")
+    return Program(kind, script, (*local_rank, *arguments), _python(environment))
+
+
+def _kind(options: LaunchOptions) -> Kind:
+    if options.run_path:
+        return Kind.PATH
+    if options.no_python and options.module:
+        raise Mistake("--no-python and --module: a module needs Python; leave one of them out")
+    return Kind.BINARY if options.no_python else Kind.MODULE if options.module else Kind.SCRIPT
+
+
+def _python(environment: Mapping[str, str]) -> str:
+    """Return the interpreter that PYTHON_EXEC names, else this one. Raises Mistake."""
+    named = environment.get("PYTHON_EXEC")
+    if not named:
+        return sys.executable
+    try:
+        check_program(named, environment.get("PATH"))
+    except CannotStart as reason:
+        raise Mistake(f"PYTHON_EXEC={reason}; name a Python, or unset it") from None
+    return named
+
+
+# --- the group of workers
+
+
+def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapping[str, str]) -> group.Settings:
+    shutdown_timeout = options.shutdown_timeout
+    if shutdown_timeout is None:
+        shutdown_timeout = _read(values.seconds, SHUTDOWN_TIMEOUT, environment.get(SHUTDOWN_TIMEOUT, "30"))
+    try:
+        return group.Settings(
+            grace=options.grace,
+            shutdown_timeout=shutdown_timeout,
+            leave_timeout=spans.leave_timeout,
+            ttl=spans.ttl,
+            keep_alive_interval=spans.keep_alive_interval,
+            start_timeout=spans.join_timeout,
+            fence=FENCE * spans.ttl if options.on_store_loss == "stop" else None,
+            alone=_alone(options),
+        )
+    except ValueError as reason:
+        raise Mistake(
+            f"--on-store-loss=stop: {reason}; heartbeats of 1 s and more attempts leave time to stop the workers, like "
+            "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
+        ) from None
+
+
+def _alone(options: LaunchOptions) -> group.Alone | None:
+    if options.restart_scope == "group":
+        return None
+    from ..core.inprocess.exits import FINAL, JOB_OVER  # no other launch needs them
+
+    return group.Alone(options.max_restarts, FINAL, JOB_OVER)
+
+
+def _virtual_local_rank(options: LaunchOptions, environment: Mapping[str, str]) -> bool:
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    wanted, there = options.nproc_per_node, len(visible.split(",")) if visible else 0
+    if options.virtual_local_rank and visible is not None and there < wanted:
+        remedy = f"write --nproc-per-node={there}" if there else "leave it out"
+        raise Mistake(
+            f"--virtual-local-rank: {wanted} workers, each with a device of its own, but CUDA_VISIBLE_DEVICES={visible} "
+            f"names {there}; {remedy}"
+        )
+    return options.virtual_local_rank
+
+
+def _cpus(options: LaunchOptions, environment: Mapping[str, str]) -> tuple[frozenset[int], ...]:
+    mode = options.numa_binding
+    if mode is None:
+        return ()
+    from ..adapters.workers.numa import CannotBind, bindings, visible_gpus
+
+    try:
+        return bindings(mode, options.nproc_per_node, visible_gpus(environment.get("CUDA_VISIBLE_DEVICES")))
+    except (CannotBind, NoDevices) as reason:
+        raise Mistake(f"--numa-binding={mode}: {reason}") from None
+
+
+# --- logs and traces
+
+
+def _logs(options: LaunchOptions, environment: Mapping[str, str]) -> Logs:
+    return Logs(
+        options.log_dir,
+        options.redirects,
+        options.tee,
+        options.local_ranks_filter,
+        environment.get(PREFIX_TEMPLATE),
+        options.duplicate_stdout_filters,
+        options.duplicate_stderr_filters,
+    )
+
+
+def _logs_plugin(name: str | None, logs: Logs) -> LogsSpecs | None:
+    if name is None:
+        return None
+    from ..adapters.workers.plugged_logs import make_plugin
+
+    try:
+        return make_plugin(name, logs)
+    except ValueError as reason:
+        raise Mistake(f"--logs-specs={name}: {reason}") from None
+
+
+def _ranks_trace(path: str | None) -> Mapping[str, str]:
+    """Return the variable that tells the workers where to trace their wrapped functions: beside the agent's trace.
+
+    The path is absolute, since a worker may have a working directory of its own.
+    """
+    if path is None:
+        return {}
+    is_directory = path.endswith("/") or os.path.isdir(path)
+    return {TRACE: os.path.abspath(path if is_directory else f"{path}.ranks")}
+
+
+# --- what torch's agent watches when a variable asks for it
+
+
+def watchdog_settings(environment: Mapping[str, str]) -> WatchdogSettings:
+    """Return what the variables ask for: file timers, workers stuck in the kernel, a health check. Raises Mistake."""
+    stuck, port = environment.get(STUCK_AFTER), environment.get(HEALTH_PORT)
+    return WatchdogSettings(
+        _timer_file(environment),
+        (_read(values.seconds, STUCK_AFTER, stuck, " (0 for never)") or None) if stuck else None,
+        _read(values.port, HEALTH_PORT, port) if port else None,
+    )
+
+
+def _timer_file(environment: Mapping[str, str]) -> str | None:
+    if environment.get(ENABLE_TIMER) != "1":
+        return None
+    folder = environment.get("TMPDIR") or "/tmp"
+    return environment.get(TIMER_FILE) or os.path.join(folder, f"watchdog_timer_{os.urandom(8).hex()}")
+
+
+def _read(read: Callable[[str], Read], variable: str, text: str, also: str = "") -> Read:
+    """Return what a variable says. Raises Mistake with the variable, the value and the remedy; `also` ends its line."""
+    try:
+        return read(text)
+    except ValueError as reason:
+        raise Mistake(f"{variable}={text}: {reason}{also}") from None

@@ -1,0 +1,136 @@
+"""The settings of a launch as a program writes them: the command's options as fields, by the same names.
+
+The defaults and the checks are those of the options. A field's type is what a program may write, where the option's is what
+was read. PET_ variables belong to command lines, so no field reads one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+import click
+from attrs import field, frozen
+
+from .. import option, values
+from ..launch import launch as command
+from ..launch_options import LaunchOptions
+from ..mistakes import Mistake, one_line, spelled
+
+COMMAND_ALONE = ("use_env", "no_use_env")
+"""Options for command lines that were written for torch.distributed.launch."""
+DEFAULT: Any = object()
+"""The option's default."""
+
+
+def _with_defaults(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
+    defaults = option.defaults(LaunchOptions)
+    return [each.evolve(default=defaults[each.name]) if each.default is DEFAULT else each for each in fields]
+
+
+@frozen(kw_only=True, field_transformer=_with_defaults)
+class LaunchSettings:
+    """One launch. `elastic launch --help` and docs/launch.md explain each field; None is the option left out.
+
+    Raises ValueError with the field, the value and what to write instead.
+    """
+
+    nproc_per_node: int | Literal["gpu", "cpu", "auto"] | str = DEFAULT
+    nnodes: int | str = DEFAULT
+    start_method: values.StartMethod = DEFAULT
+    """How workers that call a function are made: as a new interpreter, a copy of this process, or a copy of a new one."""
+    module: bool = DEFAULT
+    no_python: bool = DEFAULT
+    run_path: bool = DEFAULT
+    virtual_local_rank: bool = DEFAULT
+    numa_binding: values.NumaBinding | None = DEFAULT
+    role: str = DEFAULT
+    standalone: bool = DEFAULT
+    rdzv_backend: str | None = DEFAULT
+    rdzv_endpoint: str | None = DEFAULT
+    rdzv_id: str | None = DEFAULT
+    rdzv_conf: Mapping[str, str | float] = field(factory=dict)
+    last_call: float | None = DEFAULT
+    local_addr: str | None = DEFAULT
+    node_id: str | None = DEFAULT
+    node_rank: int | None = DEFAULT
+    master_addr: str | None = DEFAULT
+    master_port: int | None = DEFAULT
+    max_restarts: int = DEFAULT
+    grace: float = DEFAULT
+    restart_scope: values.RestartScope = DEFAULT
+    shutdown_timeout: float | None = DEFAULT
+    on_store_loss: values.OnStoreLoss = DEFAULT
+    signals_to_handle: str = DEFAULT
+    monitor_interval: float = DEFAULT
+    log_dir: str | os.PathLike[str] | None = DEFAULT
+    redirects: int | str = DEFAULT
+    tee: int | str = DEFAULT
+    local_ranks_filter: str = DEFAULT
+    duplicate_stdout_filters: str = DEFAULT
+    duplicate_stderr_filters: str = DEFAULT
+    logs_specs: str | None = DEFAULT
+    status: values.Status = DEFAULT
+    report: str | os.PathLike[str] | None = DEFAULT
+    trace: str | os.PathLike[str] | None = DEFAULT
+    event_log_handler: str = DEFAULT
+    metrics_handler: str = DEFAULT
+
+    def __attrs_post_init__(self) -> None:
+        options_of(self)
+        if self.start_method is None:
+            raise ValueError("start_method=None: write spawn, fork or forkserver")
+
+
+def options_of(settings: LaunchSettings) -> LaunchOptions:
+    """Return the options that say what the settings say. Raises ValueError."""
+    context = click.Context(command)
+    given = attrs.asdict(settings, recurse=False)
+    declared = [param for param in command.params if isinstance(param, option.Option)]
+    try:
+        return LaunchOptions(
+            **{name: _read(param, given.get(name), context) for param in declared if (name := param.name)}
+        )
+    except click.ClickException as mistake:
+        raise ValueError(without_dashes(mistake)) from None
+
+
+def without_dashes(mistake: click.ClickException) -> str:
+    """Return the mistake's line in the words of a program: fields instead of options."""
+    line = one_line(mistake).removeprefix("elastic: ")
+    return re.sub(r"--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), line)
+
+
+def _read(param: click.Option, given: object, context: click.Context) -> Any:
+    match given:
+        case None:
+            return _left_out(param, context)
+        case bool() if param.is_flag:
+            return given
+        case Mapping() if param.name == "rdzv_conf":
+            return {_word(param, key): _word(param, value) for key, value in given.items()}
+        case _ if param.is_flag:
+            raise Mistake(f"{spelled(param, context)}={given!r}: write True or False")
+        case _:
+            return param.type_cast_value(context, _word(param, given))
+
+
+def _left_out(param: click.Option, context: click.Context) -> Any:
+    default = param.get_default(context)
+    return default if default is None or param.is_flag else param.type_cast_value(context, default)
+
+
+def _word(param: click.Option, given: object) -> str:
+    """Return a value as it would stand on a command line. Raises Mistake for what is neither text nor a number."""
+    match given:
+        case str():
+            return given
+        case os.PathLike():
+            return os.fsdecode(given)
+        case int() | float() if not isinstance(given, bool):
+            return str(given)
+        case _:
+            raise Mistake(f"--{param.name}={given!r}: write text or a number")

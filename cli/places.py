@@ -1,0 +1,142 @@
+"""Where the nodes of a job meet, as the options say it: in this process, at a TCPStore's endpoint, or in an etcd."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from ..adapters.clock import Clock
+from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
+from ..adapters.store.tcpstore.serving import CannotServe, address_towards
+from ..adapters.store.tcpstore.wire import Address
+from ..core import rendezvous
+from . import etcd_place, values
+from .launch_options import LaunchOptions
+from .mistakes import Mistake
+
+if TYPE_CHECKING:
+    from ..adapters.store.secret import Secret
+
+PORT = 29_400
+"""torch's c10d listens there by default."""
+MASTER_PORT = 29_500
+"""torch's static rendezvous listens there by default."""
+
+
+@frozen
+class Place:
+    """A TCPStore at an endpoint, or the memory of this process if there is no endpoint."""
+
+    endpoint: Address | None
+    is_host: bool | None
+    token: Secret | None = None
+    said_by: str = "--rdzv-endpoint"
+    """The option that named the endpoint."""
+
+    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> AgentConnection:
+        """Return a connection to the store. Raises Mistake if this host was told to serve the store and cannot."""
+        if self.endpoint is None:
+            return MemoryConnection(clock)
+        try:
+            return TCPStoreConnection(
+                self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token
+            )
+        except CannotServe as reason:
+            raise Mistake(f"{self.said_by}={reason}") from None
+
+    @property
+    def name(self) -> str:
+        """Return the store's name, for people."""
+        return str(self.endpoint) if self.endpoint else "in memory"
+
+    def own_address(self) -> str:
+        """Return the address at which the other nodes reach this one, as far as this host can tell."""
+        return address_towards(self.endpoint) if self.endpoint else "localhost"
+
+
+def place(
+    options: LaunchOptions, environment: Mapping[str, str], token: Secret | None = None
+) -> Place | etcd_place.EtcdPlace:
+    """Return where the nodes meet. Raises Mistake if several nodes are not told where."""
+    _check_standalone(options)
+    if options.standalone:
+        return Place(None, None)
+    if options.uses_etcd:
+        if token:
+            reason = "an etcd's users and certificates decide who may write to it (docs/etcd.md)"
+            print(f"elastic: the store's token makes no difference: {reason}", file=sys.stderr)
+        return etcd_place.etcd_place(options, environment)
+    if options.backend not in ("c10d", "static"):
+        near = "etcd" if options.backend.startswith("etcd") else "c10d"
+        raise Mistake(
+            f"--rdzv-backend={options.backend}: this version knows c10d (a TCPStore), static (the same, at --master-addr) "
+            f"and etcd (v3); write --rdzv-backend={near}"
+        )
+    is_host = _is_host(options.rdzv_conf.get("is_host", "auto"))
+    return _static(options, is_host, token) if options.is_static else _c10d(options, is_host, token)
+
+
+def _check_standalone(options: LaunchOptions) -> None:
+    if options.standalone and options.nnodes[0] > 1:
+        remedy = f"write --rdzv-endpoint=HOST:{PORT} in its place"
+        raise Mistake(f"--standalone: that is one node, not {_nnodes(options)}; {remedy}")
+
+
+def _nnodes(options: LaunchOptions) -> str:
+    low, high = options.nnodes
+    return f"--nnodes={low}" if low == high else f"--nnodes={low}:{high}"
+
+
+def _c10d(options: LaunchOptions, is_host: bool | None, token: Secret | None) -> Place:
+    (host, port), several = _one(options.rdzv_endpoint), options.nnodes[1] > 1
+    if not host and several:
+        raise Mistake(
+            f"{_nnodes(options)}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}, or "
+            "--node-rank=N --master-addr=HOST"
+        )
+    if port == 0 and several:
+        raise Mistake(
+            f"--rdzv-endpoint={Address(host, 0)}: several nodes must know the port; write {Address(host, PORT)}"
+        )
+    return Place(Address(host, PORT if port is None else port) if host else None, is_host, token)
+
+
+def _static(options: LaunchOptions, is_host: bool | None, token: Secret | None) -> Place:
+    """Return the master's place: the agent of node rank 0 serves the store there. One node alone needs none."""
+    rank, nodes = options.node_rank, options.nnodes[1]
+    if rank is not None and rank >= nodes:
+        raise Mistake(f"--node-rank={rank}: with --nnodes={nodes} the last is {nodes - 1}; write --nnodes={rank + 1}")
+    if nodes == 1:
+        return Place(None, None)
+    host, port = _one(options.rdzv_endpoint)
+    address = Address(host or options.master_addr or "127.0.0.1", port or options.master_port or MASTER_PORT)
+    if rank is not None and is_host is None:
+        is_host = rank == 0
+    return Place(address, is_host, token, "--rdzv-endpoint" if host else "--master-addr")
+
+
+def _one(endpoint: values.Endpoints | None) -> tuple[str, int | None]:
+    """Return the host and port of a TCPStore. Raises Mistake for what only an etcd can have."""
+    if endpoint is None:
+        return "", None
+    if endpoint.scheme or len(endpoint.addresses) > 1:
+        raise Mistake(
+            "--rdzv-endpoint: a TCPStore is served at one HOST:PORT; several, or a URL, are an etcd's: write "
+            "--rdzv-backend=etcd"
+        )
+    return endpoint.addresses[0]
+
+
+def _is_host(text: str) -> bool | None:
+    """Read torch's spellings of yes and no; None for `auto`."""
+    word = text.lower()
+    if word in ("1", "true", "t", "yes", "y"):
+        return True
+    if word in ("0", "false", "f", "no", "n"):
+        return False
+    if word == "auto":
+        return None
+    raise Mistake(f"--rdzv-conf: is_host={text}: write true, false or auto")

@@ -1,0 +1,69 @@
+"""What the options say of rounds and their spans -> the rendezvous' settings."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from attrs import Attribute, fields
+
+from ..core import rendezvous
+from . import etcd_place, values
+from .launch_options import LaunchOptions
+from .mistakes import Mistake
+
+AFTER_THE_GRACE_S = 15.0
+"""How much longer than its workers' grace a node may take to come back."""
+THEIRS = ("timeout", "read_timeout", "heartbeat_timeout", "is_host", "store_type")
+"""Keys of torch's --rdzv-conf that are no spans of ours."""
+OURS = ("token_file",)
+"""Keys that torch does not know, and that are no spans."""
+NO_KEYS = ("limits", "leased", "first_call_timeout")
+"""Fields of the rendezvous' settings that are not for --rdzv-conf: an option or the store says them, or no launcher does."""
+
+
+def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
+    """Return the limits and spans. Keys that torch alone knows have no effect; an unknown key is named on stderr.
+
+    Raises Mistake.
+    """
+    if options.rdzv_conf.get("store_type", "").lower() == "file":
+        raise Mistake("--rdzv-conf: store_type=file: a file cannot be a job's store; leave it out")
+    spans = {"overdue_timeout": options.grace + AFTER_THE_GRACE_S, "leased": options.uses_etcd, **_spans(options)}
+    if options.last_call is not None:
+        spans["last_call_timeout"] = options.last_call
+    try:
+        return rendezvous.Settings(rendezvous.Limits(*_sizes(options), options.max_restarts), **spans)
+    except ValueError as reason:
+        raise Mistake(f"--rdzv-conf: {reason}") from None
+
+
+def _sizes(options: LaunchOptions) -> tuple[int, int]:
+    """Return the fewest and the most nodes of a round. A static job has its full size from the start."""
+    low, high = options.nnodes
+    return (high, high) if options.is_static else (low, high)
+
+
+def _spans(options: LaunchOptions) -> dict[str, Any]:
+    """Return the keys of --rdzv-conf that are fields of the settings, read."""
+    ours = {each.name: each for each in fields(rendezvous.Settings) if each.name not in NO_KEYS}
+    known = (*ours, *OURS, *THEIRS, *(etcd_place.KEYS if options.uses_etcd else ()))
+    for key in options.rdzv_conf:
+        if key not in known:
+            _warn_unknown(key, known)
+    return {key: _span(ours[key], text) for key, text in options.rdzv_conf.items() if key in ours}
+
+
+def _span(setting: Attribute[Any], text: str) -> float:
+    try:
+        return values.seconds(text) if isinstance(setting.default, float) else values.whole(text)
+    except ValueError as reason:
+        raise Mistake(f"--rdzv-conf: {setting.name}={text}: {reason}") from None
+
+
+def _warn_unknown(key: str, known: tuple[str, ...]) -> None:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, known, 1, 0.5)
+    suggestion = f"; did you mean {near[0]}?" if near else ""
+    print(f"elastic: --rdzv-conf: '{key}' is not a key{suggestion} (known: {', '.join(known)})", file=sys.stderr)
