@@ -24,7 +24,7 @@ LIVE_EVERY_S = 0.2
 PLAIN_EVERY_S = 10.0
 
 
-def carried_through(what: Campaign | Calls, options: SimulateOptions, tally: Tally) -> tuple[Stopped, float]:
+def run_campaign(what: Campaign | Calls, options: SimulateOptions, tally: Tally) -> tuple[Stopped, float]:
     """Add what the runs show to the tally; return the signal that stopped them, if any did, and the seconds they took."""
     began_at, runs = time.monotonic(), options.runs or (None if options.steps else RUNS)
     progress = Progress(sys.stderr, runs, began_at)

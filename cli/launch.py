@@ -23,7 +23,7 @@ from ..adapters.workers.spawner import Spawner
 from . import places, tokens
 from .agent_settings import launch_settings, script_program
 from .exit_codes import exit_code
-from .launch_options import LaunchOptions, said_once
+from .launch_options import LaunchOptions, lines_without_effect
 from .manual import EPILOG, Manual
 from .mistakes import Mistake, why
 from .option import parameters
@@ -61,7 +61,7 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
     """
     options = LaunchOptions(**given)
     program = script_program(options, script, arguments, os.environ)
-    report, _ = launched(options, program, os.environ, said=list(said_once(options, ctx)))
+    report, _ = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)))
     return report.exit_code
 
 

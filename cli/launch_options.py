@@ -205,7 +205,7 @@ WITHOUT_EFFECT = {
 }
 
 
-def said_once(options: LaunchOptions, ctx: click.Context) -> Iterator[str]:
+def lines_without_effect(options: LaunchOptions, ctx: click.Context) -> Iterator[str]:
     """Yield a line for each option that was given and makes no difference."""
     without_effect = {**WITHOUT_EFFECT, **dict(_without_effect(options))}
     for param in ctx.command.get_params(ctx):

@@ -44,7 +44,7 @@ Exit codes:  0 all is well · 1 a step differs or a property is broken · 2 a fi
 
 
 @frozen
-class Read:
+class _Read:
     """A trace of a file, replayed."""
 
     path: str
@@ -52,7 +52,7 @@ class Read:
 
 
 @frozen
-class Judged:
+class _Judged:
     """A job, and the first property that its traces break, if they break one."""
 
     history: History
@@ -80,7 +80,7 @@ def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     what happened when.
     """
     read = [each for path in files for each in _read(path)]
-    judged = [Judged(history, broken(history)) for history in histories(each.run for each in read)]
+    judged = [_Judged(history, broken(history)) for history in histories(each.run for each in read)]
     if as_json:
         json.dump(_data(read, judged), sys.stdout, indent=2)
         click.echo()
@@ -93,9 +93,9 @@ def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     return SUCCEEDED if well else FAILED
 
 
-def _read(path: str) -> list[Read]:
+def _read(path: str) -> list[_Read]:
     try:
-        return [Read(path, replayed(trace)) for trace in traces(lines(path))]
+        return [_Read(path, replayed(trace)) for trace in traces(lines(path))]
     except Corrupt as reason:
         raise Mistake(f"{path}: {reason}; is it a trace? elastic launch --trace writes them") from None
     except IsADirectoryError:
@@ -104,7 +104,7 @@ def _read(path: str) -> list[Read]:
         raise Mistake(f"{path}: {why(error)}") from None
 
 
-def _draw(path: str, judged: Sequence[Judged]) -> None:
+def _draw(path: str, judged: Sequence[_Judged]) -> None:
     """Draw one job's agents, or one call's ranks: a picture has one axis of time. Raises Mistake for several."""
     if len(judged) != 1:
         raise Mistake(
@@ -121,7 +121,7 @@ def _draw(path: str, judged: Sequence[Judged]) -> None:
 # --- for people
 
 
-def _lines(read: Sequence[Read], judged: Sequence[Judged]) -> Iterator[str]:
+def _lines(read: Sequence[_Read], judged: Sequence[_Judged]) -> Iterator[str]:
     steps = sum(len(each.run.moments) for each in read)
     known = _names(judged)
     same = "" if any(each.run.differs for each in read) else ", all as traced"
@@ -134,12 +134,12 @@ def _lines(read: Sequence[Read], judged: Sequence[Judged]) -> Iterator[str]:
         yield from _of_job(job, known)
 
 
-def _names(judged: Sequence[Judged]) -> Mapping[Node, str]:
+def _names(judged: Sequence[_Judged]) -> Mapping[Node, str]:
     agents = names({node: host for job in judged if not job.history.calls for node, host in job.history.hosts.items()})
     return {**agents, **rank_names(node for job in judged if job.history.calls for node in job.history.hosts)}
 
 
-def _jobs(judged: Sequence[Judged]) -> list[str]:
+def _jobs(judged: Sequence[_Judged]) -> list[str]:
     calls = sum(job.history.calls for job in judged)
     return [count(number, what) for number, what in ((len(judged) - calls, "job"), (calls, "call")) if number]
 
@@ -152,7 +152,7 @@ def _who(history: History) -> str:
     return "rank" if history.calls else "agent"
 
 
-def _of_trace(read: Read, known: Mapping[Node, str]) -> Iterator[str]:
+def _of_trace(read: _Read, known: Mapping[Node, str]) -> Iterator[str]:
     run, node = read.run, known[read.run.trace.header.node]
     if run.differs:
         line, differs = run.differs
@@ -165,7 +165,7 @@ def _of_trace(read: Read, known: Mapping[Node, str]) -> Iterator[str]:
         yield f"unended    {node}: the trace breaks off{where}: its {who} was killed, or still runs"
 
 
-def _of_job(job: Judged, known: Mapping[Node, str]) -> Iterator[str]:
+def _of_job(job: _Judged, known: Mapping[Node, str]) -> Iterator[str]:
     history = job.history
     if history.calls:
         yield f"  call       of {', '.join(sorted(known[run.trace.header.node] for run in history.runs))}"
@@ -184,11 +184,11 @@ def _of_job(job: Judged, known: Mapping[Node, str]) -> Iterator[str]:
 # --- for programs
 
 
-def _data(read: Sequence[Read], judged: Sequence[Judged]) -> Any:
+def _data(read: Sequence[_Read], judged: Sequence[_Judged]) -> Any:
     return {"traces": [_trace_data(each) for each in read], "jobs": [_job_data(each) for each in judged]}
 
 
-def _trace_data(read: Read) -> Any:
+def _trace_data(read: _Read) -> Any:
     run = read.run
     differs = run.differs and {
         "line": run.differs[0],
@@ -207,7 +207,7 @@ def _trace_data(read: Read) -> Any:
     }
 
 
-def _job_data(job: Judged) -> Any:
+def _job_data(job: _Judged) -> Any:
     history, violation = job.history, job.violation
     return {
         "job": history.job,

@@ -22,7 +22,7 @@ LATER = ("replay", "simulate", "store")
 """Commands whose module, of the same name, is imported only when it is asked for: launch starts without it."""
 
 
-class Commands(click.Group):
+class _Commands(click.Group):
     """The commands; a mistake in the first word is answered with the command that was meant."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -60,7 +60,7 @@ def _meant(word: str, known: list[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )

@@ -16,7 +16,7 @@ from ..core.sim.shrink import shrunk
 from ..core.sim.story import StoryError, parsed
 from ..core.sim.tally import Tally
 from . import simulate_calls
-from .campaigns import carried_through
+from .campaigns import run_campaign
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
 from .mistakes import Mistake, why
 from .option import Command, parameters
@@ -72,7 +72,7 @@ def _simulated(asked: Asked) -> int:
 
 def _runs(asked: Asked) -> int:
     tally = Tally()
-    stopped, took_s = carried_through(asked.what, asked.options, tally)
+    stopped, took_s = run_campaign(asked.what, asked.options, tally)
     if not asked.options.json:
         _print(*node_runs.summary(asked.what, tally, took_s, asked.command))
     found = _smaller(asked, tally.first[0]) if tally.first else None

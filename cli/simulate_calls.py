@@ -11,7 +11,7 @@ from ..core.sim.calls.call_sometimes import SOMETIMES
 from ..core.sim.calls.walk import Walk, walked
 from ..core.sim.run import run_seed
 from ..core.sim.tally import Tally
-from .campaigns import carried_through
+from .campaigns import run_campaign
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
 from .render import call_runs
 from .simulate_options import SimulateOptions
@@ -24,7 +24,7 @@ def simulated(options: SimulateOptions, what: Calls) -> int:
 
 def _runs(options: SimulateOptions, what: Calls) -> int:
     tally = Tally(sometimes=SOMETIMES)
-    stopped, took_s = carried_through(what, options, tally)
+    stopped, took_s = run_campaign(what, options, tally)
     if options.json:
         click.echo(json.dumps(call_runs.data(what, tally, took_s), indent=2, ensure_ascii=False))
     else:

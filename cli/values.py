@@ -204,7 +204,7 @@ def report_file(text: str) -> str:
 
 def trace_file(text: str) -> str:
     """Read the name of a directory, of a new file, or of a trace, to which this one is appended."""
-    return _new_or(file_or_directory(text), b'{"is":"header"', "trace")
+    return _new_or(_file_or_directory(text), b'{"is":"header"', "trace")
 
 
 def _new_or(path: str, begins: bytes, what: str) -> str:
@@ -224,7 +224,7 @@ def new_picture(text: str) -> str:
     return _new_or(new_file(text), b"<", "picture")
 
 
-def file_or_directory(text: str) -> str:
+def _file_or_directory(text: str) -> str:
     """Read the name of a file that can be made or appended to, or of a directory; one that is to be made ends with a /."""
     if text.endswith("/") or os.path.isdir(text):
         folder = text.rstrip("/") or "/"

@@ -58,12 +58,12 @@ class Launch:
                 report = self._run(called.program, name_of(entrypoint), called.spawner)
                 return dict(called.values(report.result.round, report.result.ranks))
         name, options = _script(entrypoint, arguments, named), options_of(self.settings)
-        report = self._run(_unless_mistaken(script_program, options, name, arguments, os.environ), name)
+        report = self._run(_with_value_errors(script_program, options, name, arguments, os.environ), name)
         return {worker.rank: None for worker in report.result.ranks.workers}
 
     def _run(self, program: Program | Function, name: str, spawner: Spawner | None = None) -> Report:
         options, environment = options_of(self.settings), dict(os.environ)
-        report, lines = _unless_mistaken(launched, options, program, environment, spawner, tells_failure=False)
+        report, lines = _with_value_errors(launched, options, program, environment, spawner, tells_failure=False)
         match report.result.outcome:
             case Verdict(Ending.SUCCEEDED):
                 return report
@@ -92,7 +92,7 @@ def _script(entrypoint: object, arguments: Sequence[object], named: Mapping[str,
     return name
 
 
-def _unless_mistaken(function: Callable[Given, Returned], /, *given: Given.args, **named: Given.kwargs) -> Returned:
+def _with_value_errors(function: Callable[Given, Returned], /, *given: Given.args, **named: Given.kwargs) -> Returned:
     """Call the function; a user's mistake is a ValueError in the words of a program."""
     try:
         return function(*given, **named)

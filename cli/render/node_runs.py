@@ -166,7 +166,7 @@ def violation(
         f"   → after {run.world.future.now:.3f} s: {broken.number}",
         "",
         line("replay", _replay(command, written, replayed or "FILE")),
-        *files(written),
+        *_files(written),
     ]
 
 
@@ -189,10 +189,10 @@ def sentence_of(number: str) -> str | None:
 
 def all_well(run: Run, written: Sequence[Written]) -> list[str]:
     done = f"{many(run.world.steps, 'step')}, {many(run.world.writes, 'write')}, {run.world.future.now:.1f} s simulated"
-    return [f" no violation · {done}", *files(written)]
+    return [f" no violation · {done}", *_files(written)]
 
 
-def files(written: Sequence[Written]) -> list[str]:
+def _files(written: Sequence[Written]) -> list[str]:
     return [
         line(each.what, f"not written: {each.path}: {each.why_not}" if each.why_not else each.path) for each in written
     ]

@@ -93,7 +93,7 @@ class StatusLines:
         wait = self._wait(now)
         self._until = now + self._last_line.every_s if wait else None
         if wait:
-            with self._unless_nobody_reads():
+            with self._until_reader_is_gone():
                 self._last_line.show(wait, now)
 
     def end(self, lines: Sequence[str], well: bool) -> None:
@@ -134,7 +134,7 @@ class StatusLines:
         before, after = step.before, step.after
         self._group = after
         if after.phase is not before.phase:
-            with self._unless_nobody_reads():
+            with self._until_reader_is_gone():
                 self._last_line.clear()
             self._since = step.at
             self._until = step.at + PATIENCE_S
@@ -190,13 +190,13 @@ class StatusLines:
 
     def _put(self, text: str) -> None:
         """Print in one write, so that lines of several launchers do not mix."""
-        with self._unless_nobody_reads():
+        with self._until_reader_is_gone():
             self._last_line.make_room()
             self._out.write(text)
             self._out.flush()
 
     @contextmanager
-    def _unless_nobody_reads(self) -> Iterator[None]:
+    def _until_reader_is_gone(self) -> Iterator[None]:
         """Print nothing more once the reader is gone; the job goes on."""
         try:
             yield

@@ -1,4 +1,4 @@
-"""Shortened long options: taken where torchrun's argparse takes them, and never read into what belongs to the script."""
+"""Shortened long options: torchrun's argparse reads them alike, and the script's own arguments stay as they are."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "spelled_out"), LINES)
-def test_a_shortened_option_is_what_only_one_option_begins_with(line: str, spelled_out: str) -> None:
+def test_an_abbreviation_means_the_only_option_that_begins_with_it(line: str, spelled_out: str) -> None:
     assert full(line) == spelled_out
 
 
@@ -55,7 +55,7 @@ def test_torchrun_s_options_come_before_ours() -> None:
 
 
 @pytest.mark.parametrize("name", ["--rdz", "--m", "--s", "--n"])
-def test_what_could_be_several_is_answered_with_all_of_them(name: str) -> None:
+def test_an_ambiguous_abbreviation_is_answered_with_all_candidates(name: str) -> None:
     with pytest.raises(Mistake, match=rf"^{name}: could be --.+ or --.+; write more of it$"):
         full(f"{name}=1 x")
 
@@ -78,7 +78,7 @@ def test_every_abbreviation_that_torchrun_takes_means_the_same_here() -> None:
     assert differing == []
 
 
-def test_argparse_still_finds_what_the_comparison_asks_it_for() -> None:
+def test_argparse_resolves_the_abbreviations_of_the_comparison() -> None:
     """The comparison above leans on a private method; here it is seen to answer."""
     parser: argparse.ArgumentParser = get_args_parser()
     assert [found[0].dest for found in parser._get_option_tuples("--max-r")] == ["max_restarts"]

@@ -1,4 +1,4 @@
-"""Whatever is written as a value, the answer is a setting or one line; never a traceback."""
+"""Any value gives settings or one line, never a traceback."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_answer(found: Any) -> bool:
 @given(text=TEXTS)
 @example(text="")
 @settings(max_examples=40, deadline=None)
-def test_any_value_of_an_option_is_taken_or_answered_with_one_line(option: Option, text: str) -> None:
+def test_any_value_of_an_option_gives_settings_or_one_line(option: Option, text: str) -> None:
     if option.name == "nproc_per_node" and text[:1].isalpha():
         return  # a kind of device, of which torch is asked
     assert is_answer(outcome(f"{max(option.opts, key=len)}={text}"))
@@ -55,5 +55,5 @@ def test_any_value_of_an_option_is_taken_or_answered_with_one_line(option: Optio
     )
 )
 @settings(max_examples=200, deadline=None)
-def test_any_options_in_any_order_are_taken_or_answered_with_one_line(words: list[str]) -> None:
+def test_any_options_in_any_order_give_options_or_one_line(words: list[str]) -> None:
     assert is_answer(outcome(*words, all_of_it=False))

@@ -1,4 +1,4 @@
-"""How far many runs have come: said now and then, and never at the cost of the runs."""
+"""The progress of many runs is shown now and then, and never ends a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from elastic.core.sim.tally import Broken, Tally
 SOME = Tally(runs=1_200, steps=480_000)
 
 
-def test_a_log_is_told_every_ten_seconds() -> None:
+def test_a_log_shows_progress_every_ten_seconds() -> None:
     out = io.StringIO()
     progress = Progress(out, 5_000, 0.0)
     for second in range(25):
@@ -22,13 +22,13 @@ def test_a_log_is_told_every_ten_seconds() -> None:
     ]
 
 
-def test_runs_without_end_are_of_no_number_and_violations_are_counted() -> None:
+def test_progress_of_endless_runs_has_no_total_and_counts_violations() -> None:
     out, broken = io.StringIO(), Tally(runs=1, steps=10, broken={"V10": [(0, Broken("V10", "V10: so it was"))]})
     Progress(out, None, 0.0).shows(broken, 10.0)
     assert out.getvalue() == "elastic  1 run · 10 steps · 1 steps/s · 1 violation\n"
 
 
-def test_that_nobody_reads_it_ends_no_run() -> None:
+def test_progress_without_a_reader_ends_no_run() -> None:
     out = io.StringIO()
     progress = Progress(out, 10, 0.0)
     out.close()

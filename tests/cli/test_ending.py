@@ -1,4 +1,4 @@
-"""The end of a job as people read it: stories, from hand-made results."""
+"""The end of a job as people read it: stories from hand-made results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OVER_BUDGET = Verdict(Ending.FAILED, 3, ME, Why.FAILED)
 
 
 def registered(size: int, failures: int = 0, name: str = "gpu-02") -> RendezvousState:
-    """One node that runs so many workers."""
+    """Return the register of one node with so many workers."""
     state = running(name, restarts=3)
     ((node, seat),) = state.seats.items()
     sized = evolve(seat, profile=evolve(seat.profile, local_world_size=size))
@@ -62,7 +62,7 @@ def told(
     ends: tuple[WorkerEnd, ...] = (),
     ranks: Ranks = HAD,
 ) -> str:
-    """The report of a job with 3 restarts, on a node that had workers."""
+    """Return the report of a job with 3 restarts, on a node that had workers."""
     settings = LaunchSettings(
         Program(Kind.SCRIPT, "train.py"),
         store="gpu-01:29400",
@@ -87,7 +87,7 @@ def test_a_success_counts_the_workers_of_all_nodes() -> None:
     assert told(succeeded, state=running("a b c")) == "all 3 workers succeeded · 0 restarts, 41.3 s\n"
 
 
-def test_a_node_that_came_when_the_job_was_over_does_not_claim_that_it_ran() -> None:
+def test_a_node_that_came_after_the_end_says_that_no_worker_ran() -> None:
     succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
     assert told(succeeded, state=registered(2), ranks=NONE) == (
         "all 2 workers succeeded · 0 restarts, 41.3 s · no worker ran here: job none was over, or had its nodes, when this "
@@ -101,12 +101,12 @@ def test_a_node_that_came_when_the_job_was_over_does_not_claim_that_it_ran() -> 
 
 
 @pytest.mark.parametrize("state", [None, arrived(register("2"), "a")])
-def test_of_a_success_of_which_no_more_is_known_no_more_is_said(state: RendezvousState | None) -> None:
+def test_a_success_without_a_register_is_one_short_line(state: RendezvousState | None) -> None:
     succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
     assert told(succeeded, state=state) == "the job succeeded · 0 restarts, 41.3 s\n"
 
 
-def test_a_failure_names_the_first_cause_what_came_before_and_where_to_look() -> None:
+def test_a_failure_names_the_first_cause_the_earlier_ones_and_the_files() -> None:
     faults = [evolve(FAULT, round=round) for round in range(3)]
     last = evolve(KILLED, round=3)
     echo = evolve(KILLED, round=3, rank=6, local_rank=2, exit_code=-6, message="killed by SIGABRT")
@@ -124,7 +124,7 @@ def test_a_failure_names_the_first_cause_what_came_before_and_where_to_look() ->
     )
 
 
-def test_a_failure_that_is_the_same_every_time_is_told_as_such() -> None:
+def test_a_failure_that_repeats_itself_gives_a_hint() -> None:
     faults = [evolve(KILLED, round=round, world_size=2) for round in range(5)]
     assert told(OVER_BUDGET, *faults) == text(
         """
@@ -153,7 +153,7 @@ def test_the_log_of_the_first_cause_is_named() -> None:
     assert "\n                log: logs/job7_x1/attempt_0/1/stderr.log (gpu-02)\n" in told(OVER_BUDGET, FAULT)
 
 
-def test_the_worker_s_own_words_are_shown_its_traceback_before_the_end_of_its_log() -> None:
+def test_the_worker_s_traceback_is_shown_rather_than_the_end_of_its_log() -> None:
     logged = evolve(KILLED, tail=tuple(f"line {number}" for number in range(20)))
     assert told(OVER_BUDGET, logged).count("                │ line ") == 10
     assert "                │ line 19\n" in told(OVER_BUDGET, logged)
@@ -162,7 +162,7 @@ def test_the_worker_s_own_words_are_shown_its_traceback_before_the_end_of_its_lo
     assert shown == ["│ Traceback:", r'│   File "x.py"\x1b[2J', "│ KeyError"]
 
 
-def test_what_the_host_knows_of_a_death_is_told_with_it() -> None:
+def test_a_failure_shows_the_host_s_remark_on_the_death() -> None:
     fault = evolve(KILLED, remark="out of memory (cgroup limit 64 GiB, oom_kill +1)")
     assert "13:05:40: killed by SIGKILL: out of memory (cgroup limit 64 GiB, oom_kill +1)\n" in told(OVER_BUDGET, fault)
 
@@ -174,7 +174,7 @@ ENDS = (
 )
 
 
-def test_where_all_workers_were_here_it_is_told_what_each_was_doing() -> None:
+def test_the_other_workers_are_listed_by_rank_where_all_ran_here() -> None:
     cause = evolve(KILLED, rank=1, world_size=12)
     told_here = (
         f"\n  others        {'ranks 2, 3, 4, 5, 6, 7, 8, 9 and 2 more ran, stopped by us'} · rank 0 had succeeded\n"
@@ -184,7 +184,7 @@ def test_where_all_workers_were_here_it_is_told_what_each_was_doing() -> None:
     assert elsewhere in told(OVER_BUDGET, evolve(cause, world_size=13), ends=ENDS)
 
 
-def test_a_program_that_cannot_be_started_is_told_with_its_path_and_node() -> None:
+def test_a_program_that_cannot_be_started_is_named_with_its_node() -> None:
     fault = evolve(FAULT, pid=0, exit_code=127, message="train.sh: not executable: chmod +x train.sh", where="", log="")
     assert told(Verdict(Ending.FAILED, 0, ME, Why.CANNOT_START), fault) == text(
         """
@@ -194,11 +194,11 @@ def test_a_program_that_cannot_be_started_is_told_with_its_path_and_node() -> No
     )
 
 
-def test_a_job_that_was_ended_by_someone_says_by_whom() -> None:
+def test_a_cancelled_job_says_who_ended_it() -> None:
     assert told(Verdict(Ending.CANCELLED, 2, ME, Why.ASKED)) == "CANCELLED: asked, by gpu-02#1\n"
 
 
-def test_a_launcher_that_was_stopped_says_by_what() -> None:
+def test_a_stopped_launcher_names_the_signal() -> None:
     assert told(Stopped(signal.SIGTERM), state=registered(8, 2)) == "stopped by SIGTERM · 2 restarts, 41.3 s\n"
 
 
@@ -238,18 +238,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("why", REFUSED, ids=lambda why: why.value)
-def test_a_launcher_that_was_refused_says_why_and_who_must_act(why: Why) -> None:
+def test_a_refused_launcher_says_why_and_what_to_do(why: Why) -> None:
     words, line = REFUSED[why]
     assert told(Refused(why, words, 0.0)) == f"{line}\n"
 
 
 @pytest.mark.parametrize("why", Why)
-def test_every_refusal_is_one_whole_sentence_whatever_is_known(why: Why) -> None:
+def test_every_refusal_is_one_line(why: Why) -> None:
     line = told(Refused(why, "", 0.0), state=None)
     assert line.count("\n") == 1
     assert not line.rstrip("\n").endswith((" ", ":", "·", ";")) and ": ;" not in line
 
 
-def test_words_that_a_terminal_would_obey_are_shown_as_what_they_are() -> None:
+def test_escape_codes_of_a_worker_are_spelled_out() -> None:
     fault = evolve(FAULT, message="\n\x1b[2Jgone", where="", log="")
     assert r": exit code 1: \x1b[2Jgone" in told(OVER_BUDGET, fault)

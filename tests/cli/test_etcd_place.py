@@ -1,4 +1,4 @@
-"""Where an etcd is and how it is shown who we are, as the options say it; and that no secret is said again."""
+"""The options of an etcd: its members, what the agent signs in with, and that no secret is repeated."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ THREE = (Address("h1", 2_379), Address("h2", 2_380), Address("::1", 2_379))
         (("--rdzv-backend=etcd", "--rdzv-endpoint=https://h1:2379/,https://h2:2380,https://[::1]"), True),
     ],
 )
-def test_an_etcd_has_several_members_bare_or_as_urls(arguments: tuple[str, ...], tls: bool) -> None:
+def test_members_of_an_etcd_are_given_bare_or_as_urls(arguments: tuple[str, ...], tls: bool) -> None:
     made = place(*arguments, ID)
     assert made.addresses == THREE
     assert made.access == Access(tls)
     assert made.name == "h1:2379,h2:2380,[::1]:2379"
 
 
-def test_nodes_in_an_etcd_are_heard_by_leases(settings: Callable[..., LaunchSettings]) -> None:
+def test_an_etcd_tells_silence_by_leases(settings: Callable[..., LaunchSettings]) -> None:
     made = settings(*ETCD, "--rdzv-endpoint=localhost", "--nnodes=2", "x")
     assert made.rendezvous.leased
     assert (made.run_id, made.store, made.address) == ("job7", "localhost:2379", "localhost")
@@ -92,7 +92,7 @@ def test_a_password_comes_from_a_file_or_the_environment(password_file: Path) ->
     assert SECRET not in repr(from_file) and SECRET not in str(from_file)
 
 
-def test_a_password_without_a_user_is_nobodys() -> None:
+def test_a_password_without_a_user_is_ignored() -> None:
     assert place(*ETCD, "--rdzv-endpoint=h1", ELASTIC_ETCD_PASSWORD=SECRET).access == Access()
 
 
@@ -180,13 +180,13 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("words", "answer"), MISTAKES, ids=[words for words, _ in MISTAKES])
-def test_a_mistake_about_an_etcd_is_answered_with_what_to_write(
+def test_a_mistake_about_an_etcd_is_answered_with_the_remedy(
     words: str, answer: str, mistake: Callable[..., str]
 ) -> None:
     assert mistake(*words.split(), "x") == answer
 
 
-def test_a_key_that_is_not_the_certificates_is_named(authority: Authority, mistake: Callable[..., str]) -> None:
+def test_a_key_of_another_certificate_is_a_mistake(authority: Authority, mistake: Callable[..., str]) -> None:
     cert, key = authority.client.certificate, authority.server.key
     answer = mistake(*ETCD, "--rdzv-endpoint=h1", f"--rdzv-conf=cert={cert},key={key}", "x")
     assert (
@@ -211,7 +211,7 @@ def test_a_secret_on_the_command_line_is_refused_and_not_repeated(
     assert not any(part in said for part in SECRET.split(","))
 
 
-def test_the_keys_of_an_etcd_are_known_to_it_and_to_no_other(
+def test_keys_for_an_etcd_are_unknown_for_other_backends(
     capfd: pytest.CaptureFixture[str], settings: Callable[..., LaunchSettings]
 ) -> None:
     settings(*ETCD, "--rdzv-endpoint=localhost", "--rdzv-conf=user=ann,password_file=/etc/hostname", "x")
@@ -220,7 +220,7 @@ def test_the_keys_of_an_etcd_are_known_to_it_and_to_no_other(
     assert "--rdzv-conf: 'user' is not a key" in capfd.readouterr().err
 
 
-def test_a_token_is_for_a_tcpstore_and_who_gives_it_to_an_etcd_is_told(
+def test_a_token_for_an_etcd_makes_no_difference_and_a_line_says_so(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
@@ -233,7 +233,7 @@ def test_a_token_is_for_a_tcpstore_and_who_gives_it_to_an_etcd_is_told(
     )
 
 
-def test_an_etcd_that_will_not_have_us_is_a_mistake_before_anything_starts(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_etcd_that_refuses_the_agent_is_a_mistake_before_anything_starts(capfd: pytest.CaptureFixture[str]) -> None:
     server = http.server.HTTPServer(("127.0.0.1", 0), Quiet)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -251,6 +251,6 @@ def test_an_etcd_that_will_not_have_us_is_a_mistake_before_anything_starts(capfd
     )
 
 
-def test_endpoints_are_read_as_one_reads_one() -> None:
+def test_several_endpoints_are_read_like_one() -> None:
     assert values.endpoints(" ") is None
     assert values.endpoints("a:1") == values.Endpoints(None, (("a", 1),))

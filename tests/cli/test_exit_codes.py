@@ -1,4 +1,4 @@
-"""The map from how an agent's part ended to the command's exit code has an answer for everything."""
+"""Every outcome of an agent's part has an exit code."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ ME = Node("n", 1)
 
 
 @pytest.mark.parametrize("why", Why)
-def test_a_job_that_succeeded_is_0_and_every_other_verdict_1(why: Why) -> None:
+def test_success_is_0_and_every_other_verdict_is_1(why: Why) -> None:
     codes = {ending: exit_code(Verdict(ending, 0, ME, why)) for ending in Ending}
     assert codes == {Ending.SUCCEEDED: 0, Ending.FAILED: 1, Ending.CANCELLED: 1, Ending.LIMIT: 1}
 
 
 @pytest.mark.parametrize("why", Why)
-def test_an_agent_that_was_refused_is_3_or_2_if_its_options_were_to_blame(why: Why) -> None:
+def test_a_refused_agent_is_3_or_2_if_its_options_are_to_blame(why: Why) -> None:
     assert exit_code(Refused(why, "", 0.0)) == (2 if why is Why.LIMITS else 3)
 
 
 @pytest.mark.parametrize("signum", signal.Signals)
-def test_an_agent_that_was_told_to_stop_ends_as_a_shell_would_say_it(signum: signal.Signals) -> None:
+def test_an_agent_stopped_by_signal_n_is_128_plus_n(signum: signal.Signals) -> None:
     assert exit_code(Stopped(signum)) == 128 + signum

@@ -1,4 +1,4 @@
-"""Values that nobody means, for every option, variable and field: taken, or answered with what, which value and a remedy."""
+"""Values that nobody means, for every option, variable and field: accepted, or answered with name, value and remedy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def nothing_is_looked_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def said(ask: Callable[[], object]) -> str | None:
-    """The line; None if the value was taken."""
+    """Return the line of the mistake; None if the value was accepted."""
     try:
         ask()
     except click.ClickException as mistake:
@@ -63,7 +63,7 @@ def said(ask: Callable[[], object]) -> str | None:
 
 
 def is_answer(line: str | None, name: str) -> bool:
-    """One line that names it and has a remedy, or nothing because the value was taken."""
+    """Return True for one line with the name and a remedy, and for None: the value was accepted."""
     return line is None or bool(
         line.startswith("elastic: ")
         and line.isprintable()
@@ -74,7 +74,7 @@ def is_answer(line: str | None, name: str) -> bool:
 
 
 def asked(*arguments: str, **variables: str) -> None:
-    """What `elastic launch` does with its command line before anything starts."""
+    """Do what `elastic launch` does with its command line before anything starts."""
     environment = {**variables}
     options = commandlines.options(*arguments)
     where = places.place(options, environment, tokens.store_token(options.rdzv_conf, environment))
@@ -90,7 +90,7 @@ def _clock() -> Any:
 
 
 def is_looked_up(name: str, text: str) -> bool:
-    """By torch, as a kind of device; or by a resolver, which takes its time."""
+    """Return True if torch is asked for a kind of device, or a resolver for a host: both take their time."""
     kind = name == "nproc_per_node" and re.fullmatch(r"[a-z]\w*", text) is not None
     host = name in ("rdzv_endpoint", "master_addr") and re.fullmatch(r"[\w.-]+|::1", text) is not None
     return kind or (host and ".." not in text and len(text) < 64)
@@ -161,7 +161,9 @@ def test_a_hostile_endpoint_of_a_store_is_answered_with_the_option_and_a_remedy(
 
 
 @pytest.mark.parametrize("path", [*ELSEWHERE, "", "x" * 5_000, "\udcff", "a\nb", "/"])
-def test_what_is_no_trace_is_answered_with_its_name_in_one_line(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_no_trace_is_answered_with_its_name_in_one_line(
+    path: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     code = run(["replay", path])
     out, err = capfd.readouterr()
     assert (code, out, err.count("\n")) == (USAGE, "", 1) and err.startswith("elastic: ")
@@ -173,7 +175,7 @@ ODD: tuple[Any, ...] = (object(), [], {}, b"x", ("a", 1), {"a": object()}, {"a":
 
 
 @pytest.mark.parametrize("field", attrs.fields(LaunchSettings), ids=lambda field: str(field.name))
-def test_a_field_refuses_what_is_of_no_use_in_one_line_with_its_name_and_a_remedy(field: Any) -> None:
+def test_a_field_refuses_a_useless_value_in_one_line_with_its_name_and_a_remedy(field: Any) -> None:
     wrong = {}
     for value in (*ODD, *(text for text in HOSTILE if not is_looked_up(field.name, text))):
         try:
@@ -190,7 +192,7 @@ def test_a_field_refuses_what_is_of_no_use_in_one_line_with_its_name_and_a_remed
 
 
 def answer(*arguments: str | bytes, environment: Mapping[str, str] | None = None) -> str:
-    """The line of a real command, told apart from tracebacks and from anything else."""
+    """Run a real command; return the one line that it must print."""
     command = [sys.executable, "-m", "elastic", "launch", *arguments]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("PET_")}
     ended = subprocess.run(
@@ -222,7 +224,7 @@ STARTED: list[tuple[tuple[str | bytes, ...], Mapping[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "environment", "start"), STARTED)
-def test_what_shows_only_at_the_start_is_answered_in_one_line_too(
+def test_a_mistake_that_shows_only_at_the_start_is_one_line_too(
     arguments: tuple[str | bytes, ...], environment: Mapping[str, str], start: str, tmp_path: Path
 ) -> None:
     (tmp_path / "adir").mkdir()

@@ -1,4 +1,4 @@
-"""How a wait is shown: what a log is told and when, and what stands on a terminal."""
+"""A wait as people see it: the lines of a log, and the live lines of a terminal."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ WAIT = Wait("nodes", 1, "waiting for 1 node")
 
 
 class Log:
-    """A plain last line, and what it has said."""
+    """A plain last line, and what it printed."""
 
     def __init__(self) -> None:
         self.said: list[tuple[str, ...]] = []
         self.line = PlainLastLine(lambda *lines: self.said.append(lines))
 
 
-def test_a_log_is_told_when_a_wait_begins_and_each_minute_but_not_each_second() -> None:
+def test_a_log_shows_a_wait_when_it_begins_and_then_each_minute() -> None:
     log = Log()
     for second in range(1 + int(AGAIN_S) * 3):
         log.line.show(evolve(WAIT, text=f"after {second} s"), float(second))
     assert log.said == [("after 0 s",), ("after 60 s",), ("after 120 s",), ("after 180 s",)]
 
 
-def test_a_log_is_told_when_a_wait_stands_differently_or_becomes_another() -> None:
+def test_a_log_shows_a_wait_again_when_its_detail_or_its_subject_changes() -> None:
     log = Log()
     for now, wait in enumerate([WAIT, WAIT, evolve(WAIT, detail=2), evolve(WAIT, detail=2), evolve(WAIT, about="x")]):
         log.line.show(evolve(wait, text=str(now)), float(now))
     assert log.said == [("0",), ("2",), ("4",)]
 
 
-def test_a_wait_that_is_over_and_begins_again_is_told_again() -> None:
+def test_a_wait_that_begins_again_is_shown_again() -> None:
     log = Log()
     log.line.show(WAIT, 0.0)
     log.line.make_room()
@@ -44,7 +44,7 @@ def test_a_wait_that_is_over_and_begins_again_is_told_again() -> None:
     assert len(log.said) == 2
 
 
-def test_advice_is_given_once_in_a_wait_also_if_there_is_some_only_later() -> None:
+def test_advice_is_given_once_in_a_wait_even_if_it_comes_late() -> None:
     log, advised = Log(), evolve(WAIT, advice=("  do this",))
     log.line.show(WAIT, 0.0)
     log.line.show(evolve(advised, detail=2), 1.0)
@@ -110,7 +110,7 @@ def test_each_rewriting_is_one_write(terminal: io.StringIO) -> None:
     assert out.writes == 3
 
 
-def test_a_line_that_a_terminal_would_obey_in_part_is_shown_as_text(terminal: io.StringIO) -> None:
+def test_markup_in_a_live_line_is_shown_as_text(terminal: io.StringIO) -> None:
     """Square brackets are rich's markup; a host's name is not."""
     LiveLastLine(terminal).show(evolve(WAIT, text="here: [bold]a[/bold] :smile: http://x"), 0.0)
     assert "here: [bold]a[/bold] :smile: http://x" in terminal.getvalue()

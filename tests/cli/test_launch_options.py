@@ -1,4 +1,4 @@
-"""How options are read: both spellings, variables, where the script's own arguments begin, what the help shows."""
+"""The options of `elastic launch`: spellings, variables, where the script's own arguments begin, settings, help."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def options() -> dict[str, Option]:
 
 
 def test_every_option_has_two_spellings() -> None:
-    """What torchrun's are is asked of torchrun, in test_torchrun_options."""
+    """test_torchrun_options compares them with torchrun's."""
     for name, option in options().items():
         assert {f"--{name}", f"--{name.replace('-', '_')}"} <= set(option.opts)
 
@@ -58,9 +58,7 @@ def test_underscores_do_as_well_as_dashes(settings: Parse) -> None:
 
 
 @pytest.mark.parametrize("text", ["1", "true", "True", "yes", "YES"])
-def test_a_flag_s_variable_may_be_spelled_as_people_do(
-    settings: Parse, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_a_flag_s_variable_may_say_yes(settings: Parse, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PET_MODULE", text)
     program = settings("x").program
     assert isinstance(program, Program) and program.kind is Kind.MODULE
@@ -81,7 +79,7 @@ def test_the_command_line_beats_the_variable_and_the_variable_the_default(
     assert settings("--max-restarts=1", "x").rendezvous.limits.max_restarts == 1
 
 
-def test_everything_behind_the_script_belongs_to_it(settings: Parse) -> None:
+def test_every_argument_after_the_script_belongs_to_it(settings: Parse) -> None:
     arguments = ("--nnodes=9", "-h", "--no-such-option", "--", "--max-restarts", "1")
     made = settings("--max-restarts=2", "train.py", *arguments)
     assert isinstance(made.program, Program) and made.program.arguments == arguments
@@ -93,7 +91,7 @@ def test_the_script_is_not_taken_from_a_variable(settings: Parse, monkeypatch: p
     assert settings("train.py").program.name == "train.py"
 
 
-def test_what_is_said_of_output(settings: Parse) -> None:
+def test_the_options_of_output_are_read(settings: Parse) -> None:
     logs = settings("-r", "3", "-t", "0:1,12:2", "--local-ranks-filter=0, 12", "--log-dir=logs", "x").logs
     assert logs.redirects == Streams(Std.ALL)
     assert logs.tee == Streams(ranks={0: Std.OUT, 12: Std.ERR})
@@ -110,14 +108,14 @@ def test_what_is_said_of_output(settings: Parse) -> None:
         (" a b ", (" a b ",)),
     ],
 )
-def test_texts_to_filter_by_stand_between_commas_and_two_commas_are_one_in_a_text(
+def test_filter_texts_are_split_at_commas_and_two_commas_are_one_in_a_text(
     settings: Parse, text: str, texts: tuple[str, ...]
 ) -> None:
     logs = settings(f"--duplicate-stdout-filters={text}", f"--duplicate-stderr-filters={text}", "x").logs
     assert (logs.stdout_filters, logs.stderr_filters) == (texts, texts)
 
 
-def test_what_is_said_of_ends(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_options_of_failures_and_ends_are_read(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7")
     assert settings("x").group.shutdown_timeout == 7.0
     assert settings("x").group.alone is None
@@ -128,14 +126,14 @@ def test_what_is_said_of_ends(settings: Parse, monkeypatch: pytest.MonkeyPatch) 
     assert made.signals == (signal.SIGUSR1, signal.SIGTERM)
 
 
-def test_what_is_said_of_a_store_that_is_away(settings: Parse) -> None:
+def test_on_store_loss_stop_sets_the_fence_to_a_fraction_of_the_ttl(settings: Parse) -> None:
     assert settings("--on-store-loss=continue", "x").group.fence is None
     assert settings("--on-store-loss=stop", "x").group.fence == pytest.approx(3.0)
     longer = "--rdzv-conf=keep_alive_interval=2,keep_alive_max_attempt=10"
     assert settings("--on-store-loss=stop", longer, "x").group.fence == pytest.approx(12.0)
 
 
-def test_the_group_lives_by_the_spans_of_the_rendezvous(settings: Parse) -> None:
+def test_the_group_takes_its_spans_from_the_rendezvous(settings: Parse) -> None:
     conf = "--rdzv-conf=keep_alive_interval=2,keep_alive_max_attempt=10,leave_timeout=7"
     made = settings(conf, "--grace=8", "x")
     assert (made.group.ttl, made.group.keep_alive_interval, made.group.leave_timeout) == (20.0, 2.0, 7.0)
@@ -143,26 +141,24 @@ def test_the_group_lives_by_the_spans_of_the_rendezvous(settings: Parse) -> None
     assert settings(f"{conf},overdue_timeout=9", "--grace=8", "x").rendezvous.overdue_timeout == 9.0
 
 
-def test_the_last_call_is_said_by_an_option_or_by_torch_s_key_and_the_option_counts(settings: Parse) -> None:
+def test_last_call_overrides_torch_s_key(settings: Parse) -> None:
     conf = "--rdzv-conf=last_call_timeout=3"
     assert settings(conf, "x").rendezvous.last_call_timeout == 3.0
     assert settings("--last-call=0", "x").rendezvous.last_call_timeout == 0.0
     assert settings(conf, "--last-call=1.5", "x").rendezvous.last_call_timeout == 1.5
 
 
-def test_spans_of_the_rendezvous_are_read(settings: Parse) -> None:
+def test_the_spans_of_rdzv_conf_are_read(settings: Parse) -> None:
     made = settings("--rdzv-conf= join_timeout = 60 ,last_call_timeout=0,keep_alive_max_attempt=3", "x").rendezvous
     assert (made.join_timeout, made.last_call_timeout, made.keep_alive_max_attempt) == (60.0, 0.0, 3)
 
 
-def test_torch_s_keys_that_mean_nothing_here_are_taken_without_a_word(
-    settings: Parse, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_torch_s_keys_without_effect_are_accepted_silently(settings: Parse, capfd: pytest.CaptureFixture[str]) -> None:
     settings("--rdzv-conf=timeout=900,read_timeout=60,is_host=1,store_type=tcp,heartbeat_timeout=5", "x")
     assert capfd.readouterr().err == ""
 
 
-def test_a_key_that_nobody_knows_is_named_with_the_nearest_and_the_job_goes_on(
+def test_an_unknown_key_is_named_with_the_nearest_one_and_the_job_goes_on(
     settings: Parse, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings("--rdzv-conf=last_call=3", "x")
@@ -195,7 +191,7 @@ def test_the_version_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out == f"elastic {__version__}\n"
 
 
-def test_a_report_that_can_no_longer_be_written_changes_nothing_else(
+def test_a_report_that_cannot_be_written_leaves_the_exit_code_alone(
     nothing_left: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "folder"
@@ -215,7 +211,7 @@ def test_a_command_line_runs_a_job_in_this_process_and_leaves_no_signal_handler(
     assert [signal.getsignal(signum) for signum in HANDLED] == before
 
 
-def test_what_is_said_of_how_a_worker_is_run(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_options_of_the_program_are_read(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     by_path = settings("--run-path", "--no-python", "-m", "x").program
     assert isinstance(by_path, Program) and by_path.kind is Kind.PATH
     ranked = settings("--no-use-env", "train.py", "--lr=1").program
@@ -227,7 +223,7 @@ def test_what_is_said_of_how_a_worker_is_run(settings: Parse, monkeypatch: pytes
     assert settings("x").virtual_local_rank is True
 
 
-def test_a_method_and_an_interval_that_make_no_difference_are_taken_and_it_is_said_once(
+def test_an_option_without_effect_is_accepted_and_one_line_says_so(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PET_START_METHOD", "fork")
@@ -239,7 +235,7 @@ def test_a_method_and_an_interval_that_make_no_difference_are_taken_and_it_is_sa
     ]
 
 
-def test_a_master_where_nodes_meet_by_agreement_makes_no_difference(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_master_makes_no_difference_without_a_static_rendezvous(capfd: pytest.CaptureFixture[str]) -> None:
     options = ("--standalone", "--master-addr=a", "--status=off", "--no-python", "true")
     assert run(["launch", *options]) == 0
     assert capfd.readouterr().err == (
@@ -247,7 +243,7 @@ def test_a_master_where_nodes_meet_by_agreement_makes_no_difference(capfd: pytes
     )
 
 
-def test_filters_of_what_is_not_tee_d_make_no_difference(capfd: pytest.CaptureFixture[str]) -> None:
+def test_filters_make_no_difference_without_a_tee(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["launch", "--duplicate-stdout-filters=a", "--redirects=3", "--status=off", "--no-python", "true"]) == 0
     assert capfd.readouterr().err == (
         "elastic: --duplicate-stdout-filters makes no difference: only a tee'd stream is filtered; write --tee=3 too, or "

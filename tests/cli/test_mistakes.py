@@ -1,4 +1,4 @@
-"""What is answered to a command line that cannot be meant: one line with option, value and remedy, and exit code 2."""
+"""Mistakes in a command line: one line with option, value and remedy, and exit code 2."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_a_mistake_in_a_variable_names_the_variable(
     assert mistake("x") == answer
 
 
-def test_gpus_that_are_not_there_are_a_mistake_and_numbers_the_remedy(
+def test_missing_gpus_are_a_mistake_and_a_number_is_the_remedy(
     mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -220,7 +220,7 @@ def test_gpus_that_are_not_there_are_a_mistake_and_numbers_the_remedy(
     assert answer.startswith("--nproc-per-node=gpu: ") and answer.endswith("write a number, like --nproc-per-node=8")
 
 
-def test_devices_of_which_there_are_too_few_for_workers_with_one_each_are_a_mistake(
+def test_fewer_devices_than_workers_with_one_each_are_a_mistake(
     mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
@@ -230,7 +230,7 @@ def test_devices_of_which_there_are_too_few_for_workers_with_one_each_are_a_mist
     )
 
 
-def test_a_share_of_the_cores_that_is_none_is_a_mistake(mistake: Callable[..., str]) -> None:
+def test_a_share_without_a_core_is_a_mistake(mistake: Callable[..., str]) -> None:
     answer = mistake("--numa-binding=exclusive", "--nproc-per-node=10000", "x")
     assert re.fullmatch(
         r"--numa-binding=exclusive: NUMA node 0 has \d+ cores for \d+ workers; write --numa-binding=node", answer
@@ -243,7 +243,7 @@ def test_a_log_directory_that_cannot_be_made_is_a_mistake(mistake: Callable[...,
     )
 
 
-def test_nothing_is_left_of_a_command_line_with_a_mistake(mistake: Callable[..., str], tmp_path: Path) -> None:
+def test_a_mistake_leaves_no_file_behind(mistake: Callable[..., str], tmp_path: Path) -> None:
     mistake(f"--log-dir={tmp_path}/logs", "--nnodes=0", "x")
     assert os.listdir(tmp_path) == []
 
@@ -252,9 +252,7 @@ def test_nothing_is_left_of_a_command_line_with_a_mistake(mistake: Callable[...,
     "arguments",
     ["--metrics-handler=nobody", "--metrics-handler=console --nnodes=2 --node-rank=0 --master-addr=192.0.2.1"],
 )
-def test_a_program_whose_launch_is_refused_keeps_no_thread_and_no_handler_of_it(
-    mistake: Callable[..., str], arguments: str
-) -> None:
+def test_a_refused_launch_leaves_no_thread_and_no_log_handler(mistake: Callable[..., str], arguments: str) -> None:
     before = set(threading.enumerate())
     mistake("--event-log-handler=console", *arguments.split(), "x")
     assert set(threading.enumerate()) <= before
@@ -303,7 +301,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFi
         ("replay /proc/self", "/proc/self: is a directory; name its files: /proc/self/*.ndjson"),
     ],
 )
-def test_what_a_stranger_types_is_answered_with_what_there_is(
+def test_a_wrong_word_is_answered_with_the_right_one(
     capfd: pytest.CaptureFixture[str], given: str, answer: str
 ) -> None:
     assert run(given.split()) == 2
@@ -330,7 +328,7 @@ def test_a_script_is_not_written_over_by_mistake(
     assert script.read_text() == "print(1)\n"
 
 
-def test_a_filter_of_ranks_that_are_not_there_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_filter_of_absent_ranks_makes_no_difference_and_a_line_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["launch", "--nproc-per-node=2", "--local-ranks-filter=1,5", "--no-python", "true"]) == 0
     assert capfd.readouterr().err.startswith(
         "elastic: --local-ranks-filter makes no difference: there is no local rank 5 here; write ranks below 2\n"
@@ -344,7 +342,7 @@ def test_a_filter_of_ranks_that_are_not_there_is_told(capfd: pytest.CaptureFixtu
         (errno.EMFILE, "too many open files; write: ulimit -n 4096"),
     ],
 )
-def test_a_host_that_has_no_port_or_descriptor_left_is_told(
+def test_a_host_without_a_free_port_or_descriptor_is_a_mistake(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lacks: int, answer: str
 ) -> None:
     monkeypatch.setattr(endpoint, "_bind", Mock(side_effect=OSError(lacks, os.strerror(lacks))))

@@ -1,4 +1,4 @@
-"""Standard error that nobody reads: what is said is kept for a while, and nobody waits for it."""
+"""Standard error without a reader: the text is kept for a while, and nothing waits for it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pipe() -> Iterator[Pipe]:
     os.close(read)
 
 
-def test_what_is_said_is_there_at_once_where_somebody_reads(pipe: Pipe) -> None:
+def test_text_arrives_at_once_where_there_is_a_reader(pipe: Pipe) -> None:
     text = PatientText(pipe.out)
     text.write("näher\n")
     assert pipe.take(7) == "näher\n".encode()
@@ -51,7 +51,7 @@ def test_what_is_said_is_there_at_once_where_somebody_reads(pipe: Pipe) -> None:
     text.close(0.0)
 
 
-def test_what_is_said_to_nobody_is_read_late_and_in_order(pipe: Pipe) -> None:
+def test_text_without_a_reader_is_kept_and_arrives_in_order(pipe: Pipe) -> None:
     held, text = pipe.fill(), PatientText(pipe.out)
     for number in range(10):
         text.write(f"{number}\n")
@@ -59,7 +59,7 @@ def test_what_is_said_to_nobody_is_read_late_and_in_order(pipe: Pipe) -> None:
     text.close(5.0)
 
 
-def test_there_is_a_limit_to_what_is_kept_and_to_how_long_the_end_waits(pipe: Pipe) -> None:
+def test_the_kept_text_and_the_wait_at_the_end_are_bounded(pipe: Pipe) -> None:
     held, text = pipe.fill(), PatientText(pipe.out)
     line = "y" * 1023 + "\n"
     for _ in range(2 * KEPT_MAX // 1024):
@@ -73,7 +73,7 @@ def test_there_is_a_limit_to_what_is_kept_and_to_how_long_the_end_waits(pipe: Pi
     text.close(0.0)
 
 
-def test_the_end_waits_for_who_reads_in_time(pipe: Pipe) -> None:
+def test_the_end_waits_for_a_slow_reader(pipe: Pipe) -> None:
     held, text = pipe.fill(), PatientText(pipe.out)
     text.write("last\n")
     assert pipe.take(held) == b"x" * held

@@ -1,4 +1,4 @@
-"""A picture of lanes: all that is in them can be seen, and no label covers another."""
+"""A picture of lanes shows all that is in them, and no label covers another."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def texts(lanes: Lanes) -> list[str]:
 
 
 def boxes(lanes: Lanes) -> Iterator[Box]:
-    """All labels: their widths are set."""
+    """Return all labels, whose widths the SVG sets."""
     for each in tree(lanes).iter(f"{SVG}text"):
         if "textLength" in each.attrib:
             place = (float(each.attrib[name]) for name in ("x", "y", "textLength"))
@@ -73,13 +73,13 @@ def test_every_node_title_fault_and_round_is_named() -> None:
     assert {"a", "b", "crash <now>", "evicts a: ends round 0 (lost)", "round 0 · lost"} <= set(told)
 
 
-def test_the_legend_names_what_is_there_and_no_more() -> None:
+def test_the_legend_names_the_kinds_in_the_picture_and_no_others() -> None:
     told = set(texts(TWO))
     assert {"joining", "held", "running", "stopping", "done to it", "write", "ends a round"} <= told
     assert not {"leaving", "spare", "verdict"} & told
 
 
-def test_every_span_and_mark_says_what_it_is_where_it_is_pointed_at() -> None:
+def test_every_span_and_mark_has_a_tooltip() -> None:
     told = ["".join(each.itertext()) for each in tree(TWO).iter(f"{SVG}title")]
     assert "a#1 running round 0 · 1.100 to 4.000 s" in told
     assert "b#1 at 4.400 s: evicts a: ends round 0 (lost)" in told
@@ -95,7 +95,7 @@ def test_time_goes_from_left_to_right() -> None:
     assert ticks == [f"{half / 2:g} s" for half in range(11)]
 
 
-def test_a_violation_is_said_above_and_struck_through_all_lanes() -> None:
+def test_a_violation_stands_in_the_title_and_is_struck_through_all_lanes() -> None:
     broken = Lanes(TWO.nodes, TWO.spans, (*TWO.marks, Mark(A, 5.0, "violation", "V10: a is not expected back")))
     assert "at 5.000 s: V10: a is not expected back" in texts(broken)
     assert sum(each.attrib.get("stroke") == "#d50000" for each in tree(broken).iter(f"{SVG}path")) == 1
@@ -133,12 +133,12 @@ def test_a_name_that_is_far_too_long_keeps_its_two_ends() -> None:
     assert name.endswith("end")
 
 
-def test_a_picture_of_nothing_is_a_picture() -> None:
+def test_empty_lanes_give_a_valid_picture() -> None:
     assert texts(Lanes((), (), ()))[0] == "a run & its title"
     assert rows(Lanes((A,), (), ())) == ["a"]
 
 
-def test_more_marks_than_there_is_room_for_are_left_to_the_pointer() -> None:
+def test_labels_without_room_are_left_to_tooltips() -> None:
     crowded = Lanes(
         (A,), (Span(A, 0, 100, "running", "round 0"),), tuple(Mark(A, 50, "fault", "crash") for _ in range(40))
     )

@@ -1,4 +1,4 @@
-"""Where nodes meet, as the options say it: the place, who serves it, and what the rendezvous is told."""
+"""The place where nodes meet, as the options say it: the endpoint, the host that serves it, the rendezvous' settings."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_an_endpoint_is_a_host_and_a_port_or_nothing(text: str, read: tuple[str,
 @pytest.mark.parametrize(
     "text", [":29400", "a:", "a:b", "a:1:2", "::1", "a:65536", "a:123456", "a/b", "a b", "[gpu]:1"]
 )
-def test_what_is_no_endpoint_is_refused_with_what_to_write(text: str) -> None:
+def test_a_text_that_is_no_endpoint_is_refused_with_the_remedy(text: str) -> None:
     with pytest.raises(ValueError, match=r"^write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets$"):
         values.endpoint(text)
 
 
-def test_a_node_alone_meets_nobody() -> None:
+def test_one_node_without_an_endpoint_needs_no_store() -> None:
     for arguments in ((), ("--rdzv-backend=static",), ("--rdzv-endpoint=",), ("--nnodes=1:1",)):
         assert place(*arguments) == Place(None, None)
 
@@ -75,42 +75,42 @@ STATIC = [
 
 
 @pytest.mark.parametrize(("arguments", "address", "is_host"), STATIC)
-def test_nodes_with_ranks_meet_at_the_master_s_address_and_the_first_of_them_serves(
+def test_a_static_job_meets_at_its_master_and_node_rank_0_serves_the_store(
     arguments: str, address: Address, is_host: bool | None
 ) -> None:
     made = place("--nnodes=2", *arguments.split())
     assert (made.endpoint, made.is_host) == (address, is_host)
 
 
-def test_a_static_job_has_its_full_size_from_the_start_and_a_place_for_each_rank(settings: Parse) -> None:
+def test_a_static_job_has_its_full_size_from_the_start_and_a_slot_for_each_rank(settings: Parse) -> None:
     made = settings("--nnodes=1:3", "--node-rank=2", "--master-addr=a", "x")
     assert made.rendezvous.limits == Limits(3, 3, 0)
     assert (made.slot, made.node_rank, made.run_id, made.store) == ("2", 2, "none", "a:29500")
     assert settings("--nnodes=2", "--node-rank=1", "--node-id=n7", "x").slot == "n7"
 
 
-def test_a_node_rank_is_a_hint_where_nodes_meet_by_agreement(settings: Parse) -> None:
+def test_a_node_rank_is_a_hint_for_c10d(settings: Parse) -> None:
     made = settings("--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost", "--node-rank=1", "x")
     assert (made.slot, made.node_rank, made.rendezvous.limits) == (None, 1, Limits(1, 2, 0))
 
 
-def test_a_node_alone_needs_no_master_whatever_is_said_of_one() -> None:
+def test_one_static_node_needs_no_master() -> None:
     assert place("--master-addr=gpu-01", "--master-port=7", "--node-rank=0") == Place(None, None)
 
 
-def test_standalone_stands_above_all_that_is_said_of_a_meeting() -> None:
+def test_standalone_overrides_every_option_of_the_rendezvous() -> None:
     alone = place("--standalone", "--rdzv-backend=etcd", "--rdzv-endpoint=a:1", "--rdzv-conf=is_host=1")
     assert alone == Place(None, None)
     assert (alone.name, alone.own_address()) == ("in memory", "localhost")
 
 
-def test_several_nodes_meet_at_the_endpoint_whose_port_is_torch_s_unless_it_is_given() -> None:
+def test_the_endpoint_s_default_port_is_torch_s() -> None:
     assert place("--nnodes=2", "--rdzv-endpoint=gpu-01").endpoint == Address("gpu-01", 29_400)
     assert place("--nnodes=1:2", "--rdzv-endpoint=gpu-01:1").endpoint == Address("gpu-01", 1)
     assert place("--nnodes=2", "--rdzv-endpoint=[::1]").name == "[::1]:29400"
 
 
-def test_one_node_may_have_an_endpoint_too_and_any_free_port() -> None:
+def test_one_node_may_have_an_endpoint_with_any_free_port() -> None:
     assert place("--rdzv-endpoint=localhost:0").endpoint == Address("localhost", 0)
 
 
@@ -122,22 +122,21 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize(("told", "text"), [(told, text) for told, texts in SPELLINGS.items() for text in texts])
-def test_who_serves_the_store_is_spelled_as_in_torch(told: bool | None, text: str) -> None:
+def test_is_host_is_spelled_as_in_torch(told: bool | None, text: str) -> None:
     assert place("--rdzv-endpoint=a", f"--rdzv-conf=is_host={text}").is_host is told
 
 
-def test_who_serves_the_store_is_found_out_unless_it_is_said() -> None:
+def test_without_is_host_the_agent_finds_out_which_host_serves() -> None:
     assert place("--rdzv-endpoint=a").is_host is None
 
 
-def test_a_job_of_several_nodes_is_called_none_unless_it_is_given_a_name(settings: Parse) -> None:
-    """They must call it by one name."""
+def test_the_run_id_of_several_nodes_is_none_by_default(settings: Parse) -> None:
     assert settings("--nnodes=2", "--rdzv-endpoint=a", "x").run_id == "none"
     assert settings("--nnodes=2", "--rdzv-endpoint=a", "--rdzv-id=job7", "x").run_id == "job7"
     assert settings("--standalone", "--rdzv-endpoint=a", "x").run_id != "none"
 
 
-def test_a_node_alone_has_a_run_id_of_its_own_unless_it_is_told_of_a_place_as_in_torchrun(settings: Parse) -> None:
+def test_the_run_id_of_one_node_is_random_unless_an_endpoint_or_master_port_is_given(settings: Parse) -> None:
     assert settings("--master-port=29500", "x").run_id == "none"
     assert settings("--rdzv-backend=static", "--rdzv-endpoint=localhost:29500", "x").run_id == "none"
     assert len({settings(*words, "x").run_id for words in ((), (), ("--node-rank=0",), ("--master-addr=a",))}) == 4
@@ -150,12 +149,12 @@ def test_the_settings_name_the_store_and_how_this_node_is_reached(settings: Pars
     assert settings("--nnodes=2", "--rdzv-endpoint=localhost", "--local-addr=n7", "x").address == "n7"
 
 
-def test_another_host_is_reached_by_the_address_that_reaches_the_store(settings: Parse) -> None:
+def test_the_node_s_address_is_the_one_that_reaches_the_store(settings: Parse) -> None:
     own = settings("--nnodes=2", f"--rdzv-endpoint={ELSEWHERE}", "x").address
     assert own not in ("localhost", ELSEWHERE) and not own.startswith("127.")
 
 
-def test_a_place_in_memory_opens_at_once_and_an_endpoint_elsewhere_is_not_served_here() -> None:
+def test_an_endpoint_on_another_host_is_not_served_here() -> None:
     here = Place(None, None).open("job", SystemClock(), Settings())
     assert isinstance(here, MemoryConnection)
     here.close(0.0)
@@ -164,7 +163,7 @@ def test_a_place_in_memory_opens_at_once_and_an_endpoint_elsewhere_is_not_served
     there.close(0.0)
 
 
-def test_who_is_told_to_serve_a_store_elsewhere_is_answered_with_why_it_cannot(mistake: Callable[..., str]) -> None:
+def test_serving_the_store_at_another_host_s_address_is_a_mistake(mistake: Callable[..., str]) -> None:
     answer = mistake("--nnodes=2", f"--rdzv-endpoint={ELSEWHERE}:1", "--rdzv-conf=is_host=true", "x")
     assert answer == (
         f"--rdzv-endpoint={ELSEWHERE}:1: this node was told to serve the store there (is_host), but cannot assign "
@@ -172,7 +171,7 @@ def test_who_is_told_to_serve_a_store_elsewhere_is_answered_with_why_it_cannot(m
     )
 
 
-def test_who_is_told_to_serve_a_store_at_a_port_that_is_taken_is_answered_with_that(
+def test_serving_the_store_at_a_taken_port_is_a_mistake(
     mistake: Callable[..., str],
 ) -> None:
     with socket.create_server(("", 0)) as taken:

@@ -1,4 +1,4 @@
-"""`elastic replay`: what it says of traces, in which words, with which exit code."""
+"""`elastic replay`: its lines, its JSON, its picture and its exit code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Change = Callable[[bytes], bytes]
 
 @pytest.fixture
 def replay(capfd: pytest.CaptureFixture[str]) -> Replay:
-    """The exit code, and what is said."""
+    """Return a runner of the command; it returns the exit code and the output."""
 
     def command(*arguments: object) -> tuple[int, str]:
         code = run(["replay", *map(str, arguments)])
@@ -51,7 +51,7 @@ def written(folder: Path, *agents: Party) -> list[Path]:
     return files
 
 
-def test_all_is_well(replay: Replay, tmp_path: Path) -> None:
+def test_traces_that_agree_with_the_core_are_well(replay: Replay, tmp_path: Path) -> None:
     pair = finished()
     code, text = replay(*written(tmp_path, pair.a, pair.b))
     assert code == SUCCEEDED
@@ -68,7 +68,7 @@ def test_all_is_well(replay: Replay, tmp_path: Path) -> None:
     ]
 
 
-def test_a_decision_that_was_changed_is_named_with_its_line(replay: Replay, tmp_path: Path) -> None:
+def test_a_changed_decision_is_named_with_its_line(replay: Replay, tmp_path: Path) -> None:
     pair = finished()
     a, b = written(tmp_path, pair.a, pair.b)
     lines = b.read_bytes().splitlines(keepends=True)
@@ -83,15 +83,15 @@ def test_a_decision_that_was_changed_is_named_with_its_line(replay: Replay, tmp_
     assert "all as traced" not in text
 
 
-def test_a_property_that_is_broken_is_named_with_its_number(replay: Replay, tmp_path: Path) -> None:
-    """Two nodes that hold different states of one version: each trace is well by itself."""
+def test_a_broken_property_is_named_with_its_number(replay: Replay, tmp_path: Path) -> None:
+    """Two nodes hold different states of one version, and each trace agrees with the core."""
     pair, other = started(), Pair(Agent("a", shared := Shared()), Agent("c", shared)).run()
     code, text = replay(*written(tmp_path, pair.b, other.b))
     assert code == FAILED
     assert "  VIOLATION  S7: version 2 is one state for b#1 and another for c#1\n" in text
 
 
-def test_a_trace_that_breaks_off_is_no_fault_and_is_told(replay: Replay, tmp_path: Path) -> None:
+def test_a_trace_that_breaks_off_is_reported_and_is_no_fault(replay: Replay, tmp_path: Path) -> None:
     (file,) = written(tmp_path, finished().a)
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-20])[:-30])
     code, text = replay(file)
@@ -99,27 +99,27 @@ def test_a_trace_that_breaks_off_is_no_fault_and_is_told(replay: Replay, tmp_pat
     assert "  unended    a: the trace breaks off in the middle of a line: its agent was killed, or still runs\n" in text
 
 
-def test_versions_that_nobody_s_trace_shows_are_told(replay: Replay, tmp_path: Path) -> None:
+def test_versions_that_no_trace_shows_are_counted(replay: Replay, tmp_path: Path) -> None:
     (file,) = written(tmp_path, finished().a)
     code, text = replay(file)
     assert code == SUCCEEDED
     assert "  register   6 versions, 1 that nobody's trace shows\n" in text
 
 
-def test_where_nobody_saw_a_register_that_is_told(replay: Replay, tmp_path: Path) -> None:
+def test_traces_without_a_register_say_so(replay: Replay, tmp_path: Path) -> None:
     code, text = replay(*written(tmp_path, Agent("a", Shared())))
     assert code == SUCCEEDED
     assert "  register   nobody saw it\n" in text
 
 
-def test_times_of_several_hosts_are_told_to_be_by_their_wall_clocks(replay: Replay, tmp_path: Path) -> None:
+def test_times_of_several_hosts_are_marked_as_wall_clock_times(replay: Replay, tmp_path: Path) -> None:
     pair = Pair(Agent("a", shared := Shared()), Agent("b", shared, boot="other")).run()
     _, text = replay(*written(tmp_path, pair.a, pair.b))
     assert "  times      of different hosts are compared by their wall clocks\n" in text
     assert "stands at the end of the traces\n" in text
 
 
-def test_as_data_it_is_the_same_and_more(replay: Replay, tmp_path: Path) -> None:
+def test_json_has_the_same_and_more(replay: Replay, tmp_path: Path) -> None:
     pair = finished()
     code, text = replay("--json", *written(tmp_path, pair.a, pair.b))
     data: Any = json.loads(text)
@@ -134,7 +134,7 @@ def test_as_data_it_is_the_same_and_more(replay: Replay, tmp_path: Path) -> None
     assert {"node", "start", "end", "kind", "label"} == job["lanes"]["spans"][0].keys()
 
 
-def test_as_data_what_is_wrong_is_there_too(replay: Replay, tmp_path: Path) -> None:
+def test_json_has_differences_and_violations(replay: Replay, tmp_path: Path) -> None:
     (file,) = written(tmp_path, finished().a)
     file.write_bytes(file.read_bytes().replace(b'"handler":"watch"', b'"handler":"leave"', 1))
     code, text = replay("--json", file)
@@ -171,7 +171,7 @@ def test_files_must_be_named(replay: Replay) -> None:
 # --- calls
 
 
-def test_a_wrapped_function_s_restarts_are_told(replay: Replay, tmp_path: Path) -> None:
+def test_the_restarts_of_a_wrapped_function_are_shown(replay: Replay, tmp_path: Path) -> None:
     made = called_again().finish()
     code, text = replay(*written(tmp_path, made.a, made.b))
     assert code == SUCCEEDED
@@ -189,8 +189,8 @@ def test_a_wrapped_function_s_restarts_are_told(replay: Replay, tmp_path: Path) 
     ]
 
 
-def test_a_law_of_calls_that_is_broken_is_named_though_every_step_is_as_traced(replay: Replay, tmp_path: Path) -> None:
-    """Rank 0 is hit in the function while its round stands."""
+def test_a_broken_law_of_calls_is_named_even_if_every_step_agrees(replay: Replay, tmp_path: Path) -> None:
+    """Rank 0 is interrupted in the function while its round stands."""
     made = ranks()
     made.a.ends(How.INJECTED).ends(span=Span.FINALIZE).ends(span=Span.CHECK)
     made.run()
@@ -201,7 +201,7 @@ def test_a_law_of_calls_that_is_broken_is_named_though_every_step_is_as_traced(r
     assert complaints([replayed(made.a.trace), replayed(made.b.trace)]) == ["I5: 0#1 is hit though round 0 stands"]
 
 
-def test_a_rank_s_trace_that_breaks_off_is_told_and_a_later_start_of_it_has_a_name(
+def test_a_rank_s_trace_that_breaks_off_is_reported_and_its_later_start_has_a_name(
     replay: Replay, tmp_path: Path
 ) -> None:
     made = ranks()
@@ -216,7 +216,7 @@ def test_a_rank_s_trace_that_breaks_off_is_told_and_a_later_start_of_it_has_a_na
     assert "  call       of rank 0, rank 1, rank 1 (start 2)\n" in text
 
 
-def test_a_call_is_no_part_of_its_job_in_a_picture(replay: Replay, tmp_path: Path) -> None:
+def test_a_picture_is_of_a_job_or_of_a_call(replay: Replay, tmp_path: Path) -> None:
     made, pair = ranks(), finished()
     calls, jobs = written(tmp_path, made.a, made.b), written(tmp_path, pair.a, pair.b)
     code, text = replay(*calls, *jobs, f"--picture={tmp_path}/job.svg")
@@ -225,7 +225,7 @@ def test_a_call_is_no_part_of_its_job_in_a_picture(replay: Replay, tmp_path: Pat
     assert "replay: 2 ranks" in (tmp_path / "call.svg").read_text()
 
 
-def test_as_data_a_call_has_restarts(replay: Replay, tmp_path: Path) -> None:
+def test_json_has_the_restarts_of_a_call(replay: Replay, tmp_path: Path) -> None:
     made = called_again()
     _, text = replay("--json", *written(tmp_path, made.a, made.b))
     (job,) = json.loads(text)["jobs"]
@@ -233,8 +233,8 @@ def test_as_data_a_call_has_restarts(replay: Replay, tmp_path: Path) -> None:
     assert [(each["ended"], each["began"], each["span"]) for each in job["restarts"]] == [(0, 1, "function")]
 
 
-def test_a_rank_that_several_calls_know_has_one_start() -> None:
-    """A trace that broke off before its rank saw the register is told by itself, beside the call it was of."""
+def test_a_rank_in_several_calls_has_one_start() -> None:
+    """A trace that breaks off before its rank saw the register is a call of its own."""
     nodes = [Node("0", 1), Node("1", 5), Node("1", 9)]
     assert list(rank_names([*nodes, nodes[1]]).values()) == ["rank 0", "rank 1", "rank 1 (start 2)"]
 
@@ -249,7 +249,7 @@ def test_a_rank_that_several_calls_know_has_one_start() -> None:
         (words.Closed(Verdict(Ending.CANCELLED, 0, Node("1", 1), Why.ASKED)), "rank 1 heard that the job is over"),
     ],
 )
-def test_what_took_the_ranks_out_of_the_function_is_told(event: words.Event, told: str) -> None:
+def test_the_cause_of_a_restart_is_named(event: words.Event, told: str) -> None:
     history = called_again().history
     (restart,) = restarts(history)
     lines = rendered_call(rounds(history), [evolve(restart, event=event)], rank_names(history.hosts))
@@ -259,11 +259,11 @@ def test_what_took_the_ranks_out_of_the_function_is_told(event: words.Event, tol
 # --- words
 
 
-def test_spans_below_a_tenth_of_a_second_are_told_in_milliseconds() -> None:
+def test_spans_below_a_tenth_of_a_second_are_shown_in_milliseconds() -> None:
     assert (span(0.1), span(0.0423), span(0.0)) == ("0.1 s", "42 ms", "0 ms")
 
 
-def test_nodes_are_named_as_people_know_them() -> None:
+def test_nodes_are_named_by_host_then_slot_then_incarnation() -> None:
     hosts = {Node("a", 1): "gpu-01", Node("b", 1): "gpu-02", Node("b", 2): "gpu-02", Node("c", 1): "gpu-02"}
     assert list(names(hosts).values()) == ["gpu-01", "b#1", "b#2", "c"]
 
@@ -278,7 +278,7 @@ def test_nodes_are_named_as_people_know_them() -> None:
         (Closed(Verdict(Ending.CANCELLED, 0, Node("a", 1), Why.ASKED), 0.0), "b heard that the job is over"),
     ],
 )
-def test_what_began_a_recovery_is_told(event: Event, words: str) -> None:
+def test_the_cause_of_a_recovery_is_named(event: Event, words: str) -> None:
     pair = finished()
     (history,) = histories([replayed(pair.a.trace), replayed(pair.b.trace)])
     (recovery,) = recoveries(history)
@@ -286,7 +286,7 @@ def test_what_began_a_recovery_is_told(event: Event, words: str) -> None:
     assert told[1].startswith(f"     then   0.5 s: {words} · ")
 
 
-def test_the_launcher_does_without_all_this_when_it_is_not_asked_to_trace() -> None:
+def test_a_launch_without_a_trace_imports_no_replay() -> None:
     program = (
         "import sys, elastic.cli.main, elastic.cli.root; print([m for m in sys.modules if 'elastic.core.sim' in m])"
     )
@@ -294,7 +294,7 @@ def test_the_launcher_does_without_all_this_when_it_is_not_asked_to_trace() -> N
     assert result.stdout == "[]\n"
 
 
-def test_what_happened_is_drawn(replay: Replay, tmp_path: Path) -> None:
+def test_one_job_is_drawn(replay: Replay, tmp_path: Path) -> None:
     pair, drawn = finished(), tmp_path / "job.svg"
     code, _ = replay(*written(tmp_path, pair.a, pair.b), f"--picture={drawn}")
     assert code == SUCCEEDED
@@ -302,7 +302,7 @@ def test_what_happened_is_drawn(replay: Replay, tmp_path: Path) -> None:
     assert "replay: 2 agents" in drawn.read_text()
 
 
-def test_a_picture_shows_one_job_and_goes_where_files_can_go(replay: Replay, tmp_path: Path) -> None:
+def test_a_picture_of_several_jobs_or_to_a_bad_path_is_a_mistake(replay: Replay, tmp_path: Path) -> None:
     pair, shared = finished(), Shared()
     other = Pair(Agent("c", shared), Agent("d", shared)).run()
     files = written(tmp_path, pair.a, pair.b)

@@ -1,4 +1,4 @@
-"""What is said of several nodes: pure sentences from worlds and registers."""
+"""Sentences about several nodes, made from worlds and registers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def on_one_host(state: RendezvousState) -> RendezvousState:
     return evolve(state, seats=seats)
 
 
-def test_a_round_that_is_not_complete_names_who_is_here_and_how_long_it_may_take() -> None:
+def test_an_incomplete_round_names_the_nodes_that_are_here_and_its_limit() -> None:
     state = arrived(register("4"), "gpu-01 gpu-02")
     assert sentences.joining(state, node("gpu-01"), 14.9, 600.0) == (
         "round 0: waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2 · 00:14 of 10:00"
@@ -35,19 +35,19 @@ def test_a_round_that_is_not_complete_names_who_is_here_and_how_long_it_may_take
     assert sentences.advice(state, 5.0) == ["         with --nnodes=2:4 it would start with the 2 that are here in 5 s"]
 
 
-def test_before_anybody_is_seen_there_is_nothing_to_advise() -> None:
+def test_without_a_register_there_is_no_advice() -> None:
     assert sentences.joining(None, node("a"), 3.0, 600.0) == "nobody has arrived yet · 00:03 of 10:00"
     assert sentences.advice(None, 5.0) == []
 
 
-def test_a_last_call_is_told_as_that_and_needs_no_advice() -> None:
+def test_a_last_call_is_named_and_needs_no_advice() -> None:
     state = arrived(register("1:3"), "a")
     told = "round 0: last call, 1 of up to 3 nodes · here: a · 00:03 of 10:00"
     assert sentences.joining(state, node("a"), 3.0, 600.0) == told
     assert sentences.advice(state, 5.0) == []
 
 
-def test_agents_that_share_a_host_are_told_apart_by_their_slots() -> None:
+def test_agents_that_share_a_host_are_named_by_their_slots() -> None:
     state = on_one_host(arrived(register("3"), "a b"))
     assert " · here: a, b · " in sentences.joining(state, node("a"), 3.0, 600.0)
     assert [sentences.who(node(name), "gpu", state) for name in "ab"] == ["a", "b"]
@@ -73,14 +73,14 @@ def test_a_spare_waits_without_a_limit() -> None:
         ("gpu-07 gpu-08", " (gpu-07, gpu-08 for gpu-01, gpu-03)"),
     ],
 )
-def test_a_world_that_was_formed_anew_says_who_came_for_whom(names: str, change: str) -> None:
+def test_a_new_world_says_which_node_replaces_which(names: str, change: str) -> None:
     size = len(names.split())
     said = sentences.formed_anew(world(names), world("gpu-01 gpu-03", 0), running(names), 0.24)
     nodes_ = "1 node" if size == 1 else f"{size} nodes"
     assert said == f"round 1: {nodes_}{change}, {2 * size} workers, started · 0.2 s in all"
 
 
-def test_a_first_world_and_one_after_a_failure() -> None:
+def test_a_first_world_says_its_start_and_one_after_a_failure_its_cost() -> None:
     assert sentences.round_began(world("a b", 0), 0.14) == "round 0: 2 nodes, 4 workers, started in 0.1 s"
     after = world("a b", 3, failures=2)
     assert sentences.restarted(after, 3, 2, 0.2, 0.1) == (
@@ -104,12 +104,12 @@ SAID: dict[Why | None, str] = {
 
 
 @pytest.mark.parametrize("why", SAID)
-def test_a_round_that_ended_elsewhere_names_who_and_why_and_what_it_costs(why: Why | None) -> None:
+def test_a_round_that_another_node_ended_names_the_node_the_reason_and_the_cost(why: Why | None) -> None:
     before = world("gpu-01 gpu-02 gpu-03", 4)
     assert sentences.round_ended(4, why, node("gpu-02"), before, STATE) == SAID[why]
 
 
-def test_a_round_that_ended_without_more_being_known_is_still_told() -> None:
+def test_a_round_that_ended_for_an_unknown_reason_is_still_reported() -> None:
     assert sentences.round_ended(4, Why.LOST, None, None, None).startswith("a node lost: ")
     assert sentences.round_ended(4, Why.LEFT, None, None, None).startswith("another node left ")
     assert sentences.round_ended(4, Why.FAILED, Node("x", 1), None, None) == "a worker failed on x · round 4 ends"
@@ -120,7 +120,7 @@ def test_several_nodes_that_are_lost_at_once_are_all_named() -> None:
     assert sentences.round_ended(0, Why.LOST, node("a"), world("a b c", 0), state).startswith("b, c lost: ")
 
 
-def test_a_failure_on_a_shared_host_is_told_by_its_slot() -> None:
+def test_a_failure_on_a_shared_host_is_named_by_its_slot() -> None:
     fault = Fault(node("b"), 0, 5, 1, 8812, 1, 12.41, 8, "gpu", "now", "exit code 1", "", "logs/1.log")
     assert sentences.failed(fault, on_one_host(arrived(register("2"), "a b"))) == [
         "b rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s",
@@ -128,14 +128,14 @@ def test_a_failure_on_a_shared_host_is_told_by_its_slot() -> None:
     ]
 
 
-def test_a_node_that_is_done_names_those_whose_workers_are_not() -> None:
+def test_a_node_at_the_barrier_names_the_nodes_that_it_waits_for() -> None:
     state = edited(running("a b c", "3"), "b", Done(0))
     assert sentences.at_the_barrier(state) == "this node's workers are done · waiting for those of a, c"
     assert sentences.at_the_barrier(None) == "this node's workers are done"
 
 
 @pytest.mark.parametrize(("working", "meanwhile"), [(True, "workers run on, "), (False, "")])
-def test_a_store_that_is_away_is_told_with_what_goes_on_and_what_the_matter_is(working: bool, meanwhile: str) -> None:
+def test_a_silent_store_is_reported_with_what_goes_on_and_the_cause(working: bool, meanwhile: str) -> None:
     said = sentences.store_silent(StoreSilent("no register there: --rdzv-id", 10.0), 22.4, SETTINGS, working)
     assert said == [
         f"store gpu-01:29400 out of reach for 12 s; {meanwhile}no node can join or leave meanwhile",
@@ -143,14 +143,14 @@ def test_a_store_that_is_away_is_told_with_what_goes_on_and_what_the_matter_is(w
     ]
 
 
-def test_workers_that_were_fenced_are_counted_with_the_option_that_asked_for_it() -> None:
+def test_fenced_workers_are_counted_and_the_option_is_named() -> None:
     running_two = Group(node("a"), SETTINGS.group, running=frozenset({0, 1}))
     assert sentences.fenced(running_two, SETTINGS) == (
         "2 workers killed (--on-store-loss=stop): for 3 s no heartbeat reached store gpu-01:29400"
     )
 
 
-def test_who_arrives_or_comes_back_makes_a_round_another_one_for_people() -> None:
+def test_a_node_that_arrives_or_comes_back_is_news_of_the_round() -> None:
     one = arrived(register("3"), "a")
     lost = edited(running("a b c", "1:3"), "a", Evict(nodes("c")))
     told = [sentences.statuses(state) for state in (None, one, arrived(one, "b"), lost, edited(lost, "b", ARRIVE))]
@@ -181,13 +181,13 @@ KEPT = "round 0, 0 restarts spent; later changes, if any, are lost"
     ],
     ids=["empty", "a new job was forming there", "older", "by another"],
 )
-def test_a_store_that_lost_its_memory_is_told_with_what_stands_now(
+def test_a_store_that_lost_its_memory_is_reported_with_what_was_restored(
     found: RendezvousState | None, by_me: bool, said: str
 ) -> None:
     assert sentences.store_lost(Restored(HELD, found, BACK, by_me, 1.0), SETTINGS) == [said]
 
 
-def test_another_job_that_took_the_run_id_is_told() -> None:
+def test_another_job_with_the_same_run_id_is_reported() -> None:
     other = evolve(running("y z"), life=Life("new"), job="new", completed_in=Life("new"))
     assert sentences.store_lost(Restored(HELD, None, other, False, 1.0), SETTINGS) == [
         "store gpu-01:29400 was lost; run id none is in use by another job since, which this node joins as a newcomer"

@@ -1,4 +1,4 @@
-"""`elastic simulate`: what is done is shown, what is found is shrunk, written and told, and every run can be had again."""
+"""`elastic simulate`: the table, the shrunk violation with its files, and every run again."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from elastic.core import sim
 
 
 def one_failure(judge, fact):
-    """Which ours do not ask for."""
+    """A property that the built-in ones do not have."""
     if isinstance(fact, sim.Wrote) and fact.after.failures > 1:
         yield "one failure", f"{fact.after.failures} failures"
 
 
 def interrupts(judge, fact):
-    """Ctrl-C, in the middle of the first run."""
+    """Press Ctrl-C in the middle of the first run."""
     if isinstance(fact, sim.Started) and not pressed:
         pressed.append(True)
         os.kill(os.getpid(), signal.SIGINT)
@@ -73,7 +73,7 @@ Simulate = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def simulate(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulate:
-    """Its exit code and what it prints, in a directory of its own."""
+    """Return a runner of the command in a directory of its own; it returns the exit code and the output."""
     monkeypatch.chdir(tmp_path)
     Path("own.py").write_text(PROPERTIES)
     Path("bad.py").write_text("1 +\n")
@@ -121,7 +121,7 @@ def test_the_closing_table_shows_what_was_done_and_what_was_seen(simulate: Simul
     assert lines[-1] == " seed        0x5eed · any run again: elastic simulate --seed 0x5eed --only RUN"
 
 
-def test_a_seed_that_was_not_given_is_printed(simulate: Simulate) -> None:
+def test_a_fresh_seed_is_printed(simulate: Simulate) -> None:
     first, second = (simulate("--runs=1", "--jobs=1", "--faults=none")[1].split("--seed ")[1] for _ in range(2))
     assert re.fullmatch(r"0x[0-9a-f]+ --only RUN\n", first)
     assert first != second
@@ -147,7 +147,7 @@ def test_the_data_says_how_often_each_sometimes_fired(simulate: Simulate) -> Non
     assert (told["runs"], told["violations"], told["first"]) == (8, [], None)
 
 
-def test_ctrl_c_ends_it_in_order_with_what_was_done_so_far(simulate: Simulate) -> None:
+def test_ctrl_c_ends_the_campaign_in_order_with_its_table(simulate: Simulate) -> None:
     code, out = simulate("--seed=3", "--jobs=1", "--property=own.py:interrupts")
     assert code == 130
     assert out.startswith(" 1 run · ")
@@ -177,7 +177,7 @@ def test_a_violation_is_shrunk_written_and_told_with_the_command_that_replays_it
     assert "one failure: 2 failures" in Path(f"{stem}.svg").read_text()
 
 
-def test_its_command_replays_it(simulate: Simulate) -> None:
+def test_the_printed_command_replays_the_violation(simulate: Simulate) -> None:
     out = simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")[1]
     again = re.search(r"replay      elastic simulate (.*)\n", out)
     assert again
@@ -186,12 +186,12 @@ def test_its_command_replays_it(simulate: Simulate) -> None:
     assert " VIOLATION   one failure: 2 failures\n" in told
 
 
-def test_the_story_goes_where_it_is_wanted(simulate: Simulate) -> None:
+def test_the_story_goes_to_the_file_of_the_option(simulate: Simulate) -> None:
     simulate(*"--seed=3 --runs=40 --jobs=1 --property=own.py:one_failure --story=x.story --picture=x.svg".split())
     assert sorted(each.name for each in Path().iterdir() if each.suffix in (".story", ".svg")) == ["x.story", "x.svg"]
 
 
-def test_a_story_that_cannot_be_written_is_told_all_the_same(simulate: Simulate) -> None:
+def test_a_story_that_cannot_be_written_is_printed_all_the_same(simulate: Simulate) -> None:
     given = ("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")
     file = json.loads(simulate(*given, "--json")[1])["violations"][0]["run"]
     story = Path(f"one-failure-{file}.story")
@@ -202,7 +202,7 @@ def test_a_story_that_cannot_be_written_is_told_all_the_same(simulate: Simulate)
     assert f" story       not written: {story}: is a directory\n" in out
 
 
-def test_what_must_hold_is_said_in_words() -> None:
+def test_a_property_of_whole_runs_has_a_sentence() -> None:
     assert node_runs.sentence_of("G2") == "must hold: nobody joins with a worker alive"
     assert node_runs.sentence_of("L3") == "must hold: no healthy node is evicted"
     assert node_runs.sentence_of("V10") is None
@@ -211,7 +211,7 @@ def test_what_must_hold_is_said_in_words() -> None:
 # --- one run, told
 
 
-def test_one_run_is_told_as_it_was_among_the_others(simulate: Simulate) -> None:
+def test_only_tells_the_same_run_as_the_campaign(simulate: Simulate) -> None:
     each = [json.loads(simulate("--seed=3", f"--only={run}", "--json")[1]) for run in range(4)]
     told = json.loads(simulate("--seed=3", "--runs=4", "--jobs=1", "--json")[1])
     assert sum(one["steps"] for one in each) == told["steps"]
@@ -225,7 +225,7 @@ def test_a_run_is_told_line_by_line(simulate: Simulate) -> None:
     assert re.search(r"\n no violation · [\d,]+ steps, \d+ writes, \d+\.\d s simulated\n$", out)
 
 
-def test_a_run_that_is_told_can_be_kept_and_replayed(simulate: Simulate) -> None:
+def test_a_told_run_can_be_written_and_replayed(simulate: Simulate) -> None:
     told = simulate("--seed=3", "--only=1", "--story=one.story", "--picture=one.svg")[1]
     again = simulate("--replay=one.story")[1]
     assert told.split("\n no violation")[0] == again.split("\n no violation")[0]
@@ -233,7 +233,7 @@ def test_a_run_that_is_told_can_be_kept_and_replayed(simulate: Simulate) -> None
     assert ElementTree.parse("one.svg").getroot().tag.endswith("svg")
 
 
-def test_a_told_run_that_breaks_something_is_told_to_its_end_and_then_made_smaller(simulate: Simulate) -> None:
+def test_a_told_run_with_a_violation_is_told_to_its_end_and_then_shrunk(simulate: Simulate) -> None:
     many = json.loads(simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure", "--json")[1])
     first = many["violations"][0]
     code, out = simulate("--seed=3", f"--only={first['run']}", "--property=own.py:one_failure")
@@ -314,7 +314,7 @@ def test_an_unknown_fault_is_answered_with_those_that_are_known(mistaken: Callab
     ],
 )
 @pytest.mark.parametrize("given", ["--runs=3 --jobs=1", "--runs=3 --jobs=2", "--seed=3 --only=0 --json"])
-def test_a_slip_in_a_property_is_its_author_s_mistake_and_no_violation(
+def test_an_error_in_a_property_is_a_mistake_and_no_violation(
     mistaken: Callable[..., str], given: str, name: str, slip: str
 ) -> None:
     assert mistaken(*given.split(), f"--property=slips.py:{name}") == (
@@ -343,7 +343,7 @@ def test_faults_are_listed_or_left_out(text: str, kinds: frozenset[Kind]) -> Non
 # --- the words
 
 
-def test_what_is_never_seen_in_many_runs_with_all_faults_is_warned_of() -> None:
+def test_a_sometimes_that_many_runs_with_all_faults_never_showed_is_a_warning() -> None:
     assert not node_runs.shows_enough(Shape(), Tally(runs=10_000))
     assert node_runs.shows_enough(Shape(), Tally(runs=9_999))
     assert node_runs.shows_enough(Shape(faults=ALL - {Kind.GAP}), Tally(runs=10_000))
@@ -354,7 +354,7 @@ def test_a_story_s_file_is_named_by_what_it_breaks_and_the_run() -> None:
     assert node_runs.stem("S9 strong", 3) == "s9-strong-3"
 
 
-def test_it_starts_without_torch() -> None:
+def test_simulate_does_not_import_torch() -> None:
     program = (
         "import sys; from elastic.cli.main import run; run(['simulate', '--runs=1']); print('torch' in sys.modules)"
     )
@@ -362,8 +362,8 @@ def test_it_starts_without_torch() -> None:
     assert told.endswith("\nFalse\n")
 
 
-def test_a_sigterm_to_all_of_it_closes_the_table_as_ctrl_c_does(tmp_path: Path) -> None:
-    """`timeout` sends it to the workers as well, whose death would be told as a broken pool."""
+def test_a_sigterm_to_the_process_group_prints_the_table_as_ctrl_c_does(tmp_path: Path) -> None:
+    """`timeout` signals the workers as well; their death must not look like a broken pool."""
     command = [sys.executable, "-m", "elastic", "simulate", "--nodes=2", "--jobs=2", "--runs=1000000"]
     pipe = subprocess.PIPE
     with subprocess.Popen(

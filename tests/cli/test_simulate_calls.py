@@ -1,4 +1,4 @@
-"""`elastic simulate --calls`: what was done and seen is shown, every run can be had again, what is broken ends with 1."""
+"""`elastic simulate --calls`: the table, every run again, and exit code 1 for a violation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_closing_table(simulate: Simulate) -> None:
     assert lines[-1] == " seed        0x5eed · any run again: elastic simulate --calls --seed 0x5eed --only RUN"
 
 
-def test_the_data_are_those_of_the_runs_on_one_core_or_two(simulate: Simulate) -> None:
+def test_json_is_the_same_on_one_core_and_on_two(simulate: Simulate) -> None:
     one, two = (json.loads(simulate("--runs=20", "--seed=3", f"--jobs={jobs}", "--json")[1]) for jobs in (1, 2))
     for told in (one, two):
         del told["took_s"], told["steps_per_s"]
@@ -64,7 +64,7 @@ def test_a_run_is_told_step_by_step(simulate: Simulate) -> None:
     assert lines[-1] == f" no violation · {len(lines) - 2} steps"
 
 
-def test_what_is_for_nodes_is_a_mistake_here(simulate: Simulate) -> None:
+def test_an_option_for_nodes_is_a_mistake_with_calls(simulate: Simulate) -> None:
     for given in ("--nodes=3", "--faults=all", "--replay=x.story"):
         code, out, err = simulate(given)
         assert (code, out) == (2, "")
@@ -86,7 +86,7 @@ def test_a_violation_is_counted_with_the_run_that_shows_it() -> None:
     assert call_runs.told_data(7, told)["violation"] == {"number": "I5", "fact": "I5: hit"}
 
 
-def test_what_is_never_seen_in_many_runs_is_warned_of() -> None:
+def test_a_sometimes_that_many_runs_never_showed_is_a_warning() -> None:
     many, few = broken(), broken()
     many.runs = ENOUGH
     assert any(each.startswith(" WARNING") for each in call_runs.summary(Calls(1), many, 1.0))

@@ -1,4 +1,4 @@
-"""What people see while a job of one node runs: stories, told by events that go through the real group."""
+"""The lines that a job of one node prints: stories, from events that go through the real group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_start_is_one_line() -> None:
     )
 
 
-def test_a_job_that_goes_well_says_no_more_than_its_end() -> None:
+def test_a_job_that_goes_well_prints_only_its_end() -> None:
     story = Story()
     story.starts(0.12)
     story.exits(0, 0, 5.0)
@@ -36,7 +36,7 @@ def test_a_job_that_goes_well_says_no_more_than_its_end() -> None:
     )
 
 
-def test_a_worker_fails_cause_first_then_cost_then_how_fast_it_was_over() -> None:
+def test_a_failure_shows_its_cause_then_its_cost_then_the_time_to_recover() -> None:
     story = Story(workers=4)
     story.starts(0.0)
     story.exits(1, 1, 12.4)
@@ -56,7 +56,7 @@ def test_a_worker_fails_cause_first_then_cost_then_how_fast_it_was_over() -> Non
     )
 
 
-def test_of_a_worker_that_left_no_word_only_its_end_is_said() -> None:
+def test_a_worker_without_an_error_file_shows_only_its_exit() -> None:
     story = Story()
     story.status.saw(Recorded(evolve(FAULT, exit_code=-9, message="killed by SIGKILL", where="", log="")))
     story.reads(
@@ -66,7 +66,7 @@ def test_of_a_worker_that_left_no_word_only_its_end_is_said() -> None:
     )
 
 
-def test_words_that_a_terminal_would_obey_are_shown_as_what_they_are() -> None:
+def test_escape_codes_of_a_worker_are_spelled_out() -> None:
     story = Story()
     story.status.saw(Recorded(evolve(FAULT, message="\n \n\x1b[2Jgone\a", where="", log="")))
     story.reads(
@@ -77,7 +77,7 @@ def test_words_that_a_terminal_would_obey_are_shown_as_what_they_are() -> None:
     )
 
 
-def test_the_only_worker_fails_and_none_was_to_be_stopped() -> None:
+def test_a_restart_of_the_only_worker_counts_no_stopped_worker() -> None:
     story = Story(workers=1)
     story.starts(0.0)
     story.exits(0, 1, 1.0)
@@ -91,7 +91,7 @@ def test_the_only_worker_fails_and_none_was_to_be_stopped() -> None:
     )
 
 
-def test_a_worker_that_takes_its_time_is_named_once_and_then_killed() -> None:
+def test_a_worker_that_does_not_stop_is_named_once_and_then_killed() -> None:
     story = Story()
     story.starts(0.0)
     story.exits(1, 1, 1.0)
@@ -137,7 +137,7 @@ def test_a_signal_while_no_worker_runs() -> None:
     )
 
 
-def test_a_trace_that_is_lost_is_spoken_of_and_the_job_goes_on() -> None:
+def test_a_lost_trace_is_reported_and_the_job_goes_on() -> None:
     story = Story()
     story.starts(0.12)
     story.status.saw(TraceLost("traces/a_1.ndjson: no space left on device"))

@@ -1,4 +1,4 @@
-"""What people see of several nodes: who is waited for, who is lost, who comes for whom, and what it costs."""
+"""The lines about other nodes: waited for, lost, replaced, and what that costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def back(state: RendezvousState, names: str) -> RendezvousState:
     return state
 
 
-def test_nodes_that_are_waited_for_are_counted_those_here_are_named_and_advice_is_given_once() -> None:
+def test_a_wait_for_nodes_counts_them_names_those_here_and_advises_once() -> None:
     story = Story(me=node("gpu-01"))
     here = arrived(register("4"), "gpu-01 gpu-02")
     story.sees(here)
@@ -35,7 +35,7 @@ def test_nodes_that_are_waited_for_are_counted_those_here_are_named_and_advice_i
     )
 
 
-def test_a_wait_of_less_than_two_seconds_is_not_spoken_of() -> None:
+def test_a_wait_of_less_than_two_seconds_is_not_shown() -> None:
     story = Story(me=node("gpu-01"))
     story.sees(arrived(register("2"), "gpu-01"))
     story.lasts(1.9)
@@ -44,7 +44,7 @@ def test_a_wait_of_less_than_two_seconds_is_not_spoken_of() -> None:
     assert "waiting for 1 of 2 nodes" in story.out.getvalue()
 
 
-def test_a_node_that_is_lost_is_named_and_so_is_who_replaces_it_and_no_restart_is_spent() -> None:
+def test_a_lost_node_and_its_replacement_are_named_and_no_restart_is_spent() -> None:
     story, state = two()
     lost = edited(state, "gpu-01", Evict(nodes("gpu-03")))
     story.sees(lost, 5.0)
@@ -66,7 +66,7 @@ def test_a_node_that_is_lost_is_named_and_so_is_who_replaces_it_and_no_restart_i
     )
 
 
-def test_of_two_agents_on_one_host_the_lost_one_and_its_replacement_are_told_by_their_slots() -> None:
+def test_on_a_shared_host_a_lost_agent_and_its_replacement_are_named_by_their_slots() -> None:
     def shared(state: RendezvousState) -> RendezvousState:
         seats = {each: evolve(seat, profile=evolve(seat.profile, host="gpu")) for each, seat in state.seats.items()}
         return evolve(state, seats=seats)
@@ -90,7 +90,7 @@ def test_of_two_agents_on_one_host_the_lost_one_and_its_replacement_are_told_by_
     )
 
 
-def test_members_that_are_expected_back_are_named_until_they_are() -> None:
+def test_members_expected_back_are_named_until_they_are_back() -> None:
     story, state = two("gpu-01 gpu-02 gpu-03", "3")
     lost = edited(state, "gpu-01", Evict(nodes("gpu-03")))
     story.sees(lost, 5.0)
@@ -108,7 +108,7 @@ def test_members_that_are_expected_back_are_named_until_they_are() -> None:
     ]
 
 
-def test_a_node_that_leaves_is_named_and_the_smaller_world_says_without_whom() -> None:
+def test_a_node_that_leaves_is_named_and_so_is_the_smaller_world() -> None:
     story, state = two(size="1:2")
     left = edited(state, "gpu-03", Leave())
     story.sees(left, 5.0)
@@ -126,7 +126,7 @@ def test_a_node_that_leaves_is_named_and_the_smaller_world_says_without_whom() -
     )
 
 
-def test_a_node_for_which_there_is_room_is_taken_in_and_named() -> None:
+def test_a_node_that_joins_a_running_job_is_named() -> None:
     story, state = two("gpu-01", "1:2")
     ended = edited(arrived(state, "gpu-09"), "gpu-01", End(0, Why.UPSCALE))
     story.sees(ended, 5.0)
@@ -161,7 +161,7 @@ def test_a_failure_on_another_node_costs_a_restart_here_as_well() -> None:
     )
 
 
-def test_a_node_that_is_done_says_whose_workers_it_waits_for_and_joins_again_when_they_fail() -> None:
+def test_a_node_at_the_barrier_names_whom_it_waits_for_and_joins_again_after_a_failure() -> None:
     story, state = two()
     story.exits(0, 0, 3.0)
     done = edited(state, "gpu-01", Done(0))
@@ -179,7 +179,7 @@ def test_a_node_that_is_done_says_whose_workers_it_waits_for_and_joins_again_whe
     )
 
 
-def test_a_spare_is_told_that_it_is_one_and_that_its_wait_has_no_end() -> None:
+def test_a_spare_s_wait_is_shown_without_a_limit() -> None:
     story = Story(me=node("gpu-03"))
     story.sees(arrived(running("gpu-01 gpu-02", "2"), "gpu-03"))
     story.lasts(62.0)

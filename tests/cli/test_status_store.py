@@ -1,4 +1,4 @@
-"""What people see of a store that is away: that it is, for how long, what goes on meanwhile, and who must act."""
+"""The lines about a silent store: since when, what goes on meanwhile, and who must act."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from elastic.core.group.state import Elapsed, Reaped
 REFUSED = "no answer from the store at gpu-01:29400 (Connection refused): it must run there"
 
 
-def test_a_store_that_is_silent_is_spoken_of_after_two_seconds_and_when_it_answers_again() -> None:
+def test_a_silent_store_is_reported_after_two_seconds_and_when_it_answers_again() -> None:
     story, _ = two()
     story.status.saw(StoreSilent(REFUSED, story.at(20.0)))
     story.lasts(21.9)
@@ -31,7 +31,7 @@ def test_a_store_that_is_silent_is_spoken_of_after_two_seconds_and_when_it_answe
     )
 
 
-def test_a_store_that_answers_within_two_seconds_is_not_spoken_of() -> None:
+def test_a_store_that_answers_within_two_seconds_is_not_reported() -> None:
     story, _ = two()
     story.status.saw(StoreSilent(REFUSED, story.at(20.0)))
     story.status.saw(StoreBack(story.at(21.9)))
@@ -39,7 +39,7 @@ def test_a_store_that_answers_within_two_seconds_is_not_spoken_of() -> None:
     assert story.out.getvalue().count("\n") == 1
 
 
-def test_each_time_that_a_store_is_away_is_told_with_who_must_act() -> None:
+def test_each_silence_of_the_store_is_reported_with_its_remedy() -> None:
     story, _ = two()
     for begins in (20.0, 30.0):
         story.status.saw(StoreSilent(REFUSED, story.at(begins)))
@@ -49,7 +49,7 @@ def test_each_time_that_a_store_is_away_is_told_with_who_must_act() -> None:
     assert story.out.getvalue().count("it must run there") == 2
 
 
-def test_a_store_that_falls_silent_during_another_wait_is_told_with_who_must_act() -> None:
+def test_a_silence_of_the_store_during_another_wait_is_reported_with_its_remedy() -> None:
     """Not before two seconds of silence, and not less because there was advice on the other wait."""
     story = Story(me=node("gpu-01"))
     story.sees(arrived(register("4"), "gpu-01 gpu-02"))
@@ -71,7 +71,7 @@ def test_a_store_that_falls_silent_during_another_wait_is_told_with_who_must_act
     )
 
 
-def test_workers_that_are_killed_because_the_store_is_away_are_told_as_that() -> None:
+def test_workers_killed_for_a_silent_store_are_reported_with_the_reason() -> None:
     story = Story(fence=3.0)
     story.starts(0.0)
     story.happens(Elapsed(story.at(3.0)))

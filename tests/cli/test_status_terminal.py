@@ -1,4 +1,4 @@
-"""Where status lines go: a terminal, a log, nowhere; and a stderr that is gone."""
+"""Where status lines go: to a terminal, to a log, or nowhere; and a stderr that is gone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_on_a_terminal_a_wait_is_a_live_line_that_makes_room_for_every_other() -> None:
-    """Read as a terminal does it: what stands in the end is what was said for good."""
+    """Read as a terminal reads: the text that stands in the end is what was printed for good."""
     story = Story(me=node("gpu-01"), mode="auto", workers=1)
     state = arrived(register("2"), "gpu-01")
     story.sees(state)
@@ -40,7 +40,7 @@ def test_on_a_terminal_a_wait_is_a_live_line_that_makes_room_for_every_other() -
     assert not any(below)
 
 
-def test_a_line_that_is_said_during_a_wait_stands_above_it() -> None:
+def test_a_line_printed_during_a_wait_stands_above_it() -> None:
     story, state = Story(me=node("gpu-01"), mode="auto"), arrived(register("2"), "gpu-01")
     story.sees(state)
     story.lasts(4.0)
@@ -85,7 +85,7 @@ def test_a_live_line_leaves_the_program_s_own_stderr_alone() -> None:
         ("live", io.StringIO(), "dumb", False),
     ],
 )
-def test_who_sees_a_live_line(mode: str, out: io.StringIO, term: str, live: bool) -> None:
+def test_the_mode_and_the_terminal_decide_about_a_live_line(mode: str, out: io.StringIO, term: str, live: bool) -> None:
     story = Story(out=out, mode=mode, term=term)
     story.sees(arrived(register("2"), "gpu-02"))
     story.lasts(4.0)
@@ -106,7 +106,7 @@ ENDS += [(["gave up: no round began"], False, "elastic  gave up: no round began\
 
 
 @pytest.mark.parametrize(("lines", "well", "said"), ENDS)
-def test_one_that_was_told_to_be_quiet_says_only_a_bad_end(lines: list[str], well: bool, said: str) -> None:
+def test_status_off_prints_only_a_failure(lines: list[str], well: bool, said: str) -> None:
     story = Story(mode="off")
     story.starts(0.0)
     story.exits(1, 1, 1.0)
@@ -115,7 +115,7 @@ def test_one_that_was_told_to_be_quiet_says_only_a_bad_end(lines: list[str], wel
     assert story.out.getvalue() == said
 
 
-def test_one_that_was_told_to_be_quiet_lets_the_agent_sleep() -> None:
+def test_status_off_asks_for_no_wakeups() -> None:
     story = Story(mode="off")
     assert story.status.until is None
     story.status.saw(StoreSilent("", story.at(1.0)))
@@ -141,7 +141,7 @@ class Unplugged(Terminal):
 
 @pytest.mark.parametrize("mode", ["auto", "plain"])
 @pytest.mark.parametrize("out", [Broken, Shut, Unplugged])
-def test_a_stderr_that_is_gone_is_no_reason_to_stop(out: type[io.StringIO], mode: str) -> None:
+def test_the_job_goes_on_without_stderr(out: type[io.StringIO], mode: str) -> None:
     story = Story(out=out(), mode=mode)
     story.lasts(5.0)
     story.starts(5.0)
@@ -151,7 +151,7 @@ def test_a_stderr_that_is_gone_is_no_reason_to_stop(out: type[io.StringIO], mode
     assert story.status.until is None
 
 
-def test_a_terminal_that_is_closed_during_a_live_wait_is_no_reason_to_stop() -> None:
+def test_the_job_goes_on_when_the_terminal_is_closed_during_a_live_wait() -> None:
     class Closing(Terminal):
         def write(self, text: str) -> int:
             if "00:04" in text:

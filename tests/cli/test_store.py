@@ -1,4 +1,4 @@
-"""What is answered to an `elastic store` that cannot be: one line with option, reason and remedy; exit code 2."""
+"""An `elastic store` that cannot serve: one line with option, reason and remedy, and exit code 2."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_endpoint_must_be_named(answer: Callable[..., str]) -> None:
     )
 
 
-def test_a_port_that_is_taken_is_named(answer: Callable[..., str]) -> None:
+def test_a_taken_port_is_a_mistake(answer: Callable[..., str]) -> None:
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
         assert answer(f"--endpoint=localhost:{port}") == (
@@ -43,7 +43,7 @@ def test_a_port_that_is_taken_is_named(answer: Callable[..., str]) -> None:
         )
 
 
-def test_an_address_that_is_not_this_host_s_is_named(answer: Callable[..., str]) -> None:
+def test_an_address_of_another_host_is_a_mistake(answer: Callable[..., str]) -> None:
     assert answer(f"--endpoint={ELSEWHERE}") == (
         f"--endpoint={ELSEWHERE}:29400: cannot assign requested address; name an address or name of this host"
     )
@@ -52,12 +52,12 @@ def test_an_address_that_is_not_this_host_s_is_named(answer: Callable[..., str])
     assert unknown.endswith("; name an address or name of this host")
 
 
-def test_without_torch_it_says_how_to_get_it(answer: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch_the_answer_is_to_install_it(answer: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     said = answer("--endpoint=localhost:0")
     assert said.startswith("--endpoint=localhost:0: ") and said.endswith("needs torch; pip install torch")
 
 
-def test_it_stands_in_the_list_of_commands(capfd: pytest.CaptureFixture[str]) -> None:
+def test_store_is_in_the_list_of_commands(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     assert "\n  store " in capfd.readouterr().out

@@ -1,4 +1,4 @@
-"""How the token of a job's agents is given: by a file or a variable, never on the command line."""
+"""The token of a job's agents is given by a file or a variable, never on the command line."""
 
 from __future__ import annotations
 
@@ -22,27 +22,25 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_without_either_there_is_no_token() -> None:
+def test_without_file_and_variable_there_is_no_token() -> None:
     environment = {"HOME": "/"}
     assert store_token({}, environment) is None
     assert environment == {"HOME": "/"}
 
 
-def test_the_variable_is_read_and_taken_out_of_the_environment() -> None:
+def test_the_variable_is_read_and_removed_from_the_environment() -> None:
     environment = {"HOME": "/", VARIABLE: TOKEN}
     assert store_token({}, environment) == Secret(TOKEN.encode())
     assert environment == {"HOME": "/"}
 
 
-def test_a_file_comes_before_the_variable_which_is_taken_out_all_the_same(file: Path) -> None:
+def test_a_file_overrides_the_variable_which_is_removed_all_the_same(file: Path) -> None:
     environment = {VARIABLE: TOKEN}
     assert store_token({"token_file": str(file)}, environment) == Secret(b"another horse, another staple")
     assert environment == {}
 
 
-def test_no_worker_of_a_node_alone_inherits_it_either(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_worker_inherits_the_token(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from elastic.cli.main import run
 
     monkeypatch.setenv(VARIABLE, TOKEN)
@@ -74,7 +72,9 @@ def test_a_token_on_the_command_line_is_refused_and_not_repeated(
     )
 
 
-def test_a_file_that_is_not_there_or_open_to_everybody_is_a_mistake(mistake: Callable[..., str], file: Path) -> None:
+def test_a_token_file_that_is_missing_or_open_to_everybody_is_a_mistake(
+    mistake: Callable[..., str], file: Path
+) -> None:
     answer = mistake(f"--rdzv-conf=token_file={file}x", "x")
     assert answer == f"--rdzv-conf: token_file={file}x: no such file or directory; name a file that holds the token"
     file.chmod(0o644)
@@ -86,17 +86,19 @@ def test_a_file_that_is_not_there_or_open_to_everybody_is_a_mistake(mistake: Cal
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "short"])
-def test_a_variable_that_holds_no_token_is_a_mistake_and_not_no_token(
+def test_a_variable_without_a_token_is_a_mistake(
     mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """A script that failed to read its secret would else start a job that everybody can write to."""
+    """A script that failed to read its secret must not start a job that everybody can write to."""
     monkeypatch.setenv(VARIABLE, text)
     answer = mistake("x")
     assert answer.startswith(f"ELASTIC_STORE_TOKEN: has {len(text.strip())} bytes, and 16 to 4096 are wanted; ")
     assert "openssl rand" in answer
 
 
-def test_the_key_is_known(capfd: pytest.CaptureFixture[str], file: Path, settings: Callable[..., object]) -> None:
+def test_token_file_is_a_known_key(
+    capfd: pytest.CaptureFixture[str], file: Path, settings: Callable[..., object]
+) -> None:
     settings(f"--rdzv-conf=token_file={file}", "x")
     assert capfd.readouterr().err == ""
     settings(f"--rdzv-conf=tokenfile={file}", "x")

@@ -1,4 +1,4 @@
-"""What torch's parameters are made into, and that a mistake in them is said in one line."""
+"""torch's parameters as options, and a mistake in them as one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from elastic.core.world import COUNT_MAX
 
 
 def parameters(endpoint: str = "", nodes: tuple[int, int] = (1, 1), **conf: Any) -> RendezvousParameters:
-    """As torchrun makes them: it always adds a number of its own."""
+    """Return parameters as torchrun makes them: it always adds a number to the configuration."""
     return RendezvousParameters("elastic", endpoint, "job", *nodes, None, timeout=900, **conf)
 
 
@@ -27,7 +27,7 @@ def made(given: RendezvousParameters) -> Iterator[RendezvousHandler]:
         yield handler
 
 
-def test_torch_finds_it_by_its_entry_point() -> None:
+def test_torch_finds_the_handler_by_its_entry_point() -> None:
     (found,) = [each for each in entry_points(group="torchrun.handlers") if each.name == "elastic"]
     assert found.load() is handler
     assert handler() is create
@@ -41,7 +41,7 @@ def test_a_node_alone_needs_no_endpoint(given: RendezvousParameters) -> None:
         assert (alone.get_backend(), alone.get_run_id()) == ("elastic", "job")
 
 
-def test_the_spans_of_the_configuration_are_honoured_and_what_nobody_knows_is_named(
+def test_the_spans_of_the_configuration_count_and_an_unknown_key_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with made(parameters(join_timeout=" 7 ", keep_alive_interval="2", read_timeout="60", colour="red")) as alone:
@@ -52,7 +52,7 @@ def test_the_spans_of_the_configuration_are_honoured_and_what_nobody_knows_is_na
     assert said.startswith("elastic: --rdzv-conf: 'colour' is not a key") and said.count("\n") == 1
 
 
-def test_an_endpoint_that_names_an_etcd_needs_no_other_word_for_it() -> None:
+def test_an_etcd_url_is_enough_to_choose_the_etcd() -> None:
     given = RendezvousParameters("elastic", "etcd://h1,h2", "job", 1, 1)
     assert _options(given).rdzv_backend == "etcd"
 

@@ -1,4 +1,4 @@
-"""Our options beside those of the torchrun that is installed: the same, or in the table of differences, with the reason."""
+"""The options beside those of the installed torchrun: the same, or in the table of differences with the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAME_AS_NONE: tuple[Any, ...] = (None, "", [], False)
 
 
 def theirs() -> dict[str, argparse.Action]:
-    """torchrun's options, by their name with dashes."""
+    """Return torchrun's options by their name with dashes."""
     parser = run.get_args_parser()
     options = [action for action in parser._actions if action.option_strings and action.dest != "help"]
     return {action.dest.replace("_", "-"): action for action in options}
@@ -35,12 +35,12 @@ def ours() -> dict[str, Option]:
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch's parser reads PET_ variables when it is made."""
+    """Remove PET_ variables: torch's parser reads them when it is made."""
     for name in [name for name in os.environ if name.startswith("PET_")]:
         monkeypatch.delenv(name)
 
 
-def test_we_have_torchrun_s_options_and_those_in_the_table() -> None:
+def test_the_options_are_torchrun_s_and_those_in_the_table() -> None:
     both = set(theirs()) | set(ours())
     assert {name for name in both if name not in ours()} == set(TABLE.get("missing", {}))
     assert {name for name in both if name not in theirs()} == set(TABLE["ours"])
@@ -55,7 +55,7 @@ def test_an_option_has_torchrun_s_spellings(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMON)
-def test_an_option_has_torchrun_s_variable_or_none(name: str) -> None:
+def test_an_option_has_torchrun_s_variable(name: str) -> None:
     action = theirs()[name]
     reads_variable = isinstance(action, (argparse_util.env, argparse_util.check_env))
     assert ours()[name].envvar == (f"PET_{action.dest.upper()}" if reads_variable else None)
@@ -67,7 +67,7 @@ def test_an_option_is_a_flag_where_torchrun_s_is(name: str) -> None:
 
 
 def unset(option: Option) -> Any:
-    """The default; click has a mark of its own for none."""
+    """Return the default as click resolves it."""
     with click.Context(launch) as ctx:
         return option.get_default(ctx)
 
@@ -93,7 +93,7 @@ def test_an_option_takes_torchrun_s_choices_and_no_others(name: str) -> None:
     assert all(word in mistake.value.message for word in choices)
 
 
-def test_the_table_s_defaults_are_of_options_that_there_are() -> None:
+def test_the_table_names_no_option_that_does_not_exist() -> None:
     assert set(TABLE["default"]) <= set(COMMON)
 
 
@@ -101,7 +101,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def documented() -> tuple[set[str], set[str]]:
-    """The options in the table of launch.md: torchrun's, and ours."""
+    """Return the options in the table of launch.md: torchrun's, and ours."""
     section = (DOCS / "launch.md").read_text().partition("## Every option")[2].partition("\n## ")[0]
     rows = [line.split("|") for line in section.splitlines() if line.startswith("|") and "`--" in line]
     theirs_, ours_ = ({name for row in rows for name in re.findall(r"`--([a-z-]+)`", row[column])} for column in (2, 3))
@@ -112,7 +112,7 @@ def test_the_documentation_has_every_option_in_its_column_and_no_other() -> None
     assert documented() == (set(theirs()), set(ours()) - set(theirs()))
 
 
-def test_every_option_of_torchrun_is_one_that_our_help_explains_and_so_is_every_one_of_ours(
+def test_the_help_explains_every_option(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     run_elastic(["launch", "--help"])

@@ -1,4 +1,4 @@
-"""What torch's variables say of timers, stuck workers and the health check."""
+"""The variables of torch that ask for file timers, for stuck workers and for a health check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from elastic.adapters.launch_settings import WatchdogSettings
 from elastic.cli.agent_settings import watchdog_settings
 
 
-def test_nothing_is_watched_unless_a_variable_says_so() -> None:
+def test_nothing_is_watched_unless_a_variable_asks_for_it() -> None:
     assert watchdog_settings({}) == WatchdogSettings()
     quiet = {
         "TORCHELASTIC_ENABLE_FILE_TIMER": "0",
@@ -23,7 +23,7 @@ def test_nothing_is_watched_unless_a_variable_says_so() -> None:
     assert watchdog_settings(quiet) == WatchdogSettings()
 
 
-def test_each_is_watched_when_it_is_said() -> None:
+def test_each_watchdog_is_asked_for_by_its_variable() -> None:
     said = {
         "TORCHELASTIC_ENABLE_FILE_TIMER": "1",
         "TORCHELASTIC_TIMER_FILE": "/x",
@@ -33,12 +33,12 @@ def test_each_is_watched_when_it_is_said() -> None:
     assert watchdog_settings(said) == WatchdogSettings("/x", 2.5, 8080)
 
 
-def test_a_pipe_without_a_name_has_a_new_one_among_the_temporary_files() -> None:
+def test_a_timer_pipe_without_a_name_gets_a_random_one_in_tmpdir() -> None:
     names = {watchdog_settings({"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TMPDIR": "/t"}).timer_file for _ in range(2)}
     assert len(names) == 2 and all(name and name.startswith("/t/watchdog_timer_") for name in names)
 
 
-def test_values_that_cannot_be_meant_are_mistakes(
+def test_a_bad_value_of_a_watchdog_s_variable_is_a_mistake(
     mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TORCHELASTIC_HEALTH_CHECK_PORT", "http")
@@ -55,7 +55,7 @@ def test_values_that_cannot_be_meant_are_mistakes(
     assert mistake("x") == f"TORCHELASTIC_TIMER_FILE={tmp_path}/mine: file exists; name a new file"
 
 
-def test_a_port_that_is_taken_is_a_mistake_and_nothing_is_left_of_what_had_begun(
+def test_a_taken_health_port_is_a_mistake_and_the_timer_pipe_is_removed(
     mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TORCHELASTIC_ENABLE_FILE_TIMER", "1")

@@ -1,4 +1,4 @@
-"""`elastic.launch` in this process: its workers are real, however they come to be."""
+"""`elastic.launch` in this process, with real workers of every start method."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ METHOD = pytest.mark.parametrize("method", METHODS)
 
 
 def found() -> tuple[dict[str, str], list[object]]:
-    """What a launch could leave changed."""
+    """Return what a launch could leave changed."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     return environment, [signal.getsignal(signum) for signum in range(1, 32)]
 
 
 @pytest.fixture(autouse=True)
 def _nothing_stays(nothing_left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Neither processes, nor handlers of signals, nor variables, nor files."""
+    """Check that no process, signal handler, variable or file stays."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before, children = found(), set(children_of(os.getpid()))
@@ -47,7 +47,7 @@ def settings(method: StartMethod = "fork", workers: int = 2, **others: Any) -> e
 
 
 @METHOD
-def test_what_each_worker_returned_comes_back_by_its_rank(method: StartMethod) -> None:
+def test_a_worker_s_value_comes_back_by_its_rank(method: StartMethod) -> None:
     values = elastic.launch(settings(method))(called.place, "local ${local_rank}", again="|$$")
     assert_type(values, dict[int, Place])
     assert list(values) == [0, 1]
@@ -55,13 +55,13 @@ def test_what_each_worker_returned_comes_back_by_its_rank(method: StartMethod) -
     assert len({os.getpid(), *(value.pid for value in values.values())}) == 3
 
 
-def test_a_copy_of_this_process_can_call_what_no_other_can_name() -> None:
+def test_a_fork_can_call_a_lambda() -> None:
     here = threading.Lock(), "kept"
     assert elastic.launch(settings("fork"))(lambda: here[1]) == {0: "kept", 1: "kept"}
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_what_cannot_be_given_to_a_new_process_is_refused_before_anything_starts(method: StartMethod) -> None:
+def test_a_function_that_cannot_be_pickled_is_refused_before_anything_starts(method: StartMethod) -> None:
     with pytest.raises(ValueError, match=r"<lambda>: a process .* cannot be given it: .* write start_method='fork'$"):
         elastic.launch(settings(method))(lambda: 1)
 
@@ -81,7 +81,7 @@ SLIPS = [
 
 
 @pytest.mark.parametrize(("entrypoint", "arguments", "named", "answer"), SLIPS)
-def test_what_cannot_be_called_so_is_refused_before_anything_starts(
+def test_wrong_arguments_are_refused_before_anything_starts(
     entrypoint: Any, arguments: tuple[Any, ...], named: dict[str, Any], answer: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError) as refused:
@@ -90,7 +90,7 @@ def test_what_cannot_be_called_so_is_refused_before_anything_starts(
     assert not (tmp_path / "trace").exists()
 
 
-def test_what_are_no_settings_is_refused() -> None:
+def test_a_value_that_is_no_settings_is_refused() -> None:
     for given in ({"nproc_per_node": 2}, takes):
         with pytest.raises(ValueError, match=r": no settings; write elastic\.launch\(elastic\.LaunchSettings"):
             elastic.launch(given)  # type: ignore[arg-type]
@@ -132,7 +132,7 @@ def test_other_ends_come_back_with_their_code(
 
 
 @METHOD
-def test_to_exit_well_is_to_return_nothing(method: StartMethod) -> None:
+def test_a_worker_that_exits_with_0_returns_none(method: StartMethod) -> None:
     assert elastic.launch(settings(method))(called.end, 0) == {0: None, 1: None}
 
 
@@ -153,7 +153,7 @@ def test_a_value_that_cannot_come_back_is_the_worker_s_failure() -> None:
 
 
 @METHOD
-def test_streams_go_where_the_settings_say_what_children_write_too(method: StartMethod, tmp_path: Path) -> None:
+def test_streams_of_workers_and_their_children_go_where_the_settings_say(method: StartMethod, tmp_path: Path) -> None:
     elastic.launch(settings(method, redirects=1, tee="0:2", log_dir=str(tmp_path / "logs")))(called.speak, "word")
     written = {
         f"{log.parent.name}/{log.name}": log.read_text() for log in (tmp_path / "logs").glob("*/attempt_0/*/std*.log")
@@ -168,7 +168,7 @@ def test_a_signal_stops_the_workers_and_is_raised(method: StartMethod) -> None:
     assert raised.value.sigval == signal.SIGTERM
 
 
-def test_who_has_torch_catches_torch_s_exceptions() -> None:
+def test_with_torch_the_exceptions_are_torch_s_too() -> None:
     from torch.distributed.elastic.multiprocessing import api, errors
 
     with pytest.raises(errors.ChildFailedError) as raised:
@@ -180,7 +180,7 @@ def test_who_has_torch_catches_torch_s_exceptions() -> None:
 
 
 def test_torch_s_record_hands_the_first_failure_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when a launcher runs under another one: the outer reads its child's error file."""
+    """An outer launcher reads the error file of a launcher that it runs."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, record
 
     outer = tmp_path / "outer.json"
@@ -192,7 +192,7 @@ def test_torch_s_record_hands_the_first_failure_on(tmp_path: Path, monkeypatch: 
     assert "KeyError: 'deep'" in outer.read_text()
 
 
-def test_the_error_file_that_torch_s_record_has_written_is_the_one_that_counts() -> None:
+def test_an_error_file_of_torch_s_record_comes_first() -> None:
     with pytest.raises(elastic.ChildFailedError, match=r"RuntimeError: recorded \(called.py:\d+ in train\)") as raised:
         elastic.launch(settings("spawn", workers=1))(called.fail_under_torch_s_record)
     _, failure = raised.value.get_first_failure()
@@ -201,7 +201,7 @@ def test_the_error_file_that_torch_s_record_has_written_is_the_one_that_counts()
     assert failure.timestamp_isoformat()[:4].isdigit()
 
 
-def test_a_server_that_died_is_started_again_but_a_copy_of_this_process_cannot_be_made_twice(tmp_path: Path) -> None:
+def test_a_dead_fork_server_is_started_again_and_a_fork_cannot_be(tmp_path: Path) -> None:
     trace = str(tmp_path / "trace")
     traced = elastic.launch(settings("forkserver", 1, max_restarts=1, trace=trace))
     assert traced(called.kill_the_server, trace) == {0: "again"}
@@ -210,7 +210,7 @@ def test_a_server_that_died_is_started_again_but_a_copy_of_this_process_cannot_b
         traced(called.kill_the_server, trace)
 
 
-def test_a_notebook_s_streams_have_no_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_works_with_streams_that_have_no_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", io.StringIO())
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert elastic.launch(settings())(called.end, 0) == {0: None, 1: None}

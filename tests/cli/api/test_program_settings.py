@@ -1,4 +1,4 @@
-"""The API's settings are the command's options: the same names, defaults and checks."""
+"""`elastic.LaunchSettings` has the command's options: the same names, defaults and checks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def test_every_option_is_a_field_and_nothing_else_is() -> None:
     assert {option.name for option in fields(LaunchOptions)} - set(COMMAND_ALONE) == FIELDS
 
 
-def test_what_is_left_out_is_what_the_command_line_would_make_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_field_that_is_left_out_is_the_option_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asdict(options_of(elastic.LaunchSettings())) == asdict(commandlines.options())
 
 
-def test_variables_are_the_command_line_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_s_settings_read_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PET_MAX_RESTARTS", "7")
     assert options_of(elastic.LaunchSettings()).max_restarts == 0
 
@@ -46,20 +46,20 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("given", "line"), MISTAKES)
-def test_a_mistake_is_named_in_the_words_of_a_program(given: dict[str, Any], line: str) -> None:
+def test_a_mistake_names_the_field(given: dict[str, Any], line: str) -> None:
     with pytest.raises(ValueError) as raised:
         elastic.LaunchSettings(**given)
     assert str(raised.value) == line
 
 
-def test_what_does_not_go_together_is_found_before_anything_starts() -> None:
+def test_fields_that_do_not_fit_together_are_a_mistake_before_anything_starts() -> None:
     with pytest.raises(ValueError, match=r"^nnodes=2: several nodes must know where they meet; write rdzv_endpoint="):
         elastic.launch(elastic.LaunchSettings(nnodes=2))("train.py")
     with pytest.raises(ValueError, match=r"^no_python and module: "):
         elastic.launch(elastic.LaunchSettings(no_python=True, module=True))("train.py")
 
 
-def test_an_unknown_name_is_none_of_elastic_s() -> None:
+def test_elastic_has_its_public_names_and_no_others() -> None:
     with pytest.raises(AttributeError, match="module 'elastic' has no attribute 'lunch'"):
         getattr(elastic, "lunch")  # noqa: B009
     assert set(elastic.__all__) == {name for name in elastic.__all__ if getattr(elastic, name)}
