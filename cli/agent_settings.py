@@ -15,7 +15,6 @@ from ..adapters.workers.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core import group, rendezvous
 from . import values
-from .etcd_place import EtcdPlace
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 from .places import Place
@@ -23,6 +22,7 @@ from .rendezvous_settings import rendezvous_settings
 
 if TYPE_CHECKING:
     from ..adapters.workers.plugged_logs import LogsSpecs
+    from .etcd_place import EtcdPlace
 
 FENCE = 0.6
 """A fraction of the TTL: the age of the last acknowledged heartbeat at which --on-store-loss=stop kills the workers."""

@@ -13,12 +13,13 @@ from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPSt
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards
 from ..adapters.store.tcpstore.wire import Address
 from ..core import rendezvous
-from . import etcd_place, values
+from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
     from ..adapters.store.secret import Secret
+    from .etcd_place import EtcdPlace
 
 PORT = 29_400
 """torch's c10d listens there by default."""
@@ -57,9 +58,7 @@ class Place:
         return address_towards(self.endpoint) if self.endpoint else "localhost"
 
 
-def place(
-    options: LaunchOptions, environment: Mapping[str, str], token: Secret | None = None
-) -> Place | etcd_place.EtcdPlace:
+def place(options: LaunchOptions, environment: Mapping[str, str], token: Secret | None = None) -> Place | EtcdPlace:
     """Return where the nodes meet. Raises Mistake if several nodes are not told where."""
     _check_standalone(options)
     if options.standalone:
@@ -68,7 +67,9 @@ def place(
         if token:
             reason = "an etcd's users and certificates decide who may write to it (docs/etcd.md)"
             print(f"elastic: the store's token makes no difference: {reason}", file=sys.stderr)
-        return etcd_place.etcd_place(options, environment)
+        from .etcd_place import etcd_place  # few jobs have an etcd
+
+        return etcd_place(options, environment)
     if options.backend not in ("c10d", "static"):
         near = "etcd" if options.backend.startswith("etcd") else "c10d"
         raise Mistake(

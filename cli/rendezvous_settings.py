@@ -8,7 +8,7 @@ from typing import Any
 from attrs import Attribute, fields
 
 from ..core import rendezvous
-from . import etcd_place, values
+from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 
@@ -47,11 +47,17 @@ def _sizes(options: LaunchOptions) -> tuple[int, int]:
 def _spans(options: LaunchOptions) -> dict[str, Any]:
     """Return the keys of --rdzv-conf that are fields of the settings, read."""
     ours = {each.name: each for each in fields(rendezvous.Settings) if each.name not in NO_KEYS}
-    known = (*ours, *OURS, *THEIRS, *(etcd_place.KEYS if options.uses_etcd else ()))
+    known = (*ours, *OURS, *THEIRS, *(_keys_of_an_etcd() if options.uses_etcd else ()))
     for key in options.rdzv_conf:
         if key not in known:
             _warn_unknown(key, known)
     return {key: _span(ours[key], text) for key, text in options.rdzv_conf.items() if key in ours}
+
+
+def _keys_of_an_etcd() -> tuple[str, ...]:
+    from .etcd_place import KEYS  # few jobs have an etcd
+
+    return KEYS
 
 
 def _span(setting: Attribute[Any], text: str) -> float:
