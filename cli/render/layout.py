@@ -21,7 +21,7 @@ FONT, CHAR = 9.5, 5.72
 """The size of labels and the width of their letters, in pixels."""
 ROWS_MAX, SHIFT_MAX = 6, 90
 NAME_MAX, NAME_CHAR = 48, 6.9
-"""The longest name of a lane in letters, and the width of a letter in pixels. The lanes begin where the longest name ends."""
+"""The longest name of a lane in letters; the width of a letter in pixels. Lanes begin where the longest name ends."""
 
 COLOURS: Mapping[str, str] = {
     "joining": "#9cc3e6",
