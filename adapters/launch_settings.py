@@ -127,6 +127,8 @@ class WatchdogSettings:
     timer_file: str | None = None
     stuck_after: float | None = None
     health_port: int | None = None
+    health_host: str = "127.0.0.1"
+    """The address at which the health port is served: by default only this host reaches it."""
 
 
 def _name(instance: object, attribute: Attribute[str], value: str) -> None:

@@ -214,8 +214,14 @@ def watchdog_settings(environment: Mapping[str, str]) -> WatchdogSettings:
     return WatchdogSettings(
         _timer_file(environment),
         (_read(values.seconds, STUCK_AFTER, stuck, " (0 for never)") or None) if stuck else None,
-        _read(values.port, HEALTH_PORT, port) if port else None,
+        *(_read(_health, HEALTH_PORT, port) if port else ()),
     )
+
+
+def _health(text: str) -> tuple[int] | tuple[int, str]:
+    """Read PORT, which this host alone reaches, or HOST:PORT."""
+    host, separator, port = text.rpartition(":")
+    return (values.port(port), values.host(host)) if separator else (values.port(port),)
 
 
 def _timer_file(environment: Mapping[str, str]) -> str | None:

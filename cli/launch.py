@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
@@ -13,12 +14,14 @@ from attrs import evolve
 
 from ..adapters.agent.agent import Agent
 from ..adapters.agent.watchdogs import CannotWatch
+from ..adapters.clean_up import failures_of
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.launch_settings import Function, LaunchSettings, Program
 from ..adapters.report.launch_report import Report, Result, write_report
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
 from ..adapters.store.connection import AgentConnection
 from ..adapters.store.relay.relay_server import Relay
+from ..adapters.threads import NoThread
 from ..adapters.workers.spawner import Spawner
 from . import places, tokens
 from .agent_settings import launch_settings, script_program
@@ -78,6 +81,20 @@ def launched(
     A secret is removed from `environment`. The lines of `said` are printed before all others. Without `tells_failure`, the
     lines of a failure are not printed: the caller shows them.
     """
+    try:
+        return _launched(options, program, environment, spawner, said, tells_failure)
+    except NoThread as error:
+        raise Mistake(f"no agent can run on this host: {error.strerror}") from None
+
+
+def _launched(
+    options: LaunchOptions,
+    program: Program | Function,
+    environment: MutableMapping[str, str],
+    spawner: Spawner | None,
+    said: Sequence[str],
+    tells_failure: bool,
+) -> tuple[Report, Sequence[str]]:
     where = places.place(options, environment, tokens.store_token(options.rdzv_conf, environment))
     settings = launch_settings(options, program, where, environment)
     for line in said:
@@ -87,13 +104,14 @@ def launched(
     err = PatientText(_stderr())
     status = StatusLines(err, settings, options.status)
     connection, relay = None, None
+    failures: list[Exception] = []
     try:
         connection = where.open(settings.run_id, clock, settings.rendezvous)
         status.serves_store = connection.serves
         relay = _relay(connection)
         settings = evolve(settings, relay=relay.path if relay else "")
         observer = Observers(status, *logs)
-        result, directory = _run(settings, connection, clock, observer, _trace(options.trace), spawner)
+        result, directory = _run(settings, connection, clock, observer, _trace(options.trace), spawner, failures)
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, options.report, directory)
@@ -101,12 +119,13 @@ def launched(
         if code == 0 or tells_failure:
             status.end(lines, well=code == 0 and not lost)
     finally:
-        if relay is not None:
-            relay.close()
-        for log in logs:
-            log.close()
+        closing: list[Callable[[], None]] = [relay.close] if relay is not None else []
+        closing += [log.close for log in logs]
         if connection is not None:
-            connection.close(settings.rendezvous.ttl)
+            closing.append(partial(connection.close, settings.rendezvous.ttl))
+        failures += failures_of(*closing)
+        for failure in failures:
+            err.write(f"elastic  the clean-up at the end was not complete: {failure}\n")
         err.close(PATIENCE_S)
     return report, lines
 
@@ -156,7 +175,7 @@ def _relay(connection: AgentConnection) -> Relay | None:
     """Return what the workers reach the store by. A host that cannot have one runs without: a worker that needs it fails."""
     try:
         return Relay(connection.beside)
-    except OSError:
+    except (OSError, RuntimeError):  # no socket, no thread
         return None
 
 
@@ -175,8 +194,10 @@ def _run(
     observer: Observer,
     trace: Trace,
     spawner: Spawner | None,
+    failures: list[Exception],
 ) -> tuple[Result, str | None]:
-    """Run the agent; return its result, and where the report belongs if the user keeps logs. Raises Mistake."""
+    """Run the agent; return its result, and where the report belongs if the user keeps logs. `failures` gets those of its
+    clean-up. Raises Mistake."""
     try:
         agent = Agent(settings, connection.backend, clock, observer, trace, spawner)
     except ValueError as reason:
@@ -190,6 +211,8 @@ def _run(
         raise Mistake(f"--trace={reason}") from None
     except CannotWatch as reason:
         raise Mistake(str(reason)) from None
+    finally:
+        failures += agent.failures
 
 
 def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:

@@ -38,6 +38,7 @@ from ...core.node import acknowledged, farewell, follows, heard, wished
 from ...core.rendezvous import Held, RendezvousState, handlers
 from ...core.rendezvous.operations import LINGER_S
 from ...core.world import Life, Node, Profile, World
+from ..clean_up import failures_of
 from ..clock import Clock
 from ..launch_settings import LaunchSettings
 from ..rendezvous.heart import Heart
@@ -63,7 +64,7 @@ from ..store.port import Backend
 from ..workers.attempts import worker_logs
 from ..workers.child_processes import SubprocessWorkers
 from ..workers.spawner import Spawner
-from ..workers.worker_port import CannotStart, Exit
+from ..workers.worker_port import CannotStart, Exit, Shortage, passes
 from .inbox import Asked, Died, Heartbeat, Inbox, Stuck
 from .signals import signals_as_events
 from .watchdogs import Watchdogs
@@ -102,6 +103,8 @@ class Agent:
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._trace)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._inbox.beaten)
         self._lingers = self._is_known_to_leave = False
+        self.failures: list[Exception] = []
+        """What went wrong in the clean-up at the end, which the result does not depend on."""
         self._state: RendezvousState | None = None
         self._watchdogs = Watchdogs(settings.watchdogs, self._inbox.stuck, self._inbox.asked)
         workers = SubprocessWorkers(self._inbox.died, clock.now, spawner=spawner)
@@ -139,7 +142,7 @@ class Agent:
                 self._heart.start()
                 return self._run()
             finally:
-                self._close()
+                self.failures = self._close()
 
     def _run(self) -> Result:
         at = self._clock.now()
@@ -245,19 +248,27 @@ class Agent:
     def _ask_rendezvous(self, command_: Command) -> None:
         """Submit a command to the rendezvous. A node joins each round with a port that no worker has used."""
         if isinstance(command_, Join):
-            self._reserved.release()
-            self._reserved = Reservation(self._settings.address)
+            self._reserve_again()
         if request := wished(command_, self._profile):
             self._rendezvous.submit(request)
+
+    def _reserve_again(self) -> None:
+        """Reserve another port. A host that has none for now leaves this node its last one, which no worker uses now."""
+        try:
+            reserved = Reservation(self._settings.address)
+        except OSError:
+            return
+        self._reserved.release()
+        self._reserved = reserved
 
     def _start(self, world: World) -> None:
         try:
             started = self._workers.start(world)
             self._trace.took(Start, started.world.round, started.pids, started.at)
             self._observer.saw(started)
-        except (CannotStart, OSError) as error:
+        except (CannotStart, Shortage, OSError) as error:
             now = self._clock.now()
-            self._inbox.post(Unstartable(str(error), now))
+            self._inbox.post(Unstartable(str(error), now, passes(error)))
             self._inbox.post(Reaped(now))
 
     def _start_again(self, local_rank: int) -> None:
@@ -267,11 +278,13 @@ class Agent:
             case Exit() as ended:
                 self._inbox.post(self._exited(ended))
 
-    def _close(self) -> None:
-        self._watchdogs.close()
-        self._workers.close()
-        self._rendezvous.stop()
-        self._heart.stop()
-        self._trace.end()
-        self._reserved.release()
-        self._logs.close()
+    def _close(self) -> list[Exception]:
+        return failures_of(
+            self._watchdogs.close,
+            self._workers.close,
+            self._rendezvous.stop,
+            self._heart.stop,
+            self._trace.end,
+            self._reserved.release,
+            self._logs.close,
+        )

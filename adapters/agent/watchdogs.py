@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from ..clean_up import run_all
 from ..launch_settings import WatchdogSettings
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Watchdogs:
         if asked.timer_file is not None:
             self._timers = _timers(asked.timer_file)
         if asked.health_port is not None:
-            self._health = _health(asked.health_port, self._ask)
+            self._health = _health(asked.health_host, asked.health_port, self._ask)
         if asked.stuck_after is not None:
             from ..workers.stuck import StuckWatch
 
@@ -76,10 +77,9 @@ class Watchdogs:
             self._stuck.follow({pid: worker.local_rank for pid, worker in workers.items()})
 
     def close(self) -> None:
-        for each in (self._timers, self._stuck, self._health):
-            if each:
-                each.close()
+        closing = [each.close for each in (self._timers, self._stuck, self._health) if each]
         self._timers = self._stuck = self._health = None
+        run_all(*closing)
 
 
 def _timers(file: str) -> FileTimers:
@@ -91,14 +91,14 @@ def _timers(file: str) -> FileTimers:
         raise CannotWatch(f"{TIMER_FILE}={file}: {_why(error)}; name a new file") from error
 
 
-def _health(port: int, ask: Callable[[Callable[[], None]], None]) -> HealthServer:
+def _health(host: str, port: int, ask: Callable[[Callable[[], None]], None]) -> HealthServer:
     from .health_port import HealthServer
 
     try:
-        return HealthServer(port, ask)
+        return HealthServer(port, ask, host=host)
     except OSError as error:
         raise CannotWatch(f"{HEALTH_PORT}={port}: {_why(error)}; name another port") from error
 
 
 def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+    return (os.strerror(error.errno) if error.errno else str(error)).lower()

@@ -5,7 +5,8 @@ The agent calls, from its own thread alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 from ...core.ranks import assign, by_node_rank
 from ...core.world import Node, World
@@ -18,8 +19,11 @@ from ..workers.error_files import leave_error_file
 from ..workers.logs import WorkerLogs
 from ..workers.nvml import DRIVER, VARIABLE
 from ..workers.programs import check_script
-from ..workers.worker_port import CannotStart, Exit, Workers
+from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
 from .watchdogs import Followed, Watchdogs
+
+_PAUSES_S = (0.1, 0.2, 0.5, 1.0)
+"""The pauses between tries to start workers on a host that lacks something for a moment."""
 
 
 class WorkerGroup:
@@ -54,7 +58,7 @@ class WorkerGroup:
         """The process ids of the workers that were started last, by local rank."""
 
     def start(self, world: World) -> Started:
-        """Start the workers of this world. Raises CannotStart or OSError."""
+        """Start the workers of this world. Raises CannotStart, Shortage or OSError."""
         world = by_node_rank(world)
         ranks = assign(world)[self._node]
         self._ends.begin(world.round, ranks)
@@ -65,7 +69,7 @@ class WorkerGroup:
         program = self._settings.program
         if isinstance(program, Program) and program.kind in (Kind.SCRIPT, Kind.PATH):
             check_script(program.name)
-        pids = self._workers.start([attempt.spec for attempt in self._attempts.values()])
+        pids = self._started([attempt.spec for attempt in self._attempts.values()])
         self._pids = dict(zip(self._attempts, pids, strict=True))
         self._follow()
         return Started(world, tuple(pids), self._clock.now())
@@ -77,10 +81,10 @@ class WorkerGroup:
         self._attempts = {**self._attempts, local_rank: attempt}
         self._ends.drop(local_rank)
         try:
-            (pid,) = self._workers.start([attempt.spec])
+            (pid,) = self._started([attempt.spec])
             self._pids[local_rank] = pid
             self._follow()
-        except (CannotStart, OSError):
+        except (CannotStart, Shortage, OSError):
             now = self._clock.now()
             return self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now))
         return StartedAgain(local_rank, pid, self._clock.now())
@@ -106,6 +110,17 @@ class WorkerGroup:
 
     def close(self) -> None:
         self._workers.close()
+
+    def _started(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
+        """Start these; what the host lacks for a moment is tried again, unless the agent was told to stop."""
+        for pause_s in _PAUSES_S:
+            try:
+                return self._workers.start(specs)
+            except Shortage:
+                if self._hurried():
+                    raise
+                time.sleep(pause_s)
+        return self._workers.start(specs)
 
     def _ended(self, ended: Exit) -> Exit:
         self._ends.add(self._attempts[ended.local_rank], ended)

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from attrs import frozen
 
 from ...core.world import Life, Node
+from .. import threads
 from ..clock import Clock
 from ..store.port import Backend, StoreError
 
@@ -49,7 +50,8 @@ class Heart:
         self._thread = threading.Thread(target=self._run, name="elastic-heart", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin to beat. Raises NoThread."""
+        threads.start(self._thread)
 
     def beat(self) -> None:
         self._inbox.put(_Beat())

@@ -42,6 +42,7 @@ from ...core.rendezvous import (
 )
 from ...core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, pause_s, submitted
 from ...core.world import Fault, Node
+from .. import threads
 from ..clock import Clock
 from ..report.news import Notice, NoTrace, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
 from ..store.port import Backend, OutcomeUnknown, Shown, StoreError, Unreadable
@@ -116,7 +117,7 @@ class RendezvousLoop:
     def start(self) -> None:
         self._stall_detector.start()
         for thread in self._threads:
-            thread.start()
+            threads.start(thread)
 
     def submit(self, request: Request | ToRecord) -> None:
         self._inbox.put(request)

@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from .. import threads
+
 _LOOKS = 4
 """How often the thread reads the clocks within the longest gap."""
 
@@ -33,7 +35,8 @@ class StallDetector:
         self._thread = threading.Thread(target=self._run, name="elastic-stall-detector", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin to read the clocks. Raises NoThread."""
+        threads.start(self._thread)
 
     def stop(self) -> None:
         """Idempotent."""

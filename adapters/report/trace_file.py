@@ -20,6 +20,7 @@ from ...core.inprocess import Call
 from ...core.rendezvous import Held
 from ...core.replay.lines import CUT, FORMAT, LINE_MAX, NAME, encoded
 from ...core.replay.steps import STEPS, Calling, Header, Step, Working
+from .. import threads
 from ..clock import Clock
 from .news import CannotTrace, TraceLost
 
@@ -64,14 +65,14 @@ class TraceFile:
             raise CannotTrace(f"{self._path}: another agent writes there; {_EACH}") from None
         except OSError as error:
             raise CannotTrace(f"{self._path}: {_why(error)}; name a file that can be written to") from None
-        self._thread.start()
+        self._start()
 
     def begin_call(self, held: Held, call: Call, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
         """The call as it is before its first step. A rank waits for no disk, not even now: whatever goes wrong is told to
         `lost`, once."""
         self._lost = lost
         self._header = _header(held, Calling(call.settings, call.token), clock)
-        self._thread.start()
+        self._start()
 
     def took(self, function: Callable[..., object], *given: object) -> None:
         if not self._on:
@@ -85,6 +86,15 @@ class TraceFile:
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join(self._end_timeout_s)
+
+    def _start(self) -> None:
+        """A host without a free thread costs the trace, and not the job."""
+        try:
+            threads.start(self._thread)
+        except threads.NoThread as error:
+            self._give_up(_why(error))
+            if self._file is not None:
+                os.close(self._file)
 
     def _give_up(self, why: str) -> None:
         """Tell of the loss once; later steps are not written."""

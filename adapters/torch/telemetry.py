@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from .. import threads
 from ..clock import Clock
 from ..launch_settings import LaunchSettings
 from ..report.news import News
@@ -49,7 +50,7 @@ class _Outlet(Generic[Item]):
         self._emit = emit
         self._queue: SimpleQueue[Item | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        threads.start(self._thread)
 
     def put(self, items: Iterable[Item]) -> None:
         for item in items:

@@ -20,6 +20,7 @@ from functools import partial
 
 from attrs import define
 
+from ..clean_up import run_all
 from . import cgroups
 from . import process_groups as groups
 from .cgroups import Kills
@@ -27,7 +28,7 @@ from .guard import Guard
 from .pump import LogPump, Stream
 from .spawner import Death, Executing, Process, Spawner
 from .watcher import Watcher
-from .worker_port import CannotStart, Exit, Sink, WorkerSpec
+from .worker_port import CannotStart, Exit, Shortage, Sink, WorkerSpec, passes
 
 GIVE_UP_TIMEOUT_S = 1.0
 """A worker that was found stuck in the kernel may take so long to die after all."""
@@ -82,16 +83,17 @@ class SubprocessWorkers:
         if self._left_behind:
             pids = ", ".join(str(process.pid) for process in self._left_behind)
             raise CannotStart(f"a worker that was killed still hangs in the kernel (pid {pids}): look at this machine")
-        self._spawner.check(specs)
         try:
+            self._spawner.check(specs)
             return self._start(specs)
         except BaseException as error:
             for local_rank in [spec.local_rank for spec in specs if spec.local_rank in self._running]:
                 worker = self._running.pop(local_rank)
                 self._reap(worker)
                 self._release(worker)
-            if isinstance(error, (OSError, ValueError)):
-                raise CannotStart(f"cannot start the workers: {_reason(error)}") from error
+            if isinstance(error, (OSError, ValueError, MemoryError)):
+                kind = Shortage if passes(error) else CannotStart
+                raise kind(f"cannot start the workers: {_reason(error)}") from error
             raise
 
     def signal(self, signum: int) -> None:
@@ -128,17 +130,25 @@ class SubprocessWorkers:
 
     def close(self) -> None:
         self._closed = True
-        self._watcher.stop()
-        self.signal(signal.SIGKILL)
+        run_all(
+            self._watcher.stop,
+            partial(self.signal, signal.SIGKILL),
+            self._reap_all,
+            self._spawner.close,
+            self._guard.close,
+            self._pump.close,
+        )
+
+    def _reap_all(self) -> None:
         deadline = time.monotonic() + self._close_timeout_s
-        for local_rank in list(self._running):
-            worker = self._running.pop(local_rank)
+        run_all(*(partial(self._end, self._running.pop(rank), deadline) for rank in list(self._running)))
+
+    def _end(self, worker: _Worker, deadline: float) -> None:
+        try:
             if groups.died_within(worker.pidfd, deadline - time.monotonic()):
                 self._reap(worker)
+        finally:
             self._release(worker)
-        self._spawner.close()
-        self._guard.close()
-        self._pump.close()
 
     def _start(self, specs: Sequence[WorkerSpec]) -> list[int]:
         self._watcher.start()
@@ -231,7 +241,7 @@ def _bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _reason(error: OSError | ValueError) -> str:
+def _reason(error: OSError | ValueError | MemoryError) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror.lower()}" + (f": {error.filename}" if error.filename else "")
-    return str(error)
+    return str(error) or "no memory"

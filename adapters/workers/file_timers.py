@@ -21,6 +21,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
+from .. import threads
 from ..clock import poll_ms
 from .error_files import leave_error_file
 
@@ -78,7 +79,7 @@ class FileTimers:
         self._followed = os.eventfd(0, os.EFD_CLOEXEC)
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._thread = threading.Thread(target=self._run, name="elastic-timers", daemon=True)
-        self._thread.start()
+        threads.start(self._thread)
 
     def follow(self, errors: Mapping[int, Path | None]) -> None:
         """Follow these workers, by process id, with their error files; timers of others end."""

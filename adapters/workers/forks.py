@@ -93,7 +93,8 @@ class Forking:
         content = {"environment": dict(environment), "streams": list(streams), "cpus": cpus}
         answer = self._server.ask(content, list(streams.values()))
         if answer is None or "error" in answer:
-            raise OSError(0, answer["error"] if answer else "the process that forks the workers has died")
+            code, why = answer["error"] if answer else (0, "the process that forks the workers has died")
+            raise OSError(code, why)
         return _Forked(self._server, answer["pid"])
 
     def close(self) -> None:

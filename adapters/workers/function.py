@@ -159,7 +159,7 @@ def _forked(
         pid = os.fork()
     except OSError as error:
         os.close(tell)
-        return {"error": error.strerror}
+        return {"error": (error.errno, error.strerror)}
     else:
         if pid == 0:
             code = 1

@@ -73,11 +73,20 @@ class Guard:
                 self._send(f"-{group}\n")
 
     def close(self) -> None:
-        """Kill what workers have left in sessions of their own; then the reaper, to which nothing is left. Idempotent."""
+        """Kill what workers have left in sessions of their own; then the reaper, to which nothing is left. It does that
+        itself if this process cannot look into /proc: then its pipe is closed alone. Idempotent."""
         with self._lock:
-            if self._process is not None:
+            if self._process is None:
+                return
+            try:
                 reaper.kill_all_carriers(self._token.encode())
-            self._end()
+            except OSError:
+                os.close(self._pipe)
+                self._process.wait()
+                self._process, self._pipe = None, -1
+                self._forget_pidfd()
+            else:
+                self._end()
 
     def _send(self, text: str) -> None:
         if self._process is None:
@@ -96,6 +105,9 @@ class Guard:
         self._process.wait()
         self._process = None
         os.close(self._pipe)
+        self._forget_pidfd()
+
+    def _forget_pidfd(self) -> None:
         if self._pidfd != -1:
             os.close(self._pidfd)
             self._pidfd = -1

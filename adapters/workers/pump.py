@@ -25,6 +25,7 @@ from pathlib import Path
 
 from attrs import define, field
 
+from .. import threads
 from .console import Console, identity
 from .prefixed_lines import LINE_MAX, cut, last, matching
 from .worker_port import Duplicate
@@ -94,7 +95,7 @@ class LogPump:
     def start(self) -> None:
         """Start the thread. Best done before the machine is busy with new processes: it waits for the thread. Idempotent."""
         if self._thread.ident is None:
-            self._thread.start()
+            threads.start(self._thread, 0.0)
 
     def finish(self, stream: Stream) -> None:
         """The worker is dead and collected: carry what its pipe holds, then close it. Does not wait."""

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from attrs import define, field
 
+from .. import threads
+
 LOOKS = 8
 """The number of looks within the span."""
 _LOOK_MAX_S = 1.0
@@ -36,7 +38,7 @@ class StuckWatch:
 
     def __attrs_post_init__(self) -> None:
         self._thread = threading.Thread(target=self._run, name="elastic-stuck", daemon=True)
-        self._thread.start()
+        threads.start(self._thread)
 
     def follow(self, ranks: Mapping[int, int]) -> None:
         """Watch these workers: local ranks by process id."""

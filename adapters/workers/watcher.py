@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from .. import threads
+
 _JOIN_TIMEOUT_S = 5.0
 
 
@@ -29,7 +31,7 @@ class Watcher:
     def start(self) -> None:
         """Start the thread. Best done before the machine is busy with new processes: it waits for the thread. Idempotent."""
         if self._thread.ident is None:
-            self._thread.start()
+            threads.start(self._thread, 0.0)
 
     def watch(self, pidfd: int, then: Callable[[float], None]) -> None:
         """Call `then` once, on the watcher's thread, when the process is dead, with the time at which that was seen: one

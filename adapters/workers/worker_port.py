@@ -6,6 +6,7 @@ The agent's own thread calls; the adapter's threads only call `on_exit`, which p
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,18 @@ from .cgroups import Kills
 
 class CannotStart(Exception):
     """A worker's program cannot be executed; a restart cannot help. The text names the path and the reason."""
+
+
+class Shortage(Exception):
+    """Workers cannot be started for want of processes, threads, descriptors or memory, which the host may have again."""
+
+
+_PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+def passes(error: BaseException) -> bool:
+    """Return True if the same call may succeed a moment later."""
+    return isinstance(error, MemoryError | Shortage) or (isinstance(error, OSError) and error.errno in _PASSING)
 
 
 @frozen
@@ -78,8 +91,8 @@ class Workers(Protocol):
         """Start a generation, or some of its workers once more that were collected; return their process ids in the order
         of `specs`.
 
-        Raises CannotStart before any worker runs if a program cannot be executed. Must be called from the thread that
-        lives as long as the agent: the kernel ties the workers' death to it.
+        Raises CannotStart if a program cannot be executed, Shortage if it could be later; then no worker runs. Must be
+        called from the thread that lives as long as the agent: the kernel ties the workers' death to it.
         """
 
     def signal(self, signum: int) -> None:

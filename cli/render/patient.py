@@ -10,6 +10,7 @@ import os
 import threading
 from typing import TextIO
 
+from ...adapters import threads
 from ...adapters.workers.console import Console
 
 KEPT_MAX = 1 << 18
@@ -32,8 +33,7 @@ class PatientText:
             if self._console.pending < KEPT_MAX:
                 self._console.put(text.encode(self._encoding, "backslashreplace"))
             if self._console.pending and not self._carried:
-                self._carried = True
-                threading.Thread(target=self._carry, name="elastic-stderr", daemon=True).start()
+                self._carry_on()
         return len(text)
 
     def flush(self) -> None:
@@ -47,6 +47,14 @@ class PatientText:
         with self._changed:
             if self._changed.wait_for(lambda: not self._carried, timeout_s):
                 self._console.close()
+
+    def _carry_on(self) -> None:
+        """Start the thread that carries the rest. A host that has none for now gets another try with the next text."""
+        self._carried = True
+        try:
+            threads.start(threading.Thread(target=self._carry, name="elastic-stderr", daemon=True), 0.0)
+        except threads.NoThread:
+            self._carried = False
 
     def _carry(self) -> None:
         while self._carried:

@@ -24,7 +24,18 @@ from ...adapters.report.news import (
     TraceLost,
 )
 from ...core.group import Group, Phase
-from ...core.group.state import SIGKILL, Elapsed, Exited, Over, Reaped, Record, Signal, Signalled, StartAgain
+from ...core.group.state import (
+    SIGKILL,
+    Elapsed,
+    Exited,
+    Over,
+    Reaped,
+    Record,
+    Signal,
+    Signalled,
+    StartAgain,
+    Unstartable,
+)
 from ...core.rendezvous import RendezvousState
 from ...core.world import World
 from . import sentences
@@ -139,6 +150,8 @@ class StatusLines:
             self._since = step.at
             self._until = step.at + PATIENCE_S
         match step.event:
+            case Unstartable(text, passes=True):
+                self._say(f"{text}, for now; this node tries again in the next round")
             case Exited() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
                 self._breaks(step)
             case Over(round, why, by) if (

@@ -111,10 +111,11 @@ class Reaped:
 
 @frozen
 class Unstartable:
-    """The workers' program cannot be executed."""
+    """The workers cannot be started. `passes`: for want of something that the host may have again; a restart can help."""
 
     text: str
     at: float
+    passes: bool = False
 
 
 @frozen

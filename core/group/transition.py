@@ -157,8 +157,9 @@ def _running(group: Group, event: Event) -> Step:
             return _failed_alone(group, alone, event)
         case Exited(local_rank, code, died_at, at):
             return _stop(group, at, Record(local_rank, code, died_at), End(Why.FAILED))
-        case Unstartable(text, at):
-            words = RecordUnstartable(text), Close(Ending.FAILED, Why.CANNOT_START)
+        case Unstartable(text, at, passes):
+            word = End(Why.FAILED) if passes else Close(Ending.FAILED, Why.CANNOT_START)
+            words = RecordUnstartable(text), word
             return _stop(evolve(group, running=frozenset()), at, *words)
         case Over(round, at=at) if _is_mine(group, round):
             return _stop(group, at)

@@ -33,6 +33,13 @@ def test_each_watchdog_is_asked_for_by_its_variable() -> None:
     assert watchdog_settings(said) == WatchdogSettings("/x", 2.5, 8080)
 
 
+def test_the_health_port_is_this_host_s_alone_unless_an_address_is_named() -> None:
+    assert watchdog_settings({"TORCHELASTIC_HEALTH_CHECK_PORT": "8080"}).health_host == "127.0.0.1"
+    for text, host in (("0.0.0.0:8080", "0.0.0.0"), ("[::]:8080", "::")):
+        said = watchdog_settings({"TORCHELASTIC_HEALTH_CHECK_PORT": text})
+        assert (said.health_host, said.health_port) == (host, 8080)
+
+
 def test_a_timer_pipe_without_a_name_gets_a_random_one_in_tmpdir() -> None:
     names = {watchdog_settings({"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TMPDIR": "/t"}).timer_file for _ in range(2)}
     assert len(names) == 2 and all(name and name.startswith("/t/watchdog_timer_") for name in names)

@@ -19,7 +19,7 @@ from elastic.adapters.workers import child_processes as module
 from elastic.adapters.workers import process_groups as groups
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.guard import Guard
-from elastic.adapters.workers.worker_port import CannotStart, Exit, Sink, Workers, WorkerSpec
+from elastic.adapters.workers.worker_port import CannotStart, Exit, Shortage, Sink, Workers, WorkerSpec
 
 FOREVER = "exec sleep 1000"
 INHERITED = Sink()
@@ -367,7 +367,7 @@ def test_a_reaper_that_cannot_be_replaced_is_asked_for_again_by_the_next_generat
     os.kill(first, signal.SIGKILL)
     assert guard.asked.wait(TIMEOUT_S)
     assert comes_true(lambda: not node.workers._guarded)
-    with pytest.raises(CannotStart, match="resource temporarily unavailable"):
+    with pytest.raises(Shortage, match="resource temporarily unavailable"):
         node.start("exit 0")
     guard.refuses = False
     assert node.run("exit 4") == [4]

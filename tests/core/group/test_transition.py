@@ -177,6 +177,15 @@ def test_running_a_program_that_cannot_start_closes_the_job_at_once() -> None:
     assert told(led(*RUN), Unstartable("no such file", 0.0)) == (Phase.STOPPING, words)
 
 
+def test_running_workers_that_cannot_be_started_for_now_cost_a_restart() -> None:
+    words = (RecordUnstartable("too many open files"), End(Why.FAILED))
+    assert told(led(*RUN), Unstartable("too many open files", 0.0, passes=True)) == (Phase.STOPPING, words)
+    assert told(led(*RUN, Unstartable("too many open files", 0.0, passes=True)), Reaped(1.0)) == (
+        Phase.JOINING,
+        (Join(),),
+    )
+
+
 def test_running_the_first_signal_is_forwarded_and_the_node_leaves() -> None:
     assert told(led(*RUN), Signalled(2, 1.0)) == (Phase.LEAVING, (Leave(), Signal(2)))
 
