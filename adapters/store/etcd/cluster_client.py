@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...threads import NoThread
 from ..port import Denied, OutcomeUnknown, OutOfReach, Unreadable
 from ..tcpstore.wire import Address
 from .access import diagnosed
@@ -74,6 +75,8 @@ class ClusterClient:
         except grpc.RpcError as error:
             self._refuse_if_final(error)
             raise OutOfReach(f"no answer from etcd at {stubs.address} ({self._spelled(error)})") from error
+        except NoThread as error:
+            raise OutOfReach(f"no watch on etcd at {stubs.address} ({error.strerror})") from error
         except ValueError:
             self._refuse_if_closed()
             raise

@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
+from ... import threads
 from ..tcpstore.wire import Address
 from .members import Stubs
 from .rpc import grpc, rpc
@@ -48,8 +49,8 @@ class WatchStream:
         revision: int,
         failed: Callable[[Address], None],
     ) -> None:
-        """The changes of this key from this revision on; `failed` is called, by the stream's thread, when
-        the member ends it."""
+        """Open a stream of the changes of this key from this revision on. Raises NoThread. The stream's thread calls
+        `failed` when the member ends the stream."""
         self.address: Address = stubs.address
         self.told = revision - 1
         """The revision of the last change that came; at first the one before the stream's beginning."""
@@ -59,7 +60,11 @@ class WatchStream:
         create = rpc.WatchRequest(create_request=rpc.WatchCreateRequest(key=key, start_revision=revision))
         self._call = stubs.watch(create, metadata=metadata)
         self._thread = threading.Thread(target=self._read, name="elastic-stream", daemon=True)
-        self._thread.start()
+        try:
+            threads.start(self._thread)
+        except threads.NoThread:
+            self._call.cancel()
+            raise
 
     def next(self, timeout_s: float) -> Change | Ended | None:
         """Return the latest change, waiting at most `timeout_s` for one. Earlier changes are dropped."""

@@ -14,9 +14,11 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ... import threads
 from ..port import Backend
 
 if TYPE_CHECKING:
@@ -39,34 +41,37 @@ class Relay:
         self._open_space = open_space
         self._directory = Path(tempfile.mkdtemp(prefix="elastic-relay-"))
         self.path = str(self._directory / "socket")
-        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._listen()
-        except OSError:
-            self._remove()
-            raise
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._spaces: Spaces | None = None
         self._connections: set[Connection] = set()
         self._thread = threading.Thread(target=self._run, name="elastic-relay", daemon=True)
-        self._thread.start()
+        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._listen()
+            threads.start(self._thread)
+        except OSError:
+            self._remove()
+            raise
 
     def close(self) -> None:
-        """Stop serving, and leave nothing behind. Idempotent."""
+        """Stop serving, and leave nothing behind, whatever fails on the way. Idempotent."""
         with self._lock:
             self._closing.set()
             connections = list(self._connections)
-        try:
-            self._listening.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # closed before
-        self._thread.join()
-        for connection in connections:
-            connection.close(_JOIN_S)
-        if self._spaces:
-            self._spaces.close()
-        self._remove()
+        with ExitStack() as last_to_first:
+            last_to_first.callback(self._remove)
+            for connection in connections:
+                last_to_first.callback(connection.join, _JOIN_S)
+            if self._spaces:
+                last_to_first.callback(self._spaces.close)
+            for connection in connections:
+                last_to_first.callback(connection.hang_up)
+            last_to_first.callback(self._thread.join)
+            try:
+                self._listening.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # closed before
 
     def _listen(self) -> None:
         """Listen on a socket in a directory that is ours alone. If its path is too long for the kernel, use /tmp."""
@@ -86,7 +91,12 @@ class Relay:
                 if self._closing.wait(_PAUSE_S):
                     return
                 continue  # the client was gone again, or there is no descriptor for it now
-            self._serve(accepted)
+            try:
+                self._serve(accepted)
+            except (OSError, RuntimeError, MemoryError, ImportError):
+                # No thread, descriptor or memory for this client. It tries again, and the next one may be served.
+                accepted.close()
+                self._closing.wait(_PAUSE_S)
 
     def _serve(self, accepted: socket.socket) -> None:
         from .relay_session import Connection, Spaces  # with the codec behind it, when somebody comes
@@ -98,7 +108,11 @@ class Relay:
             self._spaces = self._spaces or Spaces(self._open_space)
             connection = Connection(accepted, self._spaces, self._forget)
             self._connections.add(connection)
-        connection.start()
+        try:
+            connection.start(self._closing.is_set)
+        except threads.NoThread:
+            self._forget(connection)
+            raise
 
     def _forget(self, connection: Connection) -> None:
         with self._lock:

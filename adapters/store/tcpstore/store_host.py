@@ -4,23 +4,35 @@
 
 FD is an inherited socket that listens; clients that connect before torch is imported wait in its backlog. The program serves
 until its stdin closes, so it ends with the process that started it.
+
+Each client is a descriptor here: an agent has three, and each register of its wrapped ranks another three. So the program
+takes all descriptors that the hard limit allows, and says on stderr when nearly all of them are in use.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
+import select
 import signal
 import socket
 import sys
 import threading
+import time
+
+_LOOK_S = 2.0
+"""How often the program counts its descriptors."""
+_FEW = 16
+"""So few descriptors left are too few for one more node."""
 
 
 def main(descriptor: int) -> None:
     """Serve until stdin closes. Signals of a terminal are for the agent, which then closes this program's stdin."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(signum, signal.SIG_IGN)
-    end = threading.Thread(target=_end_with_stdin, daemon=True)
-    end.start()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    end = _started(threading.Thread(target=_end_with_stdin, daemon=True))
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # torch's server asks for the name of each peer that connects, for its log, in the one thread that serves them all: a
     # name server that takes 5 s to answer once held every agent up for so long. It needs no names, so it asks for none.
@@ -33,11 +45,44 @@ def main(descriptor: int) -> None:
     end.join()
 
 
+def _started(thread: threading.Thread) -> threading.Thread:
+    """Start the thread, as soon as the host has one to give."""
+    while True:
+        try:
+            thread.start()
+        except RuntimeError:
+            time.sleep(0.05)
+        else:
+            return thread
+
+
 def _end_with_stdin() -> None:
     """End this program when stdin closes, also while torch is being imported. There is nothing here to lose."""
-    while os.read(0, 1):
-        pass
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    was_short = False
+    while not poll.poll(_LOOK_S * 1_000) or os.read(0, 1):
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        is_short = _descriptors(limit) > limit - _FEW
+        if is_short and not was_short:
+            _say(f"store: its {limit:,} descriptors are in use, and no other node can connect; raise ulimit -Hn here")
+        was_short = is_short
     os._exit(0)
+
+
+def _descriptors(limit: int) -> int:
+    """Return how many descriptors are in use; all of them, if there is none to count them by."""
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError as error:
+        return limit if error.errno == errno.EMFILE else 0
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(2, f"elastic  {text}\n".encode())
+    except OSError:
+        pass  # nobody reads it any more
 
 
 if __name__ == "__main__":

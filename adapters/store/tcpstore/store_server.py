@@ -17,6 +17,7 @@ from typing import assert_never
 
 from attrs import frozen
 
+from ... import threads
 from .serving import serve_alone
 from .wire import Address, Unsent, WireClient
 
@@ -54,15 +55,15 @@ _Inbox = SimpleQueue[Signalled | _Died | _Answered]
 def serve_until_signalled(
     address: Address, signals: Iterable[signal.Signals], ready: Callable[[Address], None]
 ) -> Signalled | Ended:
-    """Serve a store at `address` until one of `signals` comes or its helper dies. Raises CannotServe.
+    """Serve a store at `address` until one of `signals` comes or its helper dies. Raises CannotServe, NoThread.
 
     `ready` is called with the real address once the store answers. No process is left afterwards."""
     inbox: _Inbox = SimpleQueue()
     with _posting(signals, inbox):
         host, served = serve_alone(address)
         try:
-            threading.Thread(target=_tell_death, args=(os.pidfd_open(host.pid), inbox), daemon=True).start()
-            threading.Thread(target=_tell_answer, args=(served, inbox), daemon=True).start()
+            for told_by, given in ((_tell_death, os.pidfd_open(host.pid)), (_tell_answer, served)):
+                threads.start(threading.Thread(target=told_by, args=(given, inbox), daemon=True))
             while True:
                 match inbox.get():
                     case _Answered():

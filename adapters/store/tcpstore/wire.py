@@ -39,6 +39,10 @@ class Broken(OSError):
     """The connection ended, or the answer did not come in time."""
 
 
+class Closed(Broken):
+    """The server closed the connection."""
+
+
 class Doubtful(Broken):
     """The connection broke during a write, which may have been made."""
 
@@ -80,7 +84,7 @@ class WireClient:
             self._send(struct.pack("<BI", VALIDATE, MAGIC) + struct.pack("<B", PING) + nonce)
             echo = self._read(4)
         except Broken as error:
-            raise Unsent(f"something listens there but does not answer as a TCPStore: {error}") from error
+            raise Unsent(f"{_unanswered(error)}: {error}") from error
         if echo != nonce:
             raise Unsent("what listens there is no TCPStore: it does not echo what it is sent")
 
@@ -147,6 +151,8 @@ class WireClient:
     def _send(self, request: bytes) -> None:
         try:
             self._socket.sendall(request)
+        except ConnectionError as error:
+            raise Closed(error.strerror or str(error)) from error
         except OSError as error:
             raise Broken(error.strerror or str(error)) from error
 
@@ -155,10 +161,12 @@ class WireClient:
         while len(unread) < size:
             try:
                 piece = self._socket.recv(max(size - len(unread), _PIECE))
+            except ConnectionError as error:
+                raise Closed(error.strerror or str(error)) from error
             except OSError as error:
                 raise Broken(error.strerror or str(error)) from error
             if not piece:
-                raise Broken("the server closed the connection")
+                raise Closed("the server closed the connection")
             unread += piece
         data = bytes(unread[:size])
         del unread[:size]
@@ -169,6 +177,13 @@ class WireClient:
         if size > self._bytes_max:
             raise Oversized(f"{size} bytes where at most {self._bytes_max} may be")
         return self._read(size)
+
+
+def _unanswered(error: Broken) -> str:
+    """Return what the end of a greeting says. torch's server closes a connection for which it has no descriptor left."""
+    if isinstance(error, Closed):
+        return "something listens there and hangs up: a store that has no descriptor left, or no TCPStore"
+    return "something listens there but does not answer as a TCPStore"
 
 
 def _bytes(value: bytes) -> bytes:

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import pytest
 import tcpstores
+from attrs import evolve
 from conformance import ANSWER_S, Clients, Conformance, Waiting, born
 from processes import comes_true
 
@@ -133,7 +134,9 @@ def held() -> set[object]:
 
 def test_a_client_that_goes_takes_its_threads_and_descriptors_along(relay: Relay) -> None:
     with clients(relay) as make:
-        make().get()
+        make().wait_for_change(
+            None, time.monotonic() + 0.01
+        )  # the thread that waits for all of them stays with the first
         before = held()
         client = RelayBackend(relay.path, "one", SystemClock())
         client.get()
@@ -164,6 +167,71 @@ def test_a_client_whose_agent_has_ended_says_so_and_a_waiting_one_hears_of_it(re
         assert isinstance(said[0], OutOfReach) and "elastic launch" in str(said[0])
         with pytest.raises(OutOfReach, match=relay.path):
             one.get()
+
+
+@contextmanager
+def no_thread_left() -> Iterator[None]:
+    """A stack that no address space holds makes each start of a thread fail as it does at a limit of threads."""
+    before = threading.stack_size(1 << 46)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
+
+
+def test_a_client_that_connects_while_there_is_no_free_thread_is_served_when_there_is_one(relay: Relay) -> None:
+    with clients(relay) as make:
+        make().set(born(), None)
+        late, go = make(), threading.Event()
+        answered = Waiting(lambda: late.get().state if go.wait() else None)
+        with no_thread_left():
+            go.set()
+            assert comes_true(lambda: len(relay._connections) == 2)
+        assert answered.answer(0.0)[0] == born()
+        assert make().get().state == born(), "the relay serves those who come later, too"
+
+
+def test_a_relay_that_closes_while_there_is_no_free_thread_leaves_nothing_behind(relay: Relay) -> None:
+    with socket.socket(socket.AF_UNIX) as knocking, no_thread_left():
+        knocking.connect(relay.path)
+        relay.close()
+    assert not Path(relay.path).parent.exists()
+
+
+class Counting(MemoryBackend):
+    """Counts the clients of a store in `made`."""
+
+    def __init__(self, store: MemoryStore, made: list[Backend]) -> None:
+        super().__init__(store, SystemClock())
+        self._made = made
+        made.append(self)
+
+    def clone(self) -> Counting:
+        return Counting(self._store, self._made)
+
+
+def test_the_many_clients_of_a_register_share_three_connections_to_the_store() -> None:
+    """The first client is the register's own, which asks nothing and so connects to nothing."""
+    made: list[Backend] = []
+    served = Relay(lambda name: Counting(MemoryStore(), made))
+    with clients(served) as make:
+        many = [make() for _ in range(20)]
+        many[0].set(born(), None)
+        waits = [Waiting(lambda each=each: each.wait_for_change(born().token, float("inf")).state) for each in many[1:]]  # type: ignore[misc]
+        later = evolve(born(), version=born().version + 1)
+        many[0].set(later, born().token)
+        assert all(each.answer(0.0)[0] == later for each in waits)
+        assert len(made) == 1 + 3
+    served.close()
+
+
+def test_a_register_that_nobody_is_connected_to_any_more_is_closed(relay: Relay) -> None:
+    """A long job opens more registers, one after the other, than an agent keeps open at one time."""
+    for number in range(3):
+        with clients(relay, f"call {number}") as make:
+            make().get()
+    assert relay._spaces
+    assert comes_true(lambda: not relay._spaces._of)  # type: ignore[union-attr]
 
 
 def hung_up(connection: socket.socket) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -160,3 +163,57 @@ def test_the_node_that_serves_the_store_is_reached_by_a_name_that_others_know_to
     assert own != "localhost" and not own.startswith("127.") and own != "::1"
     outward = address_towards(Address(ELSEWHERE, 29_400))
     assert address_towards(Address(outward, 29_400)) == outward
+
+
+@contextmanager
+def soft_limit(descriptors: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_store_takes_more_clients_than_the_soft_limit_has_descriptors(nothing_left: str) -> None:
+    in_use = len(os.listdir("/proc/self/fd"))
+    with soft_limit(in_use + 64):
+        host, at = serve(Address("localhost", 0), None)
+    assert host and answers(at)
+    with ExitStack() as clients:
+        for _ in range(in_use + 128):
+            clients.enter_context(WireClient(at, ANSWER_S, 1_000)).greet()
+    host.close()
+
+
+FULL = """
+import resource, sys, time
+from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.wire import Address, Unsent, WireClient
+host, at = serve(Address('127.0.0.1', 0), True)
+clients = [WireClient(at, 60.0, 1_000)]
+clients[0].greet()
+resource.prlimit(host.pid, resource.RLIMIT_NOFILE, (64, 64))
+try:
+    while len(clients) < 128:
+        clients.append(WireClient(at, 5.0, 1_000))
+        clients[-1].greet()
+except Unsent as error:
+    print(error, flush=True)
+sys.stdin.read()
+host.close()
+"""
+
+
+def test_a_store_that_is_out_of_descriptors_says_so_and_so_does_the_client_that_it_cannot_take(
+    nothing_left: str,
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FULL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as agent:
+        assert agent.stdin and agent.stdout and agent.stderr
+        assert "no descriptor left" in agent.stdout.readline()
+        assert agent.stderr.readline() == (
+            "elastic  store: its 64 descriptors are in use, and no other node can connect; raise ulimit -Hn here\n"
+        )
+        agent.stdin.close()
