@@ -157,8 +157,10 @@ def make_run_directory(log_dir: str | None, run_id: str) -> RunDirectory:
 
 
 def file_name(run_id: str) -> str:
-    """A run id as (part of) a file name: what a path or a shell would read otherwise becomes %XX."""
+    """Return the run id as (part of) a file name: a character with a meaning in a path or a shell becomes %XX, and so does
+    a dot at the beginning, which would hide the file."""
     name = "".join(c if c.isalnum() or c in "._-+=@," else f"%{ord(c):02X}" for c in run_id)
+    name = f"%2E{name[1:]}" if name.startswith(".") else name
     return name.encode("utf-8", "replace")[:_NAME_BYTES_MAX].decode("utf-8", "ignore")
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,6 +31,10 @@ VARIABLE = "ELASTIC_RELAY"
 _SUN_PATH_MAX = 107
 _BACKLOG = 1_024
 _JOIN_S = 5.0
+_PREFIX = "elastic-relay-"
+_SOCKET = "socket"
+_SETTLED_S = 60.0
+"""A folder that is younger may belong to an agent that does not listen yet."""
 _PAUSE_S = 0.1
 """The pause before the next try, after a client could not be accepted."""
 
@@ -39,8 +45,8 @@ class Relay:
     def __init__(self, open_space: Callable[[str], Backend]) -> None:
         """Serve at once. Raises OSError if no socket can be made."""
         self._open_space = open_space
-        self._directory = Path(tempfile.mkdtemp(prefix="elastic-relay-"))
-        self.path = str(self._directory / "socket")
+        self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self.path = str(self._directory / _SOCKET)
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._spaces: Spaces | None = None
@@ -77,13 +83,14 @@ class Relay:
         """Listen on a socket in a directory that is ours alone. If its path is too long for the kernel, use /tmp."""
         if len(os.fsencode(self.path)) > _SUN_PATH_MAX:
             shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = Path(tempfile.mkdtemp(prefix="elastic-relay-", dir="/tmp"))
-            self.path = str(self._directory / "socket")
+            self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+            self.path = str(self._directory / _SOCKET)
         self._listening.bind(self.path)
         os.chmod(self.path, 0o600)
         self._listening.listen(_BACKLOG)
 
     def _run(self) -> None:
+        _remove_left_over(self._directory.parent)
         while True:
             try:
                 accepted, _ = self._listening.accept()
@@ -121,3 +128,26 @@ class Relay:
     def _remove(self) -> None:
         self._listening.close()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _remove_left_over(parent: Path) -> None:
+    """Remove the relays' folders in which nobody listens any more: an agent that was killed could not remove its own."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        try:
+            found = folder.lstat()
+            ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+            if ours and time.time() - found.st_mtime > _SETTLED_S and not _listens(folder / _SOCKET):
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # another agent has removed it, or there is no descriptor to look by
+
+
+def _listens(path: Path) -> bool:
+    """Return True if some process listens on this socket. Raises OSError if that cannot be told."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PAUSE_S)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+    return True

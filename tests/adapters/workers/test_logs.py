@@ -162,6 +162,7 @@ def test_a_run_id_is_one_part_of_a_path_of_bounded_length(run_id: str) -> None:
 
 def test_a_usual_run_id_stays_as_it_is() -> None:
     assert file_name("job-7.x_1") == "job-7.x_1"
+    assert file_name("..x") == "%2E.x"
     assert file_name("team/job 7") == "team%2Fjob%207"
 
 

@@ -6,6 +6,8 @@ import os
 import resource
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -97,6 +99,42 @@ def test_a_path_that_is_too_long_for_the_kernel_is_made_shorter(
     served = Relay(in_memory)
     with clients(served) as make:
         assert make().set(born(), None).state == born()
+    served.close()
+
+
+KILLED = """
+import os, signal
+from elastic.adapters.store.relay.relay_server import Relay
+print(Relay(lambda name: None).path, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_folder_of_a_relay_whose_agent_was_killed_is_removed_by_the_next_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    killed, just_killed = (
+        Path(
+            subprocess.run(
+                [sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, check=False
+            ).stdout.strip()
+        ).parent
+        for _ in range(2)
+    )
+    alive = Relay(in_memory)
+    others = tmp_path / "elastic-relay-of-somebody"
+    others.write_text("no folder")
+    for folder in (killed, Path(alive.path).parent, others):
+        os.utime(folder, (0, 0))
+    served = Relay(in_memory)
+    assert comes_true(lambda: not killed.exists())
+    assert Path(alive.path).exists() and others.exists()
+    assert just_killed.exists(), "an agent that is about to listen has such a folder, too"
+    with clients(alive) as make:
+        assert make().set(born(), None).state == born()
+    alive.close()
     served.close()
 
 
