@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .adapters.inprocess.aborts import AbortTorchDistributed
-from .adapters.inprocess.callback_state import Mode, State
 from .adapters.inprocess.callbacks import Compose as _Composed
-from .adapters.inprocess.callbacks import FaultCounter, RetryController
+from .adapters.inprocess.callbacks import FaultCounter, Mode, RetryController, State
 from .adapters.inprocess.health_checks import CudaHealthCheck, NvmlHealthCheck, within
 from .adapters.inprocess.outcomes import OutcomeUnknown, RestartAbort, Stopped, Unhealthy
 from .adapters.inprocess.stores import RelayStore, TCPStore

@@ -38,7 +38,7 @@ SMALL: Mapping[str, tuple[Shape, int, int, int]] = {
     "a lost host": (small("is lost"), 5_151, 7_598, 174),
     "a lost host, and a section": (small("is lost", sections=1), 14_393, 22_378, 388),
     "a death": (small("dies"), 12_671, 20_622, 314),
-    "a monitor that dies": (small("P dies"), 3_828, 10_500, 32),
+    "a monitor that dies": (small("monitor dies"), 3_828, 10_500, 32),
     "a thread that starves": (small("starves"), 16_967, 35_036, 130),
     "a store out of reach": (small("is cut off"), 14_031, 26_830, 246),
 }
@@ -82,8 +82,8 @@ def test_runs_by_chance_keep_the_laws_and_show_what_they_should() -> None:
 
 RARE = frozenset(
     {
-        *("P ends for T", "declined in: atomic", "leaves: too many faults of this rank"),
-        *("leaves: the same failure of this rank again and again", "timer: steady", "injected by P"),
+        *("monitor ends for the driver", "declined in: atomic", "leaves: too many faults of this rank"),
+        *("leaves: the same failure of this rank again and again", "timer: steady", "injected by the monitor"),
     }
 )
 """What 400 runs need not show, and 10,000 must (`elastic simulate --calls` warns)."""

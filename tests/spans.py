@@ -1,4 +1,5 @@
-"""One wrapped process for a test: this process's main thread is M, a thread is T, and every event of the gate is kept."""
+"""One wrapped process for a test: this process's main thread runs user code, a thread is the driver, and every event of the
+gate is kept."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Stage:
         return event
 
     def ended(self, code: Callable[[], object], begun: Callable[[], bool] = lambda: True) -> Ended:
-        """Run it, and have it ended by T once `begun`; T sends the signal until it is over."""
+        """Run it, and have the driver end it once `begun`; the driver sends the signal until it is over."""
         order, over = self.order(code), threading.Event()
 
         def decide() -> None:
@@ -54,13 +55,13 @@ class Stage:
             while not over.wait(PAUSE_S):
                 self.gate.inject()
 
-        t = threading.Thread(target=decide)
-        t.start()
+        driver = threading.Thread(target=decide)
+        driver.start()
         try:
             self.gate.run(order)
         finally:
             over.set()
-            t.join()
+            driver.join()
         return self.end()
 
 

@@ -1,7 +1,7 @@
-"""Aborts: what tears down an iteration's means of communication, beside the main thread that may be blocked in them.
+"""Aborts: they tear down an iteration's communication while the main thread may be blocked in it.
 
-To be given as a wrapper's `abort`. It runs in a thread of its own while the main thread leaves the function, in no atomic
-section. Afterwards `init_process_group` can be called again.
+An abort is given as a wrapper's `abort`. It runs in a thread of its own while the main thread leaves the function, and never
+during an atomic section. Afterwards `init_process_group` can be called again.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
-from .callback_state import State
-from .connections import shut_gloo, shut_store
+from .callbacks import State
+from .torch_sockets import shut_gloo, shut_store
 
 _held: list[object] = []
-"""Groups of the last iteration. They must outlive its frames: a DistributedDataParallel that is the last to drop a group
-waits for gloo's thread with the interpreter's lock held, which that thread needs to let go of a collective (torch 2.13). As
-the last to go, the group's own Python object gives the lock up first."""
+"""The last iteration's groups, which must outlive its frames. A DistributedDataParallel that drops the last reference to a
+group waits for gloo's thread while it holds the interpreter's lock, and that thread needs the lock to let go of a collective
+(torch 2.13). The group's own Python object, dropped last, releases the lock first."""
 
 
 def forget_groups() -> None:
-    """Nothing of the last iteration holds them any more."""
+    """Drop the last iteration's groups, when none of its frames holds them any more."""
     _held.clear()
 
 
 class Distributed(Protocol):
-    """What is used of torch.distributed."""
+    """The part of torch.distributed that an abort uses."""
 
     def groups(self) -> Sequence[object]:
-        """All process groups."""
+        """Return all process groups."""
 
     def is_initialized(self) -> bool: ...
     def has_nccl(self) -> bool:
-        """Whether any process group communicates by NCCL."""
+        """Return True if any process group communicates by NCCL."""
 
     def abort_all(self) -> None:
         """Abort every group's communicators, as one NCCL group, and forget the groups."""
@@ -43,9 +43,9 @@ class Distributed(Protocol):
 
 
 class AbortTorchDistributed:
-    """Whatever waits in a collective of gloo or NCCL, or for this iteration's TCPStore, raises; the groups are destroyed.
+    """Make every wait in a collective of gloo or NCCL, or for this iteration's TCPStore, raise; then destroy the groups.
 
-    NCCL's own watchdog should not abort as well: set TORCH_NCCL_ASYNC_ERROR_HANDLING=0.
+    Set TORCH_NCCL_ASYNC_ERROR_HANDLING=0, so that NCCL's own watchdog does not abort as well.
     """
 
     def __init__(self, distributed: Distributed | None = None) -> None:
@@ -66,7 +66,7 @@ class AbortTorchDistributed:
 
 
 class Torch:
-    """The torch that the program has imported."""
+    """The torch.distributed that the program has imported."""
 
     def __init__(self) -> None:
         import torch.distributed
@@ -92,7 +92,7 @@ class Torch:
         self._torch.distributed.destroy_process_group()
 
     def groups(self) -> list[Any]:
-        """The youngest first: a communicator is split off an older one."""
+        """Return the groups, the youngest first: a communicator is split off an older one."""
         names = self._c10d._world.pg_names
         return sorted(names, key=lambda group: names[group], reverse=True)
 

@@ -1,12 +1,12 @@
-"""The last limit: a timer of the kernel that ends a process in which nothing can run any longer, not even Python.
+"""The last limit: a timer of the kernel that ends a process in which no Python code can run any longer.
 
-The monitor process kills a hang at its limits. If it is dead, and the main thread holds the interpreter's lock for ever,
-nobody in the process can start another; this timer then goes off. Whoever is able to run sets it anew (`beat`), so it never
-goes off in a process that has a monitor or a thread at work.
+The monitor process kills a process that hangs, at its limits. If the monitor is dead and the main thread holds the
+interpreter's lock for ever, no thread can start another monitor, and this timer goes off. A thread that can run renews the
+timer (`beat`), so it never goes off in a process that has a monitor or a working thread.
 
-A timer of its own (timer_create), not `signal.setitimer`: there is one of those in a process, the program may want it, and
-it outlives an exec. It sends SIGALRM, which ends a process that does not handle it, so that the exit code tells what it was;
-and SIGKILL if the program handles SIGALRM.
+The timer is a separate one (timer_create), not `signal.setitimer`: a process has one of those, the program may need it, and
+it outlives an exec. It sends SIGALRM, which ends a process that does not handle it and shows in the exit code; if the
+program handles SIGALRM, the timer sends SIGKILL.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import signal
 import threading
 from typing import Final
 
-from .own_code import own
 from .shared_page import NS
+from .user_stack import own
 
 SLACK_S: Final = 30.0
-"""Beyond the hard limit: the monitor's time to notice, to ask, to kill."""
+"""The time beyond the hard limit in which the monitor notices, asks and kills."""
 SIGEV_SIGNAL: Final = 0
 CLOCK_MONOTONIC: Final = 1
 
@@ -45,10 +45,10 @@ class _Itimerspec(ctypes.Structure):
 
 
 class Alarm:
-    """One timer. A forked child has none."""
+    """One timer of the kernel. A forked child has none."""
 
     def __init__(self, slack_s: float = SLACK_S) -> None:
-        """Raises OSError where the kernel gives no timer."""
+        """Create the timer. Raises OSError if the kernel gives none."""
         self._slack_ns = int(slack_s * NS)
         self._lock = threading.Lock()
         self._limit = 0
@@ -61,14 +61,14 @@ class Alarm:
 
     @own
     def set(self, limit: int) -> None:
-        """The hard limit that is now in force, in nanoseconds; 0: none, and no alarm."""
+        """Put this hard limit in force, in nanoseconds; 0: no limit and no alarm."""
         with self._lock:
             self._limit = limit
             self._settime()
 
     @own
     def beat(self) -> None:
-        """Somebody is at work here: all the time once more."""
+        """Renew the timer: a thread of this process is at work."""
         with self._lock:
             self._settime()
 
@@ -91,4 +91,4 @@ class Alarm:
 def _checked(result: int) -> None:
     if result:
         number = ctypes.get_errno()
-        raise OSError(number, f"no timer of the kernel's: {os.strerror(number)}")
+        raise OSError(number, f"the kernel gives no timer: {os.strerror(number)}")

@@ -1,4 +1,5 @@
-"""One wrapped call put together: the place in the register, T, the monitor process; begun, carried through, let go."""
+"""One wrapped call, assembled: the register's client, the driver, the monitor process. It is begun, carried through, let
+go."""
 
 from __future__ import annotations
 
@@ -25,31 +26,31 @@ from ..store.tcpstore.wire import Address
 from ..workers.environment import SCOPE, TRACE
 from .alarm import Alarm
 from .bytecode_progress import Progress
-from .callback_state import State
+from .callbacks import Callbacks, State
 from .driver import Driver, log, supervised
 from .gate import Gate
 from .main_thread import serve
+from .parameters import rank_and_world_size
 from .shared_page import Page
 from .stores import Store
 from .supervisor import Charge, Supervisor
-from .task import Callbacks, Task
+from .task import Task
 from .thread_events import Finished, Message, ToMain
 from .tracing import traced, untraced
-from .variables import rank_and_world_size
 
 FAREWELL_S = 10.0
-"""How much longer than it tries to tell the register the monitor may take to end."""
+"""How much longer than `leave_timeout` the monitor may take to end."""
 NEVER_S = 1e9
-"""A newcomer waits so long before it ends a running iteration."""
+"""How long a newcomer waits before it ends a running iteration, where it should never."""
 FIRST_CALL = 0.75
-"""Of the barrier's time-out: how long the first iteration waits for ranks that do not come."""
+"""The part of `barrier_timeout` for which the first iteration waits for ranks that do not come."""
 OVERDUE = 0.75
-"""Of it: how long a rank may take to come back from an iteration that is over."""
+"""The part of `barrier_timeout` that a rank may take to come back from an iteration that is over."""
 
 
 @frozen
 class Plan:
-    """What a wrapper was told."""
+    """The parameters of a wrapper."""
 
     settings: inprocess.Settings
     callbacks: Callbacks
@@ -58,21 +59,21 @@ class Plan:
     monitor_log: str | None
     monitor_pid: str | None
     upscale: bool | None
-    """None: if the launcher starts lost ranks again."""
+    """True: a late rank ends the iteration at once. None: only if the launcher starts lost ranks again."""
     trace: str | None
-    """The directory that gets traces; None: where the launcher says, if it does."""
+    """The directory that gets traces; None: the one that the launcher names, if any."""
 
 
 def _alarm() -> Alarm | None:
     try:
         return Alarm()
     except OSError:
-        return None  # the kernel has none: it is for a monitor that dies in the moment of a hang
+        return None  # the kernel gives none; the alarm only helps if the monitor dies during a hang
 
 
 @frozen(eq=False)
 class Parts:
-    """What the main thread and T share in one call. Made by the main thread."""
+    """What the main thread and the driver share in one call. The main thread makes it."""
 
     page: Page = field(factory=Page.new)
     inbox: SimpleQueue[Message] = field(factory=SimpleQueue)
@@ -96,18 +97,18 @@ class Parts:
 
 
 _calls = 0
-"""Calls of wrapped functions in this process so far: each has a register of its own."""
+"""How many calls of wrapped functions this process has made: each has a register of its own."""
 _token = 0
-"""Of the last span of the last call."""
-_stood: State | None = None
-"""Where this rank stood when the last call was over: RANK and WORLD_SIZE say another thing since."""
+"""The token of the last call's last span."""
+_last_state: State | None = None
+"""The state at the end of the last call: RANK and WORLD_SIZE have other values since."""
 
 
 class Assembly:
-    """One call."""
+    """The assembly of one call."""
 
     def __init__(self, plan: Plan, parts: Parts, function: Callable[[], object]) -> None:
-        """Raises NoStore."""
+        """Raises NoStore if no store is named."""
         global _calls
         self._plan, self._parts = plan, parts
         self._clock = SystemClock()
@@ -132,9 +133,9 @@ class Assembly:
         self._supervisor = Supervisor(parts.page, charge, parts.alarm, pid_file=_own(plan.monitor_pid, self._me))
 
     def carry_through(self) -> Finished:
-        """Until the call is over, by the thread that called. Nobody waits for what is let go of then, but who serves the
-        store."""
-        global _stood, _token
+        """Carry the call through on the main thread. Return how it ended. Only a rank that serves the store waits for the
+        clean-up as well."""
+        global _last_state, _token
         call = inprocess.Call(self._plan.settings, token=_token)
         self._trace = trace = traced(self._plan.trace or os.environ.get(TRACE), self._held, call, self._clock)
         driver = Driver(
@@ -156,13 +157,13 @@ class Assembly:
         self._supervisor.start()
         driver.start()
         finished = serve(self._parts.gate, self._parts.orders)
-        _token, _stood = driver.token, self.task.state
+        _token, _last_state = driver.token, self.task.state
         if self._connection.serves:
             driver.join()
         return finished
 
     def _let_go(self) -> None:
-        """The register knows how the call ended, or the monitor tells it."""
+        """Clean up. The register knows how the call ended, or the monitor tells it."""
         self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
         self._connection.close(FAREWELL_S)
         self._parts.close()
@@ -170,27 +171,27 @@ class Assembly:
 
 
 def _place() -> tuple[int, int]:
-    """The launcher's rank, which is the name of this rank, and world size."""
-    if _stood:
-        return _stood.initial_rank, _stood.initial_world_size
+    """Return the launcher's rank, which names this rank, and its world size."""
+    if _last_state:
+        return _last_state.initial_rank, _last_state.initial_world_size
     return rank_and_world_size()
 
 
 def _first_wait(own: inprocess.Settings) -> float:
-    """How long the first iteration waits for all. Who was missing in the last call may be so for good."""
+    """Return how long the first iteration waits for all ranks. Ranks that the last call missed may be gone for good."""
     waits = FIRST_CALL * own.barrier_timeout
-    missing = _stood is not None and _stood.world_size < _stood.initial_world_size
+    missing = _last_state is not None and _last_state.world_size < _last_state.initial_world_size
     return min(waits, own.heartbeat_timeout) if missing else waits
 
 
 def _profile() -> Profile:
-    """What this rank says of itself. Its port is another in each iteration."""
+    """Return this rank's profile. Each iteration replaces its port."""
     towards = Address(os.environ.get("MASTER_ADDR", "localhost"), 1)
     return Profile(Endpoint(address_towards(towards), 1), 1, "default", os.uname().nodename)
 
 
 def _rendezvous(plan: Plan, world_size: int) -> Settings:
-    """Of the register in which the ranks meet: it counts faults, and it is the call that judges them."""
+    """Return the settings of the ranks' register. It only counts faults; the call judges them."""
     own = plan.settings
     upscale = os.environ.get(SCOPE) == "rank" if plan.upscale is None else plan.upscale
     return Settings(
@@ -213,5 +214,5 @@ def _charge(plan: Plan, me: Node, place: Mapping[str, Any]) -> Charge:
 
 
 def _own(path: str | None, me: Node) -> Path | None:
-    """This rank's file."""
+    """Return this rank's file."""
     return Path(path.replace("{rank}", me.slot)) if path else None

@@ -1,11 +1,11 @@
-"""Progress that the user's code does not have to tell: as long as the main thread gets from one bytecode to the next.
+"""Progress that user code need not report: the main thread executes bytecodes.
 
-CPython lets any thread leave a call that the main thread makes between two bytecodes, and only there: not while it sleeps
-or waits in C. Such a call, left once per interval, stamps the page. The first `ping` of an iteration ends that: from then
-on only what the user's code says counts.
+CPython lets any thread register a call that the main thread makes between two bytecodes, and only there: not while it sleeps
+or waits in C. The driver registers such a call once per interval, and the call stamps the page. The first `ping` of an
+iteration ends that: from then on only pings count as progress.
 
-What is left cannot be taken back, and may be made long after the wrapped call is over (a main thread that waits for the one
-that made the call): so what CPython is given lives as long as the program, and says which span it is for.
+A registered call cannot be withdrawn. The main thread may make it long after the wrapped call is over. So the function that
+CPython is given lives as long as the program, and its argument names the span.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import math
 import time
 
 from ...core.inprocess.progress_limits import UNGUARDED, Limits, Marks
-from .own_code import own
 from .shared_page import ARMED, HARD, NS, OVER, SOFT, STAMP, Page
+from .user_stack import own
 
 
 def marks(words: memoryview[int], token: int) -> Marks | None:
-    """Where the user code of a span stands; None before it has begun. Once it is over no limit holds: that it is may be
-    heard a moment later, and it may have run for longer than any limit."""
+    """Return the last progress and the limits of a span; None before its user code has begun. After its end no limit holds:
+    the driver may hear of the end a moment later, and the code may have run for longer than any limit."""
     if words[ARMED] == token:
         return Marks(words[STAMP] / NS, Limits(words[SOFT] / NS or math.inf, words[HARD] / NS or math.inf))
     return Marks(0.0, UNGUARDED) if words[OVER] == token else None
 
 
 class Progress:
-    """One call's. `probe` is T's, `pinged` is M's."""
+    """The progress of one call. The driver calls `probe`, the main thread calls `pinged`."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -36,11 +36,11 @@ class Progress:
 
     @own
     def pinged(self) -> None:
-        """The user's code tells by itself, for the rest of this span."""
+        """Let only pings count for the rest of this span."""
         self._manual = self._page.words[ARMED]
 
     def probe(self, token: int) -> bool:
-        """Leave the call for the main thread; False if it is not wanted."""
+        """Register the call for the main thread. Return False, and do nothing, if only pings count in this span."""
         global _asking
         if self._manual == token:
             return False
@@ -50,14 +50,14 @@ class Progress:
 
     @own
     def gets_on(self, token: int) -> None:
-        """That span does, unless it is over, or tells by itself."""
+        """Stamp the page, unless that span is over or only its pings count."""
         words = self._page.words
         if words[ARMED] == token != self._manual:
             words[STAMP] = time.monotonic_ns()
 
 
 _asking: Progress | None = None
-"""Who left a call last."""
+"""The progress for which a call was registered last."""
 
 
 @own

@@ -1,18 +1,79 @@
-"""Callbacks that many wrappers use, by the names that users of nvidia-resiliency-ext know."""
+"""Callbacks: what a callback is told, which ones a wrapper takes, and ready ones for common needs.
+
+The names are those that users of nvidia-resiliency-ext know.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from enum import Enum
+from typing import Any, TypeAlias
 
-from .callback_state import State
+from attrs import frozen
+
 from .outcomes import RestartAbort
 from .parameters import at_least_one, count
 
 
+class Mode(Enum):
+    """This rank's part in the present iteration."""
+
+    INITIALIZED = "initialized"
+    """It has not been in an iteration yet."""
+    ACTIVE = "active"
+    """It calls the function."""
+    INACTIVE = "inactive"
+    """It is a reserve."""
+    TERMINATED = "terminated"
+    """It leaves."""
+
+
+@frozen
+class State:
+    """This rank's place. `rank` and `world_size` count all ranks of the iteration, the active ones those that call the
+    function.
+
+    `fault` is the error that this rank's code raised in the iteration that is over; None if another rank failed.
+    """
+
+    rank: int
+    world_size: int
+    active_rank: int | None
+    active_world_size: int
+    initial_rank: int
+    initial_world_size: int
+    iteration: int = 0
+    mode: Mode = Mode.INITIALIZED
+    fault: BaseException | None = None
+
+    @property
+    def fn_exception(self) -> BaseException | None:
+        """`fault`, by the name that nvidia-resiliency-ext gives it."""
+        return self.fault
+
+    def freeze(self) -> State:
+        """Return the state, which is frozen already."""
+        return self
+
+
+Callback: TypeAlias = Callable[[State], object]
+
+
+@frozen
+class Callbacks:
+    """A wrapper's callbacks. Each receives the state; its return value is ignored."""
+
+    initialize: Callback | None = None
+    abort: Callback | None = None
+    finalize: Callback | None = None
+    health_check: Callback | None = None
+    completion: Callback | None = None
+    terminate: Callback | None = None
+
+
 class Compose:
-    """Several callbacks as one, as functions compose: the last is called first, and what it returns, if anything, is what
-    the one before it is told."""
+    """Several callbacks as one, composed like functions: the last is called first. A value that it returns replaces the
+    state for the one before it."""
 
     def __init__(self, *callbacks: Callable[[Any], Any]) -> None:
         for each in callbacks:
@@ -28,7 +89,7 @@ class Compose:
 
 
 class RetryController:
-    """To be given as `initialize`: the job is given up after so many iterations, or when too few ranks are left."""
+    """An `initialize` that gives the job up after so many iterations, or when too few ranks are left."""
 
     def __init__(
         self, max_iterations: int | None = None, min_world_size: int = 1, min_active_world_size: int = 1
@@ -47,11 +108,11 @@ class RetryController:
 
 
 class TooManyFaults(RuntimeError):
-    """This rank has had its share."""
+    """Raised when this rank has failed too often."""
 
 
 class FaultCounter:
-    """To be given as `health_check`: a rank whose own code has failed more often than that leaves."""
+    """A `health_check` that makes a rank leave whose own code has failed too often."""
 
     def __init__(self, max_rank_faults: int | None = None) -> None:
         self._max = count("max_rank_faults", max_rank_faults)

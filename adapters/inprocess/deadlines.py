@@ -1,4 +1,4 @@
-"""What is told when a deadline passes: whose, after how long, what comes of it, and by which parameter it can be moved."""
+"""The lines of the log for a deadline that passes: the span, the duration, the consequence, and the parameter to change."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from traceback import StackSummary
 from typing import Final
 
 from ...core.inprocess.words import Deadline, Span, Timer
-from . import user_stack as standing
-from .gate import USERS, Gate
+from . import user_stack
+from .gate import Gate
 from .shared_page import HARD, NS, SOFT, STAMP, WANT, Page
 from .thread_events import Ended
 
@@ -27,50 +27,50 @@ CONSEQUENCES: Final[Mapping[Timer, str]] = {
     Timer.CONFIRM: "nobody said within {after:g} s how the job ended (confirm_timeout)",
     Timer.STORE: "the store was out of reach for {after:g} s (store_timeout): this reserve leaves",
 }
-"""The others' passing is nothing to tell of."""
+"""The other timers' passing is not logged."""
 OF_MAIN: Final = (Timer.SOFT, Timer.HARD, Timer.LIMIT, Timer.UNWIND)
-"""What the main thread does then is the question."""
+"""The timers that measure what the main thread does: their lines show the user's stack."""
 
 
 class Late:
-    """One rank's, of one call; T tells."""
+    """The log of one call's deadlines on one rank, written by the driver."""
 
     def __init__(self, rank: str, gate: Gate, page: Page) -> None:
         self._rank = rank
         self._gate = gate
         self._words = page.words
         self._of = 0
-        """The token of the span whose deadline passed last; 0: it was of no span."""
-        self.stands = StackSummary()
-        """Where the user's code stood then; nothing if it was no longer, or not yet, to be seen."""
+        """The token of the span whose deadline passed last; 0: that deadline belonged to no span."""
+        self.stack = StackSummary()
+        """The user's stack at that moment; empty if no user code was seen."""
 
     def passed(self, deadline: Deadline, span: Span | None, round: int | None) -> Callable[[], None] | None:
-        """To be called when it is time to tell: where the user's code stands is taken now."""
+        """Take the user's stack now. Return a function that writes the line later; None if there is nothing to log."""
         limit = self._words[HARD if deadline.timer is Timer.HARD else SOFT]
         text = sentence(deadline, span.value if span else "", limit)
         of_main = deadline.timer in OF_MAIN
         self._of = deadline.of if of_main else 0
-        self.stands = stands = self._gate.stack() if of_main else StackSummary()
-        return (lambda: self._tell(round, text, stands)) if text else None
+        self.stack = frames = self._gate.stack() if of_main else StackSummary()
+        return (lambda: self._log(round, text, frames)) if text else None
 
     def called_back(self, ended: Ended, span: Span | None, round: int | None) -> None:
-        """Where code stood that hung and that nobody could look at, for it kept the interpreter."""
+        """Log where user code hung that kept the interpreter, so that no thread could look at its stack."""
         soft = self._words[SOFT]
         if self._words[WANT] != ended.token and soft and time.monotonic_ns() >= self._words[STAMP] + soft:
             text = f"made no progress for {soft / NS:g} s and kept the interpreter: its monitor called it back"
-        elif self._of == ended.token and not self.stands:
+        elif self._of == ended.token and not self.stack:
             text = "was called back"
         else:
             return
-        stood = standing.raised_at(ended.error, USERS) if ended.error else StackSummary()
-        self._tell(round, f"{span.value if span else ''} {text}", stood)
+        stood = user_stack.raised_at(ended.error) if ended.error else StackSummary()
+        self._log(round, f"{span.value if span else ''} {text}", stood)
 
-    def _tell(self, round: int | None, text: str, frames: StackSummary) -> None:
-        log.error("rank %s, iteration %s: %s%s", self._rank, round, text, standing.told(frames))
+    def _log(self, round: int | None, text: str, frames: StackSummary) -> None:
+        log.error("rank %s, iteration %s: %s%s", self._rank, round, text, user_stack.appended(frames))
 
 
 def sentence(deadline: Deadline, span: str, limit: int) -> str:
-    """In half a sentence, or empty. `limit`: of progress, in nanoseconds, as it holds where the user's code is."""
+    """Return the text for this deadline, or an empty one. `limit` is the limit of progress in force, in nanoseconds."""
     name, after = f"{deadline.timer.value}_timeout", deadline.after_s
     if deadline.timer in (Timer.SOFT, Timer.HARD) and limit != int(after * NS):
         name, after = "a limit of its own", limit / NS

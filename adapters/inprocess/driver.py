@@ -1,8 +1,8 @@
-"""T, the thread that decides for one wrapped call: one inbox of events -> `core.inprocess.transition` -> commands.
+"""The driver, the thread that decides for one wrapped call: one inbox of events -> `core.inprocess.transition` -> commands.
 
-Many post, one decides: the main thread (how a span of user code ended), the rendezvous' loop (what the register says), the
-abort's thread, signal handlers. Only T holds the call. It runs no user code but by an order to the main thread or, for
-abort, to a thread of its own.
+Many threads post, one decides. The main thread posts how a span of user code ended, the rendezvous loop what the register
+says; the abort's thread and signal handlers post too. Only the driver holds the call. It runs no user code itself: it orders
+the main thread to, or starts a thread for abort.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..clock import Clock
 from ..rendezvous.loop import RendezvousLoop, ToRecord
 from ..rendezvous.reserved_ports import Reservation
 from ..report.news import Notice, StoreBack, StoreSilent, Told, Trace
-from . import user_stack as standing
+from . import user_stack
 from .bytecode_progress import Progress, marks
 from .deadlines import Late
 from .gate import Gate
@@ -52,7 +52,7 @@ SPANS = {
     core.Span.TERMINATE: Span.TERMINATE,
 }
 WATCHED = (core.Span.INITIALIZE, core.Span.FUNCTION)
-"""Whose progress counts."""
+"""The spans whose progress counts."""
 HOWS = {
     How.OK: core.How.RETURNED,
     How.EXCEPTION: core.How.FAILED,
@@ -63,18 +63,18 @@ HOWS = {
 
 
 def supervised(thread: Callable[[], None]) -> None:
-    """Nobody trains unsupervised: an error in T or in its rendezvous (a policy that raises, say) is the end of the process,
-    and the monitor speaks for it."""
+    """Run a thread without which the training would be unsupervised. An error in it (a policy that raises, say) ends the
+    process, and the monitor speaks for it."""
     try:
         thread()
-    except BaseException:  # noqa: BLE001 - whatever it was, there is nobody above to tell
+    except BaseException:  # noqa: BLE001 - no caller is left to tell
         traceback.print_exc()
         os._exit(INTERNAL)
 
 
 @define
 class _Iteration:
-    """What this process keeps of the round that it is in."""
+    """What this process keeps of the present round."""
 
     value: object = None
     errors: tuple[BaseException, ...] = ()
@@ -82,7 +82,7 @@ class _Iteration:
 
 
 class Driver:
-    """One call's T."""
+    """The driver of one call."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Driver:
         farewell: Callable[[], None],
         trace: Trace,
     ) -> None:
-        """`farewell` is called last, when the main thread has gone on: nobody waits for it."""
+        """`farewell` is called last, when the main thread has gone on: no thread waits for it."""
         self._task = task
         self._call = call
         self._gate = gate
@@ -123,7 +123,7 @@ class Driver:
 
     @property
     def token(self) -> int:
-        """Of the last span."""
+        """The token of the last span."""
         return self._call.token
 
     def start(self) -> None:
@@ -131,7 +131,7 @@ class Driver:
         self._thread.start()
 
     def join(self) -> None:
-        """Until all is let go of."""
+        """Wait until everything is let go of."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -180,7 +180,7 @@ class Driver:
     # --- events in
 
     def _next(self) -> tuple[core.Event, ...]:
-        """What the call is to hear next; nothing, perhaps."""
+        """Return the events that the call hears next; there may be none."""
         if self._soon:
             return (self._soon.popleft(),)
         passes_at = until(self._timers, self._marks())
@@ -199,8 +199,8 @@ class Driver:
         now = self._clock.now()
         self._timers = resumed(self._timers, meant_at, now)
         if self._probe_at is not None and now >= self._probe_at:
-            wanted = self._call.span in WATCHED and self._progress.probe(self._call.token)
-            self._probe_at = now + self._task.probe_s if wanted else None
+            is_probed = self._call.span in WATCHED and self._progress.probe(self._call.token)
+            self._probe_at = now + self._task.probe_s if is_probed else None
         self._timers, events = passed(self._timers, now, self._marks())
         return events
 
@@ -260,12 +260,12 @@ class Driver:
     def _told(self, told: Told) -> core.Event | None:
         match told.answer:
             case World() as world:
-                stands = self._task.stands(world, self._me)
-                log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, stands.rank, stands.world_size)
-                if stands.rank == 0 and told.held.state and (ended := told.held.state.ended):
+                placed = self._task.enters(world, self._me)
+                log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, placed.rank, placed.world_size)
+                if placed.rank == 0 and told.held.state and (ended := told.held.state.ended):
                     by = f" (rank {ended.by.slot})" if ended.why is Why.FAILED else ""
                     why = WHY_OVER.get(ended.why, ended.why.value)
-                    log.warning("iteration %s begins, world size %s: %s%s", world.round, stands.world_size, why, by)
+                    log.warning("iteration %s begins, world size %s: %s%s", world.round, placed.world_size, why, by)
             case Raise(failure, text) if failure.why is not Why.CLOSED:
                 log.error("rank %s: %s %s", self._me.slot, failure.why.value, text)
             case _:
@@ -280,7 +280,7 @@ class Driver:
                 self._join(command)
             case core.End() | core.MarkDone() | core.MarkReserve() | core.Leave() | core.Close():
                 log.info("rank %s: %s", self._me.slot, command)
-                self._wish(command, self._task.profile)
+                self._submit(command, self._task.profile)
             case core.Run(span, token):
                 self._order(span, token)
             case core.Want(token):
@@ -297,21 +297,21 @@ class Driver:
             case other:
                 assert_never(other)
 
-    def _wish(self, command: core.Command, profile: Profile) -> None:
-        """A fault is put on record when the others know that the round is over."""
+    def _submit(self, command: core.Command, profile: Profile) -> None:
+        """Ask the register for what this command means. A fault goes on record after the end of its round is written."""
         if request := wished(command, profile):
             self._loop.submit(request)
         if isinstance(command, core.End):
-            stands = standing.innermost(self._late.stands) if command.cause is core.Cause.SOFT_TIMEOUT else ""
-            fault = self._task.fault(self._me, command, stands)
+            where = user_stack.innermost(self._late.stack) if command.cause is core.Cause.SOFT_TIMEOUT else ""
+            fault = self._task.fault(self._me, command, where)
             self._loop.submit(ToRecord(lambda: fault))
 
     def _join(self, command: core.Join) -> None:
-        """With a port that no iteration has used; meanwhile the main thread lets go of the last one."""
+        """Join with a port that no iteration has used. Meanwhile the main thread lets go of the last iteration."""
         if self._reserved:
             self._reserved.release()
         self._reserved = Reservation(self._task.address)
-        self._wish(command, evolve(self._task.profile, endpoint=self._reserved.endpoint))
+        self._submit(command, evolve(self._task.profile, endpoint=self._reserved.endpoint))
         errors, self._kept = self._kept.errors, _Iteration()
         self._task.joins()
         self._orders.put(Release(errors))
@@ -335,7 +335,7 @@ class Driver:
     def _abort(self) -> None:
         try:
             self._task.abort()
-        except BaseException:  # a user's abort that fails is told of, and the round is over all the same
+        except BaseException:  # an abort that fails is logged, and the round is over all the same
             log.exception("rank %s: abort failed", self._me.slot)
         self._inbox.put(AbortEnded())
 

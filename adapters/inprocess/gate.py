@@ -1,29 +1,30 @@
-"""The gate: how a span of user code on the main thread is ended from outside, and nothing but user code ever is.
+"""The gate: it lets the driver and the monitor end a span of user code on the main thread, and only user code.
 
-M, the main thread, arms the gate with the span's token, calls the user's code, and disarms it again. T, the thread that
-decides, writes the token that must end and sends M a signal; P, the monitor process, does the same from outside. The
-signal's handler runs in M, between two bytecodes, and raises `Injected` there if, at that moment,
+The main thread arms the gate with the span's token, calls the user's code, and disarms the gate. The driver writes the token
+of the span that must end and sends the main thread a signal; the monitor process does the same from outside. The signal's
+handler runs on the main thread, between two bytecodes. It raises `Injected` there if, at that moment,
 
-    armed and (want = armed or want_p = armed)   this very span is wanted: tokens are never the same twice, so a late signal
-                                                 or an old wish hits nothing
-    depth = 0                                    M is in no atomic section
-    the frame is the user's                      M is not in the wrapper, called by the user's code or about to return to it
-    no import is under way                       a module left in the midst of its code stays broken for the process's life
+    armed and (want = armed or want_monitor = armed)   this very span must end: a token is never used twice, so a late
+                                                       signal or an old request hits nothing
+    depth = 0                                          the main thread is in no atomic section
+    the frame is the user's                            the main thread is not in the wrapper, which user code may call
+    no import is under way                             a module that is left half-way stays broken for the process's life
 
-Between that look and the raise M does nothing else, so nothing is raised once M has disarmed. A raise that is missed (the
-signal came too early, was merged with another, was swallowed) is cured by sending it again; nothing is ever cleared but by
-M's disarming. The user's code also meets the wish at its safe points: `check`, `ping`, the ends of sections. An import that
-hangs is ended with the process, by a limit.
+Between this look and the raise the main thread does nothing else, so nothing is raised after it has disarmed the gate. A
+signal may come too early, may be merged with another, or may be swallowed: then it is sent again. Only disarming clears
+anything. User code also meets the request at its safe points: `check`, `ping`, the ends of sections. A limit ends an import
+that hangs, together with the process.
 
-T writes its wish and then reads the depth, M writes the depth and then reads the wish, both under one lock: T sees that M is
-in an atomic section, or M sees that it may not enter. So nothing is torn down under an atomic section.
+The driver writes its request and then reads the depth. The main thread writes the depth and then reads the request. Both do
+so under one lock: the driver sees that the main thread is in an atomic section, or the main thread sees that it may not
+enter one. So nothing is torn down under an atomic section.
 
-What is raised goes into a frame of its own, `_users`, and is caught by the frame that called it: CPython 3.11 and 3.12 pass
-over the handlers of a frame whose `try` begins with a tight loop.
+The exception is raised into a frame of its own, `call_users`, and the frame that called it catches it: CPython 3.11 and 3.12
+skip the handlers of a frame whose `try` begins with a tight loop.
 
-`SIGURG`: what it does where nobody handles it is nothing, so one that comes after the last call kills no process; and few
-programs use it. User code that blocks it or handles it cannot be interrupted, nor can a function that was not called from
-the main thread: `impediment` says so, and it ends at its safe points, or by a limit.
+The signal is `SIGURG`. Its default action is nothing, so one that comes after the last call kills no process, and few
+programs use it. User code that blocks or handles it cannot be interrupted, nor can a function that was not called from the
+main thread. `impediment` says so; such code ends at its safe points, or by a limit.
 """
 
 from __future__ import annotations
@@ -32,17 +33,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from traceback import StackSummary
 from types import FrameType
 from typing import Final, TypeAlias
 
 from .alarm import Alarm
-from .own_code import OWN, own
-from .shared_page import ACTIVE, ARMED, DEPTH, HARD, OVER, ROUND, SOFT, SPAN, STAMP, WANT, WANT_P, Page, Seen
+from .shared_page import ACTIVE, ARMED, DEPTH, HARD, OVER, ROUND, SOFT, SPAN, STAMP, WANT, WANT_MONITOR, Page, Seen
 from .thread_events import Drained, Ended, How, Injected, LeftAtomic, Order, Signalled
-from .user_stack import stack
+from .user_stack import call_users, is_importing, is_users, own, stack
 
 SIGNUM: Final = signal.SIGURG
 
@@ -50,18 +50,8 @@ Post: TypeAlias = Callable[[Ended | LeftAtomic | Signalled], None]
 Handler: TypeAlias = Callable[[int, FrameType | None], object]
 
 
-def _users(code: Callable[[], object]) -> object:
-    """The frame between the wrapper's and the user's: the outermost in which a raise may land."""
-    return code()
-
-
-USERS: Final = _users.__code__
-IMPORTS: Final = "<frozen importlib._bootstrap>"
-"""The file of every frame of an import, also of one that a loader was asked for."""
-
-
 class Gate:
-    """One process's gate. M is the thread that makes it; `post` is called from M, also in a signal's handler."""
+    """The gate of one process, made by its main thread. `post` is called from there, also in a signal's handler."""
 
     def __init__(self, page: Page, post: Post, alarm: Alarm | None = None) -> None:
         self._page = page
@@ -74,13 +64,13 @@ class Gate:
         self.theirs: dict[int, Handler] = {}
         """The program's own handlers of SIGINT and SIGTERM."""
         self.told = 0
-        """The last of them that T was told of."""
+        """The last of them that the driver was told of."""
 
-    # --- M's side
+    # --- the main thread's side
 
     @own
     def run(self, order: Order) -> None:
-        """Carry out a span of user code, and post how it ended."""
+        """Run a span of user code, and post how it ended."""
         ended = self._armed(order)
         self._rearm(0)
         self._post(ended)
@@ -99,7 +89,7 @@ class Gate:
         try:
             words[ARMED] = order.token
             self._page.ring()
-            value = _users(order.code)
+            value = call_users(order.code)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is handed on
             words[OVER], words[ARMED] = order.token, 0
             return Ended(order.token, _how(error, order.token), None, error)
@@ -108,7 +98,7 @@ class Gate:
 
     @own
     def check(self) -> None:
-        """A safe point: raises here if this span must end."""
+        """Raise here if this span must end: a safe point."""
         words = self._page.words
         if not words[DEPTH] and self._wanted(words):
             raise Injected(words[ARMED])
@@ -117,13 +107,13 @@ class Gate:
 
     @own
     def ping(self) -> None:
-        """The user's code gets on. A safe point."""
+        """Note progress of the user's code. A safe point."""
         self._page.words[STAMP] = time.monotonic_ns()
         self.check()
 
     @own
     def limits(self) -> tuple[int, int]:
-        """The soft and the hard limit in force."""
+        """Return the soft and the hard limit in force."""
         words = self._page.words
         return words[SOFT], words[HARD]
 
@@ -171,30 +161,30 @@ class Gate:
     @own
     def _wanted(self, words: memoryview[int]) -> bool:
         armed = words[ARMED]
-        return bool(armed) and (words[WANT] == armed or words[WANT_P] == armed)
+        return bool(armed) and (words[WANT] == armed or words[WANT_MONITOR] == armed)
 
     @own
     def _only_main(self) -> None:
         if threading.get_ident() != self._main:
             raise RuntimeError("an atomic section belongs to the thread that called the wrapped function")
 
-    # --- M's side: handlers of signals
+    # --- the main thread's side: handlers of signals
 
     @own
     def injected(self, signum: int, frame: FrameType | None) -> None:
-        """SIGURG: raise if all the conditions hold; else nothing."""
+        """Handle SIGURG: raise if all conditions hold."""
         words = self._page.words
-        if self._wanted(words) and not words[DEPTH] and _is_users(frame) and not _imports(frame):
+        if self._wanted(words) and not words[DEPTH] and is_users(frame) and not is_importing(frame):
             raise Injected(words[ARMED])
-        if self._due and words[ARMED] and _is_users(frame):
+        if self._due and words[ARMED] and is_users(frame):
             self._signal(self._due, frame)
 
     @own
     def signalled(self, signum: int, frame: FrameType | None) -> None:
-        """SIGINT and SIGTERM: what the program does with them, in its own code; told to T when M is in the wrapper."""
+        """Handle SIGINT and SIGTERM as the program does, in user code; in the wrapper's code tell the driver."""
         if not self._page.words[ARMED]:
             self._tell(signum)
-        elif _is_users(frame):
+        elif is_users(frame):
             self._signal(signum, frame)
         else:
             self._due = signum
@@ -206,7 +196,8 @@ class Gate:
 
     @own
     def _signal(self, signum: int, frame: FrameType | None) -> None:
-        """A drain waits for the end of an atomic section, an interrupt does not."""
+        """Call the program's handler, or raise Drained. A drain waits for the end of an atomic section, an interrupt does
+        not."""
         theirs = self.theirs.get(signum)
         if theirs is None and self._page.words[DEPTH]:
             self._due = signum
@@ -216,28 +207,29 @@ class Gate:
             raise Drained
         theirs(signum, frame)
 
-    # --- T's side
+    # --- the driver's side
 
     def want(self, token: int) -> int:
-        """This span must end. Returns how many atomic sections M is inside of: while that is not 0, wait for LeftAtomic."""
+        """Ask for the end of this span. Return how many atomic sections the main thread is in; unless 0, wait for
+        LeftAtomic."""
         with self._lock:
             self._page.words[WANT] = token
             return self._page.words[DEPTH]
 
     def inject(self) -> None:
-        """Send M the signal. To be repeated until the span has ended."""
+        """Send the main thread the signal. Repeat it until the span has ended."""
         signal.pthread_kill(self._main, SIGNUM)
 
     def seen(self) -> Seen:
-        """The span under way and its progress."""
+        """Return the span under way and its progress."""
         return Seen.of(self._page.words)
 
     def stack(self) -> StackSummary:
-        """Where the user's code stands, the outermost call first; nothing if M runs none."""
-        return stack(self._main, USERS)
+        """Return the user's stack, the outermost call first; an empty one if no user code runs."""
+        return stack(self._main)
 
     def impediment(self) -> str | None:
-        """Why the signal cannot reach the user's code, if so; for the log. Any thread may ask, at any time."""
+        """Return why the signal cannot reach user code, for the log; None if it can. Any thread may ask, at any time."""
         if self._main != threading.main_thread().ident:
             return "the function was not called from the main thread, where alone Python handles signals"
         if signal.getsignal(SIGNUM) != self.injected:
@@ -248,7 +240,7 @@ class Gate:
 
 
 def _how(error: BaseException, token: int) -> How:
-    """An Injected of an older span, kept and raised again by the user's code, is a failure like others."""
+    """Return how the span ended. An Injected of an older span that user code kept and raised again is a failure."""
     match error:
         case Injected():
             return How.INJECTED if error.token == token else How.EXCEPTION
@@ -258,29 +250,6 @@ def _how(error: BaseException, token: int) -> How:
             return How.EXCEPTION
         case _:
             return How.BASE
-
-
-@own
-def _is_users(frame: FrameType | None) -> bool:
-    """Whether the user's code is what M runs: on the way out, its frame comes before any of the wrapper's.
-
-    Not only the innermost frame is looked at: the wrapper may have been interrupted in a tracing function, a destructor.
-    """
-    return all(id(each.f_code) not in OWN for each in _above_users(frame))
-
-
-@own
-def _imports(frame: FrameType | None) -> bool:
-    """Whether the user's code is in an import. (The user's code may itself be called by one.)"""
-    return any(each.f_code.co_filename == IMPORTS for each in _above_users(frame))
-
-
-@own
-def _above_users(frame: FrameType | None) -> Iterator[FrameType]:
-    """The frames on the way out, down to the one below the user's code."""
-    while frame is not None and frame.f_code is not USERS:
-        yield frame
-        frame = frame.f_back
 
 
 def _blocked(task: int) -> set[signal.Signals]:

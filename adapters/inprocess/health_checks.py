@@ -1,7 +1,7 @@
 """Health checks: functions of the state that raise when this rank must not run another round.
 
-To be given as a wrapper's `health_check`, one or several (`Compose`). A check that may hang where no signal reaches it, in a
-driver, runs in a thread of its own, and is given up when its time has passed.
+A wrapper's `health_check` takes one, or several as one (`Compose`). A check that may hang in a device driver, where no
+signal reaches it, runs in a thread of its own and is given up when its time has passed.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from attrs import frozen
 
-from .callback_state import State
+from .callbacks import State
 from .parameters import seconds
 
 Check: TypeAlias = Callable[[State], object]
 
 RECOVERY_NEEDED = {1: "reset it", 2: "reboot the node", 3: "drain its peer-to-peer traffic", 4: "drain and reset it"}
-"""NVML's recovery actions; 0 is none."""
+"""NVML's recovery actions; 0 means that none is needed."""
 
 
 class UnhealthyDevice(RuntimeError):
-    """The text names the device and says what to do."""
+    """Raised for a device that must not be used. The text names the device and says what to do."""
 
 
 class TimedOut(TimeoutError):
-    """A health check did not end in its time."""
+    """Raised when a health check did not end in its time."""
 
 
 def within(timeout: timedelta | float, check: Check) -> Check:
-    """The check, given up after so long. Its thread is left behind then: what hangs in a driver can't be ended."""
+    """Return the check with a time limit. A check that hangs in a device driver cannot be ended: its thread is left
+    behind."""
     timeout_s = seconds("timeout", timeout)
 
     def limited(state: State) -> None:
@@ -57,7 +58,7 @@ def within(timeout: timedelta | float, check: Check) -> Check:
 
 
 class CudaHealthCheck:
-    """This rank's GPU computes, and what was asked of it comes to an end. Does nothing where CUDA is not in use."""
+    """Checks that this rank's GPU computes and finishes its work. Does nothing if CUDA is not in use."""
 
     def __init__(self, timeout: timedelta | float = 30.0) -> None:
         self._timeout_s = seconds("timeout", timeout)
@@ -79,7 +80,7 @@ def _computes(torch: Any, device: int) -> None:
 
 
 class Nvml(Protocol):
-    """What is used of the module `pynvml` (package nvidia-ml-py)."""
+    """The part of the module `pynvml` (package nvidia-ml-py) that is used."""
 
     @property
     def NVMLError(self) -> type[Exception]: ...
@@ -97,7 +98,7 @@ def _pynvml() -> Nvml:
 
 
 def _uuid_in_use() -> str | None:
-    """Of the GPU that torch uses in this thread."""
+    """Return the UUID of the GPU that torch uses in this thread; None if CUDA is not in use."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return None
@@ -106,7 +107,8 @@ def _uuid_in_use() -> str | None:
 
 @frozen
 class NvmlHealthCheck:
-    """The driver has this rank's GPU, asks for no recovery of it, and could remap its failed memory."""
+    """Checks that the device driver knows this rank's GPU, asks for no recovery of it, and has remapped its failed
+    memory."""
 
     load: Callable[[], Nvml] = _pynvml
     uuid: Callable[[], str | None] = _uuid_in_use
@@ -133,7 +135,7 @@ class NvmlHealthCheck:
 
 
 def _recovery(nvml: Nvml, handle: object) -> int:
-    """0 also where the driver or the module is too old to say."""
+    """Return the recovery action; 0 also if the device driver or the module is too old to know it."""
     field = getattr(nvml, "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", None)
     if field is None:
         return 0
@@ -145,4 +147,4 @@ def _remapping_failed(nvml: Nvml, handle: object) -> bool:
     try:
         return bool(nvml.nvmlDeviceGetRemappedRows(handle)[3])
     except getattr(nvml, "NVMLError_NotSupported", ()):
-        return False  # no such memory
+        return False  # the device has no memory that could be remapped

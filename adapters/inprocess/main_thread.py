@@ -1,4 +1,4 @@
-"""M, the thread that called the wrapped function: it carries out T's orders until the call is over."""
+"""The main thread, which called the wrapped function: it carries out the driver's orders until the call is over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .thread_events import Finished, Order, Release, ToMain
 
 
 def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
-    """Until the call is over."""
+    """Carry out the orders until the call is over. Return how it ended."""
     frozen = False
     while True:
         order = orders.get()
@@ -22,7 +22,7 @@ def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
             case Release(errors):
                 _let_go(errors)
                 if not frozen:
-                    gc.freeze()  # what was there before the call need not be looked through after each iteration
+                    gc.freeze()  # objects from before the call need no look after each iteration
                     frozen = True
             case Finished():
                 if frozen:
@@ -32,7 +32,7 @@ def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
 
 
 def _let_go(errors: tuple[BaseException, ...]) -> None:
-    """An exception keeps its frames, and those keep what the iteration had: models, process groups."""
+    """Clear the errors' frames, which hold the iteration's models and process groups, and collect the garbage."""
     for error in errors:
         seen: set[int] = set()
         each: BaseException | None = error

@@ -1,15 +1,14 @@
-"""A program of its own beside one wrapped process: it tells the job that the process lives, kills it at its limits, and
-speaks for it when it is dead.
+"""The monitor, a program beside one wrapped process: it tells the job that the process lives, kills the process at its
+limits, and speaks for it when it is dead.
 
     python -m elastic.adapters.inprocess.monitor < charge
 
 The charge is JSON (`inprocess.supervisor.Charge`): three inherited descriptors (the shared page, its bell, a pidfd of the
-process), where the register is, and the rules. What it does is decided by `core.inprocess.monitoring`; here is what it sees
-and how it acts. It imports neither torch nor the client of a store: its store is the agent's relay, or a TCPStore that is
-spoken to over a socket.
+process), the place of the register, and the rules. `core.inprocess.monitoring` decides; this program sees and acts. It
+imports neither torch nor a store's client: it speaks to the agent's relay, or to a TCPStore, over a socket.
 
-One thread looks and acts. Others tell it: the heart beats, one follows the register, and for each word to the register there
-is a rendezvous loop of its own. So a store that does not answer holds nothing up: a hang is killed all the same.
+One thread looks and acts. Other threads tell it: the heart beats, a follower reads the register, and each request to the
+register has a rendezvous loop of its own. So a store that does not answer delays nothing: a hang is killed all the same.
 """
 
 from __future__ import annotations
@@ -54,16 +53,16 @@ from ..store.port import Backend
 from ..workers.error_files import leave_error_file
 from ..workers.logs import ERROR_FILE_VARIABLE
 from .gate import SIGNUM
-from .register_follower import Following
-from .shared_page import NS, WANT_P, Page, Seen, Span
+from .register_follower import RegisterFollower
+from .shared_page import NS, WANT_MONITOR, Page, Seen, Span
 
 SPEAKER = Profile(Endpoint("localhost", 1))
-"""The monitor takes no seat, so nobody reads what it says of itself."""
+"""The monitor's profile. The monitor takes no seat, so no node reads it."""
 GUARDED = (Span.INITIALIZE, Span.FUNCTION)
 
 
 def backend_at(place: Mapping[str, Any], clock: Clock) -> Backend:
-    """A client of the register there."""
+    """Return a client of the register at that place."""
     if "relay" in place:
         from ..store.relay.relay_backend import RelayBackend
 
@@ -75,7 +74,7 @@ def backend_at(place: Mapping[str, Any], clock: Clock) -> Backend:
 
 
 class Program:
-    """One monitor."""
+    """The program of one monitor."""
 
     def __init__(self, charge: Mapping[str, Any]) -> None:
         self._node = Node(*charge["node"])
@@ -87,7 +86,7 @@ class Program:
         self._relay: str | None = charge["place"].get("relay")
         self._backend = backend_at(charge["place"], self._clock)
         self._heart = Heart(self._backend, self._node, charge["heartbeat_interval_s"], self._clock, lambda *_: None)
-        self._following = Following(self._backend, self._saw, self._page.ring)
+        self._follower = RegisterFollower(self._backend, self._saw, self._page.ring)
         self._loops: list[RendezvousLoop] = []
         self._told: SimpleQueue[RendezvousLoop] = SimpleQueue()
         self._state: RendezvousState | None = None
@@ -98,7 +97,7 @@ class Program:
     def run(self) -> None:
         meant_at = self._clock.now()
         self._heart.start()
-        self._following.start()
+        self._follower.start()
         self._say(f"beside {self._node}")
         poll = select.poll()
         poll.register(self._process, select.POLLIN)
@@ -113,21 +112,21 @@ class Program:
         self._close()
 
     def _close(self) -> None:
-        self._following.stop()
+        self._follower.stop()
         for loop in self._loops:
             loop.stop()
         self._heart.stop()
         self._backend.close()
 
-    # --- what it sees
+    # --- sees
 
     def _saw(self, state: RendezvousState) -> None:
-        """The follower's thread."""
+        """Keep the newest state; called by the follower's thread."""
         self._state = state
         self._page.ring()
 
     def _heard(self, loop: RendezvousLoop, notice: Notice) -> None:
-        """That loop's thread."""
+        """Note the answer to a request; called by that loop's thread."""
         if isinstance(notice, Told):
             if notice.handler is handlers.declare_dead:
                 self._settled = True
@@ -150,19 +149,19 @@ class Program:
             unwind_at=seen.unwind_at / NS or math.inf,
             dead=self._dead,
             over=state is not None and (state.closed is not None or state.round > seen.round),
-            settled=self._settled or self._nobody_there(),
+            settled=self._settled or self._register_is_gone(),
         )
 
-    def _nobody_there(self) -> bool:
-        """The launcher has ended and taken its relay along: there is no register any more that anybody could be told of."""
+    def _register_is_gone(self) -> bool:
+        """Return True if the launcher and its relay are gone: then no register is left to tell."""
         return self._relay is not None and not os.path.exists(self._relay)
 
-    # --- what it does
+    # --- acts
 
     def _look(self, meant_at: float) -> bool:
-        """Whether nothing is left to do. It was to be at `meant_at`, at the latest.
+        """Look once and act. Return True if nothing is left to do. The look was due at `meant_at`, at the latest.
 
-        The time is taken once and first: a stop within the look is one before the next."""
+        The time is read once and first: a stop within this look counts as one before the next."""
         now, sight = self._clock.now(), self._sight()
         self._monitor, acts = step(woke(self._monitor, sight, meant_at, now), sight, now, self._rules)
         for act in acts:
@@ -177,7 +176,7 @@ class Program:
     def _do(self, act: Act) -> None:
         match act:
             case Wish(token):
-                self._page.words[WANT_P] = token
+                self._page.words[WANT_MONITOR] = token
                 self._send(SIGNUM)
                 if self._monitor.tries == 1:
                     self._say(f"asks span {token} to end")
@@ -204,7 +203,7 @@ class Program:
                 assert_never(other)
 
     def _leave_error_file(self) -> None:
-        """For the launcher, which would see no more than a signal."""
+        """Leave the reason for the launcher, which would see only a signal."""
         sight = self._sight()
         if self._clock.now() >= sight.unwind_at:
             why = "user code did not end in time when it was called back (unwind_timeout)"
@@ -217,10 +216,10 @@ class Program:
         try:
             signal.pidfd_send_signal(self._process, signum)
         except ProcessLookupError:
-            pass  # it is dead: that is seen next
+            pass  # the process is dead: the next look sees that
 
     def _end_if_due(self) -> None:
-        """An end counts for the world that stands in its round, so that must have been seen."""
+        """End the round once its world has been seen: an end counts for the world that is complete in its round."""
         state, round = self._state, self._to_end
         if state is None or round is None or state.round < round:
             return
@@ -229,7 +228,7 @@ class Program:
             self._speak(handlers.end, state.world_id)
 
     def _speak(self, handler: Handler, mine: WorldId | None = None) -> None:
-        """To the register, in this node's name."""
+        """Run this operation on the register, in the node's name."""
         nonce = Life(os.urandom(8).hex())
         held = Held(self._node, SPEAKER, Settings(leave_timeout=self._rules.leave_s), nonce, mine=mine)
         loop: RendezvousLoop = RendezvousLoop(
@@ -245,7 +244,7 @@ class Program:
 
 
 def main() -> None:
-    """Signals of a terminal or a service are for the process itself; the monitor ends when it is done."""
+    """Run the monitor. Signals of a terminal or a service are for the process itself, so the monitor ignores them."""
     for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)
     Program(json.load(sys.stdin)).run()

@@ -1,8 +1,8 @@
-"""How a wrapped call ends when it does not return: what is raised, and the exit code of a process that lets it through.
+"""The exceptions with which a wrapped call ends when it does not return, and the process's exit code for each.
 
-The user's own exception is raised where there is one that decides. The rest derive from SystemExit, so that a program that
-catches nothing ends with the code that tells its launcher what to do (core/inprocess/exits.py); whoever wants to go on after
-a failed job catches `Stopped`.
+If the user's own exception decides, it is raised. The others derive from SystemExit: a program that catches nothing ends
+with the code that tells its launcher what to do (core/inprocess/exits.py). A program that goes on after a failed job
+catches `Stopped`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..workers.logs import ERROR_FILE_VARIABLE
 
 
 class RestartAbort(SystemExit):
-    """To be raised by user code: no more restarts, on any rank."""
+    """Raised by user code to end the job: no rank restarts again."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(EXIT_CODES[Reason.GAVE_UP])
@@ -46,11 +46,11 @@ class Stopped(SystemExit):
 
 
 class Unhealthy(Stopped):
-    """A callback that looks after this rank failed: this process must not run another round."""
+    """Raised when finalize or the health check failed: this process must not run another round."""
 
 
 class OutcomeUnknown(Stopped):
-    """The function returned `value` here, but nobody could say whether the job succeeded."""
+    """Raised when the function returned `value` here, but the register could not be asked if the job succeeded."""
 
     def __init__(self, reason: Reason, text: str, value: object) -> None:
         super().__init__(reason, text)
@@ -58,15 +58,15 @@ class OutcomeUnknown(Stopped):
 
 
 OWN = (Reason.EXITED, Reason.INTERRUPTED, Reason.GAVE_UP, Reason.DRAINED)
-"""What the user's own exception says, if there is one."""
+"""The reasons for which the user's own exception is raised, if there is one."""
 
 
 UNMET = (Reason.STORE_LOST, Reason.TIMED_OUT, Reason.OUTCOME_UNKNOWN)
-"""Where it matters in which store the ranks meet."""
+"""The reasons for which the text names the store in which the ranks meet."""
 
 
 def raised(outcome: Raised, rank: int, value: object, error: BaseException | None, meets_at: str) -> BaseException:
-    """What the call raises. `error` is the last that this rank's code raised, `meets_at` the store, in words."""
+    """Return what the call raises. `error` is the last error of this rank's code, `meets_at` the name of the store."""
     reason = outcome.reason
     if reason in OWN and error is not None and not isinstance(error, Exception):
         return error
@@ -93,7 +93,7 @@ def _stopped(reason: Reason, text: str, value: object) -> Stopped:
 
 
 def tell(error: BaseException) -> None:
-    """To stderr, since a SystemExit says nothing by itself, and to the launcher's error file, if there is one."""
+    """Write the error to stderr, since a SystemExit prints nothing, and to the launcher's error file, if there is one."""
     if not isinstance(error, Stopped | RestartAbort):
         return
     cause = error.__cause__

@@ -1,15 +1,17 @@
-"""What the wrapper's parameters may be: a wrong type is a TypeError, a value that cannot work a ValueError, by name."""
+"""The checks of the wrapper's parameters and environment variables. Each error names the parameter and its value.
+
+A wrong type raises TypeError, a value that cannot work ValueError.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...core.policies import Policy, chain, shift
-from .stores import Store, store_of_the_launcher
+from ..store import numerals
 
 Duration: TypeAlias = timedelta | float | int
 
@@ -62,7 +64,7 @@ def absolute_path(name: str, value: object) -> str | None:
 
 
 def policy(given: object) -> Policy:
-    """One policy, or several, one after the other."""
+    """Return one policy, made of all that were given, in their order."""
     if given is None:
         return shift()
     several = [given] if isinstance(given, Policy) else given
@@ -71,9 +73,17 @@ def policy(given: object) -> Policy:
     return chain(*several)
 
 
-def store_to_make(factory: Any, given: object) -> Callable[[], Store]:
-    """By default the launcher's."""
-    if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"store_kwargs: named arguments, not {given!r}")
-    made = something_to_call("store_factory", factory) or store_of_the_launcher
-    return functools.partial(made, **(given or {}))
+def number(variable: str, default: int, least: int = 0) -> int:
+    """Return an environment variable as a number. Raises ValueError, which names the variable and its value."""
+    text = os.environ.get(variable, str(default))
+    found = numerals.number(os.fsencode(text))
+    if found is None or found < least:
+        raise ValueError(f"{variable}={text}: a whole number, at least {least}")
+    return found
+
+
+def rank_and_world_size() -> tuple[int, int]:
+    rank, world_size = number("RANK", 0), number("WORLD_SIZE", 1, least=1)
+    if rank >= world_size:
+        raise ValueError(f"RANK={rank}, WORLD_SIZE={world_size}: ranks begin at 0, so the last is {world_size - 1}")
+    return rank, world_size

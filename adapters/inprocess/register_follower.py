@@ -1,4 +1,4 @@
-"""The register as it changes, for one that only looks: a thread that waits for each next version."""
+"""A follower of the register: a thread that waits for each next version, and writes nothing."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from ...core.rendezvous.agenda import pause_s
 from ..store.port import Backend, StoreError
 
 LONGEST_PAUSE_S = 1.0
-"""Between two questions to a store that does not answer."""
+"""The longest pause between two questions to a store that does not answer."""
 
 
-class Following:
-    """`seen(state)` is called, from this thread, for each version that it sees, the first included."""
+class RegisterFollower:
+    """Follows one register until it is stopped."""
 
-    def __init__(
-        self, backend: Backend, seen: Callable[[RendezvousState], None], silent: Callable[[], None] = lambda: None
-    ) -> None:
-        """`silent()` is called for each question that had no answer."""
+    def __init__(self, backend: Backend, seen: Callable[[RendezvousState], None], silent: Callable[[], None]) -> None:
+        """`seen(state)` is called on the follower's thread for each version, the first included."""
         self._backend = backend.clone()
         self._seen = seen
         self._silent = silent

@@ -1,11 +1,12 @@
-"""The page that a wrapped process shares with its monitor: what each says of itself, one word each, each with one writer.
+"""The page of memory that a wrapped process shares with its monitor. Each word of it has one writer.
 
-M is the main thread, which runs the user's function; T the thread that decides for it; P the monitor process. A word is
-eight bytes, aligned, and stored or read through a memoryview of format `Q` as one machine word, so nobody ever reads half a
-value and nobody needs a lock to read. What must be seen together is M's alone (`gate`), or is read twice (`Seen.of`).
+The writers are the main thread, which runs the user's function; the driver, the thread that decides for it; and the monitor
+process. A word is eight bytes, aligned, and is stored and read through a memoryview of format `Q` as one machine word. So
+nobody reads half a value, and reading needs no lock. Words that must be seen together belong to the main thread alone
+(`gate`), or are read twice (`Seen.of`).
 
-Points in time are nanoseconds of CLOCK_MONOTONIC, which all processes of a host share; spans of time are nanoseconds; 0 is
-none. The memory is a file without a name: a program that is handed its descriptor maps the same page.
+Points in time are nanoseconds of CLOCK_MONOTONIC, which all processes of a host share. Durations are nanoseconds. 0 is none.
+The memory is a file without a name: a program that inherits its descriptor maps the same page.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from typing import Final
 
 from attrs import frozen
 
-from .own_code import own
+from .user_stack import own
 
 WORDS: Final = 32
 BYTES: Final = 8 * WORDS
 NS: Final = 1_000_000_000
-"""In a second."""
+"""Nanoseconds in a second."""
 
-# M's words
+# the main thread's words
 ARMED: Final = 0
-"""The token of the span whose user code runs now; 0 while M is in the wrapper. Never the same twice in a process."""
+"""The token of the span whose user code runs now; 0 while the main thread is in the wrapper. No token is used twice."""
 ROUND: Final = 1
 """The round of that span."""
 SPAN: Final = 2
@@ -34,17 +35,17 @@ SPAN: Final = 2
 ACTIVE: Final = 3
 """Whether this rank is active in that round; a reserve is not."""
 DEPTH: Final = 4
-"""How many atomic sections M is inside of."""
+"""How many atomic sections the main thread is in."""
 STAMP: Final = 5
-"""When the user's code last said that it gets on."""
+"""When user code last made progress."""
 SOFT: Final = 6
-"""How long it may say nothing before its round is ended; 0: as long as it likes."""
+"""How long it may make no progress before its round is ended; 0: no limit."""
 HARD: Final = 7
-"""How long it may say nothing before the process is killed; 0: as long as it likes."""
+"""How long it may make no progress before the process is killed; 0: no limit."""
 OVER: Final = 15
-"""The token of the last span that ended; told before `ARMED` is cleared."""
+"""The token of the last span that ended; written before `ARMED` is cleared."""
 
-# T's words
+# the driver's words
 WANT: Final = 8
 """The token of the span that must end."""
 LEAVING: Final = 9
@@ -54,13 +55,13 @@ BYE: Final = 10
 UNWIND_AT: Final = 11
 """When the process is killed unless the span that must end has ended."""
 BEAT: Final = 12
-"""When T was last seen at work."""
+"""When the driver was last seen at work."""
 
-# P's words
-WANT_P: Final = 13
-"""As `WANT`, where T is silent."""
+# the monitor's words
+WANT_MONITOR: Final = 13
+"""As `WANT`, where the driver is silent."""
 SUPERVISED: Final = 14
-"""When P was last seen at work."""
+"""When the monitor was last seen at work."""
 
 
 class Span(IntEnum):
@@ -88,7 +89,8 @@ class Bye(IntEnum):
 
 
 class Page:
-    """The mapping. `words` is the page as whole numbers; a program that inherits the two descriptors maps the same page."""
+    """The mapped page. `words` is its content as integers. A program that inherits the two descriptors maps the same
+    page."""
 
     def __init__(self, descriptor: int, bell: int) -> None:
         self.descriptor = descriptor
@@ -97,31 +99,31 @@ class Page:
 
     @classmethod
     def new(cls) -> Page:
-        """A page of zeros."""
+        """Return a page of zeros. Raises OSError if the process has no descriptor left."""
         descriptor = os.memfd_create("elastic-inprocess")
         os.ftruncate(descriptor, BYTES)
         return cls(descriptor, os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
 
     @own
     def ring(self) -> None:
-        """Have the monitor look. In a forked child there is none."""
+        """Wake the monitor. Do nothing in a forked child, which has no monitor."""
         if self.bell != -1:
             os.eventfd_write(self.bell, 1)
 
     def heard(self) -> None:
-        """The monitor: silence the bell, before it looks."""
+        """Silence the bell; the monitor does so before it looks."""
         try:
             os.eventfd_read(self.bell)
         except BlockingIOError:
             pass  # nobody had rung
 
     def part(self) -> None:
-        """Go on with a copy of its own: what a forked child writes is not its parent's."""
+        """Continue with a private copy, in a forked child: nothing that it writes reaches its parent."""
         self.words = memoryview(bytearray(self.words.tobytes())).cast("Q")
         self.bell = -1
 
     def close(self) -> None:
-        """A signal may still come: whoever looks finds a page of its own. The mapping goes with the last who looks at it."""
+        """Close the descriptors, and continue with a private page: a signal's handler may still look at it."""
         bell, self.bell = self.bell, -1
         self.words = memoryview(bytearray(BYTES)).cast("Q")
         os.close(self.descriptor)
@@ -130,7 +132,7 @@ class Page:
 
 @frozen
 class Seen:
-    """What one look at the page showed of the span under way; `armed` is 0 when there was none."""
+    """What the page showed of the span under way at one moment; `armed` is 0 when there was none."""
 
     armed: int
     round: int
@@ -148,8 +150,8 @@ class Seen:
 
     @classmethod
     def of(cls, words: memoryview[int]) -> Seen:
-        """All of one span: M writes the token last and clears it first, so what stands between two reads of one token
-        belongs to it. Tries until that is so."""
+        """Read all words of one span. The main thread writes the token last and clears it first, so the words that are
+        read between two equal reads of the token belong to it. Repeat until that is so."""
         while True:
             armed = words[ARMED]
             seen = cls._read(words, armed)

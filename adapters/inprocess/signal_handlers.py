@@ -1,8 +1,8 @@
-"""The gate's signal handlers for as long as a wrapped call lasts, and what becomes of them in a forked child.
+"""The gate's signal handlers, installed for the duration of a wrapped call.
 
-SIGINT and SIGTERM are taken over where Python or nobody handles them, and where the program does: what it does with them it
-still does, in its own code. Ignored ones stay ignored. A child that the program forks (a data loader's worker) gets the
-program's own handlers back and a page of its own: it is none of the job's.
+The gate takes over SIGINT and SIGTERM unless the program ignores them. In user code the program's own handlers still run. A
+child that the program forks (a data loader's worker) gets the program's handlers back, and a private page: it takes no part
+in the job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Disposition: TypeAlias = Callable[[int, FrameType | None], object] | int | signa
 
 
 class _Child:
-    """What a forked child has to undo."""
+    """What a forked child undoes."""
 
     def __init__(self, page: Page, before: Mapping[int, Disposition]) -> None:
         self._page = page
@@ -47,7 +47,7 @@ os.register_at_fork(after_in_child=_forked)
 
 @contextmanager
 def installed(gate: Gate, page: Page) -> Iterator[None]:
-    """To be entered by the thread that made the gate. Where that is not the main thread no signal is handled."""
+    """Install the handlers for this block, on the thread that made the gate. Outside the main thread install none."""
     before = _install(gate) if threading.current_thread() is threading.main_thread() else {}
     child = _Child(page, before)
     _children.add(child)

@@ -13,7 +13,7 @@ from ..store.connection import RankConnection, RelayConnection, TCPStoreConnecti
 from ..store.relay.relay_server import VARIABLE as RELAY
 from ..store.tcpstore.wire import Address
 from ..workers.environment import WORLD
-from .variables import number
+from .parameters import number
 
 
 class NoStore(RuntimeError):

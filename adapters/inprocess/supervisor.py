@@ -1,7 +1,7 @@
-"""The wrapped process's end of its monitor (`monitor.py`): it is started, started again at once when it dies, and let go.
+"""The supervisor of the monitor process (`monitor.py`): it starts the monitor, starts it again when it dies, and lets it go.
 
-A thread of its own waits for the monitor's death by pidfd, and sets the kernel's alarm anew once in a while. If that thread
-cannot run and the monitor is dead, the alarm is what is left.
+A thread waits for the monitor's death by pidfd, and renews the kernel's alarm at intervals. If that thread cannot run and
+the monitor is dead, the alarm ends the process.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ log = logging.getLogger("elastic.inprocess")
 
 PROGRAM = "elastic.adapters.inprocess.monitor"
 BEAT_S = 1.0
-"""Between two settings of the alarm."""
+"""The interval in which the alarm is renewed."""
 SHORT_LIFE_S = 1.0
-"""A monitor that dies sooner than that is started again after a pause, twice as long each time, up to `PAUSE_MAX_S`."""
+"""A monitor that dies sooner is started again after a pause, which doubles each time, up to `PAUSE_MAX_S`."""
 PAUSE_MAX_S = 5.0
 
 _pid_files = threading.Lock()
-"""Two calls, one after the other, may have one file."""
+"""Held while a pid file is written or removed: two calls, one after the other, may share one."""
 
 
 @frozen
 class Charge:
-    """What a monitor is told: for whom it speaks, where, and by which rules. `place` is `Store.place`'s."""
+    """The monitor's charge: the node that it speaks for, the place of the register (`Store.place`), and its rules."""
 
     node: Node
     place: Mapping[str, object]
@@ -62,7 +62,7 @@ class Charge:
 
 
 class Supervisor:
-    """One process's monitor. Close it after the page says `Bye`."""
+    """The supervisor of one process's monitor. Close it after the page says `Bye`."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Supervisor:
         python: str = sys.executable,
         pid_file: Path | None = None,
     ) -> None:
-        """`pid_file` tells the monitor's pid for as long as there is one."""
+        """`pid_file` holds the monitor's pid for as long as the monitor lives."""
         self._pid_file = pid_file
         self._page = page
         self._charge = charge
@@ -88,7 +88,7 @@ class Supervisor:
 
     @property
     def pid(self) -> int | None:
-        """The monitor's, if one was started."""
+        """The monitor's pid; None before its start."""
         return self._process.pid if self._process else None
 
     @property
@@ -96,12 +96,12 @@ class Supervisor:
         return self._starts
 
     def start(self) -> None:
-        """Raises OSError if there can be none."""
+        """Start the monitor and the thread that watches it. Raises OSError if the monitor cannot be started."""
         self._spawn()
         self._thread.start()
 
     def close(self, timeout_s: float) -> None:
-        """Have the monitor look at the page's `Bye`; one that has not ended after so long is killed. Idempotent."""
+        """Have the monitor read the page's `Bye`. Kill it if it has not ended after `timeout_s`. Idempotent."""
         if self._stop == -1:
             return
         os.eventfd_write(self._stop, 1)
@@ -136,7 +136,7 @@ class Supervisor:
             start_new_session=True,
         )
         assert self._process.stdin
-        self._write_pid()  # it does nothing before it has its charge: who sees it at work finds its pid
+        self._write_pid()  # the monitor does nothing before it has its charge, so the file is there first
         try:
             self._process.stdin.write(self._charge.written(descriptors))
             self._process.stdin.close()
@@ -152,7 +152,7 @@ class Supervisor:
                 log.warning("the monitor process is %s, which cannot be written down: %s", self._process.pid, error)
 
     def _remove_pid(self) -> None:
-        """Unless the file is the next call's, which has begun meanwhile."""
+        """Remove the pid file, unless the next call has written it meanwhile."""
         if self._pid_file and self._process:
             with _pid_files, suppress(OSError):
                 if self._pid_file.read_text() == f"{self._process.pid}\n":
@@ -165,7 +165,7 @@ class Supervisor:
             assert self._process
             code = self._process.wait()
             if code == 0:
-                return  # it is done: the page says that the call is over
+                return  # the page says that the call is over
             log.warning("the monitor process of %s died (%s); starting another", self._charge.node, code)
             short = time.monotonic() - self._started_at < SHORT_LIFE_S
             if short and self._stopped(self._pause_s):
@@ -178,7 +178,7 @@ class Supervisor:
                 return
 
     def _wait_for_death(self) -> bool:
-        """Whether the monitor has died; False when it is to be let go."""
+        """Wait. Return True when the monitor has died, False when it is to be let go."""
         assert self._process
         pidfd = os.pidfd_open(self._process.pid)
         try:

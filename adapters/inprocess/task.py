@@ -1,42 +1,34 @@
-"""What is to be run: the user's function and callbacks, and where this rank stands while they do.
+"""The user's function and callbacks, and this rank's place in the world while they run.
 
-T asks for the code of a span and for the standing in a new world; the main thread runs the code.
+The driver asks for the code of a span and for the place in a new world; the main thread runs the code.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from ...core import policies
 from ...core.caller import Terms
 from ...core.inprocess.words import End, Span
 from ...core.world import Fault, Member, Node, Profile, World
 from ..clock import Clock
-from . import master_port
-from .callback_state import Mode, State
+from .callbacks import Callback, Callbacks, Mode, State
 from .user_stack import place
 
-Callback: TypeAlias = Callable[[State], object]
-
-
-@frozen
-class Callbacks:
-    """The user's, each told the state; what they return is not looked at."""
-
-    initialize: Callback | None = None
-    abort: Callback | None = None
-    finalize: Callback | None = None
-    health_check: Callback | None = None
-    completion: Callback | None = None
-    terminate: Callback | None = None
+_MASTER_PORT: Final = "MASTER_PORT"
+_libc = ctypes.CDLL(None)
+_port_variable = ctypes.create_string_buffer(f"{_MASTER_PORT}=65535".encode())
+"""The string that the C library's environment holds. The C library keeps every string that `setenv` was given, since a
+caller may still hold it; `putenv` takes the caller's own string, which `tell_port` overwrites. So nothing piles up."""
 
 
 class Task:
-    """One call's."""
+    """The task of one call."""
 
     def __init__(
         self,
@@ -49,8 +41,8 @@ class Task:
         meets_at: str,
         clock: Clock,
     ) -> None:
-        """`initial`: rank and world size at the call; `probe_s`: how often it is seen that the main thread gets on;
-        `meets_at`: where the ranks meet, in words."""
+        """`initial` is the rank and world size at the call, `probe_s` the interval of the progress probe, `meets_at` the
+        name of the store in which the ranks meet."""
         self._function = function
         self._callbacks = callbacks
         self.terms = terms
@@ -66,8 +58,8 @@ class Task:
     def address(self) -> str:
         return self.profile.endpoint.address
 
-    def stands(self, world: World, me: Node) -> State:
-        """In this world from now on; the environment of the workers says so too."""
+    def enters(self, world: World, me: Node) -> State:
+        """Take this node's place in a new world, and tell it to the environment. Return the new state."""
         placing = policies.place(self.terms.policy, world)
         mine, self._since = placing.places[me], self._clock.now()
         self.state = evolve(
@@ -88,11 +80,11 @@ class Task:
         self.state = evolve(self.state, fault=error)
 
     def joins(self) -> None:
-        """What went wrong is dealt with."""
+        """Forget the fault: it has been dealt with."""
         self.state = evolve(self.state, fault=None)
 
-    def fault(self, me: Node, end: End, stands: str) -> Fault:
-        """Why this rank ends the round, as the job remembers it. `stands`: where its code is, if it runs."""
+    def fault(self, me: Node, end: End, where: str) -> Fault:
+        """Return the failure record with which this rank ends the round. `where` is where its code is, if it runs."""
         error, host = self.state.fault, os.uname().nodename
         return Fault(
             node=me,
@@ -106,45 +98,53 @@ class Task:
             host=host,
             when=self._clock.wall_text(),
             message=f"{type(error).__name__}: {error}" if error else end.cause.value,
-            where=place(error) if error else stands,
+            where=place(error) if error else where,
         )
 
     def code(self, span: Span) -> Callable[[], object]:
-        """What the main thread runs as this span."""
+        """Return what the main thread runs as this span."""
         calls, state = self._callbacks, self.state
         match span:
             case Span.INITIALIZE:
-                return lambda: (_told(calls.initialize, state), _told(calls.health_check, state))
+                return lambda: (_called(calls.initialize, state), _called(calls.health_check, state))
             case Span.FUNCTION:
                 return self._function
             case Span.FINALIZE:
-                return lambda: _told(calls.finalize, state)
+                return lambda: _called(calls.finalize, state)
             case Span.CHECK:
-                return lambda: _told(calls.health_check, state)
+                return lambda: _called(calls.health_check, state)
             case Span.COMPLETE:
-                return lambda: _told(calls.completion, state)
+                return lambda: _called(calls.completion, state)
             case Span.TERMINATE:
-                return lambda: _told(calls.terminate, evolve(state, mode=Mode.TERMINATED))
+                return lambda: _called(calls.terminate, evolve(state, mode=Mode.TERMINATED))
 
     def abort(self) -> None:
-        _told(self._callbacks.abort, self.state)
+        _called(self._callbacks.abort, self.state)
 
     def _tell_environment(self, first: Member | None) -> None:
-        """What `init_process_group` reads: the ranks, and a port of this iteration's own on rank 0's host."""
+        """Set what `init_process_group` reads: the ranks, and this iteration's port on rank 0's host."""
         state = self.state
         if first:
             master = first.profile.endpoint
             os.environ["MASTER_ADDR"] = master.address
-            master_port.tell(master.port)
+            tell_port(master.port)
         os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"
         if state.active_rank is not None:
             os.environ.update(RANK=str(state.active_rank), WORLD_SIZE=str(state.active_world_size))
 
 
 def mark(error: BaseException) -> str:
-    """What two failures have in common that are the same: type and place, whatever the message says."""
+    """Return the type and place of an error. Two errors with one mark are the same failure; their messages may differ."""
     return f"{type(error).__module__}.{type(error).__qualname__} {place(error)}"
 
 
-def _told(callback: Callback | None, state: State) -> object:
+def _called(callback: Callback | None, state: State) -> object:
     return callback(state) if callback else None
+
+
+def tell_port(port: int) -> None:
+    """Set MASTER_PORT, for Python, for C, and for every program that this process starts."""
+    _port_variable.value = f"{_MASTER_PORT}={port}".encode()
+    _libc.putenv(_port_variable)
+    python_s: Any = os.environ
+    python_s._data[_MASTER_PORT.encode()] = str(port).encode()  # os.environ[...] = would set the C library's string too

@@ -1,4 +1,5 @@
-"""What the threads of a wrapped call tell each other: M, which runs user code, and T, which decides. What is raised in M."""
+"""The messages between the main thread, which runs user code, and the driver, which decides; and what is raised in user
+code."""
 
 from __future__ import annotations
 
@@ -13,16 +14,17 @@ from .shared_page import Span
 
 
 class Injected(BaseException):
-    """The round is over: leave the user's code. No `Exception`, so that `except Exception` does not keep it."""
+    """Raised in user code that must end because the round is over. It is no `Exception`: `except Exception` lets it
+    through."""
 
     @property
     def token(self) -> int:
-        """Of the span that it was raised in."""
+        """The token of the span in which it was raised."""
         return int(self.args[0])
 
 
 class Drained(SystemExit):
-    """SIGTERM found the main thread in user code: leave it, and the job."""
+    """Raised in user code when SIGTERM came: the rank leaves the job."""
 
     def __init__(self) -> None:
         super().__init__(143)
@@ -34,16 +36,16 @@ class How(Enum):
     OK = "ok"
     EXCEPTION = "exception"
     BASE = "base"
-    """By a BaseException that is no Exception: SystemExit, say."""
+    """By a BaseException that is no Exception, such as SystemExit."""
     INTERRUPT = "interrupt"
     """By KeyboardInterrupt."""
     INJECTED = "injected"
-    """As it was asked to."""
+    """By the exception that the gate raised."""
 
 
 @frozen
 class Order:
-    """Run `code` as the span `token`. The limits are nanoseconds without a word from it, 0: none."""
+    """An order to run `code` as the span `token`. The limits are nanoseconds without progress; 0 is no limit."""
 
     token: int
     round: int
@@ -56,7 +58,7 @@ class Order:
 
 @frozen(eq=False)
 class Ended:
-    """The span has ended, and the main thread waits in the wrapper."""
+    """The span has ended; the main thread waits in the wrapper."""
 
     token: int
     how: How
@@ -66,7 +68,7 @@ class Ended:
 
 @frozen
 class LeftAtomic:
-    """The main thread has left its outermost atomic section while its span was wanted."""
+    """The main thread has left its outermost atomic section, and its span must end."""
 
     token: int
 
@@ -85,19 +87,19 @@ class AbortEnded:
 
 @frozen
 class LimitsChanged:
-    """The main thread has put other limits in force: they may end sooner than those that were waited for."""
+    """The main thread has put other limits in force, which may pass sooner than the old ones."""
 
 
 @frozen(eq=False)
 class Release:
-    """For the main thread, which waits: let go of what an iteration has left behind."""
+    """An order to let go of everything that an iteration has left behind, its errors for example."""
 
     errors: tuple[BaseException, ...]
 
 
 @frozen(eq=False)
 class Finished:
-    """For the main thread, which waits: the call is over."""
+    """The last order: the call is over, with a value or an error."""
 
     value: object
     error: BaseException | None

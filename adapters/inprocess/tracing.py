@@ -1,6 +1,6 @@
-"""A wrapped call's trace: written behind the rank's back, at the least cost that it can be had for.
+"""The trace of a wrapped call, written by a background thread, so that the rank never waits for the disk.
 
-The rank waits for no disk. Where the trace cannot be written, or no longer, that is said once, and the training goes on.
+If the trace cannot be written, one warning says so, and the training goes on.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from ..report.news import NoTrace, Trace, TraceLost
 log = logging.getLogger("elastic.inprocess")
 
 PAUSE_S = 0.05
-"""A restart takes a few milliseconds, in which the thread that writes would be in the way of those that decide."""
+"""The writing thread's pause: within a restart of a few milliseconds it would delay the threads that decide."""
 END_TIMEOUT_S = 1.0
 """How long a process that ends waits for the disk."""
 
 
 def traced(directory: str | None, held: Held, call: Call, clock: Clock) -> Trace:
-    """Begun already: one file per call."""
+    """Return the trace of this call, begun in a file of its own; one that records nothing if no directory is given."""
     if not directory:
         return NoTrace()
-    from ..report.trace_file import TraceFile  # with the codec behind it, which an untraced rank needs not
+    from ..report.trace_file import TraceFile  # imports the codec, which an untraced rank does not need
 
     trace = TraceFile(os.path.join(os.path.abspath(directory), ""), end_timeout_s=END_TIMEOUT_S, pause_s=PAUSE_S)
     trace.begin_call(held, call, clock, functools.partial(_lost, held.node.slot))
-    atexit.register(trace.end)  # the thread that writes does not keep the process alive
+    atexit.register(trace.end)  # the writing thread is a daemon
     return trace
 
 
 def untraced(trace: Trace) -> None:
-    """No step follows, and nobody needs to see to that at the end of the process."""
+    """End the trace: no step follows."""
     trace.end()
     atexit.unregister(trace.end)
 

@@ -1,11 +1,11 @@
-"""Restart inside the process: a wrapper that enters a training function again, on every rank, when any rank faults.
+"""The wrapper: it calls a training function again, on every rank and in the same process, when any rank faults.
 
     @Wrapper()
     def train(call: CallWrapper | None = None) -> None: ...
 
-The parameters are those of nvidia-resiliency-ext's wrapper, so that a program which uses it changes its import. What is
-different is in docs/inprocess.md. Nothing here decides anything: the machine is `core.inprocess`, the rendezvous of each
-iteration `core.rendezvous`.
+The parameters are those of nvidia-resiliency-ext's wrapper: a program that uses that one changes its import.
+docs/inprocess.md lists the differences. Nothing here decides: the machine is `core.inprocess`, each iteration's rendezvous
+`core.rendezvous`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Never, TypeVar
 
 from ...core import inprocess
@@ -26,12 +24,9 @@ from ...core.policies import Policy
 from ...core.world import Fault
 from .aborts import AbortTorchDistributed
 from .assembly import Assembly, Parts, Plan
-from .callables import misfit, returns_at_once
-from .callback_state import State
-from .gate import Gate
-from .injection import wanting, with_value
+from .callables import misfit, returns_at_once, wanting, with_value
+from .callbacks import Callback, Callbacks, State
 from .outcomes import tell
-from .own_code import own
 from .parameters import (
     Duration,
     absolute_path,
@@ -41,24 +36,23 @@ from .parameters import (
     policy,
     seconds,
     something_to_call,
-    store_to_make,
     yes_or_no,
 )
 from .sections import Atomic, Limited
 from .shared_page import NS
 from .signal_handlers import installed
-from .stores import Store
-from .task import Callback, Callbacks
-from .thread_events import LimitsChanged, Message
+from .stores import Store, store_of_the_launcher
+from .thread_events import LimitsChanged
+from .user_stack import own
 
 Result = TypeVar("Result")
 
 ABORT = AbortTorchDistributed()
-"""Does nothing where torch.distributed is not imported."""
+"""The default abort. It does nothing unless torch.distributed is imported."""
 
 
 class Wrapper:
-    """Wraps functions. All spans are timedeltas or seconds. The intervals are accepted, though nothing polls."""
+    """A decorator for functions. Durations are timedeltas or seconds. Intervals are accepted and unused: nothing polls."""
 
     def __init__(
         self,
@@ -102,10 +96,10 @@ class Wrapper:
         on_interrupt: str = "close",
         trace: str | None = None,
     ) -> None:
-        """`upscale`: a rank that comes later is let in at once, which ends the iteration, and not at the next fault; None:
-        if the launcher starts lost ranks again. `max_repeats`: times that the same exception (type and place) of a rank may
-        follow upon itself, each within `repeat_window` of its function's beginning. `trace`: the directory that gets a file
-        per call, for elastic replay; None: the one that ELASTIC_TRACE names, if it does. Raises TypeError and ValueError."""
+        """`upscale`: let a late rank in at once, which ends the iteration, instead of at the next fault; None: only if the
+        launcher starts lost ranks again. `max_repeats`: how often one rank may repeat the same exception (type and place),
+        each time within `repeat_window` of the function's start. `trace`: the directory that gets one file per call, for
+        elastic replay; None: the one that ELASTIC_TRACE names, if any. Raises TypeError and ValueError."""
         if bare:
             raise TypeError("its parameters are given by name, and a function not here: write @Wrapper(...) above it")
         spans = {
@@ -151,7 +145,7 @@ class Wrapper:
                 at_least_one("min_world_size", min_world_size),
                 at_least_one("min_active_world_size", min_active_world_size),
             ),
-            store_to_make(store_factory, store_kwargs),
+            _store_to_make(store_factory, store_kwargs),
             absolute_path("monitor_process_logfile", monitor_process_logfile),
             absolute_path("monitor_process_pidfile", monitor_process_pidfile),
             None if upscale is None else yes_or_no("upscale", upscale),
@@ -159,8 +153,8 @@ class Wrapper:
         )
 
     def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:
-        """The function, wrapped; a parameter annotated with CallWrapper need not be given. A rank that is a reserve or comes
-        too late returns None."""
+        """Return the wrapped function. It fills in a parameter that is annotated with CallWrapper. On a rank that is a
+        reserve or comes too late it returns None. Raises TypeError."""
         _check_runs(function)
         if not self.enabled:
             return function
@@ -178,7 +172,7 @@ class Wrapper:
 
 
 class CallWrapper:
-    """One call of a wrapped function, as the function sees it: a parameter that is annotated with this class is given it."""
+    """One call of a wrapped function. A parameter of the function that is annotated with this class receives it."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -190,50 +184,50 @@ class CallWrapper:
 
     @property
     def iteration(self) -> int:
-        """How many iterations have ended before this one."""
+        """How many iterations ended before this one."""
         return self.state.iteration
 
     @property
     def state(self) -> State:
-        """Where this rank stands."""
+        """This rank's place in the present iteration."""
         assert self._call
         return self._call.task.state
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The job's record of what went wrong so far, on any rank. Asks the store."""
+        """The failure records of all ranks so far. Asks the store."""
         assert self._call
         return self._call.backend.faults()
 
     @own
     def ping(self) -> None:
-        """The training gets on. From the first ping of an iteration on, only pings count as progress. A safe point."""
+        """Report progress. From an iteration's first ping on, only pings count as progress. A safe point."""
         self._progress.pinged()
         self._gate.ping()
 
     @own
     def check(self) -> None:
-        """A safe point: raises here if the iteration is over."""
+        """Raise here if the iteration is over: a safe point."""
         self._gate.check()
 
     def atomic(self) -> Atomic:
-        """A section within which no abort begins and no restart; it is not entered once one has begun."""
+        """Return a section within which no abort and no restart begins. It cannot be entered once one has begun."""
         return Atomic(self._gate)
 
     def section(self, name: str, limit: Duration) -> Limited:
-        """A stretch that may go without progress for so long."""
+        """Return a stretch of code that may make no progress for so long."""
         soft, hard = self._limits()
         limits = watchdog.within(watchdog.Limits(soft, hard), seconds(f"section {name}: limit", limit))
-        return _Section(self._gate, _ns(limits.soft_s), _ns(limits.hard_s), self._parts.inbox)
+        return Limited(self._gate, _ns(limits.soft_s), _ns(limits.hard_s), self._limits_changed)
 
     def disable_hang_protection(self) -> Limited:
-        """A stretch that may take as long as it likes. Nests."""
-        return _Section(self._gate, 0, 0, self._parts.inbox)
+        """Return a stretch of code without limits. Stretches nest."""
+        return Limited(self._gate, 0, 0, self._limits_changed)
 
     # --- for the wrapper
 
     def run(self, function: Callable[[], Result]) -> Result | None:
-        """Call it until an iteration succeeds on all ranks."""
+        """Call the function until an iteration succeeds on all ranks. Return its value; raise what `outcomes` describes."""
         if not _alone.acquire(blocking=False):
             raise RuntimeError("a wrapped function is called inside of another one: wrap the outermost alone")
         try:
@@ -241,7 +235,7 @@ class CallWrapper:
                 value: Result | None = self._run(function)
         finally:
             _alone.release()
-        if self._gate.told:  # and heeded by nobody: who heeds a signal leaves
+        if self._gate.told:  # no iteration reacted to the signal, so the program's own handler gets it
             signal.raise_signal(self._gate.told)
         return value
 
@@ -257,27 +251,12 @@ class CallWrapper:
         tell(finished.error)
         raise finished.error
 
+    def _limits_changed(self) -> None:
+        self._parts.inbox.put(LimitsChanged())
+
     def _limits(self) -> tuple[float, float]:
         soft, hard = self._gate.limits()
         return soft / NS or math.inf, hard / NS or math.inf
-
-
-class _Section(Limited):
-    """Tells T when the limits change, which sleeps until the old ones pass."""
-
-    def __init__(self, gate: Gate, soft: int, hard: int, inbox: SimpleQueue[Message]) -> None:
-        super().__init__(gate, soft, hard)
-        self._inbox = inbox
-
-    @own
-    def __enter__(self) -> None:
-        super().__enter__()
-        self._inbox.put(LimitsChanged())
-
-    @own
-    def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._inbox.put(LimitsChanged())
-        super().__exit__(kind, error, traceback)
 
 
 def _check_runs(function: object) -> None:
@@ -292,6 +271,14 @@ def _interrupted(given: str) -> inprocess.OnInterrupt:
         return inprocess.OnInterrupt(given)
     except ValueError:
         raise ValueError(f"on_interrupt: close or leave, not {given!r}") from None
+
+
+def _store_to_make(factory: Any, given: object) -> Callable[[], Store]:
+    """Return a function that makes the store; by default the launcher's."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"store_kwargs: named arguments, not {given!r}")
+    made = something_to_call("store_factory", factory) or store_of_the_launcher
+    return functools.partial(made, **(given or {}))
 
 
 _alone = threading.Lock()

@@ -1,10 +1,10 @@
-"""The laws of calls, over what the traces of ranks tell together.
+"""The judge of real calls: it holds the traces of all ranks to the laws of calls.
 
-A trace tells what the thread that decides was told and what it ordered, not what the main thread did between two of its
-words. So I5 is judged without the sections' depth, I6 without the entering of one; I11 and I12 are the register's own (its
-B2), and I14 to I18 need what no trace tells: that nothing went wrong, or that nothing more can come.
+A trace holds what the driver heard and ordered, but not what the main thread did in between. So I5 is judged without the
+depth of sections, and I6 without their entry. I11 and I12 are the register's own invariant B2. I14 to I18 need facts that no
+trace holds: that no fault happened, or that nothing more can happen.
 
-Facts come in an order that no rank could tell from the real one (`history`). What no trace shows breaks nothing.
+Facts come in an order that no rank could tell from the real one (`history`). A fact that no trace shows breaks no law.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Took:
 
 @frozen
 class Injected:
-    """User code of this round was made to end, though the rank itself had not wished so; afterwards it saw this register."""
+    """The monitor made user code of this round end; the rank then saw this register."""
 
     node: Node
     round: int
@@ -57,7 +57,7 @@ class Injected:
 
 @frozen
 class Stands:
-    """The register; `before` is the version before, if it is known."""
+    """A version of the register; `before` is the one before it, if known."""
 
     before: RendezvousState | None
     after: RendezvousState
@@ -65,7 +65,7 @@ class Stands:
 
 @frozen
 class BreaksOff:
-    """The trace of a rank that may live no longer."""
+    """The end of a trace whose rank may be dead."""
 
     node: Node
 
@@ -74,7 +74,7 @@ Fact: TypeAlias = Took | Injected | Stands | BreaksOff
 
 
 def facts(node: Node, moments: tuple[Moment, ...], number: int) -> Iterator[Fact]:
-    """What this moment of a rank tells."""
+    """Yield the facts that this moment of a rank holds."""
     moment = moments[number]
     if not isinstance(moment.step, CallStepped):
         return
@@ -86,7 +86,7 @@ def facts(node: Node, moments: tuple[Moment, ...], number: int) -> Iterator[Fact
 
 
 def _shown_after(at: float, moments: Iterable[Moment]) -> RendezvousState | None:
-    """By the answer to the first question that was asked later; of a write of its own what it was based on."""
+    """Return the register in the answer to the first later question; for the rank's own write, the state before it."""
     written: tuple[RendezvousState | None, RendezvousState | None] = (None, None)
     for moment in moments:
         match moment.step:
@@ -101,33 +101,33 @@ def _shown_after(at: float, moments: Iterable[Moment]) -> RendezvousState | None
 
 @define
 class _Rank:
-    """What is remembered of one."""
+    """The judge's memory of one rank."""
 
     call: Call
     runs: Run | None = None
-    """What its main thread was told to run, until it has told the end."""
+    """The span that its main thread was ordered to run, until its end is told."""
     round: int = -1
-    """That it is run in."""
+    """The round of that span."""
     called_in: int = -1
     """The round in which the function was called last."""
     aborts: bool = False
     depth: int = 0
-    """Of sections, as the gate said last."""
+    """The depth of atomic sections in the gate's last answer."""
 
 
 @define
 class CallJudge:
-    """What is remembered of the ranks of one register, to judge the next fact by."""
+    """The judge of the ranks of one register. It remembers what it needs to judge the next fact."""
 
     register: RendezvousState | None = None
     ranks: dict[Node, _Rank] = field(factory=dict)
     members: dict[int, tuple[Node, ...]] = field(factory=dict)
     active: dict[int, dict[Node, bool]] = field(factory=dict)
-    """Round -> who is active in it, as they say themselves."""
+    """For each round: which nodes are active, by their own traces."""
     unseated: frozenset[Node] = frozenset()
 
     def saw(self, fact: Fact) -> None:
-        """Raises Broken, or the call's own Violation."""
+        """Judge the next fact. Raises Broken, or the call's own Violation."""
         match fact:
             case Took():
                 self._took(fact)
@@ -207,7 +207,7 @@ class CallJudge:
         return rank is not None and rank.call.leaving is not None
 
     def _active(self, state: RendezvousState) -> frozenset[Node] | None:
-        """None: not everybody's trace is there."""
+        """Return the active nodes of this state's round; None if a member's trace is missing."""
         known = self.active.get(state.round, {})
         told = state.complete and known.keys() >= set(state.members)
         return frozenset(node for node in known if known[node]) if told else None

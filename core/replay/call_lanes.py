@@ -1,4 +1,4 @@
-"""The lane of one rank's call in a picture: its phases as those of workers are shown, and what went wrong."""
+"""The lane of one rank's call in a picture: its phases, in the words used for workers, and its faults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def about(call: Call) -> tuple[SpanKind, str]:
 
 
 def fault(command: Command) -> str:
-    """What went wrong on this rank; nothing, if it is no command for that."""
+    """Return the fault that this command reports; an empty text if it reports none."""
     match command:
         case End(cause=cause):
             return cause.value

@@ -1,9 +1,8 @@
-"""One step of a rank's call, taken again from its trace.
+"""The replay of one step of a rank's call, from its trace.
 
-What the call hears of the rendezvous must have been answered, what the main thread tells it must have been ordered, what the
-gate says must have been asked, and a deadline must have passed (but for those that progress moves, which no trace tells).
-Which ranks are active in a world, and whether it is big enough, is taken at the rank's word: its policy is a function, which
-no trace holds.
+Each event needs its cause: the rendezvous answered it, the main thread was ordered to run it, the gate was asked for it, or
+its deadline has passed. Deadlines that progress moves are not checked, since no trace holds progress. The active ranks of a
+world, and its size being sufficient, are taken from the rank's trace: its policy is a function, which no trace holds.
 """
 
 from __future__ import annotations
@@ -36,21 +35,22 @@ from .difference import same
 from .steps import CallStepped
 
 ANY = Profile(Endpoint("any", 1))
-"""What a rank says of itself is another thing in each round, and the shell's to say."""
+"""A profile for comparisons: the real one differs in each round, and the core does not choose it."""
 
 
 @frozen
 class Standing:
-    """A call between two steps. `told`: what it has not heard yet; `wishes`: what it has wished for by its last step."""
+    """A call between two steps. `told` holds the answers that it has not heard yet, `requests` what its last step asked
+    for."""
 
     call: Call
     timers: Timers = IDLE
     told: tuple[object, ...] = ()
-    wishes: tuple[Request | Errand, ...] = ()
+    requests: tuple[Request | Errand, ...] = ()
 
 
 def stepped(before: Standing, step: CallStepped) -> Standing:
-    """After a step. Raises Differs."""
+    """Return the call after a step. Raises Differs if the trace says otherwise."""
     call, told, event = before.call, before.told, step.event
     if isinstance(event, Ready | Over | Closed | Left | Refused):
         first, *rest = told or (None,)
@@ -60,8 +60,8 @@ def stepped(before: Standing, step: CallStepped) -> Standing:
         same("what the call hears", event, event if _may_come(before, event, step.at) else None, Event | None)
     after, commands = transition(call, event) if event else begin(call)
     same("what the call commands", step.commands, commands, tuple[Command, ...])
-    wishes = tuple(wish for command in commands for wish in _wishes(command))
-    return Standing(after, running(before.timers, after, step.at), told, wishes)
+    requests = tuple(request for command in commands for request in _requests(command))
+    return Standing(after, running(before.timers, after, step.at), told, requests)
 
 
 def _at_its_word(event: Event, answered: object) -> object:
@@ -71,7 +71,7 @@ def _at_its_word(event: Event, answered: object) -> object:
 
 
 def _may_come(before: Standing, event: Event, at: float) -> bool:
-    """Somebody has caused it."""
+    """Return True if this event has its cause."""
     call = before.call
     match event:
         case SpanEnded(token):
@@ -86,8 +86,8 @@ def _may_come(before: Standing, event: Event, at: float) -> bool:
             return True
 
 
-def _wishes(command: Command) -> tuple[Request | Errand, ...]:
-    """A fault is put on record behind the word that the round is over."""
+def _requests(command: Command) -> tuple[Request | Errand, ...]:
+    """Return what this command asks of the register. The failure record follows the end of the round."""
     request = wished(command, ANY)
     record = (Errand(None),) if isinstance(command, End) else ()
     return (*((request,) if request else ()), *record)

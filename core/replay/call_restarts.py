@@ -1,6 +1,6 @@
-"""How a wrapped function was called again: what went wrong in one iteration, and when the next one had what it needs.
+"""The restarts of a wrapped function: the fault that ended an iteration, and the times of the steps to the next one.
 
-Read off a history; nothing is judged here. The moments of one restart compare ranks of one boot only.
+They are read from a history; nothing is judged here. One restart compares only ranks of one boot.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .steps import CallStepped
 
 @frozen
 class Restart:
-    """From the end of one iteration to the next calls of the function. `first` saw the end, by `event`, when its main
-    thread was in `span`; a point in time that no trace tells is none."""
+    """One restart, from the end of an iteration to the next calls of the function. The node `first` saw the end first, by
+    `event`, while its main thread was in `span`. A time that no trace holds is None."""
 
     ended: int
     began: int
@@ -30,19 +30,19 @@ class Restart:
     span: Span | None
     detected_at: float
     interrupted_at: float | None
-    """When the last of the ranks was out of the user's code."""
+    """When the last rank had left user code."""
     aborted_at: float | None
     """When the last abort had ended."""
     joined_at: float | None
-    """When the last rank had written that it is back, or new."""
+    """When the last rank had written its arrival."""
     complete_at: float | None
     called_at: float
-    """When the function was ordered on the last of them."""
+    """When the last rank was ordered to call the function."""
 
 
 @frozen
 class _Deed:
-    """What one rank's trace tells of a round, and when."""
+    """One step of a restart in one rank's trace, and its time."""
 
     what: str
     round: int
@@ -56,7 +56,7 @@ OVER, OUT, ABORTED, ARRIVED, COMPLETE, CALLED = "over", "out", "aborted", "arriv
 
 
 def restarts(history: History) -> tuple[Restart, ...]:
-    """In their order; one per boot whose ranks were in both iterations."""
+    """Return the restarts in order, one for each boot whose ranks were in both iterations."""
     boots = dict.fromkeys(run.trace.header.boot for run in history.runs)
     found = [each for boot in boots for each in _on(list(_deeds(history, boot)))]
     return tuple(sorted(found, key=lambda each: (each.began, each.detected_at)))

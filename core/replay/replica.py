@@ -138,7 +138,7 @@ def taken(replica: Replica, step: Step) -> Replica:
             return _stepped(replica, step)
         case CallStepped():
             stands = of_calls.stepped(of_calls.Standing(replica.call, replica.timers, replica.told), step)
-            wished_for = (*replica.wishes, *stands.wishes)
+            wished_for = (*replica.wishes, *stands.requests)
             return evolve(replica, machine=stands.call, timers=stands.timers, told=stands.told, wishes=wished_for)
         case Started(round):
             standing = replica.group.world.round if replica.group.world and replica.group.running else None

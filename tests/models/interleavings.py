@@ -1,10 +1,10 @@
 """Every interleaving of the gate's two threads, and a signal at every bytecode: the real gate, on real threads, one step at
 a time.
 
-M runs a program under the gate. Before M's `at`-th access to the shared page somebody comes in: T calls `want`, wholly or,
-torn, up to between its two accesses, where it stays until M needs the lock or ends; or P, the monitor process, writes its
-wish. The handler of a signal is called before the `signal_at`-th bytecode of M, with the frame that would execute it:
-CPython itself looks for signals at some of those bytecodes only.
+The main thread runs a program under the gate. Before its `at`-th access to the shared page another party comes in. The
+driver calls `want`, either wholly or torn: up to between its two accesses, where it stays until the main thread needs the
+lock or ends. Or the monitor process writes its request. The signal's handler is called before the `signal_at`-th bytecode
+of the main thread, with the frame that would execute it: CPython itself looks for signals at some of those bytecodes only.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import Any, cast
 
 from attrs import Factory, define
 
-from elastic.adapters.inprocess.gate import SIGNUM, USERS, Gate
-from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_P, WORDS, Page, Span
+from elastic.adapters.inprocess.gate import SIGNUM, Gate
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_MONITOR, WORDS, Page, Span
 from elastic.adapters.inprocess.thread_events import Ended, How, Injected, LeftAtomic, Order, Signalled
+from elastic.adapters.inprocess.user_stack import USERS
 
 TIMEOUT_S = 30.0
 TOKEN = 7
@@ -29,12 +30,12 @@ Program = Callable[[Gate, list[str]], object]
 Make = Callable[[Page, Callable[[Ended | LeftAtomic | Signalled], None]], Gate]
 
 
-class Wish(Enum):
-    """Who wants the span to end."""
+class Asker(Enum):
+    """The party that asks for the end of the span."""
 
-    T = "T"
-    TORN = "T, in two pieces"
-    P = "P"
+    DRIVER = "driver"
+    TORN = "driver, in two pieces"
+    MONITOR = "monitor"
 
 
 class Wrong(AssertionError):
@@ -43,13 +44,13 @@ class Wrong(AssertionError):
 
 @define
 class Played:
-    """What came of one run. `log` is in the order of things: the program's marks, T's, and the events."""
+    """What came of one run. `log` is in the order of things: the program's marks, the driver's, and the events."""
 
     log: list[str] = Factory(list)
     accesses: int = 0
     bytecodes: int = 0
     wanted_at: int | None = None
-    """The bytecode of M before which T came in."""
+    """The bytecode of the main thread before which the driver came in."""
     how: How | None = None
 
 
@@ -58,7 +59,7 @@ class _Words:
 
     def __init__(self, accessed: Callable[[int, bool], None]) -> None:
         self._words = [0] * WORDS
-        self._words[WANT] = self._words[WANT_P] = TOKEN - 1  # of an earlier span
+        self._words[WANT] = self._words[WANT_MONITOR] = TOKEN - 1  # of an earlier span
         self._accessed = accessed
 
     def __getitem__(self, word: int) -> int:
@@ -103,10 +104,10 @@ class _Game:
     """One run."""
 
     def __init__(
-        self, make: Make, at: int | None, wish: Wish, signal_at: int | None, signum: signal.Signals = SIGNUM
+        self, make: Make, at: int | None, asker: Asker, signal_at: int | None, signum: signal.Signals = SIGNUM
     ) -> None:
         self.played = Played()
-        self._at, self._wish, self._signal_at, self._signum = at, wish, signal_at, signum
+        self._at, self._asker, self._signal_at, self._signum = at, asker, signal_at, signum
         self._words = _Words(self._accessed)
         page = Page.new()
         self.gate = make(page, self._posted)
@@ -114,11 +115,11 @@ class _Game:
         page.bell = -1
         page.words = cast(Any, self._words)
         cast(Any, self.gate)._lock = _Lock(self)
-        self._m = threading.get_ident()
-        self._t: threading.Thread | None = None
-        self._turn = threading.Event()  # M's
-        self._resume = threading.Event()  # T's
-        self._t_waits = False
+        self._main = threading.get_ident()
+        self._driver: threading.Thread | None = None
+        self._turn = threading.Event()  # the main thread's
+        self._resume = threading.Event()  # the driver's
+        self._driver_waits = False
         self._ended: list[Ended] = []
         self._wrong: list[str] = []
 
@@ -131,11 +132,11 @@ class _Game:
             raise Wrong(f"{error!r} came out of the wrapper") from error
         finally:
             sys.settrace(None)
-            self._finish_t()
+            self._finish_driver()
         self._judge()
         return self.played
 
-    # --- M
+    # --- the main thread
 
     def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
         if not _is_looked_at(frame.f_code.co_filename):
@@ -151,7 +152,7 @@ class _Game:
         if self._signum is not SIGNUM:
             self.gate.signalled(self._signum, frame)
             return
-        armed, depth, *wants = (self._words.peek(word) for word in (ARMED, DEPTH, WANT, WANT_P))
+        armed, depth, *wants = (self._words.peek(word) for word in (ARMED, DEPTH, WANT, WANT_MONITOR))
         try:
             self.gate.injected(self._signum, frame)
         except Injected:
@@ -162,16 +163,16 @@ class _Game:
             self._wrong.append(f"raised in {frame.f_code.co_qualname}, depth {depth}, armed {armed}, wanted {wants}")
 
     def _accessed(self, word: int, written: bool) -> None:
-        if threading.get_ident() != self._m:
-            if self._wish is Wish.TORN and word == DEPTH:
-                self._pause_t()
+        if threading.get_ident() != self._main:
+            if self._asker is Asker.TORN and word == DEPTH:
+                self._pause_driver()
             return
         if self.played.accesses == self._at and self.played.wanted_at is None:
             self.played.wanted_at = self.played.bytecodes
-            if self._wish is Wish.P:
-                self._words.poke(WANT_P, TOKEN)
+            if self._asker is Asker.MONITOR:
+                self._words.poke(WANT_MONITOR, TOKEN)
             else:
-                self._begin_t()
+                self._begin_driver()
         self.played.accesses += 1
 
     def _posted(self, event: Ended | LeftAtomic | Signalled) -> None:
@@ -182,11 +183,11 @@ class _Game:
             if self._words.peek(ARMED):
                 self._wrong.append("told that the span has ended while the gate is armed")
 
-    # --- T
+    # --- the driver
 
-    def _begin_t(self) -> None:
-        self._t = threading.Thread(target=self._want)
-        self._t.start()
+    def _begin_driver(self) -> None:
+        self._driver = threading.Thread(target=self._want)
+        self._driver.start()
         self._give_turn()
 
     def _want(self) -> None:
@@ -194,34 +195,34 @@ class _Game:
         self.played.log.append("pending" if depth else "abort")
         self._turn.set()
 
-    def _pause_t(self) -> None:
+    def _pause_driver(self) -> None:
         self._turn.set()
         if not self._resume.wait(TIMEOUT_S):
-            raise Wrong("T is never let go on")
+            raise Wrong("the driver is never let go on")
 
     def _give_turn(self) -> None:
-        """M waits until T is done, waits for the lock or has come to where it is torn."""
+        """Wait, on the main thread, until the driver is done, waits for the lock or has come to where it is torn."""
         if not self._turn.wait(TIMEOUT_S):
-            raise Wrong("T does not come back")
+            raise Wrong("the driver does not come back")
         self._turn.clear()
 
     def blocked(self) -> None:
         """Either thread: the other has the lock."""
-        if threading.get_ident() == self._m:
-            self._finish_t()
+        if threading.get_ident() == self._main:
+            self._finish_driver()
         else:
-            self._t_waits = True
+            self._driver_waits = True
             self._turn.set()
 
     def released(self) -> None:
-        if threading.get_ident() == self._m and self._t_waits:
-            self._t_waits = False
+        if threading.get_ident() == self._main and self._driver_waits:
+            self._driver_waits = False
             self._give_turn()
 
-    def _finish_t(self) -> None:
-        if self._t is not None:
+    def _finish_driver(self) -> None:
+        if self._driver is not None:
             self._resume.set()
-            self._t.join(TIMEOUT_S)
+            self._driver.join(TIMEOUT_S)
 
     # --- what must hold
 
@@ -238,29 +239,30 @@ class _Game:
         if "pending" in log:
             after = log[log.index("pending") :]
             if "LeftAtomic" not in log or after.count("in") > 1:
-                raise Wrong(f"T waits for the section's end, in vain or too long: {log}")
+                raise Wrong(f"the driver waits for the section's end, in vain or too long: {log}")
 
 
 def play(
-    make: Make, program: Program, at: int | None = None, wish: Wish = Wish.T, signal_at: int | None = None
+    make: Make, program: Program, at: int | None = None, asker: Asker = Asker.DRIVER, signal_at: int | None = None
 ) -> Played:
-    return _Game(make, at, wish, signal_at).play(program)
+    return _Game(make, at, asker, signal_at).play(program)
 
 
 def interrupted(make: Make, program: Program, signum: signal.Signals, stride: int = 1) -> Iterator[Played]:
-    """All runs with one such signal and no wish."""
+    """All runs with one such signal and nobody who asks."""
     for signal_at in range(1, play(make, program).bytecodes + 1, stride):
-        yield _Game(make, None, Wish.T, signal_at, signum).play(program)
+        yield _Game(make, None, Asker.DRIVER, signal_at, signum).play(program)
 
 
 def explore(make: Make, program: Program, stride: int = 1) -> Iterator[Played]:
-    """All runs; with `stride`, signals at every so many bytecodes only, at other ones for each place where T comes in."""
+    """All runs; with `stride`, signals at every so many bytecodes only, at other ones for each place where the driver comes
+    in."""
     yield (plain := play(make, program))
     for signal_at in range(1, plain.bytecodes + 1, stride):
         yield play(make, program, signal_at=signal_at)
     for at in range(plain.accesses):
-        for wish in Wish:
-            yield (run := play(make, program, at, wish))
+        for asker in Asker:
+            yield (run := play(make, program, at, asker))
             first = run.wanted_at or 0
             for signal_at in range(first + at % stride, run.bytecodes + 1, stride):
-                yield play(make, program, at, wish, signal_at)
+                yield play(make, program, at, asker, signal_at)

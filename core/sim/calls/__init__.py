@@ -1,9 +1,10 @@
-"""Ranks that call a function, restarted inside their processes: the threads of each, the gate between them, its monitor
-process and the register, step by step, under faults.
+"""A simulation of ranks whose function is restarted inside their processes, step by step and under faults: each rank's
+threads, the gate between them, its monitor process, and the register that the ranks share.
 
-Whatever decides is the core's own: `inprocess.transition`, `rendezvous.turn`, `agenda` and `caller`. Modelled are the main
-thread with the places where a signal may meet it, the gate's words, the abort thread, the monitor process (`ranks`, `gate`,
-`main_thread`, `monitor_thread`, `monitor_process`), what goes wrong (`faults`), and time: it moves when all else rests, and
-now and then. A store answers at once; a late answer is a thread that gets no turn. `moves` says what may happen next,
-`steps` what becomes of it; `laws` judges each step and the end; `walk` goes at random.
+All decisions are the core's own: `inprocess.transition`, `rendezvous.turn`, `agenda` and `caller`. The simulation models
+the rest: the main thread with the places where a signal may interrupt it (`main_thread_steps`), the gate's words
+(`gate_words`), the driver and the abort thread (`driver_steps`), the monitor process (`monitor_steps`), and faults
+(`call_faults`). Time moves when nothing else can, and sometimes earlier. The store answers at once; a thread that gets no
+turn stands for a late answer. `moves` lists the moves that are possible, `effects` maps each move to its effect, `laws`
+judges each step and the end, and `walk` takes moves at random.
 """

@@ -1,4 +1,4 @@
-"""What goes wrong in a world of calls, paid for from its budget; and what passes: limits, and what was wrong for a while."""
+"""The faults in a world of calls, paid for from its budget; their ends; and limits that pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...properties.call_laws import Broken
 from ...rendezvous import Evict, Fail, Raise
 from ...rendezvous.agenda import answered, begun
 from ...world import Why
-from . import driver_steps as monitor_thread
+from . import driver_steps as driver
 from . import laws
 from . import main_thread_steps as main_thread
 from .call_world import JITTER, Hang, Note, World, born, changed, posted, put
@@ -35,7 +35,7 @@ def user_code_ends(world: World, move: Move, note: Note) -> World:
 
 
 def fails(world: World, move: Move, note: Note) -> World:
-    """The same way whenever it is the same move."""
+    """User code fails; two failures of one move have the same mark."""
     note(f"fault: {move.what}")
     return main_thread.ends(_paid(world), move, note, How.FAILED, move.what)
 
@@ -63,19 +63,19 @@ def is_reached(world: World, move: Move, note: Note) -> World:
 
 
 def is_suspected(world: World, move: Move, note: Note) -> World:
-    """Somebody else holds it for dead."""
+    """Another rank declares this one dead."""
     other = next(rank for place, rank in enumerate(world.ranks) if place != move.rank and rank.runs)
     return edited(fault(world, move, note), Evict(frozenset((world.ranks[move.rank].node,))), other.node)
 
 
 def starts_again(world: World, move: Move, note: Note) -> World:
-    """Its launcher starts the rank again, as the slot's next incarnation."""
+    """The launcher starts the rank again, as the slot's next incarnation."""
     note("starts again")
     dead = world.ranks[move.rank]
     slot, incarnation = dead.node
     world = evolve(world, budget=evolve(world.budget, respawns=world.budget.respawns - 1))
     again = born(slot, incarnation + 1, dead.held.settings, world.terms, world.calls)
-    return put(world, move.rank, monitor_thread.started(again))
+    return put(world, move.rank, driver.started(again))
 
 
 def time_passes(world: World, move: Move, note: Note) -> World:
@@ -85,11 +85,11 @@ def time_passes(world: World, move: Move, note: Note) -> World:
     note(f"timer: {deadline.timer.value}")
     limited = deadline.of if deadline.timer in (Timer.SOFT, Timer.LIMIT) else rank.limited
     world = changed(world, move.rank, passed=rank.passed | {deadline}, limited=limited)
-    return monitor_thread.told(evolve(world, rings=world.rings + 1), move.rank, Elapsed(deadline), note)
+    return driver.told(evolve(world, rings=world.rings + 1), move.rank, Elapsed(deadline), note)
 
 
 def gives_up(world: World, move: Move, note: Note) -> World:
-    """An operation that must be written, and cannot for so long."""
+    """The driver gives up an operation that it must write and cannot."""
     note("the store is given up")
     rank = world.ranks[move.rank]
     agenda, held = rank.agenda, rank.held

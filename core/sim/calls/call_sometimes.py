@@ -1,9 +1,19 @@
-"""What runs of calls must show sometimes, or all that they keep is worth nothing: by the words in which `steps` notes it."""
+"""The events that runs of calls must show sometimes, by the text with which a step notes them.
+
+If a run never shows them, the laws that it keeps prove nothing.
+"""
 
 from __future__ import annotations
 
 SOMETIMES: tuple[str, ...] = (
-    *("injected", "injected by P", "P injects", "P ends for T", "P leaves for T", "P speaks for a dead rank"),
+    *(
+        "injected",
+        "injected by the monitor",
+        "monitor injects",
+        "monitor ends for the driver",
+        "monitor leaves for the driver",
+        "monitor speaks for a dead rank",
+    ),
     *("declined in: waits", "declined in: ordered, not armed", "declined in: user code over, not disarmed"),
     *("declined in: disarmed, not told", "declined in: user code", "declined in: atomic"),
     *("gate busy", "atomic refused", "raised at the end of atomic", "killed at a limit", "starts again"),
@@ -23,5 +33,5 @@ SOMETIMES: tuple[str, ...] = (
     *("fault: fails here", "fault: fails there", "fault: failed", "fault: exited", "fault: interrupted"),
     *("fault: gave up", "fault: hangs", "fault: is stuck", "fault: swallows", "fault: dies", "fault: is lost"),
     *("fault: is told to stop", "fault: is interrupted", "fault: abort hangs", "fault: starves"),
-    *("fault: is cut off", "fault: P dies", "fault: is suspected"),
+    *("fault: is cut off", "fault: monitor dies", "fault: is suspected"),
 )

@@ -1,4 +1,4 @@
-"""The values of a world of calls: one rank's process and all that runs in it, and the register that they share."""
+"""The values of a world of calls: each rank's process and its threads, and the register that the ranks share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .gate_words import Page
 
 
 class At(Enum):
-    """Where the main thread is."""
+    """The place of the main thread."""
 
     WAITS = "waits"
     ORDERED = "ordered, not armed"
@@ -45,13 +45,13 @@ class Main:
     token: int = 0
     how: How | None = None
     mark: str = ""
-    """Of the failure by which it ended."""
+    """The mark of the failure with which the span ended."""
     hang: Hang = Hang.NO
 
 
 @frozen
 class Rank:
-    """One incarnation of a rank: a process (M, T, the abort thread) and its monitor process (P)."""
+    """One incarnation of a rank: a process (main thread, driver, abort thread) and its monitor process."""
 
     node: Node
     held: Held
@@ -61,41 +61,41 @@ class Rank:
     main: Main = Main()
     page: Page = Page()
     signalled: bool = False
-    """A signal is on its way to M, or waits for M's next step."""
+    """A signal is on its way to the main thread, or waits for its next step."""
     aborts: bool = False
     abort_hangs: bool = False
     starved: bool = False
-    """T and all other threads but M get no turn: M holds the lock of the interpreter."""
+    """Only the main thread gets turns: it holds the interpreter's lock."""
     cut_off: bool = False
-    """The store is out of reach for T."""
+    """The driver cannot reach the store."""
     alive: bool = True
     monitor: bool = True
-    """P lives."""
+    """The monitor process lives."""
     called_in: int = -1
     """The round in which the function was called last."""
     limited: int = 0
-    """The token of the span of which a limit has passed."""
+    """The token of the last span whose limit has passed."""
     alike: tuple[str, int] = ("", 0)
-    """The mark of the last failure that ended a round, and how often it came in a row without any getting on in between."""
+    """The mark of the last failure that ended a round, and how often in a row it came without progress in between."""
     passed: frozenset[Deadline] = frozenset()
     returned: Outcome | None = None
-    """How the call ended."""
+    """How the call ended; None while it goes on."""
     answered: Any = field(default=None, eq=False, repr=False)
-    """What it would ask of the register now, and what that was worked out from: it is looked for at every step of all."""
+    """The question for the register, and the values that it follows from: a memo, since every step needs the question."""
 
     @property
     def runs(self) -> bool:
-        """Its call goes on in a living process."""
+        """True if the process lives and its call goes on."""
         return self.alive and self.returned is None
 
 
 @frozen
 class Budget:
-    """What may still happen that need not."""
+    """How much may still happen besides the usual course."""
 
     faults: int = 0
     sections: int = 0
-    """Atomic sections entered."""
+    """Atomic sections that may be entered."""
     respawns: int = 0
 
 
@@ -106,23 +106,23 @@ class World:
     terms: Terms = Terms()
     budget: Budget = Budget()
     kinds: frozenset[str] = frozenset()
-    """Which faults there may be; none named: all."""
+    """The kinds of faults that may happen; empty: all."""
     calls: CallSettings = CallSettings()
     clean: bool = True
-    """No fault has happened."""
+    """True while no fault has happened."""
     rings: int = 0
-    """Timers that have passed."""
+    """How many timers have passed."""
     unseated: frozenset[Node] = frozenset()
-    """Who left and has no seat any longer."""
+    """The nodes that left and have lost their seats."""
 
 
 Note = Callable[[str], None]
-"""Told what has happened that should happen sometimes."""
+"""Called with each event that runs must show sometimes."""
 
 
 @frozen
 class Shape:
-    """What a world begins with."""
+    """The parameters of a new world."""
 
     ranks: int = 2
     min_ranks: int = 1
@@ -132,9 +132,9 @@ class Shape:
     kinds: frozenset[str] = frozenset()
     calls: CallSettings = CallSettings()
     last_call_s: float = 0.0
-    """As long as a round after the first waits for more than it needs."""
+    """How long a round after the first waits for more ranks than it needs."""
     upscale: bool = True
-    """A rank that comes later is let in at once."""
+    """True if a late rank is let in at once."""
 
 
 LIFE = Life("calls")
@@ -143,7 +143,7 @@ JITTER = 0.0
 
 
 def born(slot: str, incarnation: int, settings: Settings, terms: Terms, calls: CallSettings) -> Rank:
-    """A rank whose process has just started."""
+    """Return a rank whose process has just started."""
     node = Node(slot, incarnation)
     return Rank(node, Held(node, PROFILE, settings, LIFE, policy=partial(signature, terms)), Call(calls))
 
@@ -153,7 +153,7 @@ NEVER_S = 1e9
 
 
 def settings_of(shape: Shape) -> Settings:
-    """Of the register, as the wrapper makes them."""
+    """Return the settings of the register, as the wrapper makes them."""
     return Settings(
         limits=Limits(shape.min_ranks, shape.ranks, shape.max_restarts),
         last_call_timeout=shape.last_call_s,
@@ -166,7 +166,7 @@ def settings_of(shape: Shape) -> Settings:
 
 
 def changed(world: World, place: int, **changes: Any) -> World:
-    """Something of this rank is another."""
+    """Return the world with this rank changed."""
     return put(world, place, evolve(world.ranks[place], **changes))
 
 
@@ -175,5 +175,5 @@ def put(world: World, place: int, rank: Rank) -> World:
 
 
 def posted(world: World, place: int, event: Event, **changes: Any) -> World:
-    """Into the inbox of its T."""
+    """Return the world with this event in the inbox of the rank's driver."""
     return changed(world, place, inbox=(*world.ranks[place].inbox, event), **changes)

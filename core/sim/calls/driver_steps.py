@@ -1,4 +1,4 @@
-"""T, the monitor thread of a rank: it holds the call, hears, carries out what is commanded, and asks the register."""
+"""The steps of a rank's driver: it holds the call, hears events, carries out commands, and asks the register."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def told(world: World, place: int, event: Event, note: Note) -> World:
 
 
 def _alike(alike: tuple[str, int], before: Call, event: Event) -> tuple[str, int]:
-    """How often in a row a failure of this mark has ended a round, as one counts who reads the rank's log."""
+    """Count how often in a row a failure of this mark has ended a round, as a reader of the rank's log would."""
     match event:
         case Elapsed(Deadline(timer=Timer.STEADY | Timer.SOFT)):
             return "", 0

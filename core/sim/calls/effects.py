@@ -1,4 +1,4 @@
-"""What becomes of a world of calls by a move: each is one step of one thread, one fault, or one limit that passes."""
+"""The effect of each move on a world of calls. A move is one step of one thread, one fault, or one limit that passes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from . import (
     call_faults as faults,
 )
 from . import (
-    driver_steps as monitor_thread,
+    driver_steps as driver,
 )
 from . import (
     main_thread_steps as main_thread,
 )
 from . import (
-    monitor_steps as monitor_process,
+    monitor_steps as monitor,
 )
 from .call_world import Hang, Note, Shape, World, born, changed, settings_of
 from .moves import Move
@@ -24,37 +24,37 @@ from .register import When
 
 
 def beginning(shape: Shape) -> World:
-    """A world before its first step."""
+    """Return a world before its first step."""
     settings = settings_of(shape)
     ranks = (born(str(slot), 1, settings, shape.terms, shape.calls) for slot in range(shape.ranks))
-    return World(None, tuple(map(monitor_thread.started, ranks)), shape.terms, shape.budget, shape.kinds, shape.calls)
+    return World(None, tuple(map(driver.started, ranks)), shape.terms, shape.budget, shape.kinds, shape.calls)
 
 
 def step(world: World, move: Move, note: Note) -> World:
-    """After this move. Raises Broken, or a Violation, when it breaks a law."""
+    """Return the world after this move. Raises Broken, or a Violation, when the move breaks a law."""
     return STEPS[move.what](world, move, note)
 
 
 STEPS: Mapping[str, Callable[[World, Move, Note], World]] = {
-    "M arms": main_thread.arms,
-    "M ends": main_thread.ends,
-    "M disarms": main_thread.disarms,
-    "M tells": main_thread.tells,
-    "M enters a section": main_thread.enters,
-    "M leaves the section": main_thread.leaves_section,
-    "M is signalled": main_thread.is_signalled,
-    "T hears": monitor_thread.hears,
-    "T asks": monitor_thread.asks,
-    "T asks late": partial(monitor_thread.asks, when=When.LATE),
-    "T is too late": partial(monitor_thread.asks, when=When.TOO_LATE),
-    "abort ends": monitor_thread.abort_ends,
-    "P starts again": lambda world, move, note: changed(world, move.rank, monitor=True),
-    "P speaks": monitor_process.speaks,
-    "P wants": monitor_process.wants,
-    "P signals again": lambda world, move, note: changed(world, move.rank, signalled=True),
-    "P leaves": monitor_process.leaves,
-    "P ends": monitor_process.ends,
-    "P kills": monitor_process.kills,
+    "main thread arms": main_thread.arms,
+    "main thread ends": main_thread.ends,
+    "main thread disarms": main_thread.disarms,
+    "main thread tells": main_thread.tells,
+    "main thread enters a section": main_thread.enters,
+    "main thread leaves the section": main_thread.leaves_section,
+    "main thread is signalled": main_thread.is_signalled,
+    "driver hears": driver.hears,
+    "driver asks": driver.asks,
+    "driver asks late": partial(driver.asks, when=When.LATE),
+    "driver is too late": partial(driver.asks, when=When.TOO_LATE),
+    "abort ends": driver.abort_ends,
+    "monitor starts again": lambda world, move, note: changed(world, move.rank, monitor=True),
+    "monitor speaks": monitor.speaks,
+    "monitor wants": monitor.wants,
+    "monitor signals again": lambda world, move, note: changed(world, move.rank, signalled=True),
+    "monitor leaves": monitor.leaves,
+    "monitor ends": monitor.ends,
+    "monitor kills": monitor.kills,
     "user code ends": faults.user_code_ends,
     "fails here": faults.fails,
     "fails there": faults.fails,
@@ -70,7 +70,7 @@ STEPS: Mapping[str, Callable[[World, Move, Note], World]] = {
     "has time again": lambda world, move, note: changed(world, move.rank, starved=False),
     "is cut off": faults.is_cut_off,
     "is reached again": faults.is_reached,
-    "P dies": partial(faults.fault, monitor=False),
+    "monitor dies": partial(faults.fault, monitor=False),
     "is suspected": faults.is_suspected,
     "starts again": faults.starts_again,
     "time passes": faults.time_passes,

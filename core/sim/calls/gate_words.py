@@ -1,8 +1,7 @@
-"""The gate between who wants user code to end and the main thread that runs it: the words of a shared page, each with one
-writer, and the one question that the signal's handler asks.
+"""The gate's words on the shared page, each with one writer, and the one question that the signal's handler asks.
 
-The main thread (M) writes `armed`, `armed_round` and `depth`; the monitor thread (T) `want`; the monitor process (P)
-`want_p`. Nothing is cleared but by M's disarming.
+The main thread writes `armed`, `armed_round` and `depth`; the driver writes `want`; the monitor process writes
+`want_monitor`. Only the main thread's disarming clears anything.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ from ...evolving import evolve
 @frozen
 class Page:
     armed: int = 0
-    """The token of the user code that M runs; 0: none."""
+    """The token of the span whose user code runs; 0: none."""
     armed_round: int = -1
     depth: int = 0
-    """How deep in atomic sections M is."""
+    """How many atomic sections the main thread is in."""
     want: int = 0
-    want_p: int = 0
+    want_monitor: int = 0
 
 
 def wanted(page: Page) -> bool:
-    """Somebody wants the very user code that runs to end."""
-    return page.armed != 0 and page.armed in (page.want, page.want_p)
+    """Return True if the span that runs must end."""
+    return page.armed != 0 and page.armed in (page.want, page.want_monitor)
 
 
 def raises(page: Page, in_user_code: bool) -> bool:
-    """What the handler does, in M, between two of its steps. `in_user_code`: the interrupted frame is not the wrapper's."""
+    """Return True if the signal's handler raises. `in_user_code`: the interrupted frame is the user's."""
     return in_user_code and wanted(page) and page.depth == 0
 
 
@@ -38,12 +37,12 @@ def armed(page: Page, token: int, round: int) -> Page:
 
 
 def disarmed(page: Page) -> Page:
-    """User code is over, however it ended: sections that it left by an exception are over too."""
+    """Return the page after the end of user code, which also ends the sections that an exception left."""
     return evolve(page, armed=0, depth=0)
 
 
 def entered(page: Page) -> Page | None:
-    """Into an atomic section, under the lock; None: refused, M raises instead."""
+    """Return the page inside an atomic section; None if it is refused, and the main thread raises instead."""
     return None if wanted(page) else evolve(page, depth=page.depth + 1)
 
 

@@ -1,7 +1,7 @@
-"""The laws of a simulated world of calls: I1 to I18, judged where a step is taken. Each raises Broken with its number.
+"""The laws I1 to I18 of a simulated world of calls, judged at each step. Each function raises Broken with its law's number.
 
-What needs no more than values stands in `properties/call_laws`, to which the traces of real ranks are held as well. I11 and
-I12 are the register's own invariant, B2, which is judged at every write.
+`properties/call_laws` holds the laws that need only values; the traces of real ranks are held to them as well. I11 and I12
+are the register's own invariant B2, which is judged at every write.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .call_world import At, Rank, World
 
 
 def ordered(rank: Rank, run: Run) -> None:
-    """M is told to run user code."""
+    """Judge an order to the main thread to run user code."""
     waits(rank.node, run, None if rank.main.at is At.WAITS else rank.main.at.value, aborts=rank.aborts)
 
 
 def goes_on(world: World, rank: Rank, run: Run) -> None:
-    """The rank is given another try."""
+    """Judge that the rank tries again."""
     mark, often = rank.alike
     limit = world.calls.max_repeats
     if run.span in ROUND_OF_USER and limit is not None and often > limit + 1:
@@ -43,7 +43,7 @@ def goes_on(world: World, rank: Rank, run: Run) -> None:
 
 
 def called(world: World, rank: Rank, round: int) -> None:
-    """The function is called."""
+    """Judge a call of the function."""
     once(rank.node, rank.called_in, round)
     register = world.register
     here = register.members if register and register.round == round else ()
@@ -53,7 +53,7 @@ def called(world: World, rank: Rank, round: int) -> None:
 
 
 def raised(world: World, rank: Rank) -> None:
-    """The handler raises in M."""
+    """Judge a raise of the signal's handler."""
     if rank.main.at is not At.USER or rank.page.depth:
         raise Broken("I5", f"{rank.node} is hit while {rank.main.at.value}, {rank.page.depth} sections deep")
     limited = rank.limited == rank.page.armed
@@ -64,19 +64,19 @@ def raised(world: World, rank: Rank) -> None:
 
 
 def aborted(rank: Rank) -> None:
-    """abort starts."""
+    """Judge the start of abort."""
     if rank.page.depth and rank.main.at is At.USER:
         raise Broken("I6", f"abort of {rank.node} starts while it is in an atomic section")
 
 
 def sheltered(rank: Rank) -> None:
-    """M has entered an atomic section."""
+    """Judge that the main thread has entered an atomic section."""
     if rank.aborts:
         raise Broken("I6", f"{rank.node} enters an atomic section while abort runs")
 
 
 def finished(world: World, rank: Rank, outcome: Outcome) -> None:
-    """The call is over."""
+    """Judge the end of the call."""
     if isinstance(outcome, Raised):
         _gave_up(world, rank, outcome.reason)
     returned(world.register, rank.node, outcome)
@@ -91,7 +91,7 @@ def _gave_up(world: World, rank: Rank, reason: Reason) -> None:
 
 
 def wrote(world: World, before: RendezvousState | None, after: RendezvousState, waited: bool = False) -> None:
-    """The register has changed. `waited`: its writer has waited for as long as any span lasts."""
+    """Judge a write of the register. `waited`: the writer has waited for as long as any timer lasts."""
     if after.complete and not after.ended and not (before and before.complete):
         _began(world, after, waited)
     unseated_stay_away(world.unseated, after)
@@ -123,7 +123,7 @@ def _active(terms: Terms, register: RendezvousState) -> frozenset[Node]:
 
 
 def ended(world: World) -> None:
-    """Nothing moves any longer."""
+    """Judge a world in which nothing moves any longer."""
     waiting = [rank for rank in world.ranks if rank.runs]
     if waiting:
         facts = ", ".join(f"{rank.node} is {rank.call.phase.value}, {rank.main.at.value}" for rank in waiting)

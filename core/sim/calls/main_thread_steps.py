@@ -1,4 +1,4 @@
-"""M, the main thread of a rank: it runs user code by the gate's words, and tells how that ended."""
+"""The steps of a rank's main thread: it runs user code by the gate's words, and tells the driver how the code ended."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def is_signalled(world: World, move: Move, note: Note) -> World:
     laws.raised(world, rank)
     if rank.main.hang is Hang.STUCK:
         return world
-    note("injected by P" if rank.page.want != rank.page.armed else "injected")
+    note("injected by the monitor" if rank.page.want != rank.page.armed else "injected")
     return ends(world, move, note, How.INJECTED)

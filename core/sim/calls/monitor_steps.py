@@ -1,4 +1,4 @@
-"""P, the monitor process of a rank: it speaks for a rank that is dead, and for a T that is silent."""
+"""The steps of a rank's monitor process: it speaks for a rank that is dead, and for a driver that is silent."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from .register import edited
 
 
 def speaks(world: World, move: Move, note: Note) -> World:
-    note("P speaks for a dead rank")
+    note("monitor speaks for a dead rank")
     rank = world.ranks[move.rank]
     return edited(world, Evict(frozenset((rank.node,))), rank.node)
 
 
 def wants(world: World, move: Move, note: Note) -> World:
-    note("P injects")
+    note("monitor injects")
     page = world.ranks[move.rank].page
-    return changed(world, move.rank, page=evolve(page, want_p=page.armed), signalled=True)
+    return changed(world, move.rank, page=evolve(page, want_monitor=page.armed), signalled=True)
 
 
 def leaves(world: World, move: Move, note: Note) -> World:
-    note("P leaves for T")
+    note("monitor leaves for the driver")
     return edited(world, Leave(), world.ranks[move.rank].node)
 
 
 def ends(world: World, move: Move, note: Note) -> World:
     rank = world.ranks[move.rank]
     if not rank.call.active:
-        note("P leaves for T")
+        note("monitor leaves for the driver")
         return edited(world, Leave(), rank.node)
-    note("P ends for T")
+    note("monitor ends for the driver")
     return edited(world, End(rank.page.armed_round, Why.FAILED), rank.node)
 
 

@@ -1,7 +1,7 @@
-"""What may happen next in a world of calls.
+"""The moves that are possible in a world of calls.
 
-Three kinds of moves. Prompt ones: a thread takes its next step. Faults, and what may be drawn instead of the usual: paid for
-from a budget. Timed ones: something takes so long that a limit passes; they come when nothing else can move.
+There are three kinds. With a prompt move a thread takes its next step. A fault, or an unusual choice, is paid for from a
+budget. With a timed move something takes so long that a limit passes; it comes when nothing else can move.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .call_world import At, Hang, Rank, World
 from .register import When, asked
 
 AGAIN_MAX = 2
-"""Signals that are sent again before the last limit passes."""
+"""How often a signal is sent again before the last limit passes."""
 GUARDED = (Span.INITIALIZE, Span.FUNCTION)
 
 
@@ -37,58 +37,58 @@ class Move:
 
 
 def prompt(world: World) -> list[Move]:
-    """The next steps of all threads."""
+    """Return the next steps of all threads."""
     return [move for place in range(len(world.ranks)) for move in prompt_of(world, place)]
 
 
 def prompt_of(world: World, place: int) -> list[Move]:
-    """Those of one rank."""
+    """Return the next steps of one rank's threads."""
     return [Move(what, place) for what in _prompt(world, world.ranks[place])]
 
 
 def _prompt(world: World, rank: Rank) -> Iterator[str]:
     if not rank.runs:
         if rank.monitor and _speaks(world, rank):
-            yield "P speaks"
+            yield "monitor speaks"
         return
     yield from _of_main(rank)
     if rank.starved:
         yield from _of_monitor(world, rank)
         return
     if rank.inbox:
-        yield "T hears"
+        yield "driver hears"
     if not rank.cut_off and asked(world, rank):
-        yield "T asks"
+        yield "driver asks"
     if rank.aborts and not rank.abort_hangs:
         yield "abort ends"
     if not rank.monitor:
-        yield "P starts again"
+        yield "monitor starts again"
 
 
 def _of_main(rank: Rank) -> Iterator[str]:
     match rank.main.at:
         case At.ORDERED:
-            yield "M arms"
+            yield "main thread arms"
         case At.USER if rank.main.hang is Hang.NO:
-            yield "M leaves the section" if rank.page.depth else "M ends"
+            yield "main thread leaves the section" if rank.page.depth else "main thread ends"
         case At.OVER:
-            yield "M disarms"
+            yield "main thread disarms"
         case At.DISARMED:
-            yield "M tells"
+            yield "main thread tells"
         case _:
             pass
     if rank.signalled:
-        yield "M is signalled"
+        yield "main thread is signalled"
 
 
 def _of_monitor(world: World, rank: Rank) -> Iterator[str]:
-    """While T is silent."""
+    """Yield the monitor's moves while the driver is silent."""
     page = rank.page
     over = page.armed and is_over(world.register, rank.node, page.armed_round)
-    if rank.monitor and over and page.want_p != page.armed and rank.main.span in GUARDED:
-        yield "P wants"
+    if rank.monitor and over and page.want_monitor != page.armed and rank.main.span in GUARDED:
+        yield "monitor wants"
     if rank.monitor and rank.call.leaving and not rank.call.left and _seated(world, rank):
-        yield "P leaves"
+        yield "monitor leaves"
 
 
 def _seated(world: World, rank: Rank) -> bool:
@@ -98,16 +98,16 @@ def _seated(world: World, rank: Rank) -> bool:
 
 
 def _speaks(world: World, rank: Rank) -> bool:
-    """For a dead rank, and for one that went without the register's knowing."""
+    """Return True if the monitor speaks: the rank is dead, or its call ended without the register's knowing."""
     return _seated(world, rank) and (not rank.alive or isinstance(rank.returned, Raised))
 
 
 def faults(world: World) -> list[Move]:
-    """What else may happen now."""
+    """Return the faults and choices that are possible now."""
     found = []
     for place, rank in enumerate(world.ranks):
         if world.budget.sections and _may_enter(rank):
-            found.append(Move("M enters a section", place))
+            found.append(Move("main thread enters a section", place))
         if world.budget.respawns and not rank.alive:
             found.append(Move("starts again", place))
         if world.budget.faults:
@@ -122,9 +122,9 @@ def _of_kind(world: World, what: str, how: How | None) -> bool:
 FAULTS = (
     *("user code ends", "fails here", "fails there", "hangs", "is stuck", "swallows", "dies", "is lost"),
     *("is told to stop", "is interrupted"),
-    *("abort hangs", "starves", "is cut off", "P dies", "is suspected"),
+    *("abort hangs", "starves", "is cut off", "monitor dies", "is suspected"),
 )
-"""All kinds."""
+"""All kinds of faults."""
 
 
 def _may_enter(rank: Rank) -> bool:
@@ -154,13 +154,13 @@ def _faults(world: World, rank: Rank) -> Iterator[tuple[str, How | None]]:
     if not rank.cut_off:
         yield "is cut off", None
     if rank.monitor:
-        yield "P dies", None
+        yield "monitor dies", None
     if _seated(world, rank) and any(other.runs for other in world.ranks if other is not rank):
         yield "is suspected", None
 
 
 def timed(world: World) -> list[Move]:
-    """What happens when nothing else does."""
+    """Return the moves that happen when no other does."""
     found = []
     for place, rank in enumerate(world.ranks):
         if not rank.runs:
@@ -177,9 +177,9 @@ def timed(world: World) -> list[Move]:
             if rank.agenda.operation or rank.agenda.queue:
                 found.append(Move("gives the store up", place))
         elif asked(world, rank, When.LATE):
-            found.append(Move("T asks late", place))
+            found.append(Move("driver asks late", place))
         elif asked(world, rank, When.TOO_LATE):
-            found.append(Move("T is too late", place))
+            found.append(Move("driver is too late", place))
     return found
 
 
@@ -191,7 +191,7 @@ def _late_monitor(world: World, rank: Rank) -> Iterator[str]:
     if not rank.monitor or rank.main.at is not At.USER or rank.main.hang is Hang.NO:
         return
     if gate.wanted(rank.page) and not rank.signalled and rank.main.hang is Hang.YES and not rank.page.depth:
-        yield "P signals again"
+        yield "monitor signals again"
     if rank.main.span in GUARDED and not is_over(world.register, rank.node, rank.page.armed_round):
-        yield "P ends"
-    yield "P kills"
+        yield "monitor ends"
+    yield "monitor kills"

@@ -1,7 +1,7 @@
-"""The rendezvous of one rank in a world of calls: the core's own `agenda` and `turn`, over a register that answers at once.
+"""The rendezvous of one rank in a world of calls: the core's own `agenda` and `turn`, on a register that answers at once.
 
-Of time there is now, late and too late: late is when every span of the rendezvous has passed since what stands was first
-seen, and whoever is not alive has been silent for a TTL; too late is when a join's own deadline has passed as well.
+There are three times: now, late and too late. Late means that every timer of the rendezvous has passed since the state was
+first seen, and that every dead node has been silent for a TTL. Too late means that a join's deadline has passed as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LONG_AGO = -1e6
 
 @frozen
 class Question:
-    """What a rank asks of the register next."""
+    """The next question of a rank to the register."""
 
     agenda: Agenda
     held: Held
@@ -42,7 +42,7 @@ class When(Enum):
 
 
 def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
-    """None: nothing but to be told of a change."""
+    """Return the next question; None if the rank only waits for a change."""
     if when is not When.NOW:
         return _asked(world, rank, when)
     about = world.register, rank.agenda, rank.held
@@ -79,7 +79,7 @@ def _seen(world: World, held: Held, me: Node, late: bool) -> Held:
 
 
 def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[World, Rank, Event | None]:
-    """After the register has answered; and what the call hears of it."""
+    """Return the world and the rank after the register's answer, and the event that the call hears."""
     agenda, held, ask = question.agenda, question.held, question.ask
     if isinstance(ask, Write):
         return written(world, ask.state, waited=when is not When.NOW), evolve(rank, agenda=agenda, held=held), None
@@ -92,7 +92,7 @@ def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[Wo
 
 
 def edited(world: World, edit: Edit, by: Node) -> World:
-    """A monitor process writes by itself."""
+    """Return the world after a monitor process has written this edit."""
     before = world.register
     after = apply(before, edit, by) if before else None
     if before is None or after is None or after is before:

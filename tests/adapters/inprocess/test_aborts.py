@@ -15,10 +15,10 @@ import pytest
 from spans import stage
 
 from elastic.adapters.inprocess.aborts import AbortTorchDistributed
-from elastic.adapters.inprocess.callback_state import State
-from elastic.adapters.inprocess.connections import shut_gloo, shut_store
+from elastic.adapters.inprocess.callbacks import State
 from elastic.adapters.inprocess.main_thread import serve
 from elastic.adapters.inprocess.thread_events import Finished, Release, ToMain
+from elastic.adapters.inprocess.torch_sockets import shut_gloo, shut_store
 from elastic.adapters.rendezvous.reserved_ports import Reservation
 
 PROGRAM = Path(__file__).parent / "programs" / "collectives.py"

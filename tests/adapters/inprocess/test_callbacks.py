@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from elastic.adapters.inprocess.callback_state import State
-from elastic.adapters.inprocess.callbacks import Compose, FaultCounter, RetryController, TooManyFaults
+from elastic.adapters.inprocess.callbacks import Compose, FaultCounter, RetryController, State, TooManyFaults
 from elastic.adapters.inprocess.outcomes import RestartAbort
 
 STATE = State(0, 4, 0, 3, 0, 4, iteration=2)

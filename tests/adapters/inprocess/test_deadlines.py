@@ -23,7 +23,7 @@ def hangs() -> None:
 
 
 def beside(on: Stage, deadline: Deadline | None) -> tuple[Late, Ended]:
-    """A function that hangs is called back; T tells of the deadline before that, if there is one."""
+    """A function that hangs is called back; the driver logs the deadline before that, if there is one."""
     late = Late("3", on.gate, on.page)
 
     def stands() -> bool:
@@ -64,7 +64,7 @@ def test_where_code_stood_that_nobody_could_look_at_is_told_when_it_is_back(capl
 def test_what_its_monitor_called_back_is_told_if_it_hung(
     soft_s: float, told: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Else the round was over for somebody else's sake, and T had no time to say so."""
+    """Else the round was over for somebody else's sake, and the driver had no time to say so."""
     with stage() as on:
         late, ended = beside(on, None)
         on.page.words[WANT], on.page.words[SOFT] = 0, int(soft_s * NS)

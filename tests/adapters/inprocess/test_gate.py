@@ -25,7 +25,7 @@ from spans import Stage, stage
 
 from elastic.adapters.inprocess.gate import SIGNUM
 from elastic.adapters.inprocess.sections import Atomic, Limited
-from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_P, Page
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page
 from elastic.adapters.inprocess.thread_events import Drained, How, Injected, LeftAtomic, Signalled
 
 FOR_EVER_S = 3600
@@ -283,7 +283,7 @@ def test_a_wish_of_the_monitor_s_waits_for_the_end_of_an_atomic_section_too(on: 
 
     def save() -> None:
         with Atomic(on.gate):
-            on.page.words[WANT_P] = on.page.words[ARMED]
+            on.page.words[WANT_MONITOR] = on.page.words[ARMED]
             on.gate.inject()
             steps.append("finished")
         steps.append("never")
@@ -345,7 +345,7 @@ def test_a_span_that_must_end_ends_at_a_safe_point(on: Stage, point: str) -> Non
     points: dict[str, Callable[[], object]] = {
         "check": on.gate.check,
         "ping": on.gate.ping,
-        "section": Limited(on.gate, 0, 0).__enter__,
+        "section": Limited(on.gate, 0, 0, lambda: None).__enter__,
     }
 
     def train() -> str:
@@ -361,9 +361,9 @@ def test_a_section_has_limits_of_its_own_and_gives_back_the_old_ones(on: Stage) 
 
     def train() -> None:
         on.gate.limit(5, 9)
-        with Limited(on.gate, 50, 90):
+        with Limited(on.gate, 50, 90, lambda: None):
             seen.append(on.gate.limits())
-            with Limited(on.gate, 0, 0):
+            with Limited(on.gate, 0, 0, lambda: None):
                 seen.append(on.gate.limits())
         seen.append(on.gate.limits())
 

@@ -14,10 +14,10 @@ from attrs import evolve
 from interleavings import Program, Wrong, explore, interrupted
 
 from elastic.adapters.inprocess.gate import Gate, Post
-from elastic.adapters.inprocess.own_code import own
 from elastic.adapters.inprocess.sections import Atomic
-from elastic.adapters.inprocess.shared_page import DEPTH, WANT, WANT_P, Page
+from elastic.adapters.inprocess.shared_page import DEPTH, WANT, WANT_MONITOR, Page
 from elastic.adapters.inprocess.thread_events import Ended, How, Injected, Order
+from elastic.adapters.inprocess.user_stack import own
 
 STRIDE = int(os.environ.get("ELASTIC_GATE_STRIDE", "29"))
 """1: a signal at every bytecode."""
@@ -124,11 +124,11 @@ class AnyToken(Gate):
 
     @own
     def _wanted(self, words: memoryview[int]) -> bool:
-        return bool(words[WANT] or words[WANT_P])
+        return bool(words[WANT] or words[WANT_MONITOR])
 
 
 class NoLook(Gate):
-    """Enters an atomic section without a look at the wish."""
+    """Enters an atomic section without a look at the request."""
 
     @own
     def enter(self) -> None:
@@ -137,7 +137,7 @@ class NoLook(Gate):
 
 
 class LookFirst(Gate):
-    """Looks at the wish, and then says that it is in."""
+    """Looks at the request, and then says that it is in."""
 
     @own
     def enter(self) -> None:
@@ -147,7 +147,7 @@ class LookFirst(Gate):
 
 
 class Blind(Gate):
-    """T does not ask whether M is in an atomic section."""
+    """The driver does not ask if the main thread is in an atomic section."""
 
     def want(self, token: int) -> int:
         super().want(token)
@@ -155,7 +155,7 @@ class Blind(Gate):
 
 
 class Mute(Gate):
-    """M does not say that it has left."""
+    """The main thread does not say that it has left."""
 
     @own
     def leave(self, may_raise: bool = True) -> None:

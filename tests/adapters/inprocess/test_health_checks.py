@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import define, field
 
-from elastic.adapters.inprocess.callback_state import State
+from elastic.adapters.inprocess.callbacks import State
 from elastic.adapters.inprocess.health_checks import CudaHealthCheck, NvmlHealthCheck, TimedOut, UnhealthyDevice, within
 
 STATE = State(0, 1, 0, 1, 0, 1)

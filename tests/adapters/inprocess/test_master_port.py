@@ -7,7 +7,7 @@ import sys
 
 SEEN = """
 import ctypes, os, subprocess
-from elastic.adapters.inprocess import master_port
+from elastic.adapters.inprocess.task import tell_port
 
 def seen():
     getenv = ctypes.CDLL(None).getenv
@@ -16,11 +16,11 @@ def seen():
     return os.environ["MASTER_PORT"], getenv(b"MASTER_PORT").decode(), child
 
 for port in (65535, 80, 29500):
-    master_port.tell(port)
+    tell_port(port)
     assert seen() == (str(port),) * 3, seen()
 os.environ["MASTER_PORT"] = "1"
 assert seen() == ("1",) * 3, seen()
-master_port.tell(12345)
+tell_port(12345)
 assert seen() == ("12345",) * 3, seen()
 del os.environ["MASTER_PORT"]
 assert "MASTER_PORT" not in os.environ and ctypes.CDLL(None).getenv(b"MASTER_PORT") == 0
@@ -28,17 +28,17 @@ assert "MASTER_PORT" not in os.environ and ctypes.CDLL(None).getenv(b"MASTER_POR
 
 GROWTH = """
 import ctypes, sys
-from elastic.adapters.inprocess import master_port
+from elastic.adapters.inprocess.task import tell_port
 
 class Held(ctypes.Structure):
     _fields_ = [(each, ctypes.c_size_t) for each in "arena free smblks hblks hblkhd usmblks fsmblks used rest top".split()]
 
 libc = ctypes.CDLL(None)
 libc.mallinfo2.restype = Held
-master_port.tell(1)
+tell_port(1)
 before = libc.mallinfo2().used
 for port in range(1024, 65536):
-    master_port.tell(port)
+    tell_port(port)
 print(libc.mallinfo2().used - before)
 """
 

@@ -64,7 +64,7 @@ class Stage:
         return self
 
     def _in_function(self, move: Move) -> bool:
-        return self.rank(move.rank).main.span is Span.FUNCTION and move.what == "M ends"
+        return self.rank(move.rank).main.span is Span.FUNCTION and move.what == "main thread ends"
 
     def rings(self, timer: Timer, rank: int = 0) -> Stage:
         (move,) = [
@@ -103,29 +103,37 @@ def test_nothing_goes_wrong() -> None:
 # --- the five traps
 
 
-def test_the_monitor_process_injects_while_t_is_starved_and_m_is_in_an_atomic_section() -> None:
-    stage = Stage().runs().does("M enters a section", "starves")
+def test_the_monitor_injects_while_the_driver_is_starved_and_the_main_thread_is_in_an_atomic_section() -> None:
+    stage = Stage().runs().does("main thread enters a section", "starves")
     stage.does("user code ends", rank=1, how=How.FAILED)
-    stage.rests("M leaves the section", "M is signalled", "M ends")
-    assert stage.rank().page.want_p == stage.rank().page.armed
-    stage.does("M is signalled")
+    stage.rests("main thread leaves the section", "main thread is signalled", "main thread ends")
+    assert stage.rank().page.want_monitor == stage.rank().page.armed
+    stage.does("main thread is signalled")
     assert (stage.rank().main.at, stage.rank().page.depth) == (At.USER, 1)
-    stage.does("M leaves the section")
+    stage.does("main thread leaves the section")
     assert (stage.rank().main.at, stage.rank().main.how) == (At.OVER, How.INJECTED)
     stage.ends()
 
 
 def test_of_two_atomic_sections_in_a_row_the_second_is_refused_or_asked_about_anew() -> None:
-    stage = Stage().runs().does("M enters a section")
-    stage.does("user code ends", rank=1, how=How.FAILED).rests("M leaves the section", "M ends")
+    stage = Stage().runs().does("main thread enters a section")
+    stage.does("user code ends", rank=1, how=How.FAILED).rests("main thread leaves the section", "main thread ends")
     assert stage.rank().call.phase is Phase.PENDING
-    stage.does("M leaves the section")
+    stage.does("main thread leaves the section")
     assert stage.rank().main.how is How.INJECTED
-    stale = Stage().runs().does("M enters a section")
-    stale.does("user code ends", "M disarms", "M tells", "T hears", "T asks", rank=1, how=How.FAILED)
-    stale.does("T asks", "M leaves the section", "M enters a section", "T hears")
+    stale = Stage().runs().does("main thread enters a section")
+    stale.does(
+        "user code ends",
+        "main thread disarms",
+        "main thread tells",
+        "driver hears",
+        "driver asks",
+        rank=1,
+        how=How.FAILED,
+    )
+    stale.does("driver asks", "main thread leaves the section", "main thread enters a section", "driver hears")
     assert (stale.rank().call.phase, stale.rank().page.depth) == (Phase.PENDING, 1)
-    stale.does("T hears")
+    stale.does("driver hears")
     assert (stale.rank().call.phase, stale.rank().aborts) == (Phase.PENDING, False)
     stale.ends()
 
@@ -134,7 +142,9 @@ def test_who_is_evicted_and_then_fails_ends_no_round_of_others() -> None:
     stage = Stage().runs().does("is suspected", rank=0)
     while stage.rank(1).called_in < 1:
         stage.does(next(move.what for move in prompt(stage.world) if move.rank == 1), rank=1)
-    stage.does("user code ends", "M disarms", "M tells", "T hears", "T asks", how=How.FAILED)
+    stage.does(
+        "user code ends", "main thread disarms", "main thread tells", "driver hears", "driver asks", how=How.FAILED
+    )
     assert (stage.register.round, stage.register.complete, stage.register.failures) == (1, True, 0)
     assert stage.rank().inbox == (Over(0),)
     stage.ends()
@@ -142,7 +152,9 @@ def test_who_is_evicted_and_then_fails_ends_no_round_of_others() -> None:
 
 def test_a_function_that_swallows_and_makes_progress_is_killed_at_last() -> None:
     stage = Stage(evolve(RICH, budget=Budget(9, 0, 0))).runs().does("hangs")
-    stage.rests("M ends").rings(Timer.SOFT).rests("M ends", "M is signalled").does("swallows").does("hangs")
+    stage.rests("main thread ends").rings(Timer.SOFT).rests("main thread ends", "main thread is signalled").does(
+        "swallows"
+    ).does("hangs")
     for _ in range(2):
         stage.rings(Timer.AGAIN)
         stage.does("swallows").does("hangs")
@@ -152,42 +164,57 @@ def test_a_function_that_swallows_and_makes_progress_is_killed_at_last() -> None
 
 
 def test_the_end_of_user_code_is_told_after_the_gate_is_disarmed() -> None:
-    stage = Stage().runs().does("M ends")
+    stage = Stage().runs().does("main thread ends")
     assert stage.rank().page.armed
-    stage.does("M disarms")
+    stage.does("main thread disarms")
     assert (stage.rank().page.armed, stage.rank().main.at) == (0, At.DISARMED)
     with pytest.raises(AssertionError, match="cannot happen now"):
-        stage.does("M disarms")
+        stage.does("main thread disarms")
 
 
 # --- what else seldom comes
 
 
-def test_p_speaks_ends_and_leaves_for_who_cannot() -> None:
+def test_the_monitor_speaks_ends_and_leaves_for_a_rank_that_cannot() -> None:
     hung = Stage().runs().does("hangs", "starves")
-    hung.rests("M ends").does("P ends").rests("M ends")
+    hung.rests("main thread ends").does("monitor ends").rests("main thread ends")
     assert hung.register.ended is not None
     assert hung.register.ended.by == hung.rank().node
     assert hung.ends().rank().alive
-    reserve = Stage(Shape(2, terms=Terms(at_most(1)), budget=Budget(9))).rests("M ends")
+    reserve = Stage(Shape(2, terms=Terms(at_most(1)), budget=Budget(9))).rests("main thread ends")
     stuck = next(place for place in (0, 1) if not reserve.rank(place).call.active)
-    reserve.does("hangs", "starves", rank=stuck).rests("M ends").does("P ends", rank=stuck)
+    reserve.does("hangs", "starves", rank=stuck).rests("main thread ends").does("monitor ends", rank=stuck)
     assert reserve.register.seats[reserve.rank(stuck).node].status is Status.ABSENT
-    dead = Stage().runs().does("dies").does("P speaks")
+    dead = Stage().runs().does("dies").does("monitor speaks")
     assert dead.rank().node not in dead.register.seats
 
 
-def test_p_signals_again_and_kills_at_last() -> None:
-    stage = Stage().runs().does("hangs", "starves").rests("M ends").does("P ends").rests("M ends", "M is signalled")
+def test_the_monitor_signals_again_and_kills_at_last() -> None:
+    stage = (
+        Stage()
+        .runs()
+        .does("hangs", "starves")
+        .rests("main thread ends")
+        .does("monitor ends")
+        .rests("main thread ends", "main thread is signalled")
+    )
     stage.does("swallows").does("hangs")
-    stage.rests("M ends").does("P signals again").does("M is signalled")
+    stage.rests("main thread ends").does("monitor signals again").does("main thread is signalled")
     assert stage.rank().main.how is How.INJECTED
-    other = Stage().runs().does("is stuck", "starves").rests("M ends").does("P ends").rests("M ends").does("P kills")
+    other = (
+        Stage()
+        .runs()
+        .does("is stuck", "starves")
+        .rests("main thread ends")
+        .does("monitor ends")
+        .rests("main thread ends")
+        .does("monitor kills")
+    )
     assert not other.rank().alive
 
 
 def test_a_leaving_rank_that_starves_is_spoken_for() -> None:
-    stage = Stage().runs().does("is told to stop").does("T hears", "starves").does("P leaves")
+    stage = Stage().runs().does("is told to stop").does("driver hears", "starves").does("monitor leaves")
     assert stage.rank().node not in stage.register.seats
     stage.ends()
 
@@ -213,12 +240,12 @@ def test_who_gives_the_store_up_with_a_join_behind_an_end_does_not_join_when_it_
 
 
 def test_a_rank_that_waits_alone_is_too_late() -> None:
-    stage = Stage(Shape(2, 2, budget=Budget(1))).does("is lost", rank=1).rests().does("T is too late")
+    stage = Stage(Shape(2, 2, budget=Budget(1))).does("is lost", rank=1).rests().does("driver is too late")
     assert stage.ends().rank().returned == Raised(Reason.TIMED_OUT)
 
 
 def test_a_dead_rank_starts_again_as_another_incarnation() -> None:
-    stage = Stage().runs().does("dies").rests("M ends").does("starts again")
+    stage = Stage().runs().does("dies").rests("main thread ends").does("starts again")
     assert stage.rank().node.incarnation == 2
     stage.ends()
 
@@ -251,7 +278,7 @@ def test_another_failure_or_a_while_without_one_begins_the_count_anew() -> None:
 
 
 def test_a_callback_that_is_over_when_its_signal_comes_is_not_hit() -> None:
-    stage = Stage().runs().does("user code ends", how=How.FAILED).rests("M ends")
+    stage = Stage().runs().does("user code ends", how=How.FAILED).rests("main thread ends")
     assert stage.rank().main.span is Span.FINALIZE
     stage.rests()
     assert stage.ends().rank().returned is not None
@@ -288,7 +315,9 @@ def test_a_run_is_the_same_again() -> None:
 
 
 RUNNING = Stage().runs()
-ROUND_OVER = Stage().runs().does("user code ends", rank=1, how=How.FAILED).rests("M ends", "M is signalled")
+ROUND_OVER = (
+    Stage().runs().does("user code ends", rank=1, how=How.FAILED).rests("main thread ends", "main thread is signalled")
+)
 
 
 def changed(stage: Stage, place: int = 0, **changes: Any) -> World:
@@ -357,7 +386,7 @@ def test_i9_who_was_done_returns_its_value() -> None:
 
 
 def test_i10_reserves_end_nobody_s_round() -> None:
-    stage = Stage(Shape(2, terms=Terms(at_most(1)), budget=Budget(9))).rests("M ends")
+    stage = Stage(Shape(2, terms=Terms(at_most(1)), budget=Budget(9))).rests("main thread ends")
     before = stage.register
     reserve = next(rank for rank in stage.world.ranks if not rank.call.active)
     after = apply(before, End(0, Why.FAILED), reserve.node)
@@ -373,7 +402,7 @@ def test_i13_who_left_is_gone_for_good() -> None:
 
 
 def test_i14_the_first_world_waits_for_all_that_are_on_their_way() -> None:
-    alone = Stage().does("T asks").register
+    alone = Stage().does("driver asks").register
     assert not alone.complete
     early = apply(alone, Complete(0), RUNNING.rank().node)
     broken("I14", lambda: laws.wrote(RUNNING.world, alone, early))
@@ -420,5 +449,5 @@ def test_what_nobody_carries_out_is_a_fault_of_the_simulator() -> None:
 
 
 def test_who_has_nothing_to_ask_changes_nothing() -> None:
-    assert step(RUNNING.world, Move("T asks", 0), _note) is RUNNING.world
+    assert step(RUNNING.world, Move("driver asks", 0), _note) is RUNNING.world
     assert edited(beginning(RICH), Leave(), RUNNING.rank().node).register is None

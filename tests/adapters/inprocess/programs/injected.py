@@ -21,7 +21,7 @@ from queue import SimpleQueue
 
 from elastic.adapters.inprocess.gate import Gate
 from elastic.adapters.inprocess.sections import Atomic
-from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_P, Page, Span
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page, Span
 from elastic.adapters.inprocess.signal_handlers import installed
 from elastic.adapters.inprocess.thread_events import Ended, How, Injected, LeftAtomic, Order, Signalled
 
@@ -42,7 +42,7 @@ while True:
         end = time.perf_counter() + chance.random() * 0.0004
         while time.perf_counter() < end:
             pass
-        words[{WANT_P}] = last = armed
+        words[{WANT_MONITOR}] = last = armed
         send()
         while words[{ARMED}] == armed:
             time.sleep(0.0003)

@@ -1,4 +1,4 @@
-"""A wrapped process without a T: it has user code, a page, and a monitor beside it. Says on stdout what comes of it.
+"""A wrapped process without a driver: it has user code, a page, and a monitor beside it. Says on stdout what comes of it.
 
     python watched.py KIND < given
 

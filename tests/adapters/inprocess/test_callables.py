@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import pytest
 
-from elastic.adapters.inprocess.injection import wanting, with_value
+from elastic.adapters.inprocess.callables import wanting, with_value
 
 if TYPE_CHECKING:
     from elsewhere import Call  # type: ignore[import-not-found]

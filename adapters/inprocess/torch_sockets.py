@@ -1,9 +1,9 @@
-"""The connections of torch.distributed in this process, found among all its descriptors, and their end.
+"""The sockets of torch.distributed in this process: they are found among all its descriptors, and shut down.
 
-gloo has no abort: a collective that waits for a dead peer waits for its own time-out. It raises at once when its connection
-is shut down. gloo's are known by what no other program has a use for: sockets of one epoll instance with a listening socket,
-that have time-outs for sending and receiving although they never block. The listening socket stays: without it gloo ends the
-process. A TCPStore's are known by their port, which is this iteration's own.
+gloo has no abort: a collective that waits for a dead peer waits for its own time-out. It raises at once when its socket is
+shut down. A socket of gloo is recognised by a combination that no other program needs: it shares an epoll instance with a
+listening socket, and it has time-outs for sending and receiving although it never blocks. The listening socket stays open:
+without it gloo ends the process. A TCPStore's sockets are recognised by their port, which belongs to this iteration alone.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ TIMEVAL_BYTES = 16
 
 
 def shut_gloo() -> int:
-    """How many connections of gloo were shut down; whatever waits for them raises."""
+    """Shut down gloo's sockets: every wait for them raises. Return how many there were."""
     return sum(_shut(descriptor, _is_gloos) for descriptor in sorted(set(_served())))
 
 
 def shut_store(port: int) -> int:
-    """How many connections to a TCPStore on that port were shut down; who waits for a key there raises."""
+    """Shut down the sockets to a TCPStore on that port: every wait for a key raises. Return how many there were."""
     return sum(_shut(descriptor, lambda it: it.getpeername()[1] == port) for descriptor in _descriptors("socket:"))
 
 
 def _served() -> Iterator[int]:
-    """What is in an epoll instance with a socket that listens."""
+    """Yield the descriptors of every epoll instance that watches a listening socket."""
     for epoll in _descriptors("anon_inode:[eventpoll]"):
         members = _members(epoll)
         if any(_is(member, lambda it: _option(it, socket.SO_ACCEPTCONN)) for member in members):
@@ -73,7 +73,7 @@ def _is(descriptor: int, claim: Callable[[socket.socket], bool]) -> bool:
 
 
 def _shut(descriptor: int, claim: Callable[[socket.socket], bool]) -> bool:
-    """Judged and shut down through a descriptor of our own: the number may have found another owner meanwhile."""
+    """Judge the socket and shut it down through a descriptor of our own: another file may get the number meanwhile."""
     with _tcp(descriptor) as it:
         if it is None or not _holds(claim, it):
             return False
