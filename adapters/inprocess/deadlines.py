@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from traceback import StackSummary
 from typing import Final
@@ -11,7 +10,7 @@ from typing import Final
 from ...core.inprocess.words import Deadline, Span, Timer
 from . import user_stack
 from .gate import Gate
-from .shared_page import HARD, NS, SOFT, STAMP, WANT, Page
+from .shared_page import HARD, NS, SOFT, WANT, Page
 from .thread_events import Ended
 
 log = logging.getLogger("elastic.inprocess")
@@ -55,12 +54,16 @@ class Late:
 
     def called_back(self, ended: Ended, span: Span | None, round: int | None) -> None:
         """Log where user code hung that kept the interpreter, so that no thread could look at its stack."""
-        soft = self._words[SOFT]
-        if self._words[WANT] != ended.token and soft and time.monotonic_ns() >= self._words[STAMP] + soft:
-            text = f"made no progress for {soft / NS:g} s and kept the interpreter: its monitor called it back"
-        elif self._of == ended.token and not self.stack:
-            text = "was called back"
+        hung, soft = self._gate.hung
+        if self._of == ended.token:
+            text = "" if self.stack else "was called back"
+        elif hung != ended.token:
+            text = ""
+        elif self._words[WANT] == hung:  # the driver had its turn first: it heard that the monitor had ended the round
+            text = f"was called back after {soft / NS:g} s without progress"
         else:
+            text = f"made no progress for {soft / NS:g} s and kept the interpreter: its monitor called it back"
+        if not text:
             return
         stood = user_stack.raised_at(ended.error) if ended.error else StackSummary()
         self._log(round, f"{span.value if span else ''} {text}", stood)

@@ -65,6 +65,8 @@ class Gate:
         """The program's own handlers of SIGINT and SIGTERM."""
         self.told = 0
         """The last of them that the driver was told of."""
+        self.hung = (0, 0)
+        """The span in which the handler raised last and its soft limit, if that limit had passed; else zeros."""
 
     # --- the main thread's side
 
@@ -175,6 +177,8 @@ class Gate:
         """Handle SIGURG: raise if all conditions hold."""
         words = self._page.words
         if self._wanted(words) and not words[DEPTH] and is_users(frame) and not is_importing(frame):
+            soft = words[SOFT]
+            self.hung = (words[ARMED], soft) if soft and time.monotonic_ns() >= words[STAMP] + soft else (0, 0)
             raise Injected(words[ARMED])
         if self._due and words[ARMED] and is_users(frame):
             self._signal(self._due, frame)
