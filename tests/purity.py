@@ -1,9 +1,12 @@
-"""What the core may not write, found in its syntax trees: foreign imports, doors to the world, orders out of a set.
+"""What the core may not write, found in its syntax trees: foreign imports, doors to the world, orders out of a set, and
+writes into values that were made.
 
-Three rules. Imports: an allow-list, and relative ones that stay inside the core, so time, chance, files, sockets and
+Four rules. Imports: an allow-list, and relative ones that stay inside the core, so time, chance, files, sockets and
 threads are out because nothing lets them in. Builtins: none that reach the world, or that tell an address or a seeded
 hash. Sets: an order must never come out of one, since string hashes differ from run to run; what goes through a set
-comes back out through `sorted`, or into another set, or as one value (len, any, all, sum, min, max).
+comes back out through `sorted`, or into another set, or as one value (len, any, all, sum, min, max). Values: nothing goes
+past the freeze of a class, so there is no `__setattr__`, no `setattr`, no `__dict__`, no change of a `__class__`, and no
+`cached_property`, which writes into the value that it is asked of. (The type checker refuses a plain assignment.)
 
 A tree has no types, so an expression counts as a set when it shows: a display, `set(...)`, a set operation, a name or
 field annotated as a set, a function that returns one. Fields are known by name alone, over all files of the core at
@@ -38,6 +41,15 @@ TAKES_ORDER = frozenset(
 """Functions and methods whose result depends on the order of what they are given."""
 FORGETS_ORDER = frozenset("sorted set frozenset len any all sum min max".split()) | SET_METHODS
 
+PAST_THE_FREEZE = frozenset("__setattr__ __delattr__ __setstate__ __dict__".split())
+WRITERS = frozenset("setattr delattr vars cached_property".split())
+ALLOWED: Mapping[tuple[str, str], str] = {
+    ("evolving.py", "assigns a __class__"): "a value that is being made gets its own class before anybody else sees it",
+    ("evolving.py", "names object.__setattr__"): "of the twin class, whose values are never seen as such",
+    ("evolving.py", "names object.__delattr__"): "of the twin class, whose values are never seen as such",
+}
+"""(File, complaint) -> why a write past the freeze is none into a value that was made."""
+
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -58,7 +70,7 @@ def complaints(sources: Mapping[str, str]) -> list[Complaint]:
     return [
         Complaint(file, line, what)
         for file, tree in trees.items()
-        for line, what in sorted({*imports(file, tree), *builtins(tree), *Orders(known).of(tree)})
+        for line, what in sorted({*imports(file, tree), *builtins(tree), *Orders(known).of(tree), *writes(file, tree)})
     ]
 
 
@@ -93,6 +105,27 @@ def builtins(tree: ast.Module) -> Found:
                 yield node.lineno, f"calls {name}(), which differs from run to run"
             case ast.Global(names):
                 yield node.lineno, f"changes the module's own state: global {', '.join(names)}"
+            case _:
+                pass
+
+
+# --------------------------------------------------------------------------------------------------------------- values
+
+
+def writes(file: str, tree: ast.Module) -> Found:
+    """Writes past the freeze of a value, but for those that are allowed."""
+    return (found for found in all_writes(tree) if (file, found[1]) not in ALLOWED)
+
+
+def all_writes(tree: ast.Module) -> Found:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(_, "__class__", ast.Store() | ast.Del()):
+                yield node.lineno, "assigns a __class__"
+            case ast.Attribute(_, name) if name in PAST_THE_FREEZE:
+                yield node.lineno, f"names {ast.unparse(node)}"
+            case ast.Name(name) | ast.Attribute(_, name) | ast.alias(name) if name in WRITERS:
+                yield node.lineno, f"names {name}"
             case _:
                 pass
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
-from purity import complaints
+from purity import ALLOWED, all_writes, complaints
 
 CORE = Path(__file__).parents[1] / "core"
 
@@ -77,6 +78,45 @@ def test_what_the_core_shares_and_pure_helpers_may_be_imported(file: str, line: 
 )
 def test_a_door_to_the_world_is_refused(line: str) -> None:
     assert len(found(line)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "object.__setattr__(state, 'legal', True)",
+        "super().__setattr__('legal', True)",
+        "write = object.__setattr__",
+        "object.__delattr__(state, 'legal')",
+        "setattr(state, 'legal', True)",
+        "delattr(state, 'legal')",
+        "state.__dict__['legal'] = True",
+        "state.__dict__.update(legal=True)",
+        "vars(state)['legal'] = True",
+        "state.__class__ = Legal",
+        "state.__class__, other = Legal, 1",
+        "del state.__class__",
+        "state.__setstate__({'legal': True})",
+        "from functools import cached_property",
+        "@functools.cached_property\ndef legal(self): ...",
+    ],
+)
+def test_a_write_into_a_value_that_was_made_is_refused(line: str) -> None:
+    assert len(found(line)) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["kind = state.__class__", "memo['legal'] = True", "legal = getattr(state, 'legal')", "process.held = held"]
+)
+def test_what_a_value_is_may_be_asked_and_a_memo_beside_it_written(line: str) -> None:
+    assert found(line) == []
+
+
+def test_a_write_past_the_freeze_is_allowed_in_its_own_file_only_and_only_where_there_is_one() -> None:
+    line = "born.__class__ = kind"
+    assert found(line, "evolving.py") == []
+    assert found(line, "rendezvous/evolving.py") == ["assigns a __class__"]
+    for file, what in ALLOWED:
+        assert what in {each for _, each in all_writes(ast.parse((CORE / file).read_text()))}
 
 
 TAKEN = [

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from ..evolving import soft
+from ..evolving import maker
 from ..world import Ending, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Wish
 from .settings import Settings
@@ -219,7 +219,7 @@ def context(operation: Operation, held: Held, now: float) -> Context:
     return _born(operation, held, now, state, seat, status, me, held.settings, dead(held, now))
 
 
-_born = soft(Context)
+_born = maker(Context)
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from attrs import Attribute, Factory, field, frozen
 
-from ..derived import derived
+from ..derived import Memo, beside, derived
+from ..evolving import maker
 from ..world import COUNT_MAX, Life, Member, Node, Profile, Verdict, Why, World, WorldId
 
 NODES_MAX = 4_096
@@ -65,7 +66,10 @@ class Seat:
 
     def become(self, status: Status) -> Seat:
         """The same seat with another status; a round's end does this for every member."""
-        return Seat(status, self.order, self.profile)
+        return _seat(status, self.order, self.profile)
+
+
+_seat = maker(Seat)
 
 
 @frozen
@@ -116,7 +120,7 @@ def _read_only(seats: Mapping[Node, Seat]) -> Mapping[Node, Seat]:
     return seats if isinstance(seats, MappingProxyType) else MappingProxyType(seats)
 
 
-@frozen(slots=False)
+@frozen
 class RendezvousState:
     """The register. `seats` is sorted by arrival; a version counts one write; `quorum_at` is the version at which the open
     round reached the minimum; `target` is how many nodes a round waits for without a last call (0 in the first round).
@@ -144,10 +148,8 @@ class RendezvousState:
     completed_in: Life | None = None
     policy: str = ""
     """What the rank policy made of the standing world, as its completer saw it; empty: nobody said."""
-    legal: bool = field(default=False, init=False, eq=False, repr=False)
-    """`verify` has judged this very object. It cannot change: nobody who reads it has to judge it again."""
-    legal_after: RendezvousState | None = field(default=None, init=False, eq=False, repr=False)
-    """`verify_step` has judged the step from that very object to this one."""
+    memo: Memo = beside()
+    """What was worked out from this very value, and what `verify` has found of it."""
 
     @derived
     def token(self) -> Token:

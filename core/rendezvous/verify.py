@@ -26,31 +26,36 @@ Finding = tuple[str, str]
 """The number of a broken invariant, and what is wrong."""
 
 
+LEGAL = "legal"
+"""In a state's memo: `verify` has judged this very object. It cannot change, so no other reader has to judge it again."""
+LEGAL_AFTER = "legal after"
+"""In a state's memo: the very object from which `verify_step` has judged the step to this one."""
+
 MARKED = (Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
 
 
 def verify(state: RendezvousState) -> None:
     """Raise the first Violation of one state."""
-    if state.legal:
+    if LEGAL in state.memo:
         return
     for number, fact in _of_any(state):
         raise Violation(number, fact)
     for number, fact in _of_complete(state) if state.complete else _of_open(state):
         raise Violation(number, fact)
-    object.__setattr__(state, "legal", True)
+    state.memo[LEGAL] = True
 
 
 def verify_step(before: RendezvousState, after: RendezvousState) -> None:
     """Raise the first Violation of one write. Both states verify by themselves."""
-    if after.legal_after is before:
+    if after.memo.get(LEGAL_AFTER) is before:
         return
     for number, fact in _of_step(before, after):
         raise Violation(number, fact)
     ended = after.ended if after.round > before.round else None
     for number, fact in _of_end(before, after, ended) if ended else _of_round(before, after):
         raise Violation(number, fact)
-    object.__setattr__(before, "legal_after", None)  # or each state would keep all before it alive
-    object.__setattr__(after, "legal_after", before)
+    before.memo.pop(LEGAL_AFTER, None)  # or each state would keep all before it alive
+    after.memo[LEGAL_AFTER] = before
 
 
 def _of_any(state: RendezvousState) -> Iterator[Finding]:

@@ -11,12 +11,12 @@ Times are compared within one boot of one host. Between hosts they are placed si
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from itertools import groupby
 from typing import TypeAlias
 
 from attrs import frozen
 
+from ..derived import Memo, beside, derived
 from ..rendezvous import Deed, RendezvousState, Token, Write
 from ..world import Life, Node
 from .comparison import Moment, Replayed
@@ -47,13 +47,14 @@ class History:
     job: str
     runs: tuple[Replayed, ...]
     """The agents, or the ranks of a call, whose traces are there, in the order in which they began."""
+    memo: Memo = beside()
 
     @property
     def calls(self) -> bool:
         """Return True if this is the register of a wrapped function's ranks."""
         return self.runs[0].calls
 
-    @cached_property
+    @derived
     def sightings(self) -> Mapping[Place, tuple[tuple[Node, float, RendezvousState], ...]]:
         """Place -> the nodes that saw this state, when, and what they saw."""
         found: dict[Place, list[tuple[Node, float, RendezvousState]]] = {}
@@ -64,24 +65,24 @@ class History:
                     found.setdefault(place(state.life, state.version), []).append(seen)
         return {where: tuple(found[where]) for where in sorted(found)}
 
-    @cached_property
+    @derived
     def states(self) -> Mapping[Place, RendezvousState]:
         """Place -> the register there, as a node saw it; sorted by place."""
         return {where: seen[0][2] for where, seen in self.sightings.items()}
 
-    @cached_property
+    @derived
     def lives(self) -> tuple[tuple[RendezvousState, ...], ...]:
         """Return the states of each life, in the order of lives and versions."""
         states = sorted(self.states.values(), key=lambda state: (state.life.epoch, state.life.nonce, state.version))
         return tuple(tuple(each) for _, each in groupby(states, key=lambda state: state.life))
 
-    @cached_property
+    @derived
     def hosts(self) -> Mapping[Node, str]:
         """Each node that was ever seated, or whose trace is there -> its host."""
         seated = {node: seat.profile.host for state in self.states.values() for node, seat in state.seats.items()}
         return {**{run.trace.header.node: run.trace.header.host for run in self.runs}, **seated}
 
-    @cached_property
+    @derived
     def missing(self) -> tuple[int, ...]:
         """Return the versions that no trace shows."""
         found = list[int]()
@@ -91,7 +92,7 @@ class History:
             found += (version for version in range(first, life[-1].version) if version not in known)
         return tuple(found)
 
-    @cached_property
+    @derived
     def writes(self) -> Mapping[Place, Written]:
         """Place -> its writer, if a trace tells."""
         found: dict[Place, Written] = {}
@@ -103,7 +104,7 @@ class History:
                     found.setdefault(place(write.state.life, write.state.version), written)
         return found
 
-    @cached_property
+    @derived
     def origins(self) -> Mapping[str, float]:
         """Boot -> what its clock showed when the first agent of the job began, as far as wall clocks tell."""
         headers = [run.trace.header for run in self.runs]

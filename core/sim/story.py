@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from enum import Enum
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 from attrs import Attribute, asdict, field, fields, frozen
@@ -131,6 +131,11 @@ def _at_least(low: float) -> Any:
     return check
 
 
+@cache
+def _slots(nodes: int) -> tuple[str, ...]:
+    return tuple(map(slot, range(nodes)))
+
+
 @frozen
 class Setting:
     """The world before the first operation. Spans are in seconds; a `fence` of 0 means none.
@@ -167,9 +172,9 @@ class Setting:
             raise ValueError(f"overdue: with a fence at least grace + 5, {self.grace + 5:g}, not {self.overdue:g}")
         self.rendezvous, self.group  # noqa: B018  refused here, not in the middle of a run
 
-    @cached_property
+    @property
     def slots(self) -> tuple[str, ...]:
-        return tuple(map(slot, range(self.nodes)))
+        return _slots(self.nodes)
 
     @property
     def limits(self) -> Limits:

@@ -1,12 +1,15 @@
+import attrs
 from attrs import frozen
 
-from elastic.core.derived import derived
+from elastic.core.derived import Memo, beside, derived
+from elastic.core.evolving import evolve
 
 
-@frozen(slots=False)
+@frozen
 class Sum:
     of: tuple[int, ...]
     asked: list[str]
+    memo: Memo = beside()
 
     @derived
     def total(self) -> int:
@@ -30,3 +33,14 @@ def test_what_was_derived_is_no_part_of_the_value() -> None:
     asked, known = Sum((1,), []), Sum((1,), ["total"])
     assert asked.total == 1
     assert asked == known
+    assert "total" not in repr(evolve(asked, asked=[]))
+
+
+def test_a_changed_value_works_out_its_own() -> None:
+    value = Sum((1, 2), [])
+    assert value.total == 3
+    assert evolve(value, of=(4,)).total == attrs.evolve(value, of=(4,)).total == 4
+
+
+def test_a_property_keeps_its_description() -> None:
+    assert Sum.total.__doc__ == "What they come to."

@@ -3,8 +3,8 @@ import pytest
 from attrs.exceptions import FrozenInstanceError
 from worlds import register
 
-from elastic.core.evolving import evolve, soft
-from elastic.core.rendezvous import RendezvousState
+from elastic.core.evolving import evolve, maker
+from elastic.core.rendezvous import Done, RendezvousState
 from elastic.core.world import Endpoint, Node
 
 ENDPOINT = Endpoint("localhost", 1)
@@ -39,8 +39,20 @@ def test_nothing_that_was_derived_is_taken_over() -> None:
     assert evolve(before, version=1).token.version == 1
 
 
-def test_a_soft_value_is_one_of_its_kind() -> None:
-    assert soft(Endpoint)("localhost", 1).port == 1
-    assert isinstance(soft(Endpoint)("localhost", 1), Endpoint)
+def test_a_value_with_one_field_can_change_it() -> None:
+    assert evolve(Done(1), round=2) == Done(2)
+
+
+def test_a_name_that_is_no_field_is_refused() -> None:
+    with pytest.raises(KeyError, match="host_name"):
+        evolve(ENDPOINT, host_name="localhost")
+
+
+def test_a_maker_makes_frozen_values_of_its_class() -> None:
+    made = maker(Endpoint)("localhost", 1)
+    assert made == ENDPOINT
+    assert type(made) is Endpoint
+    with pytest.raises(FrozenInstanceError):
+        made.port = 2  # type: ignore[misc]
     with pytest.raises(ValueError, match="port"):
-        soft(Endpoint)("localhost", 0)
+        maker(Endpoint)("localhost", 0)

@@ -80,8 +80,6 @@ class Rank:
     passed: frozenset[Deadline] = frozenset()
     returned: Outcome | None = None
     """How the call ended; None while it goes on."""
-    answered: Any = field(default=None, eq=False, repr=False)
-    """The question for the register, and the values that it follows from: a memo, since every step needs the question."""
 
     @property
     def runs(self) -> bool:
@@ -114,6 +112,9 @@ class World:
     """How many timers have passed."""
     unseated: frozenset[Node] = frozenset()
     """The nodes that left and have lost their seats."""
+    lately: dict[Node, Any] = field(factory=dict, eq=False, repr=False)
+    """A memo beside all worlds that one beginning led to, and no part of any: the question that each rank would ask of the
+    register, and what it follows from. Each step needs the question of every rank."""
 
 
 Note = Callable[[str], None]

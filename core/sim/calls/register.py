@@ -46,9 +46,11 @@ def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
     if when is not When.NOW:
         return _asked(world, rank, when)
     about = world.register, rank.agenda, rank.held
-    if rank.answered is None or not all(map(is_, rank.answered[0], about)):
-        object.__setattr__(rank, "answered", (about, _asked(world, rank, when)))
-    return rank.answered[1] if rank.answered else None
+    known = world.lately.get(rank.node)
+    if known is None or not all(map(is_, known[0], about)):
+        known = world.lately[rank.node] = about, _asked(world, rank, when)
+    question: Question | None = known[1]
+    return question
 
 
 def _asked(world: World, rank: Rank, when: When) -> Question | None:
