@@ -1,4 +1,4 @@
-"""A machine's table of moves, drawn."""
+"""A picture of a machine's table of moves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Phase = TypeVar("Phase", bound=Enum)
 
 
 def drawn(moves: Mapping[tuple[Phase, type], tuple[Phase, ...]], first: Phase, last: Phase) -> str:
-    """As a Mermaid state diagram: an arrow for each pair of phases, with the events that lead from one to the other."""
+    """Return the table as a Mermaid state diagram: one arrow per pair of phases, with the events that lead along it."""
     arrows = dict[tuple[Phase, Phase], list[str]]()
     for (phase, event), targets in moves.items():
         for target in targets:

@@ -1,11 +1,11 @@
-"""A world -> who is active in it, and every member's rank: policies that compose.
+"""Rank policies: they decide which members of a world are active, and give every member a rank.
 
-A policy is a function of the world alone, with a name that tells its parameters. It sees what a seat says since its arrival
-(slot, order, role, host, labels) and no history, so all ranks come to the same answer by themselves; `digest` proves that
-they did. Slots that are numbers, as a launcher gives them to its ranks, are a rank's home: they outlive its incarnations.
+A policy is a function of the world alone, with a name that tells its parameters. It reads what a seat has said since its
+arrival (slot, order, role, host, labels), and no history. So every rank computes the same answer by itself, and `digest`
+proves it. A slot that is a number, as a launcher gives it to each rank, is the home of a rank: it outlives incarnations.
 
-Each policy turns one line-up into another: `chain(fill_gaps(), at_most(64))` first gives everybody a rank, then makes
-reserves of those beyond the 64th.
+A policy turns one line-up into another, so policies compose: `chain(fill_gaps(), at_most(64))` first gives every member a
+rank, and then makes reserves of the members beyond the 64th.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .world import Member, Node, World
 
 @frozen
 class LineUp:
-    """The members of a world: the active ones by rank, then the reserves."""
+    """The members of a world in rank order: the active ones first, then the reserves."""
 
     active: tuple[Member, ...]
     reserves: tuple[Member, ...] = ()
@@ -29,7 +29,7 @@ class LineUp:
 
 @frozen
 class Policy:
-    """`name` tells the parameters too: two policies of one name do the same."""
+    """A rank policy. The name tells the parameters too, so two policies with one name do the same."""
 
     name: str
     apply: Callable[[LineUp], LineUp] = field(eq=False, repr=False)
@@ -37,7 +37,7 @@ class Policy:
 
 @frozen
 class Key:
-    """What groups members."""
+    """The group that a member belongs to, and the name of the rule for it."""
 
     name: str
     of: Callable[[Member], str] = field(eq=False, repr=False)
@@ -45,7 +45,7 @@ class Key:
 
 @frozen
 class Condition:
-    """Whether a group of so many may work."""
+    """A condition on the size of a group that may be active."""
 
     name: str
     holds: Callable[[int], bool] = field(eq=False, repr=False)
@@ -53,7 +53,7 @@ class Condition:
 
 @frozen
 class Place:
-    """One member's: ranks are dense over the world, and the active ones come first."""
+    """The place of one member. Ranks are dense over the world, and the active members come first."""
 
     rank: int
     active: bool
@@ -61,7 +61,7 @@ class Place:
 
 @frozen
 class Placing:
-    """What a policy makes of a world."""
+    """The places that a policy gives to the members of a world."""
 
     places: Mapping[Node, Place]
     active_world_size: int
@@ -72,7 +72,7 @@ class Placing:
 
 
 def place(policy: Policy, world: World) -> Placing:
-    """Every member's rank. A policy neither loses nor invents a member."""
+    """Return the place of every member of the world. Raise ValueError if the policy lost or invented a member."""
     line = policy.apply(LineUp(world.members))
     everybody = (*line.active, *line.reserves)
     if sorted(each.node for each in everybody) != sorted(each.node for each in world.members):
@@ -82,12 +82,12 @@ def place(policy: Policy, world: World) -> Placing:
 
 
 def digest(policy: Policy, placing: Placing) -> str:
-    """Of a policy's name, its parameters and its result: 16 hexadecimal digits that all ranks must agree on."""
+    """Return the digest of a policy's name, parameters and result: 16 hexadecimal digits, the same on all ranks."""
     lines = [policy.name, *(f"{node} {each.rank} {each.active}" for node, each in placing.places.items())]
     return sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-# --- who groups with whom ---------------------------------------------------------------------------------------------
+# --- groups of members -------------------------------------------------------------------------------------------------
 
 
 def by_host() -> Key:
@@ -99,12 +99,12 @@ def by_role() -> Key:
 
 
 def by_label(name: str) -> Key:
-    """Members without that label are one group."""
+    """Group by the value of this label. Members without it are one group."""
     return Key(f"label {name}", lambda member: dict(member.profile.labels).get(name, ""))
 
 
 def by(function: Callable[[Member], str]) -> Key:
-    """By a user's own function, which must be pure."""
+    """Group by the user's own function, which must be pure."""
     return Key(function.__qualname__, function)
 
 
@@ -125,7 +125,7 @@ def count_multiple_of(number: int) -> Condition:
 
 
 def chain(*policies: Policy) -> Policy:
-    """One after the other; of none: ranks by arrival, everybody active."""
+    """Apply the policies one after the other. Without any, ranks are by arrival and all members are active."""
 
     def apply(line: LineUp) -> LineUp:
         for policy in policies:
@@ -136,29 +136,29 @@ def chain(*policies: Policy) -> Policy:
 
 
 def shift() -> Policy:
-    """By slot; who comes after a lost rank moves up."""
+    """Order by slot. The members after a lost rank move up."""
     return Policy("shift", lambda line: LineUp(_by_slot(line.active), _by_slot(line.reserves)))
 
 
 def fill_gaps() -> Policy:
-    """Everybody keeps the rank that its slot names; the gaps are filled by those whose slot lies beyond the end."""
+    """Give each member the rank that its slot names. Members whose slot lies beyond the end fill the gaps."""
     return Policy("fill gaps", lambda line: LineUp(_filled_gaps(line.active), line.reserves))
 
 
 def at_most(number: int) -> Policy:
-    """No more than so many are active."""
+    """Keep at most this number of members active."""
     _positive("at_most", number)
     return Policy(f"at most {number}", lambda line: _cut(line, number))
 
 
 def multiple_of(number: int) -> Policy:
-    """As many as can be divided by the number are active."""
+    """Keep the largest multiple of this number active."""
     _positive("multiple_of", number)
     return Policy(f"multiple of {number}", lambda line: _cut(line, len(line.active) // number * number))
 
 
 def filter_groups(key: Key, condition: Condition) -> Policy:
-    """Of groups that do not meet the condition nobody is active: a host that lost a device, a rack that is too small."""
+    """Make reserves of all groups that do not meet the condition: a host that lost a device, a rack that is too small."""
 
     def apply(line: LineUp) -> LineUp:
         fit = {name for name, group in _groups(line.active, key).items() if condition.holds(len(group))}
@@ -170,10 +170,10 @@ def filter_groups(key: Key, condition: Condition) -> Policy:
 
 @frozen
 class Layer:
-    """One level of a topology: its branches are the groups by `key`.
+    """One level of a topology. Its branches are the groups by `key`.
 
-    A branch works with `at_least` to `at_most` members; those beyond are its own reserves, and take over inside it.
-    `back_fill`: branches that miss members get them from the reserves of the others.
+    A branch is active with `at_least` to `at_most` members. Members beyond that are its reserves, and take over inside it.
+    With `back_fill`, a branch that misses members gets them from the reserves of the others.
     """
 
     key: Key
@@ -197,7 +197,7 @@ class Layer:
 
 
 def tree(*layers: Layer) -> Policy:
-    """A topology, its widest level first: ranks of one branch are neighbours."""
+    """Order by a topology, its widest level first. The ranks of one branch are neighbours."""
     name = "tree of " + ", ".join(layer.name for layer in layers)
 
     def apply(line: LineUp) -> LineUp:
@@ -221,7 +221,7 @@ def _home(member: Member) -> int | None:
 
 
 def _by_slot(members: Iterable[Member]) -> Branch:
-    """Numbers first, by their value; other slots have no order of their own and stay in the order of arrival."""
+    """Return the members by slot: numbers first, by their value; then the others, in the order of arrival."""
     return tuple(sorted(members, key=lambda each: (_home(each) is None, _home(each) or 0)))
 
 
@@ -238,7 +238,7 @@ def _cut(line: LineUp, number: int | None) -> LineUp:
 
 
 def _groups(members: Iterable[Member], key: Key) -> Mapping[str, Branch]:
-    """In the order of their first members."""
+    """Return the groups, in the order of their first members."""
     groups = dict[str, Branch]()
     for member in members:
         name = key.of(member)
@@ -257,8 +257,11 @@ def _grown(members: Branch, layers: tuple[Layer, ...]) -> LineUp:
 
 
 def _working(branches: list[Branch], pool: Branch, layer: Layer) -> tuple[list[Branch], Branch]:
-    """The branches that can work, and who is left. The one that misses least is filled first; the smallest gives its members
-    up, to the others if they may take them."""
+    """Return the branches, empty if they are too small, and the members that are left.
+
+    With back-fill, the branch that misses the fewest members is filled first. If the pool is too small for that, the
+    smallest branch gives its members up to the pool.
+    """
     short = sorted(
         (n for n, each in enumerate(branches) if len(each) < layer.at_least), key=lambda n: -len(branches[n])
     )

@@ -1,8 +1,8 @@
-"""A world -> ranks: arithmetic over its members, no store and no exchange.
+"""The ranks of all workers of a world, computed from its members alone, without a store.
 
 A world lists its members in rank order, each with its role and local world size. Global ranks are prefix sums of the local
-world sizes; role ranks are the same sums over the members of one role. torch's agents exchange these through the store
-(`SimpleElasticAgent._assign_worker_ranks`); here the world already says everything.
+world sizes. Role ranks are the same sums over the members of one role. The agents of torch exchange these numbers through
+the store (`SimpleElasticAgent._assign_worker_ranks`); here every agent computes them from the world.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .evolving import evolve
 from .world import Member, Node, World
 
 WORKERS_KEPT = 4_096
-"""So many nodes' places are remembered: the next world has most of them again."""
+"""How many nodes' worker ranks are cached. The next world has most of them again."""
 
 
 @frozen
 class WorkerRanks:
-    """One worker's place. Spelled in its environment as RANK, LOCAL_RANK, ROLE_RANK."""
+    """The ranks of one worker: RANK, LOCAL_RANK and ROLE_RANK in its environment."""
 
     rank: int
     local_rank: int
@@ -31,7 +31,7 @@ class WorkerRanks:
 
 @frozen
 class Ranks:
-    """One node's place in its world, and that of each of its workers, by local rank."""
+    """The rank of one node in its world, and the ranks of its workers, in the order of their local ranks."""
 
     group_rank: int
     group_world_size: int
@@ -49,13 +49,16 @@ NODE_RANK = "node_rank"
 
 
 def node_rank_label(rank: int) -> tuple[str, str]:
-    """What a node's profile carries when its place was chosen by whoever started it."""
+    """Return the label that a node carries in its profile if the user gave it a rank (`--node-rank`)."""
     return NODE_RANK, str(rank)
 
 
 def by_node_rank(world: World) -> World:
-    """The members in the order of the ranks that their nodes were given; who was given none counts as 0, as in torch's
-    static rendezvous. Equals keep the order of the world, so survivors keep theirs."""
+    """Return the world with its members in the order of the ranks that the user gave their nodes.
+
+    A node without such a rank counts as 0, as in torch's static rendezvous. Members with equal ranks keep the order of the
+    world, so survivors keep theirs.
+    """
     ordered = tuple(sorted(world.members, key=_node_rank))
     return world if ordered == world.members else evolve(world, members=ordered)
 
@@ -66,7 +69,7 @@ def _node_rank(member: Member) -> int:
 
 
 def assign(world: World) -> Mapping[Node, Ranks]:
-    """The ranks of every node of a world. Survivors keep their order because the world does."""
+    """Return the ranks of every node of a world. Survivors keep their order, because the world keeps it."""
     members = world.members
     if members and all(_shape(member) == _shape(members[0]) for member in members):
         return _identical(members)
@@ -94,7 +97,10 @@ def _by_prefix_sums(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
 
 
 def _identical(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
-    """The same formula when all nodes are alike (torch's TORCH_ELASTIC_WORKER_IDENTICAL): rank = group_rank * n + local."""
+    """Return the same ranks for nodes that are all alike (torch's TORCH_ELASTIC_WORKER_IDENTICAL).
+
+    There rank = group_rank * n + local_rank.
+    """
     role, size = _shape(members[0])
     world_size = len(members) * size
     return {
@@ -111,7 +117,7 @@ def _workers(size: int, first: int, role_first: int) -> tuple[WorkerRanks, ...]:
 
 
 def _firsts(sizes: list[int]) -> tuple[list[int], int]:
-    """The sum before each size, and the sum of all."""
+    """Return the sum of the sizes before each size, and the sum of all."""
     *firsts, total = accumulate(sizes, initial=0)
     return firsts, total
 

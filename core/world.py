@@ -1,7 +1,7 @@
-"""What the machines of the core share: who a node is, what a world is, how a job ends and why.
+"""The values that the machines of the core share: nodes, worlds, verdicts and failure records.
 
-Values only. A machine of the core (rendezvous, ranks, group) imports this file and none of the others, so whatever two of
-them must agree on stands here. Nothing here knows a clock, a store or a process.
+A machine of the core (rendezvous, group, inprocess) imports this file and no other machine. So everything that two machines
+must agree on is defined here. Nothing here knows a clock, a store or a process. Every value refuses bad fields at birth.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 from attrs import Attribute, field, frozen
 
 NAME_MAX = 256
-"""Longest slot, role, host, address or label, in characters: what comes from a store is bounded."""
+"""Most characters of a slot, role, host, address or label. Everything that comes from a store is bounded."""
 LABELS_MAX = 32
 """Most labels of one node."""
 MESSAGE_MAX = 4_096
-"""Longest message of a fault record, in characters."""
+"""Most characters of a failure record's message."""
 TAIL_MAX = 20
-"""Most log lines that a fault record carries."""
+"""Most log lines of a failure record."""
 CALLSTACK_MAX = 16_384
-"""Longest call stack of a fault record, in characters."""
+"""Most characters of a failure record's call stack."""
 LOCAL_WORLD_SIZE_MAX = 65_536
 COUNT_MAX = 2**53
-"""Whole numbers are exact in every JSON reader up to here: what a node writes, all can read."""
+"""The largest count. Every JSON reader has whole numbers up to here exactly, so every node can read what one writes."""
 PORT_MAX = 65_535
 
 
@@ -55,10 +55,12 @@ class _Node(NamedTuple):
 
 
 class Node(_Node):
-    """One agent: `slot` names its place (a supervisor's index, or address/random), `incarnation` which life of it this is.
+    """One agent. `slot` names its place: a supervisor's index, or its address with a random id. `incarnation` tells the
+    successive agents of one slot apart: it is the agent's start time.
 
-    Incarnations are compared within a slot only; the later one replaces the earlier. A tuple and no attrs value: it is the
-    key of nearly every mapping of the core, and tuples hash and compare without a call in Python (5 % of a simulation).
+    Incarnations are compared within a slot only. The later one replaces the earlier. A node is a tuple and no attrs value,
+    because it is the key of nearly every mapping of the core: tuples hash and compare without a call in Python. That saves
+    5 % of a simulation.
     """
 
     __slots__ = ()
@@ -78,8 +80,11 @@ class _Life(NamedTuple):
 
 
 class Life(_Life):
-    """One chain of versions of a register, named by the nonce of the write that began it: out of nothing (epoch 1), or by
-    restoring what a node held when the store had lost it. A tuple, as a node is: it is compared at every answer."""
+    """One chain of versions of a register, named by the nonce of the write that began it.
+
+    Genesis begins the life of epoch 1. A restore, after the store has lost the register, begins one with a higher epoch. A
+    life is a tuple, as a node is: it is compared at every answer.
+    """
 
     __slots__ = ()
 
@@ -95,7 +100,7 @@ class _WorldId(NamedTuple):
 
 
 class WorldId(_WorldId):
-    """The identity of a world: the life in which it was completed, and its round. A restored register keeps it."""
+    """The identity of a world: the life in which it was completed, and its round. A restore keeps it."""
 
     __slots__ = ()
 
@@ -105,10 +110,10 @@ class WorldId(_WorldId):
 
 
 class Why(Enum):
-    """Why a round ended, an operation failed or a job closed. Values are what the register and the reports spell."""
+    """Why a round ended, an operation failed or a job closed. The register and the reports spell it by its value."""
 
     FAILED = "failed"
-    """A worker failed: costs one restart."""
+    """A worker failed. That costs one restart."""
     LOST = "lost"
     """A member fell silent for a TTL."""
     LEFT = "left"
@@ -121,7 +126,7 @@ class Why(Enum):
     DONE = "done"
     """Every worker of every member succeeded."""
     CANNOT_START = "cannot start"
-    """The program cannot be executed: a restart cannot help."""
+    """The program cannot be executed, so a restart cannot help."""
     ASKED = "asked"
     """A person or program asked for the end."""
 
@@ -134,13 +139,13 @@ class Why(Enum):
     UNCONFIRMED = "unconfirmed"
     """The register did not answer before the operation's deadline."""
     LIMITS = "limits"
-    """The register's limits are not this agent's."""
+    """The limits in the register differ from this agent's."""
     ILLEGAL = "illegal state"
-    """The register holds what no node may have written."""
+    """The register holds a state that no node may write."""
 
 
 class Ending(Enum):
-    """How a job ends, for all nodes alike."""
+    """How a job ends. It ends alike for all nodes."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -150,7 +155,7 @@ class Ending(Enum):
 
 @frozen
 class Verdict:
-    """The end of a job, as the register holds it: decided in `round` by `by`'s write, because of `why`."""
+    """The end of a job, as the register holds it. The write of node `by` in `round` decided it, because of `why`."""
 
     ending: Ending
     round: int = field(validator=_between(0))
@@ -160,7 +165,7 @@ class Verdict:
 
 @frozen
 class Endpoint:
-    """Address and port that a node reserved for one round; rank 0's becomes MASTER_ADDR and MASTER_PORT."""
+    """The address and port that a node reserved for one round. Rank 0's become MASTER_ADDR and MASTER_PORT."""
 
     address: str = field(validator=_name)
     port: int = field(validator=_between(1, PORT_MAX))
@@ -180,7 +185,7 @@ def _labels(instance: object, attribute: Attribute[Any], value: tuple[tuple[str,
 
 @frozen
 class Profile:
-    """What a node says of itself when it arrives; what rank policies may read."""
+    """The description that a node gives of itself when it arrives. Rank policies may read it."""
 
     endpoint: Endpoint
     local_world_size: int = field(default=1, validator=_between(1, LOCAL_WORLD_SIZE_MAX))
@@ -199,16 +204,16 @@ class Member:
 
 @frozen
 class World:
-    """The members of a complete round, in rank order, and what the job has spent so far.
+    """The members of a complete round, in rank order.
 
-    `failures` is the job's restart count, the same on every member.
+    `failures` is the number of restarts that the job has spent. Every member has the same number.
     """
 
     id: WorldId
     members: tuple[Member, ...]
     failures: int = field(default=0, validator=_between(0))
     policy: str = ""
-    """The digest of what the rank policy of its completer made of it; empty: none was given."""
+    """The digest of the ranks that the completer's rank policy gave; empty if the completer had no policy."""
 
     @property
     def round(self) -> int:
@@ -220,7 +225,7 @@ def _message(text: str) -> str:
 
 
 def _callstack(text: str) -> str:
-    """Its end says most."""
+    """Return the end of the call stack, which says most."""
     return text[-CALLSTACK_MAX:]
 
 
@@ -230,12 +235,11 @@ def _tail(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 @frozen
 class Fault:
-    """One worker's failure as the job remembers it: bounded, so that it can travel through a store.
+    """The failure record of one worker. It is bounded, because it travels through a store.
 
-    `exit_code` is subprocess's: negative for a signal. `after_s` is how long the worker had run,
-    `world_size` how many workers the round had. `host` and `when` (the
-    host's wall clock) are for people; nothing is decided by them. `remark` is what its host knows of a death beyond the exit
-    code; `callstack` and `message` are from the error file, which is on that host.
+    `exit_code` is that of subprocess: negative for a signal. `after_s` is how long the worker had run, `world_size` is the
+    number of workers in the round. `host` and `when` (the host's wall clock) are for people, and decide nothing. `remark` is
+    what the host knows of the death beyond the exit code. `callstack` and `message` come from the error file on that host.
     """
 
     node: Node

@@ -22,7 +22,7 @@ from elastic.core.inprocess.monitoring import (
     SayLeave,
     Sight,
     Terminate,
-    Wish,
+    Want,
     step,
     until,
 )
@@ -62,7 +62,7 @@ class Watcher:
     def judges(self, act: Act, sight: Sight, now: float) -> None:
         late = sight.guarded and now >= sight.stamp + sight.soft_s + RULES.patience_s and sight.token not in self.said
         match act:
-            case Wish(token):
+            case Want(token):
                 assert token == sight.token and token in self.over
                 self.wished.setdefault(token, now)
             case SayEnd(round):

@@ -36,7 +36,7 @@ from ...core.inprocess.monitoring import (
     SayLeave,
     Sight,
     Terminate,
-    Wish,
+    Want,
     step,
     until,
     woke,
@@ -175,7 +175,7 @@ class Program:
 
     def _do(self, act: Act) -> None:
         match act:
-            case Wish(token):
+            case Want(token):
                 self._page.words[WANT_MONITOR] = token
                 self._send(SIGNUM)
                 if self._monitor.tries == 1:

@@ -1,4 +1,4 @@
-"""What this node's workers do: `transition(group, event) -> (group, commands)`."""
+"""The worker group of one node, as a machine: `transition(group, event) -> (group, commands)`."""
 
 from .state import Alone, Group, Outcome, Phase, Settings, Stopped
 from .table import MOVES, diagram

@@ -1,7 +1,7 @@
-"""What a node's workers are about: phases, and the values that move the group from one to the next.
+"""The values of a node's worker group: its phases, events, commands and settings, and the group itself.
 
-The group knows nothing of stores and processes. It is told facts (events) and answers with what to do (commands); both are
-frozen values, so that a log of them can be run again.
+The group knows nothing of stores and processes. It takes facts (events) and returns what the agent must do (commands). Both
+are frozen values, so a log of them can be replayed.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ KILL_S = 1.0
 
 
 class Phase(Enum):
-    """Where the group stands. In brackets torch's WorkerState."""
+    """The phase of the group. Torch's WorkerState is in brackets."""
 
     JOINING = "joining"
-    """No worker lives; the node is on its way into a world [INIT]."""
+    """No worker lives, and the node is on its way into a world [INIT]."""
     HELD = "held"
-    """In a world; workers start at the next fresh heartbeat [INIT]."""
+    """The node is in a world. The workers start at the next fresh heartbeat [INIT]."""
     RUNNING = "running"
     """The workers run [HEALTHY]."""
     STOPPING = "stopping"
-    """The workers are being stopped: signal, grace, SIGKILL, reaped [UNHEALTHY, STOPPED]."""
+    """The agent stops the workers: a signal, the grace, SIGKILL, reaped [UNHEALTHY, STOPPED]."""
     BARRIER = "barrier"
-    """All own workers succeeded; the others' have not yet [SUCCEEDED, pending]."""
+    """All workers of this node have succeeded. Those of other nodes have not yet [SUCCEEDED, pending]."""
     LEAVING = "leaving"
     """The node was told to go [STOPPED]."""
     ENDED = "ended"
-    """Nothing lives and nothing is to be done."""
+    """No worker lives, and nothing is left to do."""
 
 
-# --- events: what has happened, `at` which point of this node's clock -------------------------------------------------
+# --- events: facts, each with the time `at` which it happened on this node's clock ------------------------------------
 
 
 @frozen
 class Ready:
-    """A world is complete and this node is a member."""
+    """A world is complete, and this node is a member."""
 
     world: World
     at: float
@@ -52,7 +52,7 @@ class Ready:
 
 @frozen
 class Over:
-    """The round is over; by whom and why, as far as the register tells."""
+    """The round is over. The register may tell why, and by whose write."""
 
     round: int
     why: Why | None
@@ -79,7 +79,7 @@ class Refused:
 
 @frozen
 class Gone:
-    """The register knows that this node leaves."""
+    """The register shows that this node has left."""
 
     at: float
 
@@ -94,7 +94,7 @@ class Beaten:
 
 @frozen
 class Exited:
-    """A worker died at `died_at` and is reaped. `code` is subprocess's: negative for a signal."""
+    """A worker died at `died_at` and is reaped. `code` is that of subprocess: negative for a signal."""
 
     local_rank: int
     code: int
@@ -104,7 +104,7 @@ class Exited:
 
 @frozen
 class Reaped:
-    """No worker of this node lives any longer."""
+    """The last worker of this node is reaped."""
 
     at: float
 
@@ -120,7 +120,7 @@ class Unstartable:
 
 @frozen
 class Signalled:
-    """The agent was sent a signal that it handles."""
+    """The agent received a signal that it handles."""
 
     signum: int
     at: float
@@ -136,34 +136,34 @@ class Elapsed:
 Event: TypeAlias = Ready | Over | Closed | Refused | Gone | Beaten | Exited | Reaped | Unstartable | Signalled | Elapsed
 
 
-# --- commands: what is to be done, in this order ----------------------------------------------------------------------
+# --- commands: what the agent must do, in their order -----------------------------------------------------------------
 
 
 @frozen
 class Join:
-    """Rendezvous: into the next world."""
+    """Rendezvous: join the next world."""
 
 
 @frozen
 class End:
-    """Rendezvous: the round is over."""
+    """Rendezvous: end the round."""
 
     why: Why
 
 
 @frozen
 class MarkDone:
-    """Rendezvous: this node's workers have succeeded."""
+    """Rendezvous: mark this node done, because its workers have succeeded."""
 
 
 @frozen
 class Leave:
-    """Rendezvous: this node goes."""
+    """Rendezvous: leave."""
 
 
 @frozen
 class Close:
-    """Rendezvous: the job ends."""
+    """Rendezvous: close the job."""
 
     ending: Ending
     why: Why
@@ -183,7 +183,7 @@ class Start:
 
 @frozen
 class StartAgain:
-    """Start this worker once more, in the world in which the others of this node still run."""
+    """Start this worker again, in the same world. The other workers of this node run on."""
 
     local_rank: int
 
@@ -197,7 +197,7 @@ class Signal:
 
 @frozen
 class Record:
-    """Write down how this worker failed, before the others are told that the round is over."""
+    """Write the failure record of this worker, before the other nodes hear that the round is over."""
 
     local_rank: int
     code: int
@@ -206,7 +206,7 @@ class Record:
 
 @frozen
 class RecordUnstartable:
-    """Write down why the workers' program cannot be executed."""
+    """Write the failure record of a program that cannot be executed."""
 
     text: str
 
@@ -226,14 +226,14 @@ def _span(instance: object, attribute: Attribute[float], value: float) -> None:
 
 @frozen
 class Alone:
-    """A worker that fails is started again by itself, and the round goes on: what it runs looks after its peers' loss."""
+    """Restart of single workers: a failed worker starts again by itself, while the round goes on."""
 
     restarts_max: int = field(default=0)
-    """So often in a round, all workers of this node counted; after that a worker that fails is missing."""
+    """Restarts in one round, over all workers of this node. A worker that fails after that stays missing."""
     final: frozenset[int] = frozenset()
-    """Exit codes after which a worker is not started again."""
+    """Exit codes after which a worker stays missing."""
     job_over: frozenset[int] = frozenset()
-    """Exit codes by which a worker says that its peers have given up too: the round has failed."""
+    """Exit codes by which a worker says that its peers have given up too. The round has failed then."""
 
     @restarts_max.validator
     def _not_negative(self, attribute: Attribute[int], value: int) -> None:
@@ -243,29 +243,32 @@ class Alone:
 
 @frozen
 class Settings:
-    """Spans in seconds, on this node's own clock."""
+    """The spans of the group, in seconds on this node's own clock."""
 
     grace: float = field(default=30.0, validator=_span)
-    """From SIGTERM to SIGKILL when workers are stopped for a restart or at the end of the job."""
+    """From SIGTERM to SIGKILL, for a restart or at the end of the job."""
     shutdown_timeout: float = field(default=30.0, validator=_span)
-    """The same, when the agent itself was told to stop."""
+    """From the signal to SIGKILL, when the agent itself received a signal."""
     leave_timeout: float = field(default=5.0, validator=_span)
-    """How long a leaving node waits for the register to know."""
+    """How long a leaving node waits until the register shows it."""
     ttl: float = field(default=5.0, validator=_span)
-    """The silence after which the others hold this node for dead."""
+    """The silence after which the other nodes hold this node for dead."""
     keep_alive_interval: float = field(default=1.0, validator=_span)
     """From one heartbeat to the next."""
     start_timeout: float = field(default=600.0, validator=_span)
     """How long the start of the workers waits for a fresh heartbeat."""
     fence: float | None = field(default=None)
-    """The workers are killed when the last acknowledged heartbeat was sent so long ago; None: never."""
+    """The age of the last acknowledged heartbeat at which the workers are killed; None: never."""
     alone: Alone | None = None
-    """None: when a worker fails, all of its world are started again."""
+    """None: after a failure, all workers of the world start again."""
 
     @fence.validator
     def _before_the_others_start(self, attribute: Attribute[float | None], value: float | None) -> None:
-        """Not within a quarter of the TTL after a start, whose heartbeat may be that old; and not too late to be dead when
-        the others start."""
+        """Refuse a fence that could fall right after a start, or too late.
+
+        The heartbeat that allowed the start may be a quarter of a TTL old. And the workers must be dead before the other
+        nodes start theirs.
+        """
         least, most = 2 * self.fresh, self.ttl - self.keep_alive_interval - KILL_S
         if value is not None and not least <= value <= most:
             spans = f"a TTL of {self.ttl:g} s and a heartbeat each {self.keep_alive_interval:g} s"
@@ -273,13 +276,13 @@ class Settings:
 
     @property
     def fresh(self) -> float:
-        """The age up to which an acknowledged heartbeat allows a start."""
+        """The largest age of an acknowledged heartbeat that allows a start."""
         return self.ttl / 4
 
 
 @frozen
 class Stopped:
-    """The agent was told to stop, by this signal."""
+    """This signal told the agent to stop."""
 
     signum: int
 
@@ -290,28 +293,28 @@ Outcome: TypeAlias = Verdict | Refused | Stopped
 
 @frozen
 class Group:
-    """One node's workers."""
+    """The worker group of one node."""
 
     node: Node
     settings: Settings = Settings()
     phase: Phase = Phase.JOINING
     world: World | None = None
     running: frozenset[int] = frozenset()
-    """Local ranks whose worker is not reaped."""
+    """Local ranks of the workers that are not reaped."""
     acked_at: float | None = None
-    """When the last acknowledged heartbeat was sent; before the first, when the agent began."""
+    """When the last acknowledged heartbeat was sent. Before the first one: when the agent began."""
     heard_again_at: float | None = None
-    """When a silence of this node that was longer than the fence was over, if it has not joined again since."""
+    """When a silence of this node ended that was longer than the fence; None once the node has joined again."""
     restarted: int = 0
-    """How often workers of this world were started again by themselves."""
+    """How many single workers were restarted in this world."""
     succeeded: bool = False
-    """A worker of this world has; told only where others are started again alone."""
+    """A worker of this node has succeeded in this world. Kept only if `alone` is set."""
     stopped_at: float | None = None
-    """When we sent the workers of this world their first signal."""
+    """When the workers of this world were sent their first signal."""
     kill_at: float | None = None
-    """When SIGKILL follows it."""
+    """When SIGKILL follows that signal."""
     held_at: float | None = None
-    """When this node was told of the world that it waits to start in."""
+    """When this node heard of the world in which it is HELD."""
     leave_by: float | None = None
     left: bool = False
     verdict: Verdict | None = None
@@ -321,7 +324,7 @@ class Group:
 
     @property
     def until(self) -> float | None:
-        """The point in time at which the group wants to hear `Elapsed`."""
+        """The time at which the group must get `Elapsed`; None: no timer runs."""
         match self.phase:
             case Phase.HELD:
                 return self.start_by
@@ -342,20 +345,22 @@ class Group:
 
     @property
     def start_by(self) -> float | None:
-        """When the wait for a fresh heartbeat is given up."""
+        """When the group gives the wait for a fresh heartbeat up."""
         return None if self.held_at is None else self.held_at + self.settings.start_timeout
 
     @property
     def kill_by(self) -> float | None:
-        """When the workers that are being stopped are killed: their grace is over, or nobody has heard of this node for as
-        long as the fence says; None when they were told."""
+        """When SIGKILL is due for the workers that are being stopped: at the end of their grace, or when the fence falls.
+
+        None after SIGKILL was sent.
+        """
         if self.kill_at is None or self.fence_at is None:
             return self.kill_at
         return min(self.kill_at, self.fence_at)
 
     @property
     def outcome(self) -> Outcome | None:
-        """How it ended, once it has: a success that was reached stands above a signal, and a signal above all else."""
+        """How the agent's part ended; None before ENDED. A success stands above a signal, a signal above the rest."""
         if self.phase is not Phase.ENDED:
             return None
         if self.signum is not None and not (self.verdict and self.verdict.ending is Ending.SUCCEEDED):

@@ -1,7 +1,7 @@
-"""Which moves a group may make, as data: (phase, event) -> the phases it may be in afterwards.
+"""The moves that a group may make, as data: (phase, event) -> the phases that may follow.
 
-What is not listed changes nothing but notes. `transition` says when each move is made; a test holds it to this table, and
-the diagram in docs/protocol.md is what `diagram` draws from it.
+An event that is not listed for a phase changes no phase; the group may remember it. `transition` decides when each move is
+made, and a test holds it to this table. `diagram` draws the picture in docs/protocol.md from it.
 """
 
 from __future__ import annotations
@@ -61,5 +61,5 @@ MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
 
 
 def diagram() -> str:
-    """The table as a Mermaid state diagram."""
+    """Return the table as a Mermaid state diagram."""
     return drawn(MOVES, P.JOINING, P.ENDED)

@@ -1,8 +1,9 @@
-"""What the group does next: `transition(group, event) -> (group, commands)`.
+"""The next step of a worker group: `transition(group, event) -> (group, commands)`.
 
-Pure and total: every event is legal in every phase, and one that means nothing there changes nothing. The order of commands
-is part of the rule: a fault is on record before the round ends, and the others learn that it ended while our workers are
-still being stopped. Nobody joins with a worker alive, and success comes from the register alone.
+The function is pure and total: every event is legal in every phase, and one without a meaning there changes nothing. The
+order of the commands is part of the rule. The failure record is written before the round ends. The other nodes hear of the
+end while this node still stops its workers. A node joins only when none of its workers lives. Only the register says that
+the job has succeeded.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ Step = tuple[Group, tuple[Command, ...]]
 
 
 def begin(group: Group, at: float) -> Step:
-    """The first step of a new agent. Nobody can have missed a heartbeat of it before."""
+    """Return the first step of a new agent. Before it, no node can have missed a heartbeat of this one."""
     return evolve(group, acked_at=at), (Join(),)
 
 
 def transition(group: Group, event: Event) -> Step:
-    """The group after this event, and what is to be done, in order."""
+    """Return the group after this event, and the commands in their order."""
     group = _noted(group, event)
     match group.phase:
         case Phase.JOINING:
@@ -74,7 +75,7 @@ def transition(group: Group, event: Event) -> Step:
 
 
 def _noted(group: Group, event: Event) -> Group:
-    """What is remembered in every phase, whatever comes of it, until the end."""
+    """Return the group with what it remembers of this event in every phase but the last."""
     match event:
         case _ if group.phase is Phase.ENDED:
             return group
@@ -109,9 +110,12 @@ def _joining(group: Group, event: Event) -> Step:
 
 
 def _held(group: Group, event: Event) -> Step:
-    """Who was not heard for so long that it would have been fenced may be held for dead already, and thrown out by a write
-    that is under way; and who was told of its world so long ago may be missing the next one. It does not start, but joins
-    again: that ends the round, if it still stands, and voids that write."""
+    """Start at a fresh heartbeat, unless this node may be missing from the world that stands.
+
+    After a silence longer than the fence, the other nodes may hold this node for dead, and a write that evicts it may be
+    under way. A node that heard of its world longer ago than the fence may have no seat in the next one. So it joins again
+    instead. That ends the round, if the round still stands, and voids the eviction.
+    """
     match event:
         case Beaten(sent_at, at) if group.world and at - sent_at <= group.settings.fresh:
             if _may_be_missing(group, at):
@@ -131,7 +135,10 @@ def _held(group: Group, event: Event) -> Step:
 
 
 def _may_be_missing(group: Group, at: float) -> bool:
-    """In the world that stands: the others may hold this node for dead by what they saw up to a TTL before it was told."""
+    """Return True if this node may be missing from the world that stands.
+
+    The others may hold it for dead by what they saw up to a TTL before this node heard of its world.
+    """
     told_at = at if group.held_at is None else group.held_at
     heard_again = group.heard_again_at is not None and group.heard_again_at > told_at - group.settings.ttl
     return heard_again or _is_stale(group, at - told_at)
@@ -174,7 +181,7 @@ def _running(group: Group, event: Event) -> Step:
 
 
 def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
-    """Started again, or missing from now on; when all are gone it is what the others came to that counts."""
+    """Start a failed worker again, or leave it missing. When no worker is left, the success of any other one counts."""
     recorded = Record(event.local_rank, event.code, event.died_at)
     if event.code not in alone.final and group.restarted < alone.restarts_max:
         again = evolve(group, running=group.running | {event.local_rank}, restarted=group.restarted + 1)
@@ -232,14 +239,14 @@ def _leaving(group: Group, event: Event) -> Step:
 
 
 def _stop(group: Group, at: float, *first: Command, signum: int = SIGTERM) -> Step:
-    """Signal, grace, SIGKILL; what the others must know goes first."""
+    """Begin to stop the workers: a signal, the grace, SIGKILL. The commands in `first` come before the signal."""
     kill_at = None if signum == SIGKILL else at + group.settings.grace
     stopping = evolve(group, phase=Phase.STOPPING, stopped_at=at, kill_at=kill_at)
     return stopping, (*first, *_signal(group, signum))
 
 
 def _leave(group: Group, event: Signalled) -> Step:
-    """The first signal is forwarded; the workers have the shutdown timeout, the register has the leave timeout."""
+    """Leave, and forward the signal. The workers have the shutdown timeout, the register has the leave timeout."""
     settings = group.settings
     leaving = evolve(
         group,
@@ -256,7 +263,7 @@ def _signal(group: Group, signum: int) -> tuple[Command, ...]:
 
 
 def _gone_if(group: Group, *commands: Command) -> Step:
-    """ENDED once the register knows (or had its time) and no worker lives."""
+    """End once the register shows that this node left, or had its time, and no worker lives."""
     return (evolve(group, phase=Phase.ENDED), commands) if group.left and not group.running else (group, commands)
 
 
@@ -269,5 +276,5 @@ def _is_mine(group: Group, round: int) -> bool:
 
 
 def _before_our_signal(group: Group, died_at: float) -> bool:
-    """It failed by itself: it was dead before we sent anything."""
+    """Return True if the worker failed by itself: it died before the first signal was sent."""
     return group.stopped_at is not None and died_at <= group.stopped_at

@@ -1,21 +1,22 @@
-"""What this rank's function call does: `transition(call, event) -> (call, commands)`.
+"""The function call of one rank, as a machine: `transition(call, event) -> (call, commands)`.
 
-A driver (the wrapper's monitor thread, or the simulator) holds the `Call`, begins it with `begin`, and for every event that
-is posted makes a step and begins the commands in their order:
+A driver (a thread of the wrapper, or the simulator) holds the `Call` and begins it with `begin`. For every event that is
+posted it makes a step, and then begins the commands in their order:
 
-- rendezvous: `Join`, `End`, `MarkDone`, `MarkReserve`, `Leave`, `Close`. One queue in order, each until the register
-  answers; answers are `Ready`, `Over`, `Closed`, `Left`, `Refused`. `StoreLost` and `StoreBack` tell whether it is in reach.
-- main thread, which waits: `Run(span, token)`, answered by `SpanEnded(token, how, mark)`, posted after the gate is disarmed;
-  and `Finish(outcome)`, the last command.
-- gate: `Want(token)`, answered at once by `GateRead(token, depth)`; `AtomicLeft(token)` when an outermost section is left.
-  `Inject(token)`: the signal. It needs no answer: `Timer.AGAIN` repeats it until `SpanEnded`.
-- `Abort`: runs in a thread of its own, answered by `AbortEnded`. `Kill`: for the monitor process.
-- after each step, `timers.running` says which deadlines run, `timers.until` how long to sleep, `timers.passed` which
-  `Elapsed` to post. `watchdog` is the same judgement for who sees only the marks: the monitor process.
+- To the rendezvous go `Join`, `End`, `MarkDone`, `MarkReserve`, `Leave` and `Close`. They form one queue. Each lasts until
+  the register answers, by `Ready`, `Over`, `Closed`, `Left` or `Refused`. `StoreLost` and `StoreBack` say that the store is
+  out of reach, or in reach again.
+- To the main thread, which waits, goes `Run(span, token)`. `SpanEnded(token, how, mark)` answers it, after the gate is
+  disarmed. `Finish(outcome)` is the last command.
+- To the gate goes `Want(token)`. `GateRead(token, depth)` answers it at once. `AtomicLeft(token)` follows when the main
+  thread leaves an outermost section. `Inject(token)` is the signal. Nothing answers it: `Timer.AGAIN` repeats it until
+  `SpanEnded`.
+- `Abort` runs in a thread of its own, and `AbortEnded` answers it. `Kill` goes to the monitor process.
+- After each step, `timers.running` gives the deadlines that run, `timers.until` the time to sleep, and `timers.passed` the
+  `Elapsed` to post. `progress_limits` judges the same for the monitor process, which sees only the marks of progress.
 """
 
-from . import progress_limits as watchdog
-from . import timers, words
+from . import progress_limits, timers, words
 from .settings import OnInterrupt, Settings
 from .state import Call, Phase, deadlines
 from .table import MOVES, diagram
@@ -37,10 +38,10 @@ __all__ = [
     "begin",
     "deadlines",
     "diagram",
+    "progress_limits",
     "timers",
     "transition",
     "verify",
     "verify_step",
-    "watchdog",
     "words",
 ]

@@ -1,4 +1,4 @@
-"""What a call that ends without a value says to whoever started the process: exit codes, and whether to start it again."""
+"""The exit codes of a call that ends without a value, for the program that started the process."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ EXIT_CODES: Mapping[Reason, int | None] = {
     Reason.JOB_LIMIT: 71,
     Reason.JOB_CANCELLED: 76,
 }
-"""The exit code of the process if nobody catches what the call raises; None: the user's own exception decides."""
+"""The exit code of the process if nobody catches the call's exception; None: the user's own exception decides."""
 
 JOB_OVER = frozenset({71})
-"""Codes by which every rank says that restarts inside the processes are spent: what is left is to start them all again."""
+"""Codes by which every rank says that its restarts inside the process are spent. The processes must start again."""
 FINAL = frozenset({0, 71, 76, 130, 143})
-"""Codes after which the same rank is not started again: the job is over, or this rank was told to go."""
+"""Codes after which the same rank must not start again: the job is over, or this rank was told to leave."""

@@ -1,11 +1,11 @@
-"""What the monitor process does: a pure function of what it sees, what it has done, and now.
+"""The decisions of the monitor process: a pure function of what it sees, what it has done, and the time.
 
-It stands beside one wrapped process and sees its page, its death and the register. As long as T, the thread that decides in
-that process, is at work, the monitor does nothing; it acts where T has not acted though it was due: on a hang that holds
-the interpreter's lock, a process that stands still, a death. What it asks for can be asked for twice, and T may have asked
-for it too: an end names its round, a wish its span.
+The monitor stands beside one wrapped process and sees its page, its death and the register. While the driver of that process
+is at work, the monitor does nothing. It acts where the driver has not acted in time: on a hang that holds the interpreter's
+lock, on a process that stands still, on a death. It may ask for a thing twice, and the driver may have asked for it too. So
+an end names its round, and a `Want` names its span.
 
-All points and spans in seconds, on one host's monotonic clock.
+All times and spans are in seconds, on the monotonic clock of one host.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from .progress_limits import stood_still
 
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 1.0
-"""Between two signals for one wish; each pause is twice the last."""
+"""Longest pause between two signals for one `Want`. Each pause is twice the last."""
 
 
 @frozen
 class Rules:
-    """How long it waits for T, and for the others."""
+    """How long the monitor waits for the driver, and for others."""
 
     patience_s: float = 0.02
-    """T is due to act and has not: so long it is given."""
+    """How long a driver that is due may take to act."""
     leave_patience_s: float = 1.0
     """The same for a leave, which takes the store some time."""
     unwind_s: float = 30.0
-    """From a wish of the monitor's own to the end of that span."""
+    """From a `Want` of the monitor's own to the end of that span."""
     grace_s: float = 5.0
     """From SIGTERM to SIGKILL."""
     leave_s: float = 5.0
-    """How long it tries to tell the register."""
+    """How long the monitor tries to tell the register."""
 
 
 class Bye(Enum):
@@ -50,107 +50,108 @@ class Bye(Enum):
 
 @frozen
 class Sight:
-    """What one look shows. `token` 0: no user code runs. Limits are spans since `stamp`, inf: none."""
+    """What one look shows. A token of 0 means that no user code runs. Limits are spans from `stamp`; inf means none."""
 
     token: int = 0
     round: int = 0
     guarded: bool = False
-    """That span is one whose progress counts: initialize, or the function."""
+    """The span is one whose progress counts: initialize or the function."""
     active: bool = True
     stamp: float = 0.0
     soft_s: float = math.inf
     hard_s: float = math.inf
     wanted: bool = False
-    """T has asked for the end of that span."""
+    """The driver has asked for the end of that span."""
     leaving: bool = False
     bye: Bye = Bye.NOT_YET
     unwind_at: float = math.inf
-    """T's own limit; past: T wants the process killed now."""
+    """The driver's own limit. A time in the past means that the driver wants the process killed now."""
     dead: bool = False
-    """Zombies count."""
+    """The process has died. A zombie counts as dead."""
     over: bool = False
-    """The register: that round is over, or the job is."""
+    """The register shows that this round, or the job, is over."""
     settled: bool = False
-    """The register counts on this rank no longer."""
+    """The register no longer counts on this rank."""
 
 
 class Phase(Enum):
     WATCH = "watch"
     KILL = "kill"
-    """The process is past help: it is being killed."""
+    """The process is past help and must be killed."""
     SPEAK = "speak"
-    """The process speaks no longer: the register is told."""
+    """The process no longer speaks, so the monitor tells the register."""
     QUIT = "quit"
 
 
 @frozen
 class Monitor:
-    """What it has done so far."""
+    """What the monitor has done so far."""
 
     phase: Phase = Phase.WATCH
     over_since: tuple[int, float] | None = None
-    """Since when it has known that the round of that span is over."""
+    """A span's token, and since when the monitor has known that the round of this span is over."""
     leaving_since: float | None = None
     said: int = 0
-    """The last span whose round it has ended, or which it has left."""
+    """The last span for which the monitor ended the round or left."""
     left: bool = False
-    wish: int = 0
-    wished_at: float = math.inf
+    want: int = 0
+    """The span that the monitor wants to end."""
+    wanted_at: float = math.inf
     tries: int = 0
     again_at: float = math.inf
     next_at: float = math.inf
-    """In KILL: of the next signal. In SPEAK: of giving up."""
+    """In KILL: when the next signal is due. In SPEAK: when the monitor gives up."""
     awake_since: float = -math.inf
-    """When it last went on after it had stood still."""
+    """When the monitor last woke after it had stood still."""
     forgave: float | None = None
-    """The mark of progress that the process had left last by then."""
+    """The last mark of progress that the process had left by then."""
 
 
 @frozen
-class Wish:
-    """Write the wish for this span, and send the signal."""
+class Want:
+    """Write at the gate that this span must end, and send the signal."""
 
     token: int
 
 
 @frozen
 class SayEnd:
-    """The register: this rank has failed in this round."""
+    """Tell the register that this rank has failed in this round."""
 
     round: int
 
 
 @frozen
 class SayLeave:
-    """The register: this rank leaves."""
+    """Tell the register that this rank leaves."""
 
 
 @frozen
 class SayDead:
-    """The register: this rank is gone, whatever its heartbeats have said."""
+    """Tell the register that this rank is dead, whatever its heartbeats say."""
 
 
 @frozen
 class Terminate:
-    """SIGTERM, then SIGCONT, so that a process which stands still meets it at once."""
+    """Send SIGTERM, then SIGCONT: a stopped process gets the first only when it goes on."""
 
 
 @frozen
 class Kill:
-    """SIGKILL."""
+    """Send SIGKILL."""
 
 
 @frozen
 class Quit:
-    """Nothing is left to do."""
+    """End the monitor: nothing is left to do."""
 
 
-Act: TypeAlias = Wish | SayEnd | SayLeave | SayDead | Terminate | Kill | Quit
+Act: TypeAlias = Want | SayEnd | SayLeave | SayDead | Terminate | Kill | Quit
 Step: TypeAlias = tuple[Monitor, tuple[Act, ...]]
 
 
 def step(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
-    """One look."""
+    """Return the monitor after this look, and what it must do."""
     if monitor.phase is Phase.QUIT:
         return monitor, ()
     if sight.bye is Bye.SETTLED or (monitor.phase is Phase.SPEAK and (sight.settled or now >= monitor.next_at)):
@@ -168,15 +169,18 @@ def step(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
 
 
 def woke(monitor: Monitor, sight: Sight, meant_at: float, now: float) -> Monitor:
-    """It meant to look at `meant_at`, at the latest. If it has stood still since, the process has all its time again; once
-    for each mark, or one that hangs would live on for as long as its host is slow."""
+    """Return the monitor as it looks again, after it meant to look by `meant_at`.
+
+    If it has stood still since then, the process has all its time again. That happens once for each mark of progress, or a
+    process that hangs would live on for as long as its host is slow.
+    """
     if not stood_still(meant_at, now) or monitor.forgave == sight.stamp:
         return monitor
     return evolve(monitor, awake_since=now, forgave=sight.stamp)
 
 
 def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:
-    """When to look again if nothing is heard before; what was just looked at is `sight`."""
+    """Return when to look again if nothing happens before. `sight` is what the last look showed."""
     match monitor.phase:
         case Phase.QUIT:
             return math.inf
@@ -185,7 +189,7 @@ def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:
         case Phase.KILL | Phase.SPEAK:
             return monitor.next_at
         case Phase.WATCH:
-            again_at = monitor.again_at if monitor.wish == sight.token else math.inf
+            again_at = monitor.again_at if monitor.want == sight.token else math.inf
             due = (_soft_at(monitor, sight, rules), _over_at(monitor, sight, rules), again_at)
             return min(_kill_at(monitor, sight, rules), _leave_at(monitor, rules), *due)
         case other:
@@ -193,7 +197,7 @@ def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:
 
 
 def _noted(monitor: Monitor, sight: Sight, now: float) -> Monitor:
-    """Since when it has known what it sees."""
+    """Return the monitor with the time since which it has known what it sees."""
     over = sight.over and sight.guarded and sight.token
     since = monitor.over_since
     if over and (since is None or since[0] != sight.token):
@@ -212,16 +216,16 @@ def _watch(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
         monitor = evolve(monitor, said=sight.token)
         acts.append(SayEnd(sight.round) if sight.active else SayLeave())
     if now >= _over_at(monitor, sight, rules):
-        monitor = evolve(monitor, wish=sight.token, wished_at=now, tries=0, again_at=now)
-    if sight.token and monitor.wish == sight.token and now >= monitor.again_at:
+        monitor = evolve(monitor, want=sight.token, wanted_at=now, tries=0, again_at=now)
+    if sight.token and monitor.want == sight.token and now >= monitor.again_at:
         pause = min(FIRST_PAUSE_S * 2.0**monitor.tries, LONGEST_PAUSE_S)
         monitor = evolve(monitor, tries=monitor.tries + 1, again_at=now + pause)
-        acts.append(Wish(sight.token))
+        acts.append(Want(sight.token))
     return monitor, tuple(acts)
 
 
 def _soft_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
-    """When T would have ended the round; a leaving rank is charged with nothing."""
+    """Return when the driver should have ended the round. A leaving rank is charged with nothing."""
     asked = sight.wanted or sight.leaving or sight.over or monitor.said == sight.token
     if not sight.token or not sight.guarded or asked:
         return math.inf
@@ -229,10 +233,12 @@ def _soft_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
 
 
 def _over_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
-    """When the span under way is to be ended from here, its round being over: at once if that was said from here, else T has
-    its time first. inf: not yet, or it was asked to."""
+    """Return when the monitor must end the present span, because its round is over; inf: not yet, or it already did.
+
+    That is at once if the monitor itself ended the round. Else the driver has its time first.
+    """
     since = monitor.over_since
-    if since is None or since[0] != sight.token or monitor.wish == sight.token:
+    if since is None or since[0] != sight.token or monitor.want == sight.token:
         return math.inf
     return since[1] if monitor.said == sight.token else since[1] + rules.patience_s
 
@@ -244,7 +250,7 @@ def _leave_at(monitor: Monitor, rules: Rules) -> float:
 
 
 def _kill_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
-    awake_since, wished = monitor.awake_since, sight.token and monitor.wish == sight.token
+    awake_since, wanted = monitor.awake_since, sight.token and monitor.want == sight.token
     hard_at = max(sight.stamp, awake_since) + sight.hard_s if sight.token else math.inf
-    mine_at = max(monitor.wished_at, awake_since) + rules.unwind_s if wished else math.inf
+    mine_at = max(monitor.wanted_at, awake_since) + rules.unwind_s if wanted else math.inf
     return min(hard_at, mine_at, sight.unwind_at if sight.unwind_at >= awake_since else awake_since + rules.unwind_s)

@@ -1,7 +1,7 @@
-"""Whether user code makes progress: a pure function of its marks, its limits and now.
+"""The judgement of user code's progress: a pure function of its marks, its limits and the time.
 
-The main thread leaves marks (`ping`, entering and leaving a section); its own process and the monitor process look at them.
-All points and spans in seconds, on one host's monotonic clock.
+The main thread leaves marks: at a `ping`, and when it enters or leaves a section. The driver and the monitor process read
+them. All times and spans are in seconds, on the monotonic clock of one host.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from .settings import Settings
 
 @frozen
 class Limits:
-    """How long user code may go without a mark; inf: for ever."""
+    """How long user code may go without a mark; inf: without limit."""
 
     soft_s: float
     hard_s: float
 
 
 STOOD_STILL_S = 1.0
-"""Who looks so much later than it meant to has stood still, and most likely its whole host: a machine that was moved,
-processes that were stopped. What nobody could do meanwhile is held against nobody."""
+"""An observer that looks so much later than it meant to has stood still, and most likely its whole host has: the machine was
+moved, or its processes were stopped. Then user code is not blamed for the time that it did not have."""
 
 
 def stood_still(meant_at: float, now: float) -> bool:
-    """Who meant to look at `meant_at`, at the latest, and looks now."""
+    """Return True if an observer that meant to look by `meant_at`, and looks now, has stood still."""
     return now > meant_at + STOOD_STILL_S
 
 
 UNGUARDED = Limits(math.inf, math.inf)
-"""While hang protection is off."""
+"""The limits while hang protection is off."""
 
 
 @frozen
 class Marks:
-    """Where user code stands: its last mark (or its beginning) was at `at`, and these limits hold from there."""
+    """The last mark of user code, or its beginning, and the limits that hold from there."""
 
     at: float
     limits: Limits
@@ -46,26 +46,26 @@ class Marks:
 
 class Alarm(Enum):
     SOFT = "soft"
-    """Interrupt the function; everybody starts again."""
+    """Interrupt the function. All ranks start again."""
     HARD = "hard"
     """Kill the process."""
 
 
 @frozen
 class Watch:
-    """What to do now, and when to look again if nothing moves meanwhile (inf: no need to)."""
+    """The alarm that is due now, and when to look again if no mark comes before (inf: no need to)."""
 
     alarm: Alarm | None
     until: float
 
 
 def guarded(settings: Settings) -> Limits:
-    """The limits of a call."""
+    """Return the limits of a call."""
     return Limits(settings.soft_timeout, settings.hard_timeout)
 
 
 def within(limits: Limits, section_s: float) -> Limits:
-    """The limits in a section that may take so long; the hard one keeps its distance."""
+    """Return the limits in a section that may take `section_s`. The hard limit keeps its distance from the soft one."""
     if not section_s > 0:
         raise ValueError(f"section: a limit above 0 seconds, not {section_s:g}")
     distance = limits.hard_s - limits.soft_s if math.isfinite(limits.hard_s) else math.inf

@@ -1,7 +1,7 @@
-"""Spans and limits of restarts inside the process. What can not work together is refused at birth, naming both values.
+"""The spans and limits of restarts inside the process. Settings that cannot work together are refused at birth, by name.
 
-The names are those of the constructor of nvidia-resiliency-ext's wrapper where it has them. Its intervals are accepted and
-held to their relations, though nothing here polls.
+The names are those of the constructor of nvidia-resiliency-ext's wrapper, where it has them. The intervals are accepted and
+checked too, though nothing here polls.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ RELATIONS = (
     ("monitor_process_interval", "barrier_timeout"),
     ("monitor_process_interval", "completion_timeout"),
 )
-"""Of each pair the first must be below the second."""
+"""In each pair, the first span must be below the second."""
 
 
 class OnInterrupt(Enum):
-    """What a KeyboardInterrupt on one rank means for the job."""
+    """The effect of a KeyboardInterrupt on one rank."""
 
     CLOSE = "close"
-    """Everybody stops."""
+    """The job ends, and all ranks stop."""
     LEAVE = "leave"
-    """This rank goes, the others go on without it."""
+    """This rank leaves, and the others go on without it."""
 
 
 def _span(instance: object, attribute: Attribute[float], value: float) -> None:
@@ -59,45 +59,45 @@ def _positive(default: float) -> Any:
 
 @frozen
 class Settings:
-    """All spans in seconds, on this process's own clock."""
+    """The settings of one call. All spans are in seconds, on this process's own clock."""
 
     soft_timeout: float = _positive(60.0)
-    """Without progress for so long, the function is interrupted and everybody starts again."""
+    """After so long without progress, the function is interrupted and all ranks start again."""
     hard_timeout: float = _positive(90.0)
-    """Without progress for so long, this process is killed."""
+    """After so long without progress, this process is killed."""
     heartbeat_timeout: float = _positive(30.0)
-    """The silence after which the others hold this rank for dead."""
+    """The silence after which the other ranks hold this one for dead."""
     barrier_timeout: float = _positive(120.0)
-    """How long a world with too few ranks waits for more."""
+    """How long a world with too few ranks waits for more ranks."""
     completion_timeout: float = _positive(120.0)
-    """How long a rank whose function returned waits for the others before it ends the round."""
+    """How long a rank waits for the others after its function returned. Then it ends the round."""
     heartbeat_interval: float = _positive(1.0)
     monitor_thread_interval: float = _positive(1.0)
     monitor_process_interval: float = _positive(1.0)
     progress_watchdog_interval: float = _positive(1.0)
     last_call_wait: float = field(default=0.0, validator=_span_or_zero)
     termination_grace_time: float = field(default=5.0, validator=_span_or_zero)
-    """From SIGTERM to SIGKILL, when this process is killed."""
+    """From SIGTERM to SIGKILL when this process is killed."""
     unwind_timeout: float = _positive(30.0)
-    """How long user code may take to end after it was asked to, whatever progress it makes."""
+    """How long user code may take to end after it was asked to. Progress does not extend it."""
     abort_timeout: float = _positive(30.0)
-    """How long `abort` may run; one that hangs longer is the end of this rank."""
+    """How long `abort` may run. If it hangs longer, this rank leaves."""
     callback_timeout: float = _positive(60.0)
-    """How long finalize, the health check, completion and terminate may run each."""
+    """How long each of finalize, the health check, completion and terminate may run."""
     leave_timeout: float = _positive(5.0)
-    """How long a leaving rank waits for the register to know."""
+    """How long a leaving rank waits until the register shows it."""
     confirm_timeout: float = _positive(120.0)
-    """How long a rank that asked for an end waits for the register's answer before it says that it does not know."""
+    """How long a rank that asked for an end waits for the register's answer. After that the outcome is unknown."""
     store_timeout: float = _positive(600.0)
     """How long a reserve waits for a store that is out of reach."""
     max_iterations: int | None = field(default=None, validator=_count_or_none(1))
-    """Rounds that the function may be called in."""
+    """The number of rounds in which the function may be called."""
     max_faults: int | None = field(default=None, validator=_count_or_none(0))
-    """Faults that this rank may report before the job is given up."""
+    """How many failures this rank may report before it closes the job."""
     max_repeats: int | None = field(default=None, validator=_count_or_none(0))
-    """Times that the same failure of this rank may follow upon itself before the job is given up."""
+    """How often the same failure of this rank may repeat in a row before it closes the job."""
     repeat_window: float = _positive(60.0)
-    """User code that has run for so long got on: a failure after that repeats nothing."""
+    """User code that has run for so long has got on. A failure after that repeats no earlier one."""
     on_interrupt: OnInterrupt = OnInterrupt.CLOSE
 
     def __attrs_post_init__(self) -> None:

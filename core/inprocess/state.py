@@ -1,6 +1,6 @@
-"""One rank's call of the wrapped function: its phases and what it remembers from one event to the next.
+"""One rank's call of the wrapped function: its phases, and what it remembers from one event to the next.
 
-The call knows nothing of stores, threads and signals, and no point in time. Which timers run follows from it (`deadlines`).
+The call knows nothing of stores, threads and signals, and no point in time. `deadlines` computes from it which timers run.
 """
 
 from __future__ import annotations
@@ -16,48 +16,48 @@ from .words import Deadline, Outcome, Reason, Span, Timer
 
 FIRST_PAUSE_S = 0.001
 LAST_PAUSE_S = 1.0
-"""From one signal to the next, to a main thread that was asked to end and has not."""
+"""First and last pause between two signals to a main thread that was asked to end and has not."""
 PAUSE_DOUBLINGS = 10
 
 
 class Phase(Enum):
-    """Where the call stands. User code runs in those that say so; in the others the main thread waits."""
+    """The phase of the call. User code runs in the phases that name it; in the others the main thread waits."""
 
     JOINING = "joining"
-    """On the way into a world."""
+    """The rank is on its way into a world."""
     STARTING = "starting"
     """User code: initialize."""
     RUNNING = "running"
     """User code: the function."""
     RESERVE = "reserve"
-    """In a world, ready, not active."""
+    """The rank is in a world and ready, but not active."""
     SHORT = "short"
-    """In a world with which nobody can start."""
+    """The rank is in a world in which no rank can start: too few ranks, or too many iterations."""
     RETURNED = "returned"
-    """The function returned; the others' have not yet."""
+    """The function returned here, but not yet on all other ranks."""
     PENDING = "pending"
-    """User code is to end, but is in an atomic section, or the gate has not answered."""
+    """User code must end, but is in an atomic section, or the gate has not answered."""
     UNWINDING = "unwinding"
     """User code is made to end, while abort runs."""
     FINALIZING = "finalizing"
     """User code: finalize."""
     CHECKING = "checking"
-    """User code: the health check after a fault."""
+    """User code: the health check after a failure."""
     COMPLETING = "completing"
-    """User code: completion. The result counts."""
+    """User code: completion. The function's value counts."""
     LEAVING = "leaving"
-    """User code: terminate. The register is told."""
+    """User code: terminate. The rank tells the register that it leaves."""
     ENDED = "ended"
 
 
 class Aborting(Enum):
-    """How far this round's abort is."""
+    """How far the abort of this round is."""
 
     NOT_BEGUN = "not begun"
     RUNNING = "running"
     ENDED = "ended"
     STUCK = "stuck"
-    """It did not end in time: this process never runs another round."""
+    """It did not end in time. This process never runs another round."""
 
 
 JOB_ENDED: Mapping[Ending, Reason] = {
@@ -69,48 +69,48 @@ JOB_ENDED: Mapping[Ending, Reason] = {
 
 @frozen
 class Call:
-    """One rank's call. `token` must be above that of every earlier call of the process."""
+    """One rank's call. Its `token` must be above the token of every earlier call of the process."""
 
     settings: Settings = Settings()
     token: int = 0
-    """Of the present span, or of the last one."""
+    """The token of the present span, or of the last one."""
     phase: Phase = Phase.JOINING
     span: Span | None = None
-    """What the main thread runs; None: it waits."""
+    """The user code that the main thread runs; None: it waits."""
     round: int | None = None
-    """Of the last world."""
+    """The round of the last world."""
     active: bool = False
     over: bool = False
-    """That round is over for this rank."""
+    """This round is over for this rank."""
     began: bool = False
-    """User code of that round has begun: abort and finalize are due."""
+    """User code of this round has begun, so abort and finalize are due."""
     abort: Aborting = Aborting.NOT_BEGUN
     result: int | None = None
-    """The round whose value this rank holds."""
+    """The round of the value that this rank holds."""
     asked: bool = False
-    """The present span was asked to end; or, while the main thread waits, an end or a close was sent."""
+    """The present span was asked to end. While the main thread waits: an end or a close was sent."""
     tries: int = 0
-    """Signals sent again to the present span."""
+    """How many signals were repeated to the present span."""
     faults: int = 0
-    """What this rank has reported in all."""
+    """How many failures this rank has reported in all."""
     mark: str | None = None
-    """Of its last failure, if that came soon after its user code had begun."""
+    """The mark of the last failure, if that came soon after user code had begun."""
     repeats: int = 0
-    """How often that has followed upon itself."""
+    """How often that failure has repeated in a row."""
     store_lost: bool = False
     verdict: Verdict | None = None
     leaving: Reason | None = None
-    """Why this rank leaves; the first reason stands."""
+    """Why this rank leaves. The first reason stands."""
     closing: bool = False
-    """It closes the job as it leaves: only the verdict says that the register knows."""
+    """The rank closes the job as it leaves. Only the verdict shows then that the register knows."""
     left: bool = False
-    """The register knows that it leaves, or had its time."""
+    """The register shows that the rank left, or had its time."""
     terminated: bool = False
     outcome: Outcome | None = None
 
 
 def deadlines(call: Call) -> tuple[Deadline, ...]:
-    """The timers that run in this state."""
+    """Return the timers that run in this state of the call."""
     settings, round = call.settings, call.round or 0
     match call.phase:
         case Phase.STARTING | Phase.RUNNING:
@@ -141,7 +141,7 @@ def deadlines(call: Call) -> tuple[Deadline, ...]:
 
 
 def _of_span(call: Call) -> tuple[Deadline, ...]:
-    """Whatever is to end by itself at first, and then is made to."""
+    """Return the timers of a span that must first end by itself, and is then made to."""
     if call.span is None:
         return ()
     if not call.asked:

@@ -1,7 +1,7 @@
-"""The deadlines of a call on a driver's clock: when each began, which have passed, until when to sleep.
+"""The deadlines of a call on its driver's clock: when each began, which have passed, and how long to sleep.
 
-A deadline runs from the moment at which its value first stands in `deadlines(call)`, and is dropped when it stands there no
-longer. The soft and the hard one run from the last mark of progress, if that is later, and by the limits that hold there.
+A deadline runs from the moment at which `deadlines(call)` first lists it, and ends when it is no longer listed. The soft and
+the hard deadline run from the last mark of progress, if that is later, and by the limits that hold there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .words import Deadline, Elapsed, Timer
 
 @frozen
 class Timers:
-    """When each deadline began; inf: it has passed, and its event was given out."""
+    """When each deadline began; inf: it has passed, and its event was posted."""
 
     began_at: Mapping[Deadline, float]
 
@@ -28,17 +28,17 @@ IDLE = Timers({})
 
 
 def running(timers: Timers, call: Call, now: float) -> Timers:
-    """After a step of the call."""
+    """Return the timers after a step of the call."""
     return Timers({deadline: timers.began_at.get(deadline, now) for deadline in deadlines(call)})
 
 
 def until(timers: Timers, marks: Marks | None = None) -> float:
-    """When the next one passes; inf: none runs."""
+    """Return when the next deadline passes; inf: none runs."""
     return min((_at(timers, each, marks) for each in timers.began_at), default=math.inf)
 
 
 def passed(timers: Timers, now: float, marks: Marks | None = None) -> tuple[Timers, tuple[Elapsed, ...]]:
-    """What the call is to hear now, the earliest first, each once."""
+    """Return the events that are due now, the earliest first. Each deadline is told once."""
     passed_at = {each: _at(timers, each, marks) for each in timers.began_at}
     late = sorted((each for each in passed_at if passed_at[each] <= now), key=lambda each: passed_at[each])
     rung = evolve(timers, began_at={**timers.began_at, **dict.fromkeys(late, math.inf)})
@@ -46,14 +46,17 @@ def passed(timers: Timers, now: float, marks: Marks | None = None) -> tuple[Time
 
 
 def resumed(timers: Timers, meant_at: float, now: float) -> Timers:
-    """Of who meant to look at `meant_at`, at the latest. If it has stood still since, progress has all its time again."""
+    """Return the timers of a driver that meant to look by `meant_at`.
+
+    If the driver has stood still since then, the limits of progress begin anew.
+    """
     if not stood_still(meant_at, now):
         return timers
     return Timers({each: _anew(each, began_at, now) for each, began_at in timers.began_at.items()})
 
 
 def _anew(deadline: Deadline, began_at: float, now: float) -> float:
-    """One that has rung does not begin again."""
+    """Return when a deadline begins after a standstill. One that has passed does not begin again."""
     return now if deadline.timer in (Timer.SOFT, Timer.HARD) and began_at < math.inf else began_at
 
 

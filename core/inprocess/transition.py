@@ -1,10 +1,12 @@
-"""What the call does next: `transition(call, event) -> (call, commands)`.
+"""The next step of a call: `transition(call, event) -> (call, commands)`.
 
-Pure and total: every event is legal in every phase, and one that means nothing there changes nothing. The order of commands
-is part of the rule: the round is ended before abort starts, or the peers' broken connections overtake the cause; a reserve
-says that it is one before it initializes; the wish stands at the gate before abort, and abort has begun before the signal.
-User code starts only when the main thread waits and no abort runs. A result is dropped by a fact of the register, never by
-a timer, and counts only by a verdict on its very round in which this rank's seat was done.
+The function is pure and total: every event is legal in every phase, and one without a meaning there changes nothing. The
+order of the commands is part of the rule. The round ends before abort starts, or the peers' broken connections overtake the
+cause. A reserve tells the register so before it initializes. `Want` stands at the gate before abort starts, and abort has
+begun before the signal.
+
+User code starts only while the main thread waits and no abort runs. Only a fact of the register drops a result, never a
+timer. A result counts only by a verdict on its own round, in which this rank's seat is DONE.
 """
 
 from __future__ import annotations
@@ -58,12 +60,12 @@ Step = tuple[Call, tuple[Command, ...]]
 
 
 def begin(call: Call) -> Step:
-    """The first step of a call."""
+    """Return the first step of a call."""
     return call, (Join(),)
 
 
 def transition(call: Call, event: Event) -> Step:
-    """The call after this event, and what is to be done, in order."""
+    """Return the call after this event, and the commands in their order."""
     if _is_stale(call, event):
         return call, ()
     call = _noted(call, event)
@@ -97,7 +99,7 @@ def transition(call: Call, event: Event) -> Step:
 
 
 def _sent_away(call: Call, event: Event) -> Step | None:
-    """What makes this rank leave wherever it stands, as long as its result does not count and it is not on its way."""
+    """Return the step by which this rank leaves, in every phase in which its result does not count yet; else None."""
     match event:
         case Interrupted():
             return _leave(call, Reason.INTERRUPTED, _interrupted(call))
@@ -125,7 +127,7 @@ def _is_stale(call: Call, event: Event) -> bool:
 
 
 def _noted(call: Call, event: Event) -> Call:
-    """What is true from now on in every phase but the last."""
+    """Return the call with what it remembers of this event in every phase but the last."""
     if call.phase is Phase.ENDED:
         return call
     match event:
@@ -192,7 +194,7 @@ def _running(call: Call, event: Event) -> Step:
 
 
 def _in_span(call: Call, event: Event) -> Step:
-    """What initialize and the function have in common."""
+    """Return the step that initialize and the function have in common."""
     match event:
         case SpanEnded(how=how):
             return _gone(call, how) or _stop(call)
@@ -274,7 +276,7 @@ def _unwinding(call: Call, event: Event) -> Step:
 
 
 def _recovering(call: Call, event: Event) -> Step:
-    """finalize, then the health check."""
+    """Return the step in finalize, and in the health check that follows it."""
     match event:
         case SpanEnded(how=How.RETURNED):
             rejoins = not call.leaving and not call.verdict
@@ -332,7 +334,7 @@ def _round(call: Call) -> int:
 
 
 def _fault(call: Call, cause: Cause) -> Step:
-    """Of this rank: it ends the round for all; a reserve leaves, and nobody else is disturbed."""
+    """Report a failure of this rank. An active rank ends the round for all. A reserve leaves, and disturbs nobody else."""
     call = evolve(call, faults=call.faults + 1)
     if not call.active:
         return _leave(call, Reason.UNFIT, Leave())
@@ -344,16 +346,17 @@ def _fault(call: Call, cause: Cause) -> Step:
 
 
 def _repeated(call: Call, mark: str) -> Call:
-    """A failure of this rank's own. What it only suffers, because others are gone, mostly comes when its round is over.
+    """Count a failure of this rank's own. One that it only suffers from its peers mostly comes when the round is over.
 
-    Each rank counts for itself, so the register needs no field: a failure that all ranks share, all of them report."""
+    Each rank counts for itself, so the register needs no field: all ranks report a failure that they share.
+    """
     if call.settings.max_repeats is None or not call.active:
         return call
     return evolve(call, mark=mark, repeats=call.repeats + 1 if mark == call.mark else 0)
 
 
 def _steadied(call: Call) -> Call:
-    """User code got on since its last failure."""
+    """Forget the last failure, because user code has got on since."""
     return call if call.mark is None else evolve(call, mark=None, repeats=0)
 
 
@@ -361,7 +364,7 @@ _GOES_BY = {How.EXITED: Reason.EXITED, How.INTERRUPTED: Reason.INTERRUPTED, How.
 
 
 def _gone(call: Call, how: How) -> Step | None:
-    """The span ended in a way by which this rank leaves."""
+    """Return the step by which this rank leaves because of how its span ended; None if it does not leave."""
     match how:
         case How.EXITED:
             return _leave(call, _GOES_BY[how], Leave())
@@ -378,7 +381,7 @@ def _interrupted(call: Call) -> Command:
 
 
 def _leave(call: Call, reason: Reason, command: Command) -> Step:
-    """For good. The register is told at once, unless it has its verdict or knows already."""
+    """Leave for good. The register is told at once, unless it has its verdict or already knows."""
     told = call.verdict is not None or (call.leaving is not None and isinstance(command, Leave))
     commands = () if told else (command,)
     call = evolve(call, closing=call.closing or isinstance(command, Close))
@@ -386,14 +389,14 @@ def _leave(call: Call, reason: Reason, command: Command) -> Step:
 
 
 def _goes(call: Call, reason: Reason, left: bool) -> Call:
-    """The first reason stands. What nobody can confirm is kept, for whoever called."""
+    """Note that the rank leaves. The first reason stands. A value is kept for the caller if its outcome is unknown."""
     reason = call.leaving or reason
     result = call.result if reason is Reason.OUTCOME_UNKNOWN else None
     return evolve(call, leaving=reason, result=result, left=left or call.verdict is not None)
 
 
 def _stop(call: Call) -> Step:
-    """Nothing of this round counts any longer."""
+    """End user code of this round, which no longer counts."""
     call = evolve(call, over=True)
     if call.span is None:
         return _unwound(call)
@@ -403,7 +406,7 @@ def _stop(call: Call) -> Step:
 
 
 def _unwound(call: Call) -> Step:
-    """No user code runs any longer."""
+    """Begin abort, if it is due, now that no user code runs."""
     call = evolve(call, phase=Phase.UNWINDING)
     if call.abort is not Aborting.NOT_BEGUN:
         return _after(call)
@@ -413,7 +416,7 @@ def _unwound(call: Call) -> Step:
 
 
 def _after(call: Call) -> Step:
-    """User code and abort are both over: what comes next."""
+    """Return what comes next, once user code and abort are both over."""
     if call.span is not None or call.abort is Aborting.RUNNING:
         return call, ()
     if call.leaving:
@@ -428,14 +431,14 @@ def _after(call: Call) -> Step:
 
 
 def _told(call: Call, ending: Ending) -> Step:
-    """The job's end, for a rank that holds no result that counts."""
+    """End the call by the job's verdict, on a rank without a result that counts."""
     if ending is Ending.SUCCEEDED:
         return _finish(call, Returned(None))
     return _run(_goes(call, JOB_ENDED[ending], left=True), Phase.LEAVING, Span.TERMINATE)
 
 
 def _overrun(call: Call, timer: Timer) -> Step:
-    """A span that was to end and has not: ask, ask again, and kill at last."""
+    """Ask a span to end that has not ended in time; ask it again; kill the process in the end."""
     match timer:
         case Timer.LIMIT:
             return evolve(call, asked=True), (Want(call.token), Inject(call.token))
@@ -446,7 +449,7 @@ def _overrun(call: Call, timer: Timer) -> Step:
 
 
 def _gone_if(call: Call) -> Step:
-    """Out, once terminate is over and the register knows or had its time."""
+    """Finish once terminate is over and the register shows that the rank left, or had its time."""
     if not (call.terminated and call.left and call.leaving):
         return call, ()
     return _finish(call, Raised(call.leaving, call.result))

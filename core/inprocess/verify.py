@@ -1,6 +1,6 @@
-"""What no call may ever be, and what no step of one may ever do.
+"""The invariants of a call and of its steps.
 
-I2, I3 and I13 are laws of the simulator too, which sees the threads themselves; the numbers with a C are the call's own.
+I2, I3 and I13 are laws of the simulator too, which sees the threads themselves. The numbers with a C are the call's own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .words import Abort, Command, End, Event, Finish, Inject, Join, Reason, Run
 
 
 class Violation(Exception):
-    """A call, or a step of one, that the rules forbid."""
+    """A call, or a step of one, that breaks an invariant."""
 
     def __init__(self, number: str, fact: str) -> None:
         super().__init__(f"{number}: {fact}")
@@ -20,7 +20,7 @@ class Violation(Exception):
 
 
 Finding = tuple[str, str]
-"""The number of a broken rule, and what is wrong."""
+"""The number of a broken invariant, and what is wrong."""
 
 SPANS: Mapping[Phase, frozenset[Span | None]] = {
     Phase.JOINING: frozenset({None}),
@@ -37,20 +37,20 @@ SPANS: Mapping[Phase, frozenset[Span | None]] = {
     Phase.LEAVING: frozenset({Span.TERMINATE, None}),
     Phase.ENDED: frozenset({None}),
 }
-"""What the main thread may run in each phase; None: it waits."""
+"""The spans that the main thread may run in each phase; None: it waits."""
 
 _WITH_RESULT = (Phase.RETURNED, Phase.COMPLETING, Phase.ENDED)
 _WITHOUT_TIMER = (Phase.JOINING, Phase.RESERVE, Phase.ENDED)
 
 
 def verify(call: Call) -> None:
-    """Raise the first Violation of one call."""
+    """Raise a Violation for the first invariant that this call breaks."""
     for number, fact in _of_call(call):
         raise Violation(number, fact)
 
 
 def verify_step(before: Call, event: Event, after: Call, commands: tuple[Command, ...]) -> None:
-    """Raise the first Violation of one step. Both calls verify by themselves."""
+    """Raise a Violation for the first invariant that this step breaks. Both calls must pass `verify`."""
     for number, fact in _of_step(before, after, commands):
         raise Violation(number, f"{fact} (at {event})")
 
@@ -103,4 +103,4 @@ def _of_step(before: Call, after: Call, commands: tuple[Command, ...]) -> Iterat
 
 
 _ORDER = [End, Want, Abort, Inject, Run]
-"""Of these each comes before those after it."""
+"""The order in which these commands may come in one step."""

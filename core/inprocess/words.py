@@ -1,7 +1,7 @@
-"""What one rank's call is told, and what it tells others to do: events and commands, frozen values of two closed unions.
+"""The events that one rank's call takes, and the commands that it returns: frozen values of two closed unions.
 
-A `token` names one span of user code on the main thread and is never used again in a process; a `round` is the rendezvous'.
-An event with an old token or round says nothing.
+A `token` names one span of user code on the main thread, and is never used again in a process. A `round` is a round of the
+rendezvous. An event with an old token or round changes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Span(Enum):
     FUNCTION = "function"
     FINALIZE = "finalize"
     CHECK = "health check"
-    """The health check after a fault."""
+    """The health check after a failure."""
     COMPLETE = "completion"
     TERMINATE = "terminate"
 
@@ -32,15 +32,15 @@ class How(Enum):
 
     RETURNED = "returned"
     FAILED = "failed"
-    """By an exception, or by asking for a restart."""
+    """By an exception, or by a request for a restart."""
     EXITED = "exited"
-    """By SystemExit or another BaseException: this rank wants to go."""
+    """By SystemExit or another BaseException: this rank wants to leave."""
     INTERRUPTED = "interrupted"
     """By KeyboardInterrupt."""
     GAVE_UP = "gave up"
-    """By asking for the end of all restarts."""
+    """By a request for the end of all restarts."""
     INJECTED = "injected"
-    """By our own exception."""
+    """By the restart exception that the gate raised."""
 
 
 class Cause(Enum):
@@ -80,9 +80,10 @@ class Reason(Enum):
 
 @frozen
 class Ready:
-    """A world is complete and this rank is in it: `active` or a reserve, in a world that is big `enough` or not.
+    """A world is complete, and this rank is in it: `active`, or a reserve.
 
-    `agreed`: the digest of the rank policy's result is the one that the register holds.
+    `enough` is True if the world is big enough to start in. `agreed` is True if this rank's digest of the rank policy equals
+    the one in the register.
     """
 
     round: int
@@ -100,7 +101,7 @@ class Over:
 
 @frozen
 class Closed:
-    """The job has its verdict. `counted`: this rank's seat is DONE or GONE in the closed round."""
+    """The job has its verdict. `counted` is True if this rank's seat is DONE or GONE in the closed round."""
 
     verdict: Verdict
     counted: bool = False
@@ -108,7 +109,7 @@ class Closed:
 
 @frozen
 class Left:
-    """The register knows that this rank leaves."""
+    """The register shows that this rank has left."""
 
 
 @frozen
@@ -130,8 +131,8 @@ class StoreBack:
 
 @frozen
 class SpanEnded:
-    """User code is over: the main thread has disarmed the gate and waits. `mark` tells one failure from another: the type of
-    the exception and its place."""
+    """User code is over: the main thread has disarmed the gate and waits. `mark` tells failures apart, by the type of the
+    exception and its place."""
 
     token: int
     how: How
@@ -140,7 +141,7 @@ class SpanEnded:
 
 @frozen
 class GateRead:
-    """What the gate said when the wish for `token` was written: so deep in atomic sections the main thread is."""
+    """The gate's answer to `Want(token)`: how deep in atomic sections the main thread is."""
 
     token: int
     depth: int
@@ -155,17 +156,17 @@ class AtomicLeft:
 
 @frozen
 class AbortEnded:
-    """`abort` has ended, well or not."""
+    """`abort` has ended, with success or without."""
 
 
 @frozen
 class Interrupted:
-    """Ctrl-C, when no user code runs on the main thread."""
+    """Ctrl-C came while no user code ran on the main thread."""
 
 
 @frozen
 class Terminated:
-    """SIGTERM: this rank is drained."""
+    """SIGTERM came: this rank is drained."""
 
 
 class Timer(Enum):
@@ -181,13 +182,13 @@ class Timer(Enum):
     STORE = "store"
     LEAVE = "leave"
     STEADY = "steady"
-    """User code has run for so long that its next failure is no repetition."""
+    """User code has run so long that its next failure repeats no earlier one."""
 
 
 @frozen
 class Deadline:
-    """A timer that runs since this value first stood in `deadlines(call)`. `of`: the token or round it belongs to; `tries`:
-    how often that was tried before."""
+    """A timer that runs since `deadlines(call)` first listed this value. `of` is the token or round that it belongs to, and
+    `tries` tells its repetitions apart."""
 
     timer: Timer
     of: int
@@ -220,17 +221,17 @@ Event: TypeAlias = (
 )
 
 
-# --- commands: to be begun in this order ------------------------------------------------------------------------------
+# --- commands: a driver begins them in their order --------------------------------------------------------------------
 
 
 @frozen
 class Join:
-    """Rendezvous: into the next world."""
+    """Rendezvous: join the next world."""
 
 
 @frozen
 class End:
-    """Rendezvous: the round is over, by a fault of this rank."""
+    """Rendezvous: end the round, because of a failure of this rank."""
 
     round: int
     cause: Cause
@@ -238,33 +239,33 @@ class End:
 
 @frozen
 class MarkDone:
-    """Rendezvous: this rank's function has returned."""
+    """Rendezvous: mark this rank done, because its function has returned."""
 
     round: int
 
 
 @frozen
 class MarkReserve:
-    """Rendezvous: this rank is a reserve of the round."""
+    """Rendezvous: mark this rank a reserve of the round."""
 
     round: int
 
 
 @frozen
 class Leave:
-    """Rendezvous: this rank goes. Voids what was asked before, but for a close."""
+    """Rendezvous: leave. It voids every earlier request but a close."""
 
 
 @frozen
 class Close:
-    """Rendezvous: the job ends."""
+    """Rendezvous: close the job."""
 
     ending: Ending
 
 
 @frozen
 class Run:
-    """Main thread, which waits: this span of user code."""
+    """Main thread, which waits: run this span of user code."""
 
     span: Span
     token: int
@@ -272,14 +273,14 @@ class Run:
 
 @frozen
 class Want:
-    """Gate: the span is to end. Answered at once by `GateRead`."""
+    """Gate: this span must end. `GateRead` answers at once."""
 
     token: int
 
 
 @frozen
 class Inject:
-    """Send the main thread the signal whose handler asks the gate."""
+    """Send the signal to the main thread. Its handler asks the gate."""
 
     token: int
 
@@ -291,19 +292,19 @@ class Abort:
 
 @frozen
 class Kill:
-    """Monitor process: this process is past help."""
+    """Monitor process: kill this process, which is past help."""
 
 
 @frozen
 class Returned:
-    """The call returns: with the function's value of that round, or with None."""
+    """The call returns the function's value of this round, or None."""
 
     round: int | None
 
 
 @frozen
 class Raised:
-    """The call raises. `round`: whose value is attached, since nobody knows whether it counts."""
+    """The call raises. `round` names the value that is attached, if its outcome is unknown."""
 
     reason: Reason
     round: int | None = None

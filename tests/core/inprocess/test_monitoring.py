@@ -22,7 +22,7 @@ from elastic.core.inprocess.monitoring import (
     SayLeave,
     Sight,
     Terminate,
-    Wish,
+    Want,
     step,
     until,
     woke,
@@ -80,13 +80,13 @@ def test_a_hang_that_its_own_process_does_not_see_ends_the_round_and_is_left_whe
     assert watched.watch(100.0, 161.0) == [(160.02, SayEnd(3))]
     watched.sight = evolve(TRAINS, over=True)
     did = watched.watch(161.0, 162.0)
-    assert firsts(did) == {Wish(7): 161.0}
+    assert firsts(did) == {Want(7): 161.0}
     assert len(did) == 10  # after 1, 2, 4 ... 512 ms
 
 
 def test_the_signal_is_sent_again_with_growing_pauses_up_to_the_longest() -> None:
     did = Watched(evolve(TRAINS, over=True, hard_s=math.inf)).watch(100.0, 125.0)
-    times = [at for at, act in did if act == Wish(7)]
+    times = [at for at, act in did if act == Want(7)]
     pauses = [after - before for before, after in pairwise(times)]
     assert pauses == pytest.approx([min(0.001 * 2**tries, LONGEST_PAUSE_S) for tries in range(len(pauses))])
     assert pauses[-1] == pytest.approx(LONGEST_PAUSE_S)
@@ -110,7 +110,7 @@ def test_callbacks_are_ended_by_their_own_process_or_by_the_hard_limit() -> None
 def test_user_code_of_a_round_that_is_over_is_asked_to_end_once_its_own_process_has_had_its_time() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     did = watched.watch(110.0, 111.0)
-    assert did[0] == (110.02, Wish(7))
+    assert did[0] == (110.02, Want(7))
     assert SayEnd(3) not in firsts(did)
 
 
