@@ -1,4 +1,4 @@
-"""The table between a rank's call and the rendezvous."""
+"""The events and requests between a rank's call and its rendezvous."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def test_a_world_is_active_or_reserve_and_big_enough_or_not() -> None:
     assert not entered(Terms(at_most(1), min_active_world_size=2), WORLD, A).enough
 
 
-def test_ranks_that_follow_another_policy_are_not_agreed() -> None:
+def test_a_rank_with_another_policy_has_not_agreed() -> None:
     signed = evolve(WORLD, policy=signature(TERMS, WORLD))
     assert entered(TERMS, signed, A).agreed
     assert not entered(Terms(shift()), signed, A).agreed
 
 
-def test_what_the_register_answers_is_what_the_call_hears() -> None:
+def test_the_call_hears_what_the_register_answers() -> None:
     assert told(Over(3, None)) == words.Over(3)
     assert told(Settled(), handler=handlers.leave) == words.Left()
     assert told(Settled(), handler=handlers.done) is None
     assert told(Raise(Fail(Why.TIMEOUT), "")) == words.Refused(Why.TIMEOUT)
 
 
-def test_who_has_ended_its_round_hears_that_it_is_over_or_how_the_job_ended() -> None:
+def test_a_rank_that_ended_its_round_hears_that_it_is_over_or_the_verdict() -> None:
     ended = edited(running("a b", "1:3"), "a", End(0, Why.FAILED))
     assert told(Settled(), ended, handlers.end) == words.Over(0)
     succeeded = edited(edited(running("a b", "1:3"), "a", Done(0)), "b", Done(0))
@@ -67,7 +67,7 @@ def test_who_has_ended_its_round_hears_that_it_is_over_or_how_the_job_ended() ->
     assert told(Settled(), succeeded, handlers.end) == words.Closed(succeeded.closed, counted=True)
 
 
-def test_a_verdict_counts_for_whom_the_register_knows_to_be_done() -> None:
+def test_a_verdict_counts_for_a_rank_whose_seat_is_done() -> None:
     done = edited(running("a b c", "1:3"), "a", Done(0))
     gone = edited(done, "a", Leave())
     for state, counted in [(done, True), (gone, True)]:
@@ -79,7 +79,7 @@ def test_a_verdict_counts_for_whom_the_register_knows_to_be_done() -> None:
         assert told(closed.closed, closed, who="d") == words.Closed(closed.closed, False)
 
 
-def test_a_verdict_on_an_earlier_round_counts_for_nobody() -> None:
+def test_a_verdict_on_an_earlier_round_counts_for_no_rank() -> None:
     cancelled = Verdict(Ending.CANCELLED, 0, B, Why.ASKED)
     later = edited(edited(running("a b", "1:3"), "b", Evict(frozenset({A}))), "b", Close(cancelled))
     assert told(cancelled, later) == words.Closed(cancelled, False)
@@ -98,5 +98,5 @@ def test_a_verdict_on_an_earlier_round_counts_for_nobody() -> None:
         (words.Abort(), None),
     ],
 )
-def test_what_the_call_wants_is_what_the_register_is_asked(command: words.Command, request_: Request | None) -> None:
+def test_each_command_of_the_call_is_a_request_or_none(command: words.Command, request_: Request | None) -> None:
     assert wished(command, profile("a")) == request_

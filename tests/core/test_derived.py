@@ -18,18 +18,18 @@ class Sum:
         return sum(self.of)
 
 
-def test_it_is_worked_out_once_and_only_when_it_is_asked_for() -> None:
+def test_a_derived_property_is_worked_out_once_and_only_on_demand() -> None:
     value = Sum((1, 2), [])
     assert value.asked == []
     assert (value.total, value.total) == (3, 3)
     assert value.asked == ["total"]
 
 
-def test_each_value_has_its_own() -> None:
+def test_each_value_has_a_memo_of_its_own() -> None:
     assert [Sum((each,), []).total for each in (1, 2)] == [1, 2]
 
 
-def test_what_was_derived_is_no_part_of_the_value() -> None:
+def test_a_memo_is_no_part_of_the_value() -> None:
     asked, known = Sum((1,), []), Sum((1,), ["total"])
     assert asked.total == 1
     assert asked == known

@@ -33,7 +33,7 @@ def test_converters_run() -> None:
         evolve(register(), seats={}).seats[Node("a", 1)] = None  # type: ignore[index]
 
 
-def test_nothing_that_was_derived_is_taken_over() -> None:
+def test_a_changed_value_takes_no_memo_over() -> None:
     before: RendezvousState = register()
     assert before.token.version == 0
     assert evolve(before, version=1).token.version == 1

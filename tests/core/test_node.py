@@ -1,4 +1,4 @@
-"""What the rendezvous tells is what the group hears, and the other way round."""
+"""The events and requests between a node's worker group and its rendezvous."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_each_answer_is_an_event_or_nothing_new(handler: Handler, answer: Outcom
         (Record(0, 1, 0.0), None),
     ],
 )
-def test_each_command_is_a_wish_or_for_somebody_else(command: Command, request_: Request | None) -> None:
+def test_each_command_of_the_group_is_a_request_or_none(command: Command, request_: Request | None) -> None:
     assert wished(command, profile("a")) == request_
 
 
@@ -104,7 +104,7 @@ def test_an_acknowledgement_counts_if_it_names_the_life_that_i_hold() -> None:
 def test_heartbeats_in_another_life_neither_start_workers_nor_hold_off_the_fence(
     named: Life, phase: Phase, later: Phase
 ) -> None:
-    """What the agent does with each answer to a heartbeat: it is told to the group if it is acknowledged."""
+    """The agent tells the group of an answered heartbeat only if the answer acknowledges it."""
     held = running()
     waits, runs = led(ready(), settings=FENCED), led(ready(), beat(0.0), settings=FENCED)
     for second in range(1, 4):
@@ -115,7 +115,7 @@ def test_heartbeats_in_another_life_neither_start_workers_nor_hold_off_the_fence
     assert (waits.phase, runs.phase) == (phase, later)
 
 
-def test_who_knows_the_verdict_lingers_and_nobody_else() -> None:
+def test_a_node_lingers_only_if_it_knows_the_verdict() -> None:
     assert farewell(VERDICT) == Request(linger)
     assert farewell(Stopped(15)) is None
     assert farewell(Refused(Why.TIMEOUT, "why", 7.0)) is None

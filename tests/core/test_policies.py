@@ -1,4 +1,4 @@
-"""Who is active in a world, and with which rank. Names are slots: 0, 1, 2 …, two on each host, four in each rack."""
+"""Rank policies: active members and ranks. Names are slots: 0, 1, 2 …, two on each host, four in each rack."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def member(slot: str) -> Member:
 
 
 def world(slots: str) -> World:
-    """In the order of arrival."""
+    """Return a world of these slots, in the order of arrival."""
     return World(WorldId(LIFE, 0), tuple(map(member, slots.split())))
 
 
 def lined_up(policy: Policy, slots: str) -> str:
-    """The slots by rank, reserves behind a bar."""
+    """Return the slots by rank, with the reserves behind a bar."""
     places = place(policy, world(slots)).places
     by_rank = sorted(places, key=lambda node: places[node].rank)
     assert [places[node].rank for node in by_rank] == list(range(len(by_rank)))
@@ -137,7 +137,7 @@ def test_a_tree_leaves_earlier_reserves_alone() -> None:
     assert lined_up(chain(at_most(2), tree(Layer(by_host(), at_least=2))), "0 1 2") == "0 1 | 2"
 
 
-def test_sizes_are_told() -> None:
+def test_a_placing_tells_the_sizes() -> None:
     placing = place(at_most(2), world("0 1 2"))
     assert (placing.world_size, placing.active_world_size) == (3, 2)
 
@@ -164,7 +164,7 @@ def test_a_policy_that_loses_a_member_is_refused() -> None:
         place(forgetful, world("0 1"))
 
 
-def test_numbers_that_cannot_be_are_refused() -> None:
+def test_impossible_numbers_are_refused() -> None:
     for wrong in (at_most, multiple_of, count_multiple_of):
         with pytest.raises(ValueError, match=f"{wrong.__name__}: at least 1, not 0"):
             wrong(0)

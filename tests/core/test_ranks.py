@@ -1,4 +1,4 @@
-"""A world -> ranks. S3: dense, prefix sums, in the order of the world."""
+"""The ranks of a world are dense prefix sums, in the order of the world (S3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from elastic.core.world import Endpoint, Member, Profile, World, WorldId
 
 
 def world(*members: tuple[str, int, str]) -> World:
-    """Of (name, workers, role)."""
+    """Return a world of members given as (name, workers, role)."""
     return World(
         WorldId(LIFE, 0),
         tuple(Member(node(name), Profile(Endpoint("h", 1), size, role)) for name, size, role in members),
@@ -55,7 +55,7 @@ def test_the_group_rank_is_the_place_in_the_world(order: str) -> None:
 
 
 def ranked(*members: tuple[str, str | None]) -> World:
-    """Of (name, node rank as its profile has it)."""
+    """Return a world of members given as (name, the node rank in its profile)."""
     profiles = [
         (name, Profile(Endpoint("h", 1), labels=(("node_rank", text),) if text else ())) for name, text in members
     ]
@@ -69,7 +69,7 @@ def test_nodes_that_were_given_ranks_are_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "-3", "first", "²"])
-def test_who_was_given_no_rank_counts_as_0_and_equals_keep_their_order(text: str | None) -> None:
+def test_a_node_without_a_given_rank_counts_as_0_and_equals_keep_their_order(text: str | None) -> None:
     ordered = by_node_rank(ranked(("d", "1"), ("b", text), ("a", "0")))
     assert [member.node for member in ordered.members] == [node(name) for name in "bad"]
 

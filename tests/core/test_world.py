@@ -1,4 +1,4 @@
-"""What the machines share: values that refuse at birth what cannot travel."""
+"""The values that machines share refuse bad fields at birth."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def test_a_world_says_its_round() -> None:
     assert World(WorldId(LIFE, 3), (Member(node("a"), profile("a")),)).round == 3
 
 
-def test_a_fault_is_bounded() -> None:
+def test_a_failure_record_is_bounded() -> None:
     fault = Fault(node("a"), 0, 0, 0, 1, 1, 0.0, message="m" * 9_999, tail=("x" * 9_999, *map(str, range(30))))
     assert (len(fault.message), len(fault.tail), fault.tail[-1]) == (MESSAGE_MAX, TAIL_MAX, "29")
     assert len(evolve(fault, tail=("x" * 9_999,)).tail[0]) == MESSAGE_MAX
 
 
-def test_of_a_long_call_stack_the_end_is_kept() -> None:
+def test_a_long_call_stack_keeps_its_end() -> None:
     fault = Fault(node("a"), 0, 0, 0, 1, 1, 0.0, callstack="first" + "x" * CALLSTACK_MAX + "last")
     assert len(fault.callstack) == CALLSTACK_MAX
     assert fault.callstack.endswith("xlast")

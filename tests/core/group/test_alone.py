@@ -1,4 +1,4 @@
-"""A worker that is started again by itself: what it costs, when it is not, and what the others come to."""
+"""Restart of single workers: when a worker starts again, when it stays missing, and how the node ends then."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def test_the_budget_is_the_node_s_in_this_world() -> None:
     assert led(*FAIL).restarted == 0
 
 
-def test_one_that_is_not_to_come_back_is_missing_and_the_others_run_on() -> None:
+def test_a_worker_with_a_final_exit_code_stays_missing_and_the_others_run_on() -> None:
     assert told(alone(), exited(0, 76)) == (Phase.RUNNING, (Record(0, 76, 0.0),))
 
 
-def test_when_the_last_is_gone_it_is_what_the_others_came_to_that_counts() -> None:
+def test_when_the_last_worker_is_gone_the_success_of_another_counts() -> None:
     assert told(alone(exited(0, 0)), exited(1, 76)) == (Phase.BARRIER, (Record(1, 76, 0.0), MarkDone()))
     assert told(alone(exited(1, 76)), exited(0, 0)) == (Phase.BARRIER, (MarkDone(),))
     assert told(alone(exited(0, 76)), exited(1, 76)) == (Phase.STOPPING, (Record(1, 76, 0.0), End(Why.FAILED)))
 
 
 @pytest.mark.parametrize("earlier", [(), (exited(1, -9),)])
-def test_one_that_says_that_all_have_given_up_ends_the_round(earlier: tuple[Event, ...]) -> None:
+def test_a_worker_that_says_that_all_have_given_up_ends_the_round(earlier: tuple[Event, ...]) -> None:
     phase, words = told(alone(), *earlier, exited(0, 71))
     assert (phase, words) == (Phase.STOPPING, (Record(0, 71, 0.0), End(Why.FAILED), Signal(SIGTERM)))
 

@@ -1,4 +1,4 @@
-"""The table of moves is what the code does: nothing else, and all of it."""
+"""The code makes all moves of the table, and no others."""
 
 from __future__ import annotations
 

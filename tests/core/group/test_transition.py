@@ -1,4 +1,4 @@
-"""What the group of workers does: docs/protocol.md#moves-of-the-worker-group, row by row."""
+"""The moves of the worker group, in the order of docs/protocol.md#moves-of-the-worker-group."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def told(group: Group, event: Event) -> tuple[Phase, tuple[Command, ...]]:
 # --- joining and held
 
 
-def test_held_a_start_is_waited_for_as_long_as_a_join() -> None:
+def test_held_the_wait_for_a_start_is_as_long_as_a_join() -> None:
     assert Settings().start_timeout == RendezvousSettings().join_timeout == 600
 
 
@@ -83,7 +83,7 @@ def test_held_F1_a_heartbeat_sent_more_than_a_quarter_of_the_ttl_ago_starts_noth
     assert told(led(ready()), beat(1.0, 2.26)) == (Phase.HELD, ())
 
 
-def test_held_who_was_unheard_for_longer_than_the_fence_joins_again_instead_of_starting() -> None:
+def test_held_a_node_unheard_for_longer_than_the_fence_joins_again_instead_of_starting() -> None:
     held = led(beat(0.0), ready(at=5.0), settings=FENCED)
     assert told(held, beat(3.0, 3.1)) == (Phase.RUNNING, (Start(world()),))
     assert told(held, beat(3.1)) == (Phase.JOINING, (Join(),))
@@ -99,8 +99,8 @@ def test_the_fence_falls_on_workers_that_are_being_stopped_too(by: Event) -> Non
     assert after.until != 3.0
 
 
-def test_held_who_was_unheard_until_just_before_it_was_told_joins_again() -> None:
-    """Found by the simulator (S9 strong): a spare is promoted while cut off, and held for dead by what was seen then."""
+def test_held_a_node_unheard_until_just_before_it_heard_of_its_world_joins_again() -> None:
+    """Found by the simulator (S9 strong): a spare is promoted while it is cut off, and others hold it for dead."""
     held = led(beat(0.0), beat(9.0), ready(at=9.1), settings=FENCED)
     after, commands = transition(held, beat(9.2))
     assert (after.phase, commands, after.heard_again_at) == (Phase.JOINING, (Join(),), None)
@@ -108,14 +108,14 @@ def test_held_who_was_unheard_until_just_before_it_was_told_joins_again() -> Non
     assert told(long_ago, beat(14.2)) == (Phase.RUNNING, (Start(world()),))
 
 
-def test_held_who_was_told_of_its_world_longer_ago_than_the_fence_joins_again() -> None:
-    """Found by the simulator (S9 strong): its world may be over, and the next one may run without it."""
+def test_held_a_node_that_heard_of_its_world_longer_ago_than_the_fence_joins_again() -> None:
+    """Found by the simulator (S9 strong): the node's world may be over, and the next one may run without it."""
     held = led(ready(at=1.0), beat(1.0, 3.0), beat(2.5, 4.0), settings=FENCED)
     assert told(held, beat(3.9, 4.0)) == (Phase.RUNNING, (Start(world()),))
     assert told(held, beat(4.0, 4.1)) == (Phase.JOINING, (Join(),))
 
 
-def test_held_without_a_fence_it_starts() -> None:
+def test_held_without_a_fence_a_node_starts() -> None:
     assert told(led(beat(0.0), ready(at=5.0)), beat(5.1)) == (Phase.RUNNING, (Start(world()),))
 
 
@@ -201,7 +201,7 @@ def test_running_an_acknowledgement_that_comes_late_fences_nobody_earlier() -> N
     assert led(*RUN, beat(4.0), beat(3.0, 5.0), settings=FENCED).until == 7.0
 
 
-def test_running_nobody_is_fenced_unless_asked_for() -> None:
+def test_running_without_a_fence_no_timer_runs() -> None:
     assert led(*RUN).until is None
     assert told(led(*RUN), Elapsed(999.0)) == (Phase.RUNNING, ())
 
@@ -249,7 +249,7 @@ def test_stopping_a_worker_that_was_dead_when_our_signal_was_sent_had_died_by_it
     assert told(led(*FAIL), exited(1, -9, at=1.0)) == (Phase.STOPPING, (Record(1, -9, 1.0),))
 
 
-def test_stopping_an_exit_that_is_told_twice_is_one() -> None:
+def test_stopping_an_exit_that_is_posted_twice_counts_once() -> None:
     assert led(*FAIL, exited(1, -15), exited(1, -15)).running == frozenset()
 
 
@@ -270,7 +270,7 @@ def test_barrier_a_round_that_is_over_makes_the_result_void() -> None:
     assert told(led(*SUCCEED), over(7)) == (Phase.BARRIER, ())
 
 
-def test_barrier_waiting_there_is_free() -> None:
+def test_barrier_a_node_waits_there_without_a_timer() -> None:
     assert led(*SUCCEED).until is None
     assert led(*SUCCEED, settings=FENCED).until is None
 
@@ -328,7 +328,7 @@ def test_leaving_a_second_signal_kills_at_once_and_waits_for_no_register() -> No
 
 
 @pytest.mark.parametrize("event", [over(), ready(1), beat(2.0), exited(0)], ids=["over", "ready", "beat", "exit"])
-def test_leaving_nothing_else_counts(event: Event) -> None:
+def test_leaving_other_events_change_nothing(event: Event) -> None:
     assert told(led(*LEAVING), event) == (Phase.LEAVING, ())
 
 
@@ -365,7 +365,9 @@ def test_ended_is_final(event: Event) -> None:
         "not yet",
     ],
 )
-def test_the_outcome(group: Group, outcome: Outcome | None) -> None:
+def test_the_outcome_is_a_success_else_a_signal_else_a_verdict_or_a_refusal(
+    group: Group, outcome: Outcome | None
+) -> None:
     assert group.outcome == outcome
 
 

@@ -1,4 +1,4 @@
-"""What the monitor process does, look by look."""
+"""The monitor process, look by look: when it acts, and when it leaves things to the driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRAINS = Sight(token=7, round=3, guarded=True, stamp=100.0, soft_s=60.0, hard_s=
 
 
 class Watched:
-    """A monitor that looks whenever `until` says so, at sights that the test changes."""
+    """A monitor that looks whenever `until` says so. The test changes what it sees."""
 
     def __init__(self, sight: Sight = TRAINS) -> None:
         self.monitor = Monitor()
@@ -59,23 +59,23 @@ class Watched:
 
 
 def firsts(did: list[tuple[float, Act]]) -> dict[Act, float]:
-    """When each was done first."""
+    """Return when the monitor did each act first."""
     return {act: at for at, act in reversed(did)}
 
 
-def test_training_that_gets_on_is_left_alone() -> None:
+def test_the_monitor_leaves_user_code_alone_that_makes_progress() -> None:
     watched = Watched()
     assert watched.watch(100.0, 160.0) == []
     watched.sight = evolve(TRAINS, stamp=159.0)
     assert watched.watch(160.01, 219.0) == []
 
 
-def test_a_process_in_which_no_user_code_runs_is_left_alone() -> None:
+def test_the_monitor_leaves_a_process_alone_while_no_user_code_runs() -> None:
     assert Watched(Sight()).watch(0.0, math.nextafter(math.inf, 0)) == []
 
 
-def test_a_hang_that_its_own_process_does_not_see_ends_the_round_and_is_left_when_the_register_knows() -> None:
-    """Else its process could come back, and end the round for another reason, before that is written."""
+def test_a_hang_that_the_driver_does_not_see_ends_the_round_and_then_the_span() -> None:
+    """Else the driver could come back, and end the round for another reason, before that is written."""
     watched = Watched()
     assert watched.watch(100.0, 161.0) == [(160.02, SayEnd(3))]
     watched.sight = evolve(TRAINS, over=True)
@@ -84,7 +84,7 @@ def test_a_hang_that_its_own_process_does_not_see_ends_the_round_and_is_left_whe
     assert len(did) == 10  # after 1, 2, 4 ... 512 ms
 
 
-def test_the_signal_is_sent_again_with_growing_pauses_up_to_the_longest() -> None:
+def test_the_signal_is_repeated_with_growing_pauses_up_to_the_longest() -> None:
     did = Watched(evolve(TRAINS, over=True, hard_s=math.inf)).watch(100.0, 125.0)
     times = [at for at, act in did if act == Want(7)]
     pauses = [after - before for before, after in pairwise(times)]
@@ -92,36 +92,36 @@ def test_the_signal_is_sent_again_with_growing_pauses_up_to_the_longest() -> Non
     assert pauses[-1] == pytest.approx(LONGEST_PAUSE_S)
 
 
-def test_a_hang_that_its_own_process_deals_with_is_left_to_it() -> None:
+def test_the_monitor_leaves_a_hang_to_a_driver_that_acts() -> None:
     watched = Watched(evolve(TRAINS, wanted=True))
     assert watched.watch(160.1, 189.0) == []
 
 
-def test_a_hanging_reserve_leaves_and_ends_nobody_s_round() -> None:
+def test_a_hanging_reserve_leaves_and_ends_no_round() -> None:
     assert Watched(evolve(TRAINS, active=False)).watch(100.0, 189.0) == [(160.02, SayLeave())]
 
 
-def test_callbacks_are_ended_by_their_own_process_or_by_the_hard_limit() -> None:
+def test_callbacks_end_by_the_driver_or_by_the_hard_limit() -> None:
     finalizes = evolve(TRAINS, guarded=False)
     assert Watched(evolve(finalizes, over=True)).watch(100.0, 189.0) == []
     assert Watched(finalizes).watch(100.0, 190.0) == [(190.0, Terminate())]
 
 
-def test_user_code_of_a_round_that_is_over_is_asked_to_end_once_its_own_process_has_had_its_time() -> None:
+def test_the_monitor_ends_user_code_of_a_round_that_is_over_after_the_driver_s_time() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     did = watched.watch(110.0, 111.0)
     assert did[0] == (110.02, Want(7))
     assert SayEnd(3) not in firsts(did)
 
 
-def test_a_span_that_ends_in_time_is_asked_for_nothing() -> None:
+def test_the_monitor_asks_nothing_of_a_span_that_ends_in_time() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     assert watched.look(110.0) == ()
     watched.sight = Sight()
     assert watched.watch(110.01, 200.0) == []
 
 
-def test_the_next_span_is_not_mistaken_for_the_last() -> None:
+def test_the_next_span_is_not_taken_for_the_last_one() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     watched.watch(110.0, 110.1)
     watched.sight = evolve(TRAINS, token=8, round=4, stamp=110.2)
@@ -136,20 +136,20 @@ def test_user_code_that_does_not_end_is_killed_at_the_monitor_s_own_limit() -> N
 
 
 @pytest.mark.parametrize("limit", ["hard", "unwind"])
-def test_a_process_past_its_limit_is_told_to_go_then_killed_again_and_again(limit: str) -> None:
+def test_a_process_past_its_limit_gets_sigterm_and_then_sigkill_again_and_again(limit: str) -> None:
     hangs = evolve(TRAINS, wanted=True, hard_s=90.0 if limit == "hard" else math.inf)
     did = Watched(hangs if limit == "hard" else evolve(hangs, unwind_at=190.0)).watch(100.0, 197.5)
     assert did == [(190.0, Terminate()), (195.0, Kill()), (196.0, Kill()), (197.0, Kill())]
 
 
-def test_after_all_have_stood_still_a_process_has_all_its_time_again() -> None:
+def test_after_a_standstill_of_the_host_a_process_has_all_its_time_again() -> None:
     watched = Watched()
     watched.watch(100.0, 101.0)
     watched.wakes(400.0)
     assert watched.watch(400.0, 490.0) == [(460.02, SayEnd(3)), (490.0, Terminate())]
 
 
-def test_who_hangs_is_forgiven_once_and_not_for_a_moment_s_delay() -> None:
+def test_a_hang_is_forgiven_once_and_only_after_a_real_standstill() -> None:
     late = Watched()
     late.wakes(161.0)
     assert late.look(161.0) == (SayEnd(3),)
@@ -159,7 +159,7 @@ def test_who_hangs_is_forgiven_once_and_not_for_a_moment_s_delay() -> None:
     assert slow.look(224.0) == (SayEnd(3),)
 
 
-def test_what_was_called_back_before_all_stood_still_has_its_time_to_end_again() -> None:
+def test_after_a_standstill_a_span_that_must_end_has_all_its_time_again() -> None:
     called = evolve(TRAINS, wanted=True, hard_s=math.inf, unwind_at=130.0)
     watched = Watched(called)
     watched.look(110.0)
@@ -173,7 +173,7 @@ def test_what_was_called_back_before_all_stood_still_has_its_time_to_end_again()
     assert firsts(mine.watch(400.0, 430.0))[Terminate()] == 430.0
 
 
-def test_a_dead_process_is_spoken_for_until_the_register_knows() -> None:
+def test_the_monitor_speaks_for_a_dead_process_until_the_register_shows_it() -> None:
     watched = Watched()
     watched.sight = evolve(TRAINS, dead=True)
     assert watched.look(101.0) == (SayDead(),)
@@ -184,33 +184,33 @@ def test_a_dead_process_is_spoken_for_until_the_register_knows() -> None:
     assert (watched.look(101.3), until(watched.monitor, watched.sight, RULES)) == ((), math.inf)
 
 
-def test_where_nobody_is_left_to_be_told_it_looks_again_at_once() -> None:
+def test_the_monitor_looks_again_at_once_when_the_register_already_shows_the_death() -> None:
     watched = Watched(evolve(TRAINS, dead=True, settled=True))
     assert watched.look(101.0) == (SayDead(),)
     assert until(watched.monitor, watched.sight, RULES) < 101.0
     assert watched.look(101.0) == (Quit(),)
 
 
-def test_a_register_that_does_not_answer_is_given_up() -> None:
+def test_the_monitor_gives_up_a_register_that_does_not_answer() -> None:
     watched = Watched(evolve(TRAINS, dead=True))
     assert watched.watch(101.0, 200.0) == [(101.0, SayDead()), (106.0, Quit())]
 
 
-def test_a_process_that_dies_while_it_is_killed_is_spoken_for() -> None:
+def test_the_monitor_speaks_for_a_process_that_it_has_killed() -> None:
     watched = Watched()
     assert watched.look(190.0) == (Terminate(),)
     watched.sight = evolve(TRAINS, dead=True)
     assert watched.look(190.5) == (SayDead(),)
 
 
-def test_a_rank_that_leaves_and_hangs_is_said_to_leave_and_ends_no_round() -> None:
+def test_the_monitor_says_leave_for_a_leaving_rank_that_hangs_and_ends_no_round() -> None:
     did = firsts(Watched(evolve(TRAINS, leaving=True)).watch(159.5, 165.0))
     assert did == {SayLeave(): 160.5}
 
 
-def test_a_call_that_is_over_and_known_needs_no_monitor() -> None:
+def test_the_monitor_quits_once_the_register_shows_the_end_of_the_call() -> None:
     assert Watched(Sight(bye=Bye.SETTLED)).look(1.0) == (Quit(),)
 
 
-def test_a_call_that_is_over_and_perhaps_not_known_is_spoken_for() -> None:
+def test_the_monitor_speaks_for_a_call_whose_end_the_register_may_not_show() -> None:
     assert Watched(Sight(bye=Bye.UNSETTLED)).watch(1.0, 10.0) == [(1.0, SayDead()), (6.0, Quit())]

@@ -1,4 +1,4 @@
-"""The watchdog's judgement, and a call's deadlines on a clock."""
+"""The limits of progress, and the deadlines of a call on a clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_with_the_protection_off_there_is_no_alarm() -> None:
     assert watched(Marks(0.0, UNGUARDED), 1e9) == Watch(None, math.inf)
 
 
-def test_a_section_moves_both_limits() -> None:
+def test_a_section_moves_the_soft_and_the_hard_limit() -> None:
     assert within(LIMITS, 100.0) == Limits(100.0, 103.0)
     assert within(UNGUARDED, 100.0) == Limits(100.0, math.inf)
     with pytest.raises(ValueError, match="section: a limit above 0 seconds, not 0"):
@@ -58,7 +58,7 @@ def test_marks_move_the_soft_and_the_hard_limit_only() -> None:
     assert until(unwinding, Marks(20.0, LIMITS)) == 32.0
 
 
-def test_after_it_has_stood_still_progress_has_all_its_time_again_and_what_has_rung_stays_so() -> None:
+def test_after_a_standstill_progress_has_all_its_time_again_and_a_passed_deadline_stays_passed() -> None:
     timers = running(IDLE, led(ready(), settings=SETTINGS), 1.0)
     assert resumed(timers, 3.0, 4.0) == timers
     assert until(resumed(timers, 3.0, 4.1)) == 6.1
@@ -68,5 +68,5 @@ def test_after_it_has_stood_still_progress_has_all_its_time_again_and_what_has_r
     assert resumed(unwinding, 32.0, 40.0) == unwinding
 
 
-def test_no_deadline_runs_while_nothing_is_waited_for() -> None:
+def test_no_deadline_runs_while_the_call_joins() -> None:
     assert until(running(IDLE, led(), 0.0)) == math.inf

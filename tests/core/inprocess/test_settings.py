@@ -1,4 +1,4 @@
-"""Settings that cannot work together are refused with both values; exit codes are given for every reason."""
+"""Settings that cannot work together are refused with both values. Every reason has an exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_relation_that_is_broken_names_both_values(less: str, more: str) -> No
     assert f"({bound:g} s)" in str(refused.value)
 
 
-def test_the_message_names_both() -> None:
+def test_the_message_names_both_settings() -> None:
     with pytest.raises(ValueError, match=r"^soft_timeout \(95 s\) must be below hard_timeout \(90 s\)$"):
         Settings(soft_timeout=95.0)
 

@@ -1,4 +1,4 @@
-"""The table of moves is what the code does: nothing else, and all of it. No call and no step breaks a rule."""
+"""The code makes all moves of the table, and no others. No call and no step breaks an invariant."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_no_call_and_no_step_breaks_a_rule() -> None:
         verify_step(move.before, move.event, move.after, move.commands)
 
 
-def test_there_are_so_many_calls() -> None:
-    """A change of this number is a change of the rules: it is looked at before it is pinned anew."""
+def test_the_number_of_calls_is_pinned() -> None:
+    """A new number means that the rules have changed. Find out why before you pin it."""
     assert (len({move.before for move in moves()}), len(moves())) == (4346, 231937)
 
 

@@ -1,4 +1,4 @@
-"""The rules of one rank's call that are easiest to get wrong, each by its story (I: the laws of the simulator)."""
+"""The rules of one rank's call that are easiest to get wrong, one story for each. I numbers are laws of the simulator."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RETURNED = (*RUNNING, OK)
 SUCCEEDED = Closed(verdict(Ending.SUCCEEDED), counted=True)
 
 
-def test_a_round_is_initialize_the_function_done_and_completion() -> None:
+def test_a_round_runs_initialize_then_the_function_then_completion() -> None:
     assert told() == (Call(), (Join(),))
     assert told(ready())[1] == (Run(Span.INITIALIZE, 1),)
     assert told(*RUNNING)[1] == (Run(Span.FUNCTION, 2),)
@@ -57,12 +57,12 @@ def test_a_round_is_initialize_the_function_done_and_completion() -> None:
     assert told(*RETURNED, SUCCEEDED, OK)[1] == (Finish(Returned(0)),)
 
 
-def test_a_fault_ends_the_round_before_abort_starts() -> None:
+def test_a_failure_ends_the_round_before_abort_starts() -> None:
     assert told(*RUNNING, EXC)[1] == (End(0, Cause.EXCEPTION), Abort())
     assert told(ready(), EXC)[1] == (End(0, Cause.INITIALIZE), Abort())
 
 
-def test_after_a_fault_finalize_and_the_health_check_run_then_the_rank_joins() -> None:
+def test_after_a_failure_finalize_and_the_health_check_run_and_then_the_rank_joins() -> None:
     fault = (*RUNNING, EXC, AbortEnded())
     assert told(*fault)[1] == (Run(Span.FINALIZE, 3),)
     assert told(*fault, OK)[1] == (Run(Span.CHECK, 4),)
@@ -83,12 +83,12 @@ def test_in_an_atomic_section_neither_abort_nor_signal_starts() -> None:
     assert told(*inside, AtomicLeft(2), GateRead(2, 0))[1] == (Abort(), Inject(2))
 
 
-def test_a_result_that_comes_back_while_a_wish_stands_is_dropped() -> None:
+def test_a_result_that_arrives_while_the_gate_wants_the_end_is_dropped() -> None:
     late = led(*RUNNING, Over(0), OK)
     assert (late.phase, late.result, late.abort) == (Phase.UNWINDING, None, Aborting.RUNNING)
 
 
-def test_abort_and_the_unwinding_must_both_have_ended() -> None:
+def test_finalize_waits_for_the_end_of_abort_and_of_user_code() -> None:
     both = (*RUNNING, Over(0), GateRead(2, 0))
     assert told(*both, AbortEnded())[1] == ()
     assert told(*both, AbortEnded(), How.INJECTED)[1] == (Run(Span.FINALIZE, 3),)
@@ -96,7 +96,7 @@ def test_abort_and_the_unwinding_must_both_have_ended() -> None:
     assert told(*both, How.INJECTED, AbortEnded())[1] == (Run(Span.FINALIZE, 3),)
 
 
-def test_a_function_that_swallows_the_injection_is_met_again_and_killed_whatever_progress_it_makes() -> None:
+def test_a_function_that_swallows_the_exception_gets_it_again_and_is_killed_in_the_end() -> None:
     call = led(*RUNNING, Over(0), GateRead(2, 0))
     unwind = elapsed(call, Timer.UNWIND)
     for tries in range(1, 14):
@@ -108,7 +108,7 @@ def test_a_function_that_swallows_the_injection_is_met_again_and_killed_whatever
     assert transition(call, unwind) == (call, (Kill(),))
 
 
-def test_a_hung_abort_means_that_this_process_never_runs_another_round() -> None:
+def test_a_process_whose_abort_hangs_never_runs_another_round() -> None:
     call = led(*RUNNING, EXC)
     stuck, commands = transition(call, elapsed(call, Timer.ABORT))
     assert commands == (Leave(), Run(Span.TERMINATE, 3))
@@ -127,14 +127,14 @@ def test_a_reserve_says_that_it_is_one_before_it_initializes() -> None:
     assert led(ready(active=False), OK).phase is Phase.RESERVE
 
 
-def test_a_reserve_that_is_called_in_recovers_like_everybody() -> None:
+def test_a_reserve_recovers_as_an_active_rank_does() -> None:
     waits = (ready(active=False), OK)
     assert told(*waits, Over(0))[1] == (Abort(),)
     assert told(*waits, Over(0), AbortEnded(), OK, OK)[1] == (Join(),)
 
 
 @pytest.mark.parametrize("how", [EXC, "soft"])
-def test_an_unfit_reserve_goes_and_ends_nobody_s_round(how: How | str) -> None:
+def test_an_unfit_reserve_leaves_and_ends_no_round(how: How | str) -> None:
     call = led(ready(active=False))
     event = elapsed(call, Timer.SOFT) if isinstance(how, str) else ended(call, how)
     left, commands = transition(call, event)
@@ -142,7 +142,7 @@ def test_an_unfit_reserve_goes_and_ends_nobody_s_round(how: How | str) -> None:
     assert commands[0] == Leave()
 
 
-def test_a_reserve_s_success_is_to_return_nothing() -> None:
+def test_a_reserve_returns_none_when_the_job_succeeds() -> None:
     assert told(ready(active=False), OK, Closed(verdict(Ending.SUCCEEDED)), AbortEnded())[1] == (
         Finish(Returned(None)),
     )
@@ -161,7 +161,7 @@ def test_a_result_counts_only_by_a_success_of_its_round_in_which_the_seat_was_do
     assert (call.result, commands) == (None, (Abort(),))
 
 
-def test_a_result_is_dropped_when_the_round_is_over_and_not_when_a_timer_rings() -> None:
+def test_the_end_of_the_round_drops_a_result_and_a_timer_does_not() -> None:
     waits = led(*RETURNED)
     late, commands = transition(waits, elapsed(waits, Timer.COMPLETION))
     assert commands == (End(0, Cause.COMPLETION_TIMEOUT),)
@@ -170,7 +170,7 @@ def test_a_result_is_dropped_when_the_round_is_over_and_not_when_a_timer_rings()
     assert transition(late, Over(0))[0].result is None
 
 
-def test_who_cannot_hear_the_verdict_says_so_and_hands_the_value_over() -> None:
+def test_a_rank_that_cannot_hear_the_verdict_raises_unknown_with_the_value() -> None:
     waits = led(*RETURNED)
     asked, _ = transition(waits, elapsed(waits, Timer.COMPLETION))
     unknown, commands = transition(asked, elapsed(asked, Timer.CONFIRM))
@@ -181,7 +181,7 @@ def test_who_cannot_hear_the_verdict_says_so_and_hands_the_value_over() -> None:
     assert transition(call, ended(call))[1] == (Finish(Raised(Reason.OUTCOME_UNKNOWN, 0)),)
 
 
-def test_a_world_that_is_too_small_waits_then_gives_the_job_up() -> None:
+def test_a_world_that_stays_too_small_closes_the_job() -> None:
     short = led(ready(enough=False))
     assert (short.phase, short.began) == (Phase.SHORT, False)
     assert transition(short, Over(0))[1] == (Join(),)
@@ -191,12 +191,12 @@ def test_a_world_that_is_too_small_waits_then_gives_the_job_up() -> None:
     assert transition(asked, Closed(verdict(Ending.LIMIT)))[0].leaving is Reason.JOB_LIMIT
 
 
-def test_a_round_beyond_the_last_one_allowed_gives_the_job_up() -> None:
+def test_a_round_beyond_max_iterations_closes_the_job() -> None:
     assert told(ready(3), settings=Settings(max_iterations=3))[1] == (Close(Ending.LIMIT),)
     assert told(ready(2), settings=Settings(max_iterations=3))[1] == (Run(Span.INITIALIZE, 1),)
 
 
-def test_a_rank_with_too_many_faults_gives_the_job_up() -> None:
+def test_a_rank_with_too_many_failures_closes_the_job() -> None:
     once = Settings(max_faults=1)
     again = (*RUNNING, EXC, AbortEnded(), OK, OK, ready(1), OK, EXC)
     assert told(*RUNNING, EXC, settings=once)[1] == (End(0, Cause.EXCEPTION), Abort())
@@ -208,7 +208,7 @@ HERE, THERE = "ValueError here", "ValueError there"
 
 
 def failing(*marks: str) -> tuple[Event | How, ...]:
-    """A call whose function fails again and again, in one round after the other."""
+    """Return the events of a call whose function fails in one round after the other."""
     rounds = [(ready(round), OK, mark) for round, mark in enumerate(marks)]
     called, tokens = list[Event | How](), 0
     for world, initialized, mark in rounds:
@@ -217,7 +217,7 @@ def failing(*marks: str) -> tuple[Event | How, ...]:
     return tuple(called[:-3])
 
 
-def test_a_rank_that_fails_the_same_way_again_and_again_gives_the_job_up() -> None:
+def test_a_rank_that_repeats_one_failure_too_often_closes_the_job() -> None:
     assert told(*failing(HERE, HERE), settings=ONCE_MORE)[1] == (End(1, Cause.EXCEPTION), Abort())
     call, commands = told(*failing(HERE, HERE, HERE), settings=ONCE_MORE)
     assert (call.leaving, commands) == (Reason.CRASH_LOOP, (Close(Ending.LIMIT), Abort()))
@@ -235,12 +235,12 @@ def test_without_a_limit_no_failure_is_remembered() -> None:
 
 
 def again(*before: Event | How) -> Call:
-    """Failed twice the same way, then this, then once more."""
+    """Return the call after two equal failures, these events, and the same failure once more."""
     call = led(*failing(HERE, HERE), AbortEnded(), OK, OK, *before, settings=ONCE_MORE)
     return transition(call, SpanEnded(call.token, How.FAILED, HERE))[0]
 
 
-def test_what_counts_as_getting_on() -> None:
+def test_progress_ends_the_count_of_repetitions() -> None:
     running = (ready(2), OK)
     call = led(*failing(HERE, HERE), AbortEnded(), OK, OK, *running, settings=ONCE_MORE)
     assert again(*running).leaving is Reason.CRASH_LOOP
@@ -261,11 +261,11 @@ def test_a_failure_of_initialize_counts_like_one_of_the_function() -> None:
     ]
 
 
-def test_what_a_rank_suffers_when_its_round_is_over_is_no_repetition() -> None:
+def test_a_failure_after_the_end_of_the_round_is_no_repetition() -> None:
     assert again(ready(2), OK, Over(2)).repeats == 1
 
 
-def test_ranks_of_different_policies_give_the_job_up() -> None:
+def test_ranks_with_different_policies_close_the_job() -> None:
     call, commands = told(ready(agreed=False))
     assert (call.leaving, commands[0]) == (Reason.OTHER_POLICY, Close(Ending.LIMIT))
 
@@ -278,14 +278,16 @@ def test_ranks_of_different_policies_give_the_job_up() -> None:
         (How.GAVE_UP, Reason.GAVE_UP, Close(Ending.LIMIT)),
     ],
 )
-def test_how_user_code_ends_the_part_of_this_rank(how: How, reason: Reason, command: object) -> None:
+def test_user_code_that_exits_is_interrupted_or_gives_up_makes_this_rank_leave(
+    how: How, reason: Reason, command: object
+) -> None:
     for before in ((ready(),), RUNNING, (*RUNNING, Over(0))):
         call, commands = told(*before, how)
         assert (call.leaving, commands) == (reason, (command, Abort()))
     assert told(*RETURNED, SUCCEEDED, how)[1] == (Finish(Raised(reason)),)
 
 
-def test_ctrl_c_on_one_rank_may_also_mean_this_rank_alone() -> None:
+def test_ctrl_c_makes_only_this_rank_leave_if_the_settings_say_so() -> None:
     alone = Settings(on_interrupt=OnInterrupt.LEAVE)
     assert told(*RUNNING, How.INTERRUPTED, settings=alone)[1][0] == Leave()
     assert told(Interrupted())[1][0] == Close(Ending.CANCELLED)
@@ -306,7 +308,7 @@ def test_the_first_reason_to_leave_stands_and_a_cancel_is_still_sent() -> None:
     assert (call.leaving, commands) == (Reason.DRAINED, (Close(Ending.CANCELLED), Abort()))
 
 
-def test_who_closes_the_job_waits_for_the_verdict() -> None:
+def test_a_rank_that_closes_the_job_waits_for_the_verdict() -> None:
     cancels = (Terminated(), Interrupted(), OK, Left())
     assert told(*RUNNING, Terminated(), How.INTERRUPTED, Left(), AbortEnded(), OK)[1] == ()
     assert told(*RUNNING, Terminated(), How.INTERRUPTED, Left(), AbortEnded(), OK, Closed(verdict()))[1] == (
@@ -315,7 +317,7 @@ def test_who_closes_the_job_waits_for_the_verdict() -> None:
     assert told(*cancels)[1] == (Finish(Raised(Reason.DRAINED)),)
 
 
-def test_who_leaves_twice_says_it_once() -> None:
+def test_a_rank_that_has_two_reasons_to_leave_tells_the_register_once() -> None:
     assert told(*RUNNING, Terminated(), Terminated())[1] == ()
     assert told(*RUNNING, Terminated(), How.EXITED)[1] == (Abort(),)
 
@@ -331,7 +333,7 @@ def test_a_verdict_while_leaving_is_a_confirmation() -> None:
     assert told(Terminated(), OK, Closed(verdict()))[1] == (Finish(Raised(Reason.DRAINED)),)
 
 
-def test_the_end_of_a_job_that_failed_is_told_by_name() -> None:
+def test_the_call_raises_the_reason_for_which_the_job_ended() -> None:
     assert told(Closed(verdict(Ending.FAILED)))[1] == (Run(Span.TERMINATE, 1),)
     assert told(Closed(verdict(Ending.FAILED)), OK)[1] == (Finish(Raised(Reason.JOB_FAILED)),)
 
@@ -347,7 +349,7 @@ def test_a_rank_that_cannot_join_says_why() -> None:
         assert told(Refused(why), OK)[1] == (Finish(Raised(reason)),)
 
 
-def test_a_rank_that_is_not_well_after_a_fault_leaves() -> None:
+def test_a_rank_that_is_unhealthy_after_a_failure_leaves() -> None:
     fault = (*RUNNING, EXC, AbortEnded())
     for before in (fault, (*fault, OK)):
         for how in (EXC, How.INJECTED):
@@ -355,7 +357,7 @@ def test_a_rank_that_is_not_well_after_a_fault_leaves() -> None:
             assert (call.leaving, commands[0]) == (Reason.UNHEALTHY, Leave())
 
 
-def test_what_comes_while_a_callback_runs_waits_for_its_end() -> None:
+def test_events_while_a_callback_runs_wait_for_its_end() -> None:
     fault = (*RUNNING, EXC, AbortEnded())
     assert told(*fault, Terminated())[1] == (Leave(),)
     assert told(*fault, Terminated(), OK)[1] == (Run(Span.TERMINATE, 4),)
@@ -381,18 +383,18 @@ def test_completion_may_fail_or_hang_and_the_result_is_returned() -> None:
     assert transition(call, Terminated()) == (call, ())
 
 
-def test_a_reserve_waits_for_a_lost_store_only_so_long() -> None:
+def test_a_reserve_gives_a_lost_store_up_after_its_timeout() -> None:
     lost = led(ready(active=False), OK, StoreLost())
     assert transition(lost, elapsed(lost, Timer.STORE))[0].leaving is Reason.STORE_LOST
     assert led(ready(active=False), OK, StoreLost(), StoreBack()).store_lost is False
 
 
-def test_an_injection_by_the_monitor_is_no_fault_of_this_rank() -> None:
+def test_an_exception_that_the_monitor_injected_is_no_failure_of_this_rank() -> None:
     call, commands = told(*RUNNING, How.INJECTED)
     assert (call.faults, commands) == (0, (Abort(),))
 
 
-def test_what_is_of_an_old_token_or_round_says_nothing() -> None:
+def test_an_event_with_an_old_token_or_round_changes_nothing() -> None:
     call = led(*RUNNING)
     stale: list[Event] = [
         Over(1),

@@ -1,4 +1,4 @@
-"""What no call may be, and what no step may do: each is noticed, by its number."""
+"""Every broken invariant of a call, and of a step, is refused with its number."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def test_a_step_that_cannot_be_is_refused(
         verify_step(before, Left(), evolve(before, **changes), commands)
 
 
-def test_what_is_unknown_may_be_held_while_leaving() -> None:
+def test_a_leaving_rank_may_hold_a_value_whose_outcome_is_unknown() -> None:
     verify(evolve(LEAVING, leaving=Reason.OUTCOME_UNKNOWN, round=0, active=True, result=0))
 
 
-def test_what_is_legal_is_not_refused() -> None:
+def test_a_legal_call_and_a_legal_step_are_not_refused() -> None:
     verify_step(RUNNING, Over(0), led(ready(), OK, Over(0)), (Want(2),))
     verify_step(UNWINDING, AbortEnded(), led(ready(), OK, How.FAILED, AbortEnded()), (Run(Span.FINALIZE, 3),))
     verify_step(RETURNED, Closed(verdict(Ending.SUCCEEDED)), evolve(RETURNED, result=None), ())
