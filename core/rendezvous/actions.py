@@ -1,7 +1,8 @@
-"""What a handler may answer: an edit of the register, or the outcome of its operation.
+"""The answers of a handler: an edit of the register, or the outcome of its operation.
 
-A closed union of frozen values. Edits are verbs and carry all that `apply` needs; `Sync` says until when the node waits for
-the register to change, `Finish` that the operation is done, `Fail` that it cannot be: the only failure channel.
+They form a closed union of frozen values. Edits are verbs and carry all that `apply` needs. `Sync` says until when the node
+waits for the register to change. `Finish` says that the operation is done. `Fail` says that it cannot be done, and is the
+only way in which a handler fails.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from .state import Ended, Token
 
 @frozen
 class Arrive:
-    """Take my seat: back into the round that expects me, or in line for a new one."""
+    """Take my seat: in the round that expects me back, or in line for a new one."""
 
     profile: Profile
 
 
 @frozen
 class Leave:
-    """Give up my seat, and void whatever I may still have in flight."""
+    """Give up my seat, and void every write of mine that may still land."""
 
 
 @frozen
 class End:
-    """The complete round is over; who was in it is expected in the next one."""
+    """End the complete round. Its members are expected in the next one."""
 
     round: int
     why: Why
@@ -36,42 +37,42 @@ class End:
 
 @frozen
 class Done:
-    """My workers have all succeeded in this round."""
+    """Mark my seat DONE: all my workers have succeeded in this round."""
 
     round: int
 
 
 @frozen
 class Reserve:
-    """I am a reserve in this round: nobody waits for my workers."""
+    """Mark my seat RESERVE: in this round nobody waits for my workers."""
 
     round: int
 
 
 @frozen
 class Evict:
-    """These nodes are dead."""
+    """Take the seats of these dead nodes away."""
 
     dead: frozenset[Node]
 
 
 @frozen
 class Complete:
-    """The last call is over: go with those who are in."""
+    """Complete the round with its participants, because the last call is over."""
 
     round: int
 
 
 @frozen
 class Overdue:
-    """Wait no longer for those who are still expected."""
+    """Wait no longer for the expected nodes."""
 
     round: int
 
 
 @frozen
 class Close:
-    """The job has its verdict."""
+    """Close the job with this verdict."""
 
     verdict: Verdict
 
@@ -102,7 +103,7 @@ Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Clos
 
 @frozen
 class Over:
-    """The world that my workers run in is over; `ended` says why, as far as the register tells."""
+    """The world that my workers run in is over. `ended` says why, if the register tells."""
 
     round: int
     ended: Ended | None
@@ -110,7 +111,7 @@ class Over:
 
 @frozen
 class Settled:
-    """The register says what the operation wanted it to say."""
+    """The register shows what the operation wanted it to show."""
 
 
 Outcome = World | Over | Verdict | Settled
@@ -118,7 +119,7 @@ Outcome = World | Over | Verdict | Settled
 
 @frozen
 class Sync:
-    """Wait for the register to change, until this point on my clock."""
+    """Wait for the register to change, until this time on my clock."""
 
     until: float
 
@@ -132,7 +133,7 @@ class Finish:
 
 @frozen
 class Fail:
-    """The operation cannot be done. `verdict` tells how the job ended, when that is why."""
+    """The operation cannot be done. `verdict` tells how the job ended, if that is the reason."""
 
     why: Why
     verdict: Verdict | None = None

@@ -1,8 +1,8 @@
-"""What an edit makes of a state.
+"""The effect of an edit on a state.
 
-`apply` is total: any edit on any legal state gives a legal state, or the same state when the edit has nothing to change
-there, which makes an edit safe to redo. A change moves the version by one, and then `settle` draws the consequences that
-need no clock: promotion, quorum, completion and the verdicts that follow from the seats alone.
+`apply` is total. Any edit on any legal state gives a legal state, or the same state if the edit has nothing to change there.
+So an edit is safe to repeat. A change raises the version by one. Then `settle` draws the consequences that need no clock:
+promotion, quorum, completion, and the verdicts that follow from the seats alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Seats = Mapping[Node, Seat]
 
 
 def apply(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
-    """The state after `me` made this edit; the same object when nothing changes. Once closed, nothing does."""
+    """Return the state after node `me` made this edit: the same object if nothing changes, as in a closed job."""
     if state.closed:
         return state
     changed = _change(state, edit, me)
@@ -88,11 +88,11 @@ def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
 
 
 _LEFT: Mapping[Status, Status] = {Status.DONE: Status.GONE, Status.RESERVE: Status.ABSENT}
-"""What becomes of a member whose leaving does not end the round."""
+"""The next status of a member that leaves without the end of the round."""
 
 
 def _marked(state: RendezvousState, round: int, me: Node, status: Status) -> RendezvousState:
-    """Nobody waits for my workers any longer."""
+    """Return the state with my seat marked DONE or RESERVE. Nobody waits for my workers then."""
     runs = state.complete and round == state.round and _status(state, me) is Status.IN
     return evolve(state, seats=_with(state.seats, me, status)) if runs else state
 
@@ -111,8 +111,11 @@ def _leave(state: RendezvousState, me: Node) -> RendezvousState:
 
 
 def _evict(state: RendezvousState, dead: frozenset[Node], me: Node, refund: bool) -> RendezvousState:
-    """Without the dead. Refund: a member that dies unseen makes its peers' workers fail; its loss was the cause, unless it
-    had ended the round itself."""
+    """Return the state without the dead nodes.
+
+    A member that dies unnoticed makes the workers of its peers fail. So a charged failure is refunded if its true cause was
+    the loss of an expected member, unless that member had ended the round itself.
+    """
     present = frozenset(node for node in state.seats if node in dead and _status(state, node) not in AWAY)
     if not present:
         return state
@@ -138,15 +141,17 @@ def _refunded(state: RendezvousState, dead: frozenset[Node]) -> RendezvousState:
 
 
 def _drop(state: RendezvousState, nodes: frozenset[Node]) -> RendezvousState:
-    """Without these seats, in no way that ends a round; the round waits no longer for those that it expected. (A restored
-    round may expect more nodes than it waits for.)"""
+    """Return the state without these seats, and without the end of a round.
+
+    The round no longer waits for those that it expected. (A restored round may expect more nodes than it waits for.)
+    """
     expected = sum(_status(state, node) is Status.EXPECTED for node in nodes)
     kept = {node: seat for node, seat in state.seats.items() if node not in nodes}
     return evolve(state, seats=kept, target=max(state.target - expected, 0))
 
 
 def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[Node]) -> RendezvousState:
-    """The next round, with everybody expected back who still can come."""
+    """Return the next round. Every member that can still come back is expected there."""
     seats = {}
     for node, seat in state.seats.items():
         if node in without or seat.status in AWAY:
@@ -168,7 +173,7 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
 
 
 def settle(state: RendezvousState, me: Node) -> RendezvousState:
-    """The consequences of an edit that need no clock, in their order of precedence."""
+    """Return the state with the consequences of an edit that need no clock, in their order of precedence."""
     if state.closed:
         return state
     if state.complete:
@@ -184,7 +189,7 @@ def settle(state: RendezvousState, me: Node) -> RendezvousState:
 
 
 def _completed(state: RendezvousState) -> RendezvousState:
-    """A world stands, and with it this life: it counts by itself from now on."""
+    """Return the state with a complete world. From now on this life counts by itself."""
     return evolve(state, complete=True, completed_in=state.life, base=())
 
 

@@ -1,8 +1,8 @@
-"""Bytes to state and back: JSON, schema-checked, bounded, with a format number.
+"""The encoding of states, proposals and failure records: JSON with a format number, checked against a schema, bounded.
 
-What a store returns is not trusted. Anything that is not exactly a state of this format is refused with a sentence that
-names the place; nothing is executed, and no field is guessed. A state that decodes may still break an invariant: that is
-`verify`'s to say.
+A store's bytes are not trusted. Anything that is not exactly a value of this format is refused, with a sentence that names
+the place. Nothing is executed, and no field is guessed. A state that decodes may still break an invariant, which `verify`
+finds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .state import BASE_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, St
 
 FORMAT = 3
 BYTES_MAX = 8 * 2**20
-"""A larger value is refused unread."""
+"""The most bytes of a register. A larger value is refused unread."""
 FAULT_BYTES_MAX = 2**20
 WISH_BYTES_MAX = 2**17
 
@@ -47,7 +47,7 @@ Message = Annotated[str, Meta(max_length=MESSAGE_MAX)]
 
 
 class Refused(ValueError):
-    """These bytes are no state that this version can read."""
+    """Bytes that are no value that this version can read."""
 
 
 Epoch = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
@@ -127,7 +127,7 @@ def encode(state: RendezvousState) -> bytes:
 
 
 def decode(data: bytes) -> RendezvousState:
-    """Raises Refused, with the reason."""
+    """Return the state in these bytes. Raise Refused, with the reason, if there is none."""
     if len(data) > BYTES_MAX:
         raise Refused(f"{len(data)} bytes, more than the {BYTES_MAX} that a register may hold")
     try:
@@ -213,8 +213,10 @@ def _seated(wire: _Seat) -> tuple[Node, Seat]:
 
 
 class _Known:
-    """The seats of the state that was decoded last: of all seats one differs in the next version, as a rule. No more than
-    those, since a process may see versions for ever."""
+    """The seats of the state that was decoded last. The next version mostly differs in one seat, and takes the others over.
+
+    No more is kept, because a process may see versions without end.
+    """
 
     def __init__(self) -> None:
         self._last: Mapping[_Seat, tuple[Node, Seat]] = {}
@@ -257,7 +259,7 @@ def encode_wish(wish: Wish) -> bytes:
 
 
 def decode_wish(data: bytes) -> Wish:
-    """Raises Refused, with the reason."""
+    """Return the proposal in these bytes. Raise Refused, with the reason, if there is none."""
     if len(data) > WISH_BYTES_MAX:
         raise Refused(f"{len(data)} bytes, more than the {WISH_BYTES_MAX} of a wish")
     try:
@@ -275,7 +277,7 @@ def decode_wish(data: bytes) -> Wish:
 
 
 def decode_wishes(data: Mapping[Node, bytes]) -> Iterator[tuple[Node, Wish]]:
-    """Those that can be read."""
+    """Yield what can be read."""
     for node, each in data.items():
         try:
             yield node, decode_wish(each)
@@ -336,7 +338,7 @@ def encode_fault(fault: Fault) -> bytes:
 
 
 def decode_fault(data: bytes) -> Fault:
-    """Raises Refused, with the reason."""
+    """Return the failure record in these bytes. Raise Refused, with the reason, if there is none."""
     if len(data) > FAULT_BYTES_MAX:
         raise Refused(f"{len(data)} bytes, more than the {FAULT_BYTES_MAX} of a fault record")
     try:

@@ -1,8 +1,8 @@
-"""All that a decision may read: what this node remembers, what it is about, and the time.
+"""Everything that a decision may read: this node's memory, its operation, and the time.
 
-`Held` is the node's memory between two turns; only `memory.py` makes a new one. `Operation` is what the node is about.
-`Context` puts both beside the time and gives the questions that handlers ask their names. Everything is counted from when
-*this observer* first saw a fact, on its own clock.
+`Held` is the node's memory between two turns. Only `memory.py` makes a new one. `Operation` is what the node is about.
+`Context` holds both, with the time, and names the questions that handlers ask. Every span counts from when *this observer*
+first saw a fact, on its own clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .state import AWAY, MEMBERS, RendezvousState, Seat, Status, Token
 
 
 class Fact(Enum):
-    """A fact of the register or of the sightings whose age decides something."""
+    """A fact of the register, or of the sightings, whose age decides something."""
 
     QUORUM = "the open round has its minimum"
     OPEN = "the round is open"
@@ -36,12 +36,12 @@ class Fact(Enum):
 NO_WORLDS = frozenset[WorldId]()
 
 Spans: TypeAlias = Mapping[Fact, tuple[object, float]]
-"""Fact -> (which instance of it, my time when I first saw it)."""
+"""Fact -> (which instance of it, and when I first saw it)."""
 
 
 @frozen
 class Trouble:
-    """What the register showed that no node may act on."""
+    """A fault of the register because of which no node may act."""
 
     why: Why
     text: str
@@ -49,7 +49,7 @@ class Trouble:
 
 @frozen
 class Found:
-    """What the store shows instead of what it should; `restore` is the better of the two, which must be written back."""
+    """The state that the store shows instead of mine. `restore` is the better of the two, and must be written back."""
 
     state: RendezvousState | None
     restore: RendezvousState
@@ -69,7 +69,7 @@ class Wished:
 
 @frozen
 class Held:
-    """What a node remembers. `nonce` names the life that it would begin; the shell draws it, without `/`."""
+    """A node's memory. `nonce` names the life that it would begin. The shell draws the nonce, without `/`."""
 
     node: Node
     profile: Profile
@@ -77,34 +77,34 @@ class Held:
     nonce: Life
     state: RendezvousState | None = None
     held_at: float | None = None
-    """My time when I first held this state; None before the first answered read."""
+    """When I first held this state; None before the first answered read."""
     sightings: Sightings = Sightings()
     spans: Spans = field(factory=dict)
     mine: WorldId | None = None
     """The world that my workers last ran in."""
     ran: frozenset[WorldId] = NO_WORLDS
-    """Of each life the last world that they ran in."""
+    """The last world of each life in which they ran."""
     done_in: WorldId | None = None
-    """The world in which they have all succeeded, as the register has known once."""
+    """The world in which they all succeeded, as the register has shown once."""
     reserve_in: WorldId | None = None
-    """The world in which this node is a reserve, as the register has known once."""
+    """The world in which this node is a reserve, as the register has shown once."""
     policy: Callable[[World], str] | None = field(default=None, eq=False, repr=False)
-    """The digest of what this node's rank policy makes of a world."""
+    """Returns the digest of this node's rank policy for a world."""
     owed: Token | None = None
-    """The state that a write of mine with an unknown outcome was based on (of version 0: on nothing)."""
+    """The state on which a write of mine with an unknown outcome was based (version 0: on nothing)."""
     unsure_at: float | None = None
-    """When I began not to know its outcome: it must be read, by a request sent later, before I decide again."""
+    """Since when I do not know that outcome. I must read the register, by a later request, before I decide again."""
     spare_at: float | None = None
     """When I was last seen to be a spare."""
     wished: Wished | None = None
     found: Found | None = None
-    """The store lost what I hold, or was given back something older: nothing is decided before it is restored."""
+    """The store lost what I hold, or came back with an older state. I decide nothing before the better one is restored."""
     woke_at: float | None = None
-    """When I woke from a sleep: what I hold counts for nothing until an answer to a request that was sent later."""
+    """When I woke after my process stood still. My memory counts for nothing until a later request is answered."""
     confirmed_at: float | None = None
-    """When I sent the last request whose answer showed that the job is closed."""
+    """When I sent the last request whose answer showed a closed job."""
     silent_since: float | None = None
-    """When the store began not to answer; None while it does."""
+    """Since when the store does not answer; None while it does."""
     trouble: Trouble | None = None
 
     @property
@@ -112,13 +112,16 @@ class Held:
         return self.state.token if self.state else None
 
     def is_behind(self, world: WorldId) -> bool:
-        """My workers ran in it, or in a later one of its life: rounds of one life only rise, so it is over for me."""
+        """Return True if this world is over for me.
+
+        My workers ran in it, or in a later world of its life: the rounds of one life only rise.
+        """
         return any(ran.life == world.life and ran.round >= world.round for ran in self.ran)
 
 
 @frozen
 class Context:
-    """What a handler reads; only `context` makes one. What every decision reads is derived at birth, the rest when asked."""
+    """The context of one decision. Only `context` makes one. What every decision reads is worked out at birth."""
 
     operation: Operation
     held: Held
@@ -126,7 +129,7 @@ class Context:
     state: RendezvousState | None
     seat: Seat | None
     status: Status | None
-    """My seat's, if I have one."""
+    """The status of my seat, if I have one."""
     me: Node
     settings: Settings
     dead: frozenset[Node]
@@ -138,35 +141,38 @@ class Context:
 
     @property
     def owed(self) -> bool:
-        """A write of mine may still land: its compare-and-set names the state that stands, or one that I do not know."""
+        """True if a write of mine may still land: it is based on the state that stands, or on one that I do not know."""
         owed = self.held.owed
         return owed is not None and (self.state is None or owed.version >= self.state.version)
 
     @property
     def in_my_world(self) -> bool:
-        """The world that my workers ran in stands, and I am a member of it."""
+        """True if the world that my workers ran in stands, and I am a member of it."""
         state, mine = self.state, self.held.mine
         standing = state is not None and mine is not None and mine == state.world_id
         return standing and self.status in MEMBERS
 
     @property
     def awake(self) -> tuple[Node, ...]:
-        """The seated nodes that are not dead, in the order of arrival: who does chores, and in which order."""
+        """The seated nodes that are not dead, in the order of arrival. They do chores in this order."""
         if self.state is None:
             return ()
         return tuple(node for node in self.state.present if node not in self.dead)
 
     @property
     def coordinator(self) -> Node | None:
-        """Who does common chores first. It has no authority: safety never depends on who it is."""
+        """The node that does common chores first. It has no authority, and safety never depends on it."""
         if self.state is None or not self.dead:
             return self.state.first if self.state else None
         return self.awake[0] if self.awake else None
 
     @property
     def patience(self) -> float:
-        """How long I leave a due chore to others: nothing for the coordinator, more for a later seat, most for one that has
-        left after it was done but is still here, and a node without a seat does none."""
+        """How long I leave a due chore to others.
+
+        The coordinator waits not at all, a later seat longer. A node that has left but still runs waits longest. A node
+        without a seat does no chores.
+        """
         if self.coordinator == self.me:
             return 0.0
         if self.seat is None:
@@ -178,16 +184,16 @@ class Context:
 
     @property
     def patience_of_many(self) -> float:
-        """How long any of those who are awake leaves to others what each of them could do: a later seat for longer."""
+        """How long I leave to the others what every node that is awake could do. A later seat waits longer."""
         return self.settings.patience * (1 + self.awake.index(self.me) / len(self.awake))
 
     @property
     def alike(self) -> tuple[Node, ...]:
-        """Those whose seats have the status of mine."""
+        """The nodes whose seats have the status of mine."""
         return self.state.those(self.status) if self.state is not None and self.status is not None else ()
 
     def due(self, fact: Fact, after: float) -> float:
-        """When it is mine to act on a fact that has lasted `after` seconds; never while the fact is not there."""
+        """Return when I must act on a fact that has lasted for `after` seconds; inf while there is no such fact."""
         seen = self.held.spans.get(fact)
         return seen[1] + after + self.patience if seen else math.inf
 
@@ -199,17 +205,17 @@ Handler: TypeAlias = Callable[[Context, float], Action]
 
 @frozen
 class Operation:
-    """What a node is about, since when and until when, on its own clock."""
+    """A task of a node in the rendezvous, with its beginning and its deadline on the node's own clock."""
 
     handler: Handler
     since: float
     deadline: float
     jitter: float = 0.0
-    """In [0, 1), drawn by the shell once per operation, because core draws no chance."""
+    """A number in [0, 1). The shell draws it once per operation, because the core draws no chance."""
     why: Why = Why.ASKED
-    """What an `end` or `close` gives as its reason."""
+    """The reason of an `end` or a `close`."""
     ending: Ending = Ending.CANCELLED
-    """What a `close` is to say."""
+    """The ending that a `close` writes."""
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:
@@ -223,8 +229,10 @@ _born = maker(Context)
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:
-    """Not me, not those who have left, but everybody else who was silent for a TTL when I last asked; and nobody if that
-    was so long ago that I was not there to hear."""
+    """Return the seated nodes, other than me, that were silent for a TTL when I last asked.
+
+    Nodes that have left do not count. If I last asked too long ago, I could not hear, and no node is dead.
+    """
     state, sightings, settings = held.state, held.sightings, held.settings
     read_at = sightings.read_at
     if state is None or read_at is None or now - read_at > 2 * settings.keep_alive_interval:

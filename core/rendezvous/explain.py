@@ -1,6 +1,6 @@
-"""A state in one sentence: what the round waits for, by name, for people.
+"""A register's state as one sentence for people: what the round waits for, by name.
 
-Text only, and only what the state and my own spans say. Seconds as `mm:ss`.
+The text uses the state and my own spans only. Seconds are written as `mm:ss`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from ..world import Node
 from .state import RendezvousState, Status
 
 NAMES_MAX = 8
-"""How many nodes a sentence names."""
+"""The most nodes that a sentence names."""
 
 
 def explain(state: RendezvousState | None, me: Node) -> str:
-    """What the register's state means for `me`: "waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2"."""
+    """Return what this state means for `me`: "waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2"."""
     if state is None:
         return "nobody has arrived yet"
     if state.closed:
@@ -27,13 +27,13 @@ def explain(state: RendezvousState | None, me: Node) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds: 00:14."""
+    """Return the seconds as minutes and seconds: 00:14."""
     whole = max(int(seconds), 0)
     return f"{whole // 60:02d}:{whole % 60:02d}"
 
 
 def hint(state: RendezvousState | None, last_call_timeout: float) -> str:
-    """What could be done about a wait for the minimum; nothing to say, nothing returned."""
+    """Return advice for a wait for the minimum of nodes; empty if there is none."""
     if state is None or state.complete or state.quorate or state.census[Status.EXPECTED]:
         return ""
     here = state.census[Status.IN]
@@ -44,7 +44,7 @@ def hint(state: RendezvousState | None, last_call_timeout: float) -> str:
 
 
 def named(state: RendezvousState, nodes: Sequence[Node]) -> str:
-    """Nodes as people know them: by host, or by slot where several share a host."""
+    """Return the nodes by the names that people know: the host, or the slot if several nodes share a host."""
     shared = Counter(seat.profile.host for seat in state.seats.values())
     hosts = {node: state.seats[node].profile.host for node in nodes}
     names = [host if shared[host] == 1 else node.slot for node, host in hosts.items()]

@@ -1,7 +1,7 @@
-"""What to do next, per operation: `(ctx, deadline) -> Action`.
+"""The decisions of each operation: `(ctx, deadline) -> Action`.
 
-A handler is a list of questions, one per line, each with its answer. The order is the priority, the last line the default.
-Handlers are pure and total; they know no store and never fail but by `Fail`.
+A handler is a list of questions, one per line, each with its answer. The order is the priority, and the last line is the
+default. Handlers are pure and total. They know no store, and fail only by `Fail`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .context import Context, Fact
 from .state import AWAY, RendezvousState, Status
 
 END_JITTER = 0.0002
-"""Seconds per other member within which the members spread their word that a round failed."""
+"""Seconds per other member over which the members spread their writes when a round fails."""
 
 
 def join(ctx: Context, deadline: float) -> Action:
-    """My workers are reaped: into the next world."""
+    """Get into the next world. My workers are reaped."""
     state = ctx.state
     if state is None:
         return _too_late(ctx) if ctx.now >= deadline else Arrive(ctx.held.profile)
@@ -61,7 +61,7 @@ def join(ctx: Context, deadline: float) -> Action:
 
 
 def watch(ctx: Context, deadline: float) -> Action:
-    """My workers run, or I stand at the exit barrier: until the world is over or the job is."""
+    """Wait until my world or the job is over, while my workers run or I stand at the exit barrier."""
     state = ctx.state
     if state is not None and state.closed:
         return Finish(state.closed)
@@ -82,7 +82,7 @@ def watch(ctx: Context, deadline: float) -> Action:
 
 
 def end(ctx: Context, deadline: float) -> Action:
-    """My workers failed or cannot be started: nobody's work counts any longer in this round."""
+    """End the round, because my workers failed or cannot start."""
     state = ctx.state
     if state is None or state.closed or not ctx.in_my_world:
         return Finish(Settled())
@@ -93,7 +93,7 @@ def end(ctx: Context, deadline: float) -> Action:
 
 
 def done(ctx: Context, deadline: float) -> Action:
-    """My workers have all succeeded: say so."""
+    """Mark my seat DONE, because all my workers have succeeded."""
     state = ctx.state
     if state is not None and state.closed:
         return Finish(state.closed)
@@ -105,7 +105,7 @@ def done(ctx: Context, deadline: float) -> Action:
 
 
 def reserve(ctx: Context, deadline: float) -> Action:
-    """I am not active in this world: say so, and nobody waits for my workers."""
+    """Mark my seat RESERVE, because I am not active in this world."""
     state = ctx.state
     if state is not None and state.closed:
         return Finish(state.closed)
@@ -115,7 +115,7 @@ def reserve(ctx: Context, deadline: float) -> Action:
 
 
 def leave(ctx: Context, deadline: float) -> Action:
-    """I go, by a signal or a drain, and nothing of mine may land afterwards."""
+    """Leave, by a signal or a drain. No write of mine may land afterwards."""
     if ctx.state is not None and ctx.state.closed:
         return Finish(ctx.state.closed)
     if not _can_leave(ctx):
@@ -124,7 +124,7 @@ def leave(ctx: Context, deadline: float) -> Action:
 
 
 def declare_dead(ctx: Context, deadline: float) -> Action:
-    """My process is dead, and who stands beside it speaks: no silence has to be waited for."""
+    """Take the seat of a dead process away. Its monitor runs this, so that nobody waits for a TTL of silence."""
     state = ctx.state
     if state is None or state.closed or ctx.seat is None or ctx.status in AWAY:
         return Finish(Settled())
@@ -132,7 +132,7 @@ def declare_dead(ctx: Context, deadline: float) -> Action:
 
 
 def close(ctx: Context, deadline: float) -> Action:
-    """The job ends, for everybody."""
+    """End the job for all nodes."""
     state = ctx.state
     if state is not None and state.closed:
         return Finish(state.closed)
@@ -142,7 +142,7 @@ def close(ctx: Context, deadline: float) -> Action:
 
 
 def linger(ctx: Context, deadline: float) -> Action:
-    """I know how the job ended: until I have seen that the store knows it too, so that nobody begins it again."""
+    """Wait until I have seen that the store holds the verdict that I know, so that no node begins the job again."""
     state, confirmed_at = ctx.state, ctx.held.confirmed_at
     if state is None or not state.closed or (confirmed_at is not None and confirmed_at >= ctx.operation.since):
         return Finish(Settled())
@@ -150,7 +150,7 @@ def linger(ctx: Context, deadline: float) -> Action:
 
 
 def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
-    """Why there is no seat for me here."""
+    """Return the reason why there is no seat for me in this register, if there is one."""
     if state.limits != ctx.settings.limits:
         return Fail(Why.LIMITS)
     if any(node.slot == ctx.me.slot and node.incarnation > ctx.me.incarnation for node in state.seats):

@@ -1,8 +1,8 @@
-"""When the store comes back empty, or with something older: which state counts, and how it is written back.
+"""The rules for a store that comes back empty or with an older state: which state counts, and how a node writes it back.
 
-A store that lost its memory is given back what its survivors remember. Of two states of one job the one that was made from
-more counts; a world that was completed in the store as it is now counts more than anything that is only remembered. Written
-back is what was held, but for what only presence can attest. (docs/protocol.md#when-the-store-loses-its-memory)
+The survivors give a store that lost its memory what they remember. Of two states of one job, the one with the higher
+precedence counts. A world that was completed in the store as it is now counts more than any memory. A survivor writes back
+what it held, except for what only the presence of a node can attest (docs/protocol.md#when-the-store-loses-its-memory).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from .verify import Finding, Violation, verify
 
 @frozen
 class Restore:
-    """Write back this state, as the first of another life with this nonce."""
+    """Write this state back, as the first of another life with this nonce."""
 
     held: RendezvousState
     nonce: str
 
 
 Deed: TypeAlias = Edit | Restore
-"""What a write does."""
+"""The cause of a write: an edit, or a restore."""
 
 
 def outranks(held: RendezvousState | None, found: RendezvousState | None) -> bool:
-    """Whether what is held may replace what the store shows."""
+    """Return True if the state that I hold may replace the one that the store shows."""
     if held is None or found is None:
         return held is not None
     if held.job == found.job:
@@ -41,8 +41,10 @@ def outranks(held: RendezvousState | None, found: RendezvousState | None) -> boo
 
 
 def restored(deed: Restore, found: RendezvousState | None) -> RendezvousState:
-    """What is written back, over what the store shows (None: nothing). Who waits has to come again; who was in an open
-    round is expected back, unless it is closed."""
+    """Return the state to write back over what the store shows (None: nothing).
+
+    A waiting node must arrive again. A participant of an open round is expected back, unless the job is closed.
+    """
     held, over = deed.held, found or deed.held
     stands = held.complete or held.closed is not None
     seats = {
@@ -62,12 +64,12 @@ def restored(deed: Restore, found: RendezvousState | None) -> RendezvousState:
 
 
 def _base(rank: Rank) -> Rank:
-    """The whole rank, or as much of it as is kept; a later epoch in the place of what is left out makes up for it."""
+    """Return the rank, cut to the length that is kept. The later epoch makes up for what is left out."""
     return rank[:BASE_MAX]
 
 
 def verify_restore(deed: Restore, found: RendezvousState | None, after: RendezvousState) -> None:
-    """Raise the first Violation of a write that restores."""
+    """Raise a Violation for the first rule that a restore breaks."""
     verify(after)
     for number, fact in _of_restore(deed.held, found, after):
         raise Violation(number, fact)

@@ -1,9 +1,9 @@
-"""What a node remembers after an answer: the only maker of a new `Held`.
+"""A node's memory after each answer. Only this module makes a new `Held`.
 
-Every answer of a backend passes here before any handler sees it. A state is judged when it comes in: one that breaks an
-invariant, or that no write can have made of the one I hold, becomes a `Trouble`. A register that came back empty, older or
-with another life is either adopted or, when what I hold counts more, `Found`: to be restored before anything else is done.
-Nothing is written over what is not understood.
+Every answer of a backend comes here before a handler sees it. A state is judged when it comes in. A state that breaks an
+invariant, or that no write can have made from the one that I hold, becomes a `Trouble`. A register may also come back empty,
+older or with another life. Then I adopt it; or, if what I hold counts more, it becomes `Found`, and must be restored first.
+A node writes nothing over a state that it does not understand.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from .verify import Violation, verify, verify_step
 
 
 def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool = True) -> Held:
-    """After an answer that shows this state (None: no register), to a request sent at that point of my clock. `here`: the
-    state was written in the very store that answered, and not in one of which that store is a copy."""
+    """Return my memory after an answer that shows this state (None: no register).
+
+    `sent_at` is when I sent the request. `here` is True if the state was written in the store that answered, and False if
+    that store is a copy of another one.
+    """
     if state is not None and state.life.nonce == held.nonce.nonce:
         held = evolve(held, nonce=_another(held.nonce))  # it has begun this life, whatever else the answer is worth
     if held.woke_at is not None:
@@ -49,14 +52,14 @@ def _goes_on(mine: RendezvousState, state: RendezvousState | None) -> bool:
 
 
 def _awake(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool) -> Held:
-    """After the first answer since I woke: what I hold counts if it stands, or became what stands; else for nothing."""
+    """Return my memory after the first answer since I woke. What I hold counts only if the answer goes on from it."""
     if held.state is not None and not _goes_on(held.state, state):
         held = _afresh(held, None, now)
     return saw(evolve(held, woke_at=None), state, sent_at, now, here)
 
 
 def _changed(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool) -> Held:
-    """The store shows what does not follow from what I hold: one of the two counts more, and the other is given up."""
+    """Return my memory after an answer that does not follow from what I hold. Only the better one of the two is kept."""
     try:
         if state is not None:
             verify(state)
@@ -77,7 +80,7 @@ def _changed(held: Held, state: RendezvousState | None, sent_at: float, now: flo
 
 
 def _adopted(held: Held, state: RendezvousState | None, sent_at: float, now: float) -> Held:
-    """Another life: nothing that I have seen, owed or planned in the old one counts, but for the worlds that I ran."""
+    """Return my memory in another life. Nothing from the old one counts, except for the worlds that my workers ran in."""
     afresh = _afresh(held, state, now)
     return evolve(afresh, spare_at=_spare_at(afresh, None, now), confirmed_at=_confirmed_at(held, state, sent_at))
 
@@ -100,17 +103,17 @@ def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
 
 
 def woke(held: Held, now: float) -> Held:
-    """After my own loop stood still for more than a TTL: others may have gone on without me, and begun anew."""
+    """Return my memory after my loop stood still for more than a TTL. Others may have gone on, or begun anew."""
     return evolve(held, woke_at=now)
 
 
 def unreadable(held: Held, text: str) -> Held:
-    """After an answer that is no state, or one that no node may have written: nothing is restored over that."""
+    """Return my memory after an answer that is no legal state. Nothing is restored over that."""
     return evolve(held, found=None, trouble=Trouble(Why.ILLEGAL, text))
 
 
 def _still(held: Held, sent_at: float, now: float) -> Held:
-    """Nothing has changed; usually that was known."""
+    """Return my memory after an answer with the state that I hold: mostly the same object."""
     confirmed_at = _confirmed_at(held, held.state, sent_at)
     known = held.held_at is not None and held.unsure_at is None and held.trouble is None and held.found is None
     if known and confirmed_at == held.confirmed_at:
@@ -159,8 +162,11 @@ def _confirmed_at(held: Held, state: RendezvousState | None, sent_at: float) -> 
 
 
 def unanswered(held: Held, based_on: Token | None, now: float) -> Held:
-    """After a write whose outcome I do not know: it may have landed, may still land, or never. If it was to begin a life,
-    the next such write begins another one: this one may yet land in a store that has forgotten."""
+    """Return my memory after a write with an unknown outcome: it may have landed, may still land, or never.
+
+    If the write was meant to begin a life, my next such write begins another life. The first one may still land in a store
+    that has lost its memory.
+    """
     if held.found is not None:
         return evolve(held, unsure_at=now, nonce=_another(held.nonce))
     if based_on is None:
@@ -169,19 +175,21 @@ def unanswered(held: Held, based_on: Token | None, now: float) -> Held:
 
 
 def _another(nonce: Life) -> Life:
-    """A nonce that this node has not used."""
+    """Return a nonce that this node has not used."""
     drawn, _, count = nonce.nonce.partition("/")
     return Life(f"{drawn}/{int(count or 1) + 1}")
 
 
 def silent(held: Held, now: float) -> Held:
-    """After a question without an answer."""
+    """Return my memory after a request without an answer."""
     return held if held.silent_since is not None else evolve(held, silent_since=now)
 
 
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, named: Life | None) -> Held:
-    """After an answered read of heartbeats, beside which this life stands. In another one they tell nothing: the register
-    must be read."""
+    """Return my memory after an answered read of heartbeats, which names this life.
+
+    Heartbeats of another life tell nothing. Then I must read the register.
+    """
     if held.state is not None and held.state.life != named:
         return evolve(held, unsure_at=now, silent_since=None)
     settings = held.settings
@@ -202,28 +210,28 @@ def gathered(held: Held, wishes: Mapping[Node, Wish], now: float) -> Held:
 
 
 def joined(held: Held, world: WorldId) -> Held:
-    """After a join: the world that my workers will run in."""
+    """Return my memory after a join, with the world that my workers will run in."""
     ran = frozenset(each for each in held.ran if each.life != world.life)
     return evolve(held, mine=world, ran=ran | {world})
 
 
 def marked(held: Held) -> Held:
-    """After the register has shown that my workers have all succeeded: a store may forget it."""
+    """Return my memory after the register showed that my workers have all succeeded, since a store may forget it."""
     return evolve(held, done_in=held.mine)
 
 
 def reserved(held: Held) -> Held:
-    """After the register has shown that this node is a reserve."""
+    """Return my memory after the register showed that this node is a reserve."""
     return evolve(held, reserve_in=held.mine)
 
 
 def introduced(held: Held, profile: Profile) -> Held:
-    """Before a join: what I say of myself this time (each round has an endpoint of its own)."""
+    """Return my memory before a join, with the profile of this time: each round has an endpoint of its own."""
     return evolve(held, profile=profile)
 
 
 def _at(held: Held, now: float) -> Held:
-    """With the spans of the facts that hold now: each from when I first saw it."""
+    """Return my memory with the spans of the facts that hold now, each from when I first saw it."""
     known = held.spans
     spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in _facts(held, now).items()}
     if held.silent_since is None and spans == known:
@@ -232,13 +240,13 @@ def _at(held: Held, now: float) -> Held:
 
 
 def _since(known: Spans, fact: Fact, which: object) -> tuple[object, float] | None:
-    """The span of this very instance of the fact, if I had seen it before."""
+    """Return the span of this very instance of the fact, if I have seen it before."""
     span = known.get(fact)
     return span if span is not None and span[0] == which else None
 
 
 def _facts(held: Held, now: float) -> Mapping[Fact, object]:
-    """The facts that hold now. The value names the instance: when it changes, the span starts again."""
+    """Return the facts that hold now. The value names the instance: when it changes, the span starts again."""
     state = held.state
     if state is None or state.closed:
         return {}

@@ -1,4 +1,4 @@
-"""What a node can be about, and for how long it may be: an operation from its handler and the settings."""
+"""The beginning of an operation: its handler, and the deadline that the settings give it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .handlers import close, join, leave, linger, watch
 from .settings import Settings
 
 LINGER_S = 15.0
-"""How long who knows the verdict waits to see that the store knows it."""
+"""How long a node that knows the verdict waits to see it in the store."""
 
 
 def operation(
@@ -22,8 +22,11 @@ def operation(
     why: Why = Why.ASKED,
     ending: Ending = Ending.CANCELLED,
 ) -> Operation:
-    """Begin an operation now. Those for which others wait, or which end a node, have deadlines; the rest wait for the
-    register as long as it takes, because nothing is gained by giving up."""
+    """Return an operation that begins now.
+
+    An operation has a deadline if other nodes wait for it, or if it ends a node. The others wait for the register without
+    limit, because giving up gains nothing.
+    """
     spans: Mapping[Handler, float] = {
         join: settings.join_timeout,
         leave: settings.leave_timeout,

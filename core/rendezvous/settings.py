@@ -1,4 +1,4 @@
-"""Spans and limits that the handlers decide by. Every value is refused at birth if it can not work."""
+"""The spans and limits by which handlers decide. A value that cannot work is refused at birth."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ def _positive(default: float) -> Any:
 
 @frozen
 class Settings:
-    """All spans in seconds, on this node's own clock.
+    """The settings of a rendezvous. All spans are in seconds, on this node's own clock.
 
-    Names and meanings of the first five are those of torch's c10d rendezvous; its defaults for the last call (30 s) and the
+    The spans of torch's c10d rendezvous have its names and meanings. Torch's defaults for the last call (30 s) and for
     heartbeats (5 s, three attempts) are longer.
     """
 
     limits: Limits = Limits()
     join_timeout: float = _positive(600.0)
-    """Longest wait for a complete round; a spare waits for ever."""
+    """The longest wait for a complete round. A spare waits without limit."""
     last_call_timeout: float = field(default=5.0, validator=_span_or_zero)
-    """How long a round that has its minimum waits for more, below the maximum."""
+    """How long a round with its minimum of nodes waits for more, up to the maximum."""
     first_call_timeout: float | None = field(default=None)
-    """The same for a job's first world, where somebody knows how many should come (the maximum); None: no longer."""
+    """The last call of a job's first world, if the number of nodes (the maximum) is known; None: `last_call_timeout`."""
     close_timeout: float = _positive(5.0)
     keep_alive_interval: float = _positive(1.0)
     keep_alive_max_attempt: int = field(default=5)
-    """Heartbeats that may be missed; the silence of so many intervals, the TTL, means dead."""
+    """How many heartbeats may be missed. A node is dead after a silence of so many intervals (the TTL)."""
     leave_timeout: float = _positive(5.0)
     overdue_timeout: float = _positive(45.0)
-    """How long a member of the last world may take to come back: the grace of its workers and some more."""
+    """How long a member of the last world may take to come back: more than the grace of its workers."""
     upscale_after: float = field(default=1.0, validator=_span_or_zero)
-    """How long a newcomer with room waits before the running round ends for it."""
+    """How long a newcomer waits before the running round ends for it."""
     patience: float = _positive(0.6)
-    """How long a chore of the coordinator may stay undone before the next node does it."""
+    """How long a due chore may stay undone before the next node does it."""
     barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
-    """How long a node whose workers have succeeded waits for the others' before it leaves; the launcher waits for ever."""
+    """How long a DONE node waits at the exit barrier before it leaves. The launcher waits without limit."""
     helping_above: int = field(default=8)
     """When more nodes than this have the same to write, they wish, and one writes for all."""
     leased: bool = False
-    """The store ends a silent node's heartbeat by itself: a heartbeat that is there is a sign of life."""
+    """The store ends the heartbeat of a silent node by itself. So a heartbeat that exists is a sign of life."""
 
     @first_call_timeout.validator
     def _span_if_any(self, attribute: Attribute[float | None], value: float | None) -> None:

@@ -1,10 +1,11 @@
-"""Who is alive, by this observer's own clock: the memory of its failure detector.
+"""The memory of a node's failure detector: which nodes are alive, by the observer's own clock.
 
-Nobody's clock but mine is read: a heartbeat is a counter, and what counts is when I saw it move; where the store itself ends
-the heartbeat of a silent node (`leased`), one that is there is as good as one that moved. A node is dead for me when the
-*sending time* of my last answered read lies a TTL past its last move. Silence that I was not there to hear does not
-count: when two of my answered reads lie further apart than two heartbeats, every sighting starts afresh, so my own outage,
-pause or partition evicts nobody.
+No clock but the observer's is read. A heartbeat is a counter, and what counts is when the observer saw it move. Some stores
+end the heartbeat of a silent node by themselves (`leased`). There a heartbeat that exists is as good as one that moved.
+
+A node is dead when the observer *sent* its last answered read a TTL after it had last seen the counter move. Silence that
+the observer could not hear does not count. When two of its answered reads lie further apart than two heartbeats, every
+sighting starts afresh. So an outage, a pause or a partition of the observer evicts nobody.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from .state import RendezvousState, Seat, Status
 
 @frozen
 class Sighting:
-    """A node's heartbeat counter (None: it has none), and when I last saw it move, or a write of the node's own
-    (`vouched`)."""
+    """A node's heartbeat counter (None: it has none), and when I last saw it move.
+
+    With `vouched`, that was a write of the node's own instead.
+    """
 
     counter: int | None
     moved_at: float
@@ -31,20 +34,20 @@ class Sighting:
 
 @frozen
 class Sightings:
-    """Of the nodes that I read last; `read_at` is when I sent that read, `since` when the sightings last started afresh."""
+    """The sightings of my last read. `read_at` is when I sent that read, `since` when the sightings last started afresh."""
 
     of: Mapping[Node, Sighting] = field(factory=dict)
     read_at: float | None = None
     since: float = -math.inf
     oldest: float = field(init=False, eq=False, repr=False)
-    """When the one that has been silent for longest was last seen to move."""
+    """When the node that is silent for longest was last seen to move."""
 
     @oldest.default
     def _oldest(self) -> float:
         return min([seen.moved_at for seen in self.of.values()], default=math.inf)
 
     def silence(self, node: Node) -> float:
-        """How long the node was silent when I last asked; 0 for one that I do not watch."""
+        """Return how long the node was silent when I last asked; 0 for one that I do not watch."""
         seen = self.of.get(node)
         return max(self.read_at - seen.moved_at, 0.0) if seen and self.read_at is not None else 0.0
 
@@ -58,9 +61,12 @@ def observe(
     ttl: float,
     leased: bool = False,
 ) -> Sightings:
-    """What I know after a read of these counters, sent and answered at these points of my clock. A counter that was there
-    and is gone says that its node has ended, or that its lease ran out: dead at once, unless it has written since. Within a
-    TTL after the store was away for me it says less: it may have stood still, and ended leases that nobody could renew."""
+    """Return the sightings after a read of these counters, sent and answered at these times of my clock.
+
+    A counter that existed and is gone says that its node ended, or that its lease ran out. Such a node is dead at once,
+    unless it has written since. That does not hold within a TTL after the store was out of my reach: the store may have
+    stood still, and then ended leases that nobody could renew.
+    """
     stale = sightings.read_at is None or sent_at - sightings.read_at > afresh_after
     outage = stale and sightings.read_at is not None
     since = now if outage else sightings.since
@@ -78,13 +84,13 @@ def observe(
 
 
 def refreshed(sightings: Sightings, nodes: Iterable[Node], now: float) -> Sightings:
-    """A change of a node's own seat is as good as a heartbeat."""
+    """Return the sightings after these nodes changed their seats. Such a change is as good as a heartbeat."""
     alive = {node: Sighting(sightings.of[node].counter, now, vouched=True) for node in nodes if node in sightings.of}
     return evolve(sightings, of={**sightings.of, **alive}) if alive else sightings
 
 
 def signs_of_life(before: RendezvousState | None, after: RendezvousState) -> tuple[Node, ...]:
-    """The nodes whose own writes stand between these two states of one life, however many lie between."""
+    """Return the nodes whose own writes lie between these two states of one life. Other states may lie between them."""
     if before is None:
         return ()
     later, were = after.round > before.round, before.seats
@@ -93,7 +99,10 @@ def signs_of_life(before: RendezvousState | None, after: RendezvousState) -> tup
 
 
 def _has_acted(before: Seat | None, after: Seat, later: bool) -> bool:
-    """Only an arrival seats a node or makes it IN again, but for a promotion; only its own word makes it DONE or RESERVE."""
+    """Return True if only a write of the node's own explains its seat.
+
+    Only its arrival seats a node, or makes it IN again, except for a promotion. Only its own write makes it DONE or RESERVE.
+    """
     if before is None:
         return True
     if after.status in (Status.DONE, Status.RESERVE):

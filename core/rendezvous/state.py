@@ -1,7 +1,7 @@
-"""The register's value, read as a glossary: seats, limits, rounds and what is derived from them.
+"""The value of the register: seats, limits, rounds, and what follows from them. It reads as a glossary.
 
-One immutable value holds all that the nodes agree on. It carries no point in time and no setting but the limits, so that
-whoever reads it can judge it alone. What it may become stands in `apply`, what it may never be in `verify`.
+One immutable value holds everything that the nodes agree on. It has no point in time and no setting but the limits, so every
+reader can judge it by itself. `apply` says what a state may become, and `verify` what no state may be.
 """
 
 from __future__ import annotations
@@ -18,54 +18,54 @@ from ..evolving import maker
 from ..world import COUNT_MAX, Life, Member, Node, Profile, Verdict, Why, World, WorldId
 
 NODES_MAX = 4_096
-"""Most seats that a register holds: its size is bounded."""
+"""The most seats of a register, whose size is bounded."""
 BASE_MAX = 16
-"""Longest base: so many times in a row may a store be lost before a world is complete again, and all of them count."""
+"""The longest base. So often in a row may the store be lost, before a world is complete again, with every loss counted."""
 
 Rank = tuple[tuple[int, int], ...]
-"""(epoch, version) of the states that this one was made from, and of itself; compared as tuples."""
+"""The (epoch, version) of the states that this one was made from, and of itself. Ranks compare as tuples."""
 NOTHING: Rank = ((0, 0),)
-"""The base of a register that was made out of nothing."""
+"""The base of a register that genesis made."""
 
 
 class Status(Enum):
-    """What a seat stands for. The values are what the register spells."""
+    """The status of a seat. The register spells it by its value."""
 
     EXPECTED = "expected"
-    """Member of the last world, not back yet."""
+    """A member of the last world that is not back yet."""
     IN = "in"
-    """Participant of the round."""
+    """A participant of the round."""
     WAITING = "waiting"
-    """Newcomer; a spare when it finds no room."""
+    """A newcomer, or a spare if it finds no room."""
     DONE = "done"
-    """Its workers succeeded in this round."""
+    """A member whose workers succeeded in this round."""
     GONE = "gone"
-    """Left after it was done."""
+    """A member that left after it was DONE."""
     RESERVE = "reserve"
-    """Member of the world, at hand but not active: nobody waits for its workers."""
+    """A member that is at hand but not active. Nobody waits for its workers."""
     ABSENT = "absent"
-    """Left while it was a reserve."""
+    """A member that left while it was a RESERVE."""
 
     __hash__ = object.__hash__  # members are single objects; Enum's own hash is a call in Python, on the hottest path
 
 
 _STATUSES = tuple(Status)
 MEMBERS = (Status.IN, Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
-"""What the seats of a complete round's world stand for."""
+"""The statuses of the members of a complete round."""
 AWAY = (Status.GONE, Status.ABSENT)
-"""Members that have left, and change nothing by it."""
+"""The statuses of members that have left without an effect on the round."""
 
 
 @frozen
 class Seat:
-    """A node's entry in the register. `order` is the arrival number: never reused, it gives the ranks their order."""
+    """A node's entry in the register. `order` is its arrival number: never used again, it gives the ranks their order."""
 
     status: Status
     order: int
     profile: Profile
 
     def become(self, status: Status) -> Seat:
-        """The same seat with another status; a round's end does this for every member."""
+        """Return the same seat with another status. The end of a round does this for every member."""
         return _seat(status, self.order, self.profile)
 
 
@@ -74,7 +74,7 @@ _seat = maker(Seat)
 
 @frozen
 class Limits:
-    """What all agents of a job must agree on, written with the first state: nodes, and restarts of the whole job."""
+    """The limits that all agents of a job must agree on: nodes, and restarts of the whole job. Genesis writes them."""
 
     min_nodes: int = field(default=1)
     max_nodes: int = field(default=1)
@@ -98,7 +98,7 @@ class Limits:
 
 @frozen
 class Ended:
-    """Why the last round was over, and by whose write."""
+    """The end of the last round: why it ended, and by whose write."""
 
     round: int
     why: Why
@@ -106,7 +106,7 @@ class Ended:
 
 
 class Token(NamedTuple):
-    """Names one state of one register: what a compare-and-set compares."""
+    """The name of one state of one register. A compare-and-set compares it."""
 
     life: Life
     version: int
@@ -122,12 +122,14 @@ def _read_only(seats: Mapping[Node, Seat]) -> Mapping[Node, Seat]:
 
 @frozen
 class RendezvousState:
-    """The register. `seats` is sorted by arrival; a version counts one write; `quorum_at` is the version at which the open
-    round reached the minimum; `target` is how many nodes a round waits for without a last call (0 in the first round).
+    """The register.
 
-    `job` is the nonce of the write that made round 0 out of nothing, and never changes. `base` says what this life counts
-    for until a world is complete in it (`provisional`): it was made from a state of that rank. `completed_in` is the life
-    in which the standing world was completed.
+    `seats` is sorted by arrival. `version` counts the writes. `quorum_at` is the version at which the open round reached the
+    minimum. `target` is the number of nodes that a round waits for without a last call (0 in the first round).
+
+    `job` is the nonce of genesis, and never changes. `base` is the rank of the state that this life was made from. The life
+    counts for that rank until a world is complete in it (`provisional`). `completed_in` is the life in which the standing
+    world was completed.
     """
 
     life: Life
@@ -147,9 +149,9 @@ class RendezvousState:
     base: Rank = NOTHING
     completed_in: Life | None = None
     policy: str = ""
-    """What the rank policy made of the standing world, as its completer saw it; empty: nobody said."""
+    """The digest of the standing world's ranks, from the policy of the node that completed it; empty if it had no policy."""
     memo: Memo = beside()
-    """What was worked out from this very value, and what `verify` has found of it."""
+    """What was worked out from this very value, and what `verify` has found about it."""
 
     @derived
     def token(self) -> Token:
@@ -169,12 +171,12 @@ class RendezvousState:
         return counted
 
     def those(self, *statuses: Status) -> tuple[Node, ...]:
-        """The nodes whose seat has one of these statuses, in the order of arrival."""
+        """Return the nodes whose seat has one of these statuses, in the order of arrival."""
         return tuple([node for node, seat in self.seats.items() if seat.status in statuses])
 
     @derived
     def present(self) -> tuple[Node, ...]:
-        """Those who have not left."""
+        """The nodes that have not left."""
         return tuple([node for node, seat in self.seats.items() if seat.status not in AWAY])
 
     @derived
@@ -191,17 +193,17 @@ class RendezvousState:
 
     @derived
     def members(self) -> tuple[Node, ...]:
-        """Who makes up the world of a complete round, in rank order."""
+        """The members of a complete round, in rank order."""
         return self.those(*MEMBERS)
 
     @derived
     def room(self) -> int:
-        """Seats of the round that nobody holds and nobody is on the way back to."""
+        """How many more nodes the round can take. A seat of a node that is expected back is taken."""
         return self.limits.max_nodes - (len(self.seats) - self.census[Status.WAITING])
 
     @derived
     def finishing(self) -> bool:
-        """Somebody's workers have succeeded in this round: no newcomer may end it."""
+        """True if the workers of some member have succeeded in this round. No newcomer may end it then."""
         return self.census[Status.DONE] + self.census[Status.GONE] > 0
 
     @derived
@@ -218,12 +220,12 @@ class RendezvousState:
 
     @property
     def provisional(self) -> bool:
-        """No world was completed in this life yet: what it was made from is what it counts for."""
+        """True if no world was completed in this life yet. It counts for what it was made from."""
         return bool(self.base)
 
     @property
     def rank(self) -> Rank:
-        """Which of two states of a job knows more."""
+        """The precedence of this state: of two states of one job, the one with the higher rank counts."""
         return (*self.base, (self.life.epoch, self.version))
 
     @derived
@@ -247,5 +249,5 @@ class RendezvousState:
 
 
 def blank(life: Life, limits: Limits) -> RendezvousState:
-    """The register before its first write: version 0, round 0, nobody seated."""
+    """Return the register before genesis: version 0, round 0, and no seats."""
     return RendezvousState(life, limits)

@@ -1,8 +1,8 @@
-"""What no state may ever be, and what no write may ever do.
+"""The invariants of a state, and of a write.
 
-One fact per line, each with the number it has in the protocol (docs and property tests use the same names). `verify` judges
-one state by itself, `verify_step` two successive ones: my own write before it is sent, and what I read exactly one version
-above what I held. A violation is an exception that carries its number; whoever meets one writes nothing.
+Each has its number in docs/protocol.md, and the property tests use the same numbers. `verify` judges one state by itself.
+`verify_step` judges two successive states: my own write before it is sent, and a state that I read exactly one version above
+the one that I held. A violation is an exception with its number. A node that meets one writes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .state import AWAY, BASE_MAX, Ended, RendezvousState, Status
 
 
 class Violation(Exception):
-    """A state, or a step between two, that the protocol forbids."""
+    """A state, or a step between two states, that breaks an invariant."""
 
     def __init__(self, number: str, fact: str) -> None:
         super().__init__(f"{number}: {fact}")
@@ -35,7 +35,7 @@ MARKED = (Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
 
 
 def verify(state: RendezvousState) -> None:
-    """Raise the first Violation of one state."""
+    """Raise a Violation for the first invariant that this state breaks."""
     if LEGAL in state.memo:
         return
     for number, fact in _of_any(state):
@@ -46,7 +46,7 @@ def verify(state: RendezvousState) -> None:
 
 
 def verify_step(before: RendezvousState, after: RendezvousState) -> None:
-    """Raise the first Violation of one write. Both states verify by themselves."""
+    """Raise a Violation for the first invariant that this write breaks. Both states must pass `verify`."""
     if after.memo.get(LEGAL_AFTER) is before:
         return
     for number, fact in _of_step(before, after):
@@ -137,7 +137,7 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
 
 
 def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
-    """Within one round."""
+    """Judge a step within one round."""
     if before.complete and before.policy != after.policy:
         yield "V13", f"the policy of round {before.round} changed from {before.policy!r} to {after.policy!r}"
     if before.complete and (before.world_id != after.world_id or _world(before) != _world(after)):
@@ -168,7 +168,7 @@ def _is_refund(before: RendezvousState, after: RendezvousState) -> bool:
 
 
 def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> Iterator[Finding]:
-    """From one round to the next."""
+    """Judge a step from one round to the next."""
     members = before.members
     if after.failures != before.failures + (ended.why is Why.FAILED):
         yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
