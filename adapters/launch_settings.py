@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import signal
+import zlib
 from collections.abc import Mapping
 from enum import Enum, Flag
 from pathlib import Path
@@ -23,7 +24,24 @@ if TYPE_CHECKING:
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that end an agent in order, unless it was told others."""
+_DIGESTED_MAX = 2**22
+"""A program of more bytes is not compared with the others'."""
 _RUN_PATH = Path(__file__).with_name("workers") / "run_path.py"
+
+
+def _sayable(name: str) -> str:
+    """Return the name as a register takes it: printable, and not too long."""
+    return "".join(each if each.isprintable() else "?" for each in name)[:NAME_MAX]
+
+
+def _digest(path: str) -> str:
+    """Return a checksum of a file, to compare it by; nothing for a file that cannot be read, or that is large."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_DIGESTED_MAX + 1)
+    except OSError:
+        return ""
+    return f"{zlib.crc32(text):08x}" if len(text) <= _DIGESTED_MAX else ""
 
 
 class Kind(Enum):
@@ -61,6 +79,12 @@ class Program:
         }
         return (*before[self.kind], self.name)
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Return the program's name, without its directory, and the digest of its file: what nodes of one job compare."""
+        name = self.name if self.kind is Kind.MODULE else Path(self.name).name
+        return _sayable(name), "" if self.kind is Kind.MODULE else _digest(self.name)
+
 
 @frozen
 class Function:
@@ -69,6 +93,11 @@ class Function:
     name: str
     folder: str
     python: str
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Return the function's name; a function has no file that tells more."""
+        return _sayable(self.name), ""
 
 
 class Std(Flag):
@@ -171,7 +200,7 @@ class LaunchSettings:
     def profile(self, endpoint: Endpoint, host: str) -> Profile:
         """Return the profile with which this node joins; `endpoint` is the port that it has reserved."""
         labels = () if self.node_rank is None else (node_rank_label(self.node_rank),)
-        return Profile(endpoint, self.local_world_size, self.role, host, labels)
+        return Profile(endpoint, self.local_world_size, self.role, host, labels, *self.program.identity)
 
     @local_world_size.validator
     def _some_workers(self, attribute: Attribute[int], value: int) -> None:

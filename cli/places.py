@@ -133,11 +133,9 @@ def _one(endpoint: values.Endpoints | None) -> tuple[str, int | None]:
 
 def _is_host(text: str) -> bool | None:
     """Read torch's spellings of yes and no; None for `auto`."""
-    word = text.lower()
-    if word in ("1", "true", "t", "yes", "y"):
-        return True
-    if word in ("0", "false", "f", "no", "n"):
-        return False
-    if word == "auto":
+    if text.lower() == "auto":
         return None
-    raise Mistake(f"--rdzv-conf: is_host={text}: write true, false or auto")
+    try:
+        return values.yes_or_no(text)
+    except ValueError:
+        raise Mistake(f"--rdzv-conf: is_host={text}: write true, false or auto") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import Attribute, fields
@@ -14,8 +15,15 @@ from .mistakes import Mistake
 
 AFTER_THE_GRACE_S = 15.0
 """How much longer than its workers' grace a node may take to come back."""
-THEIRS = ("timeout", "read_timeout", "heartbeat_timeout", "is_host", "store_type")
-"""Keys of torch's --rdzv-conf that are no spans of ours."""
+WITHOUT_EFFECT: Mapping[str, str] = {
+    "timeout": "a store that does not answer is asked again until join_timeout has passed",
+    "read_timeout": "a store that does not answer is asked again until join_timeout has passed",
+    "heartbeat_timeout": "a node is lost after keep_alive_interval × keep_alive_max_attempt",
+    "ttl": "it is keep_alive_interval × keep_alive_max_attempt; set these",
+}
+"""Spans that c10d's --rdzv-conf or a reader of docs/protocol.md may know -> why they change nothing here."""
+THEIRS = ("is_host", "store_type")
+"""Other keys of c10d's --rdzv-conf."""
 OURS = ("token_file",)
 """Keys that torch does not know, and that are no spans."""
 NO_KEYS = ("limits", "leased", "first_call_timeout")
@@ -23,7 +31,7 @@ NO_KEYS = ("limits", "leased", "first_call_timeout")
 
 
 def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
-    """Return the limits and spans. Keys that torch alone knows have no effect; an unknown key is named on stderr.
+    """Return the limits and spans. A key without effect and an unknown key are named on stderr.
 
     Raises Mistake.
     """
@@ -46,12 +54,15 @@ def _sizes(options: LaunchOptions) -> tuple[int, int]:
 
 def _spans(options: LaunchOptions) -> dict[str, Any]:
     """Return the keys of --rdzv-conf that are fields of the settings, read."""
-    ours = {each.name: each for each in fields(rendezvous.Settings) if each.name not in NO_KEYS}
+    ours = {each.name: each for each in fields(rendezvous.Settings) if each.init and each.name not in NO_KEYS}
     known = (*ours, *OURS, *THEIRS, *(_keys_of_an_etcd() if options.uses_etcd else ()))
-    for key in options.rdzv_conf:
-        if key not in known:
+    for key, text in options.rdzv_conf.items():
+        if key in WITHOUT_EFFECT:
+            _read(key, text, values.some_seconds)
+            print(f"elastic: --rdzv-conf: {key} makes no difference: {WITHOUT_EFFECT[key]}", file=sys.stderr)
+        elif key not in known:
             _warn_unknown(key, known)
-    return {key: _span(ours[key], text) for key, text in options.rdzv_conf.items() if key in ours}
+    return {key: _read(key, text, _reader(ours[key])) for key, text in options.rdzv_conf.items() if key in ours}
 
 
 def _keys_of_an_etcd() -> tuple[str, ...]:
@@ -60,11 +71,18 @@ def _keys_of_an_etcd() -> tuple[str, ...]:
     return KEYS
 
 
-def _span(setting: Attribute[Any], text: str) -> float:
+def _reader(setting: Attribute[Any]) -> Callable[[str], Any]:
+    """Return the function that reads this setting; its default tells the type."""
+    if isinstance(setting.default, bool):
+        return values.yes_or_no
+    return values.seconds if isinstance(setting.default, float) else values.whole
+
+
+def _read(key: str, text: str, reader: Callable[[str], Any]) -> Any:
     try:
-        return values.seconds(text) if isinstance(setting.default, float) else values.whole(text)
+        return reader(text)
     except ValueError as reason:
-        raise Mistake(f"--rdzv-conf: {setting.name}={text}: {reason}") from None
+        raise Mistake(f"--rdzv-conf: {key}={text}: {reason}") from None
 
 
 def _warn_unknown(key: str, known: tuple[str, ...]) -> None:

@@ -77,6 +77,16 @@ def some_seconds(text: str) -> float:
     return span
 
 
+def yes_or_no(text: str) -> bool:
+    """Read torch's spellings of yes and no."""
+    word = text.lower()
+    if word in ("1", "true", "t", "yes", "y"):
+        return True
+    if word in ("0", "false", "f", "no", "n"):
+        return False
+    raise ValueError("write true or false")
+
+
 def nodes(text: str) -> tuple[int, int]:
     """Read `N` or `MIN:MAX` as (MIN, MAX)."""
     parts = text.split(":")

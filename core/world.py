@@ -42,6 +42,11 @@ def _name(instance: object, attribute: Attribute[str], value: str) -> None:
     _check_name(attribute.name, value)
 
 
+def _text_or_none(instance: object, attribute: Attribute[str], value: str) -> None:
+    if value:
+        _check_name(attribute.name, value)
+
+
 def _between(low: int, high: int | None = None) -> Any:
     def check(instance: object, attribute: Attribute[int], value: int) -> None:
         _check_between(attribute.name, value, low, high)
@@ -140,6 +145,8 @@ class Why(Enum):
     """The register did not answer before the operation's deadline."""
     LIMITS = "limits"
     """The limits in the register differ from this agent's."""
+    PROGRAM = "another program"
+    """Other nodes of this role run a program of another name."""
     ILLEGAL = "illegal state"
     """The register holds a state that no node may write."""
 
@@ -192,6 +199,10 @@ class Profile:
     role: str = field(default="default", validator=_name)
     host: str = field(default="localhost", validator=_name)
     labels: tuple[tuple[str, str], ...] = field(default=(), validator=_labels)
+    program: str = field(default="", validator=_text_or_none)
+    """The name of the program that its workers run; empty where nobody says it."""
+    content: str = field(default="", validator=_text_or_none)
+    """A checksum of that program's file; empty where there is none."""
 
 
 @frozen

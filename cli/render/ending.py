@@ -49,6 +49,11 @@ def _refused(refused: Refused, report: Report) -> str:
             return f"gave up: no round began within {waited} · {text}"
         case Why.LIMITS:
             return f"refused: {text}; all nodes of a job must be given the same"
+        case Why.PROGRAM:
+            return (
+                f"refused: {text}; another job has this --rdzv-id ({printable(settings.run_id)}): choose another one, "
+                "or allow it with --rdzv-conf=same_program=false"
+            )
         case Why.SUPERSEDED:
             return f"ended: {text}"
         case Why.UNCONFIRMED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from signal import Signals
 
 from ...adapters.launch_settings import LaunchSettings
@@ -12,6 +13,9 @@ from ...core.rendezvous import RendezvousState, explain
 from ...core.rendezvous.explain import clock, hint, named
 from ...core.world import Fault, Node, Why, World
 from .text import count, first_line
+
+NAMES_SHOWN = 4
+"""A sentence names so many nodes of one kind, and counts the others."""
 
 
 def who(node: Node, host: str, state: RendezvousState | None, world: World | None = None) -> str:
@@ -25,6 +29,28 @@ def who(node: Node, host: str, state: RendezvousState | None, world: World | Non
 def round_began(world: World, took_s: float) -> str:
     """Return the sentence of the first round."""
     return f"round {world.round}: {_members(world)}, {_workers(world)}, started in {took_s:.1f} s"
+
+
+def other_contents(world: World, state: RendezvousState | None) -> str:
+    """Return a warning that one program is not the same file on all nodes of its role; nothing if it is."""
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for member in world.members:
+        its = member.profile
+        if its.content:
+            nodes = found.setdefault((its.role, its.program), {}).setdefault(its.content, [])
+            nodes.append(who(member.node, its.host, state, world))
+    differ = [(program, contents) for (_, program), contents in found.items() if len(contents) > 1]
+    said = (f"{program} is not the same file on all nodes: {_apart(contents.values())}" for program, contents in differ)
+    return "; ".join(said)
+
+
+def _apart(groups: Iterable[Sequence[str]]) -> str:
+    return " | ".join(_few(names) for names in groups)
+
+
+def _few(names: Sequence[str]) -> str:
+    rest = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def restarted(world: World, max_restarts: int, stopped: int, stopped_s: float, back_s: float) -> str:

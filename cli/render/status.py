@@ -64,6 +64,7 @@ class StatusLines:
         self._stopped = self._failures = 0
         self._group: Group | None = None
         self._world: World | None = None
+        self._contents = ""
         self._state: RendezvousState | None = None
         self._silent: StoreSilent | None = None
         self._until: float | None = self.began_at + PATIENCE_S
@@ -189,6 +190,9 @@ class StatusLines:
         else:
             self._say(sentences.formed_anew(world, self._world, self._state, stopped_s + back_s))
         self._world = world
+        if (warning := sentences.other_contents(world, self._state)) and warning != self._contents:
+            self._say(warning)
+        self._contents = warning
 
     # --- out
 

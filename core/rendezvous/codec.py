@@ -34,7 +34,7 @@ from ..world import (
 from .actions import Arrive, Done, Wish
 from .state import BASE_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status, Token
 
-FORMAT = 3
+FORMAT = 4
 BYTES_MAX = 8 * 2**20
 """The most bytes of a register. A larger value is refused unread."""
 FAULT_BYTES_MAX = 2**20
@@ -83,6 +83,8 @@ class _Profile(Struct, frozen=True, forbid_unknown_fields=True):
     role: Name
     host: Name
     labels: Annotated[tuple[tuple[Name, Text], ...], Meta(max_length=LABELS_MAX)]
+    program: Text
+    content: Text
 
 
 class _Seat(_Profile, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -169,15 +171,15 @@ def _seat_to_wire(node: Node, seat: Seat) -> _Seat:
     return _Seat(*told, slot=node.slot, incarnation=node.incarnation, status=seat.status, order=seat.order)
 
 
-def _profile_to_wire(profile: Profile) -> tuple[str, int, int, str, str, tuple[tuple[str, str], ...]]:
+def _profile_to_wire(profile: Profile) -> tuple[str, int, int, str, str, tuple[tuple[str, str], ...], str, str]:
     endpoint = profile.endpoint
-    told = profile.local_world_size, profile.role, profile.host, profile.labels
+    told = profile.local_world_size, profile.role, profile.host, profile.labels, profile.program, profile.content
     return endpoint.address, endpoint.port, *told
 
 
 def _profile(wire: _Profile) -> Profile:
     endpoint = Endpoint(wire.address, wire.port)
-    return Profile(endpoint, wire.local_world_size, wire.role, wire.host, wire.labels)
+    return Profile(endpoint, wire.local_world_size, wire.role, wire.host, wire.labels, wire.program, wire.content)
 
 
 def _from_wire(wire: _State) -> RendezvousState:

@@ -153,6 +153,15 @@ class Context:
         return standing and self.status in MEMBERS
 
     @property
+    def stranger(self) -> Node | None:
+        """Return a node of my role that runs a program of another name; None if there is none, or if that is allowed."""
+        mine = self.held.profile
+        if self.state is None or not self.settings.same_program or not mine.program:
+            return None
+        others = ((node, seat.profile) for node, seat in self.state.seats.items() if seat.status not in AWAY)
+        return next((node for node, its in others if node.slot != self.me.slot and _differ(mine, its)), None)
+
+    @property
     def awake(self) -> tuple[Node, ...]:
         """The seated nodes that are not dead, in the order of arrival. They do chores in this order."""
         if self.state is None:
@@ -226,6 +235,10 @@ def context(operation: Operation, held: Held, now: float) -> Context:
 
 
 _born = maker(Context)
+
+
+def _differ(mine: Profile, its: Profile) -> bool:
+    return its.role == mine.role and its.program not in ("", mine.program)
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

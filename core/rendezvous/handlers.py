@@ -155,6 +155,8 @@ def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
         return Fail(Why.LIMITS)
     if any(node.slot == ctx.me.slot and node.incarnation > ctx.me.incarnation for node in state.seats):
         return Fail(Why.SUPERSEDED)
+    if ctx.stranger:
+        return Fail(Why.PROGRAM)
     return None
 
 

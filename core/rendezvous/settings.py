@@ -59,6 +59,8 @@ class Settings:
     """How long a DONE node waits at the exit barrier before it leaves. The launcher waits without limit."""
     helping_above: int = field(default=8)
     """When more nodes than this have the same to write, they wish, and one writes for all."""
+    same_program: bool = True
+    """A node is refused whose program has another name than that of the others of its role."""
     leased: bool = False
     """The store ends the heartbeat of a silent node by itself. So a heartbeat that exists is a sign of life."""
 

@@ -210,6 +210,8 @@ def _explained(failure: Fail, ctx: Context) -> str:
     state = ctx.state
     if failure.why is Why.LIMITS and state is not None:
         return f"the job runs with {_spelled(state.limits)}, this agent was given {_spelled(ctx.settings.limits)}"
+    if failure.why is Why.PROGRAM and state is not None and (other := ctx.stranger):
+        return f"{other} runs {state.seats[other].profile.program}, this node was given {ctx.held.profile.program}"
     if failure.why is Why.SUPERSEDED:
         return f"a later start of {ctx.me.slot} has taken its seat"
     return explain(state, ctx.me)

@@ -14,6 +14,7 @@ from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Prog
 from elastic.cli.launch import launch
 from elastic.cli.launch_options import SECTIONS
 from elastic.cli.main import run
+from elastic.cli.mistakes import Mistake
 from elastic.cli.option import Option
 from elastic.core.rendezvous import Limits
 
@@ -153,9 +154,31 @@ def test_the_spans_of_rdzv_conf_are_read(settings: Parse) -> None:
     assert (made.join_timeout, made.last_call_timeout, made.keep_alive_max_attempt) == (60.0, 0.0, 3)
 
 
-def test_torch_s_keys_without_effect_are_accepted_silently(settings: Parse, capfd: pytest.CaptureFixture[str]) -> None:
+def test_each_key_of_torch_s_is_honoured_or_said_once_to_make_no_difference(
+    settings: Parse, capfd: pytest.CaptureFixture[str]
+) -> None:
     settings("--rdzv-conf=timeout=900,read_timeout=60,is_host=1,store_type=tcp,heartbeat_timeout=5", "x")
-    assert capfd.readouterr().err == ""
+    lines = capfd.readouterr().err.splitlines()
+    said = [line.removeprefix("elastic: --rdzv-conf: ").split(" makes no difference: ")[0] for line in lines]
+    assert said == ["timeout", "read_timeout", "heartbeat_timeout"]
+
+
+@pytest.mark.parametrize(
+    "pair", ["heartbeat_timeout=zz", "read_timeout=-1", "timeout=abc", "ttl=no", "same_program=maybe"]
+)
+def test_the_value_of_each_key_is_checked_also_where_it_makes_no_difference(settings: Parse, pair: str) -> None:
+    with pytest.raises(Mistake, match=f"--rdzv-conf: {pair}: write "):
+        settings(f"--rdzv-conf={pair}", "x")
+
+
+def test_the_ttl_is_set_by_its_parts(settings: Parse, capfd: pytest.CaptureFixture[str]) -> None:
+    assert settings("--rdzv-conf=ttl=3", "x").rendezvous.ttl == 5.0
+    assert "ttl makes no difference: it is keep_alive_interval × keep_alive_max_attempt" in capfd.readouterr().err
+
+
+def test_a_job_may_allow_programs_of_several_names(settings: Parse) -> None:
+    assert settings("x").rendezvous.same_program
+    assert not settings("--rdzv-conf=same_program=false", "x").rendezvous.same_program
 
 
 def test_an_unknown_key_is_named_with_the_nearest_one_and_the_job_goes_on(

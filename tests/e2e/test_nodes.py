@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
-from jobs import Jobs, alive, codes, end, kill, run, slots, worlds
+from jobs import CONF, Jobs, alive, codes, end, kill, run, slots, worlds
 from launches import PROGRAMS
 from processes import dies
 
@@ -67,6 +68,38 @@ def test_all_workers_of_a_world_are_given_one_meeting_place_and_another_in_each_
     assert [len(place) for place in places] == [1, 1]
     assert places[0] != places[1]
     assert codes(end(agents)) == [0, 0]
+
+
+def test_a_node_with_another_program_is_refused_with_both_names_and_the_job_goes_on(job: Jobs) -> None:
+    pair = job("1:2")
+    first = pair.node("a")
+    run([first])
+    other = pair.node("b", program=[PROGRAMS / "meeting_place.py"]).ends()
+    assert other.code == 3
+    assert "a#" in other.lines[-1] and "this node was given meeting_place.py" in other.lines[-1]
+    assert other.lines[-1].endswith("choose another one, or allow it with --rdzv-conf=same_program=false")
+    assert codes(end([first])) == [0]
+
+
+def test_nodes_with_different_programs_run_together_where_the_job_allows_it(job: Jobs) -> None:
+    both = job("2", conf=f"{CONF}same_program=false,")
+    agents = [both.node("a"), both.node("b", program=[PROGRAMS / "meeting_place.py"])]
+    assert sorted(worker.rank for worker in run(agents)) == [0, 1]
+    assert codes(end(agents)) == [0, 0]
+
+
+def test_a_program_of_one_name_that_differs_between_nodes_is_warned_of_with_the_nodes(
+    job: Jobs, tmp_path: Path
+) -> None:
+    changed = tmp_path / "ranks.py"
+    changed.write_text(RANKS.read_text() + "\n# changed\n")
+    both = job("2")
+    agents = [both.node("a", program=[RANKS]), both.node("b", program=[changed])]
+    ended = [agent.ends() for agent in agents]
+    assert codes(ended) == [0, 0]
+    for one in ended:
+        (warning,) = [line for line in one.lines if "is not the same file" in line]
+        assert warning.endswith(("ranks.py is not the same file on all nodes: a | b", "on all nodes: b | a"))
 
 
 def test_sixteen_nodes_start_restart_and_succeed_together(job: Jobs) -> None:
@@ -283,10 +316,10 @@ def test_a_program_that_one_node_lacks_fails_the_job_on_all_and_names_the_node(j
     both = job("2", "--max-restarts=3")
     first = both.node("a")
     both.reaches(lambda state: slots(state) == ["a"])
-    agents = [first, both.node("b", program=["nowhere.py"])]
+    agents = [first, both.node("b", program=["nowhere/stay.py"])]
     ended = [agent.ends() for agent in agents]
     assert codes(ended) == [1, 1]
-    assert ["nowhere.py: no such file in " in one.err for one in ended] == [True, True]
+    assert ["nowhere/stay.py: no such file in " in one.err for one in ended] == [True, True]
     assert both.report("a")["failures"] == both.report("b")["failures"]
     assert both.report("a")["failures"][0]["node"].startswith("b#")
     assert both.report("a")["restarts"] == 0

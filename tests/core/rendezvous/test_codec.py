@@ -79,6 +79,8 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
                 "role": "default",
                 "host": "a",
                 "labels": [],
+                "program": "",
+                "content": "",
             }
         ],
         "next_order": 1,
@@ -103,12 +105,12 @@ VALID = encode(CLOSED)
         b"[]",
         b"7",
         b"{}",
-        b'{"format": 3}',
+        b'{"format": 4}',
         pickle.dumps(CLOSED.token),
         VALID + b"}",
         VALID + VALID,
         VALID.replace(b"life", b"l\xffe", 1),
-        b'{"format":3,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"format":4,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 1_000_000,
         b'{"a":' * 100_000,
     ],
@@ -150,18 +152,18 @@ def test_seats_that_stand_unchanged_in_the_next_version_are_not_built_again() ->
 
 
 def test_a_format_that_never_was_is_refused() -> None:
-    with pytest.raises(Refused, match="format 0, this version reads format 3"):
-        decode(encode(register("2")).replace(b'"format":3', b'"format":0'))
+    with pytest.raises(Refused, match="format 0, this version reads format 4"):
+        decode(encode(register("2")).replace(b'"format":4', b'"format":0'))
 
 
 def test_a_register_of_the_first_format_is_refused_by_its_number() -> None:
-    with pytest.raises(Refused, match="format 1, this version reads format 3"):
+    with pytest.raises(Refused, match="format 1, this version reads format 4"):
         decode(b'{"format": 1, "life": "life", "version": 3}')
 
 
 def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
-    with pytest.raises(Refused, match="format 4, this version reads format 3"):
-        decode(b'{"format": 4, "seats": {"new": "shape"}}')
+    with pytest.raises(Refused, match="format 5, this version reads format 4"):
+        decode(b'{"format": 5, "seats": {"new": "shape"}}')
 
 
 SEAT = ("seats", 0)

@@ -43,7 +43,8 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.rendezvous.memory import marked
-from elastic.core.world import Ending, Life, Verdict, Why, WorldId
+from elastic.core.rendezvous.state import Status
+from elastic.core.world import Ending, Life, Profile, Verdict, Why, WorldId
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
 FAILED = End(0, Why.FAILED)
@@ -108,6 +109,45 @@ def test_join_1_closed_fails_with_the_verdict() -> None:
 def test_join_under_other_limits_is_refused() -> None:
     held = holding("c", arrived(register("1:4"), "a"), Settings())
     assert action(join, held) == Fail(Why.LIMITS)
+
+
+def runs(who: str, program: str, role: str = "default") -> Profile:
+    return evolve(profile(who), program=program, role=role)
+
+
+def seated_with(program: str, role: str = "default") -> RendezvousState:
+    state = arrived(register("1:4"), "a")
+    (seat,) = state.seats.values()
+    return evolve(state, seats={node("a"): evolve(seat, profile=runs("a", program, role))})
+
+
+def test_join_with_a_program_of_another_name_is_refused_within_one_role() -> None:
+    other = evolve(holding("c", seated_with("train.py")), profile=runs("c", "eval.py"))
+    assert action(join, other) == Fail(Why.PROGRAM)
+    same = evolve(other, profile=runs("c", "train.py"))
+    assert action(join, same) == Arrive(same.profile)
+    elsewhere = evolve(other, profile=runs("c", "eval.py", role="evaluator"))
+    assert action(join, elsewhere) == Arrive(elsewhere.profile)
+
+
+def test_join_with_a_program_of_another_name_is_taken_where_nobody_compares() -> None:
+    allowed = evolve(holding("c", seated_with("train.py")).settings, same_program=False)
+    for held in (
+        evolve(holding("c", seated_with("train.py")), profile=runs("c", "eval.py"), settings=allowed),
+        evolve(holding("c", seated_with("")), profile=runs("c", "eval.py")),
+        holding("c", seated_with("train.py")),
+    ):
+        assert action(join, held) == Arrive(held.profile)
+
+
+def test_join_is_not_refused_for_a_node_that_has_gone_or_for_an_earlier_start_of_its_own() -> None:
+    again = evolve(holding("a#2", seated_with("train.py")), profile=runs("a#2", "eval.py"))
+    assert action(join, again) == Arrive(again.profile)
+    state = seated_with("train.py")
+    (seat,) = state.seats.values()
+    gone = evolve(state, seats={node("a"): evolve(seat, status=Status.ABSENT)})
+    held = evolve(holding("c", gone), profile=runs("c", "eval.py"))
+    assert action(join, held) == Arrive(held.profile)
 
 
 @pytest.mark.parametrize("seated", ["a#2", "a#2 b"])

@@ -138,6 +138,11 @@ def test_a_failure_says_why_in_words() -> None:
     held = holding("c", arrived(register("1:4"), "a"), Settings(limits=register("2:4", 3).limits))
     said = "the job runs with --nnodes=1:4 --max-restarts=0, this agent was given --nnodes=2:4 --max-restarts=3"
     assert trouble(asked(join, held)) == (Why.LIMITS, said)
+    state = arrived(register("1:4"), "a")
+    (seat,) = state.seats.values()
+    state = evolve(state, seats={node("a"): evolve(seat, profile=evolve(seat.profile, program="train.py"))})
+    held = evolve(holding("c", state), profile=evolve(profile("c"), program="eval.py"))
+    assert trouble(asked(join, held)) == (Why.PROGRAM, "a#1 runs train.py, this node was given eval.py")
     held = holding("a", arrived(register("1:2"), "a#2"))
     assert trouble(asked(join, held)) == (Why.SUPERSEDED, "a later start of a has taken its seat")
     held = holding("c", arrived(register("3"), "a"))

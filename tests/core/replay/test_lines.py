@@ -40,7 +40,7 @@ def test_what_is_restored_is_referred_to_where_it_was_just_seen_and_told_where_i
     assert json.loads(asked)["ask"]["edit"]["held"] == {"same": held.version}
     assert json.loads(again)["state"] == {"same": made.version}
     whole, asked = lines(Saw(forming, 0.0, 1.0, True), write)
-    assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 3
+    assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 4
     for told in ([seen, lines(write)[0]], [whole, asked]):
         (trace,) = traces([AGENT.lines[0], *told])
         assert trace.steps[-1] == write
@@ -113,8 +113,8 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
         (3, lambda line: b'{"is":"saw","sent_at":0,"now":0,"state":{"same":1}}\n', "line 3: refers to version 1"),
         (4, changed(surprise=1), "line 4: begun: 'surprise' is not known"),
         (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
-        (6, changed(state={"format": 3}), "line 6: no register state"),
-        (6, changed(state={"format": 1}), "line 6: format 1, this version reads format 3"),
+        (6, changed(state={"format": 4}), "line 6: no register state"),
+        (6, changed(state={"format": 1}), "line 6: format 1, this version reads format 4"),
     ],
 )
 def test_a_line_that_no_agent_has_written_is_named(number: int, change: Callable[[bytes], bytes], why: str) -> None:

@@ -94,6 +94,8 @@ def test_it_reads_well() -> None:
             "role": "default",
             "host": "a",
             "labels": [],
+            "program": "",
+            "content": "",
         },
     }
     assert plain({node("a"): None}, Mapping[Node, int | None]) == {"a#1": None}
@@ -132,7 +134,7 @@ def test_text_that_is_no_text_is_made_one() -> None:
         ([["a"]], tuple[tuple[str, str], ...], "a list of 2, not of 1"),
         ([], Mapping[Node, int | None], "an object is wanted, not []"),
         ("jumping", Literal["running"], "'jumping' is not known"),
-        ({"format": 1}, RendezvousState, "format 1, this version reads format 3"),
+        ({"format": 1}, RendezvousState, "format 1, this version reads format 4"),
         ({"min_nodes": 0, "max_nodes": 1, "max_restarts": 0}, Limits, "min_nodes: at least 1, not 0"),
     ],
 )
