@@ -56,6 +56,7 @@ def _options(parameters: RendezvousParameters) -> LaunchOptions:
     from .mistakes import Mistake
 
     conf = {key: str(value).strip() for key, value in parameters.config.items()}
+    conf.pop("timeout", None)  # torch puts it in, whether or not its user did
     try:
         endpoint = values.endpoints(parameters.endpoint or "")
     except ValueError as reason:
