@@ -126,6 +126,7 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
             ttl=spans.ttl,
             keep_alive_interval=spans.keep_alive_interval,
             start_timeout=spans.join_timeout,
+            barrier_timeout=spans.barrier_timeout,
             fence=FENCE * spans.ttl if options.on_store_loss == "stop" else None,
             alone=_alone(options),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from ..core.group import Outcome, Stopped
-from ..core.group.state import Refused
+from ..core.group.state import Refused, Unawaited
 from ..core.world import Ending, Verdict, Why
 from .mistakes import USAGE
 
@@ -26,6 +26,8 @@ def exit_code(outcome: Outcome) -> int:
             return USAGE
         case Refused():
             return RENDEZVOUS
+        case Unawaited():
+            return SUCCEEDED
         case Stopped(signum):
             return SIGNALLED + signum
         case other:

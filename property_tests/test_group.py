@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -82,7 +83,12 @@ class Shell:
 
 def wandered(choose: Callable[[int], int]) -> Shell:
     """A group after up to 50 events; `choose(n)` is the one source of chance."""
-    shell = Shell(Group(node("a"), Settings(fence=(None, 2.5, 3.0)[choose(3)], start_timeout=3.0)))
+    shell = Shell(
+        Group(
+            node("a"),
+            Settings(fence=(None, 2.5, 3.0)[choose(3)], start_timeout=3.0, barrier_timeout=(math.inf, 2.0)[choose(2)]),
+        )
+    )
     for _ in range(choose(51)):
         shell.now += SPANS[choose(len(SPANS))]
         possible = shell.rare() if choose(10) == 9 else shell.possible()

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 
 from ...core.group import Outcome, Stopped
-from ...core.group.state import Refused
+from ...core.group.state import Refused, Unawaited
 from ...core.ranks import Ranks
 from ...core.rendezvous import RendezvousState
 from ...core.world import Ending, Fault, Node, Verdict, Why
@@ -132,6 +132,8 @@ def _ending(report: Report) -> dict[str, Any]:
             return {"state": ending.value, "why": why.value, "round": round, "by": str(by)}
         case Refused(why, text):
             return {"state": "refused", "why": why.value, "text": text}
+        case Unawaited():
+            return {"state": "unawaited"}
         case Stopped(signum):
             return {"state": "stopped", "signal": signum}
 

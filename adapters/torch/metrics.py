@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from ...core.group import Group, Phase
-from ...core.group.state import Exited, Join, Ready, Reaped, Start, Unstartable
+from ...core.group.state import Exited, Join, Ready, Reaped, Start, Unawaited, Unstartable
 from ...core.world import Ending, Verdict
 from ..clock import Clock
 from ..launch_settings import LaunchSettings
@@ -98,7 +98,10 @@ class Metrics:
                 return
 
     def _ended(self, group: Group, at: float) -> Iterator[Metric]:
-        succeeded = isinstance(group.outcome, Verdict) and group.outcome.ending is Ending.SUCCEEDED
+        outcome = group.outcome
+        succeeded = isinstance(outcome, Unawaited) or (
+            isinstance(outcome, Verdict) and outcome.ending is Ending.SUCCEEDED
+        )
         retried = self._failures > 0
         yield from self._lasted(_RUN, at - self._began_at, succeeded)
         yield self._of_workers("flakiness", self._flakiness(succeeded))

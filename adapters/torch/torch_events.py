@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import frozen
 
 from ...core.group import Outcome, Phase, Stopped
-from ...core.group.state import Exited, Join, Ready, Record, Refused
+from ...core.group.state import Exited, Join, Ready, Record, Refused, Unawaited
 from ...core.ranks import Ranks, WorkerRanks, assign
 from ...core.world import Ending, Fault, Verdict, World
 from ..clock import Clock
@@ -169,7 +169,7 @@ def _entry_point(settings: LaunchSettings) -> str:
 def _failure(outcome: Outcome) -> str | None:
     """Why the agent did not succeed."""
     match outcome:
-        case Verdict(Ending.SUCCEEDED):
+        case Verdict(Ending.SUCCEEDED) | Unawaited():
             return None
         case Verdict(ending, round, by, why):
             return f"{ending.value}: {why.value} (round {round}, by {by})"

@@ -99,6 +99,8 @@ class SubprocessWorkers:
     def signal(self, signum: int) -> None:
         for worker in self._running.values():
             groups.send(worker.process.pid, signum)
+            if signum != signal.SIGKILL:  # which a stopped process obeys; any other signal waits until it runs again
+                groups.send(worker.process.pid, signal.SIGCONT)
 
     def collect(self, local_rank: int, pid: int) -> Exit | None:
         worker = self._taken(local_rank, pid)

@@ -17,6 +17,7 @@ from ...adapters.launch_settings import Function, Program
 from ...adapters.report.launch_report import Report
 from ...adapters.workers.function_call import calling, name_of
 from ...adapters.workers.spawner import Spawner
+from ...core.group.state import Unawaited
 from ...core.world import Ending, Verdict
 from ..agent_settings import script_program
 from ..launch import launched
@@ -65,7 +66,7 @@ class Launch:
         options, environment = options_of(self.settings), dict(os.environ)
         report, lines = _with_value_errors(launched, options, program, environment, spawner, tells_failure=False)
         match report.result.outcome:
-            case Verdict(Ending.SUCCEEDED):
+            case Verdict(Ending.SUCCEEDED) | Unawaited():
                 return report
             case _:
                 raise error(name, "\n".join(lines), report)

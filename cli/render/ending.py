@@ -10,9 +10,9 @@ from ...adapters.report.launch_report import Report
 from ...adapters.report.worker_ends import How
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Stopped
-from ...core.group.state import Refused
+from ...core.group.state import Refused, Unawaited
 from ...core.world import Ending, Fault, Verdict, Why
-from .sentences import who
+from .sentences import named, who
 from .text import count, first_line, printable
 
 CALLSTACK_LINES = 24
@@ -34,10 +34,22 @@ def render_report(report: Report, paths: Sequence[str]) -> list[str]:
             return [_headline(report, outcome), *_rows(report, paths)]
         case Refused():
             return [_refused(outcome, report)]
+        case Unawaited():
+            return [" · ".join((_unawaited(report), _cost(report)))]
         case Stopped(signum):
             return [f"stopped by {Signals(signum).name} · {_cost(report)}"]
         case other:
             assert_never(other)
+
+
+def _unawaited(report: Report) -> str:
+    """Return the line of a node whose workers have succeeded, and which waited no longer for the others'."""
+    state, own = report.result.state, len(report.result.ranks.workers)
+    limit = f"{report.settings.group.barrier_timeout:g} s (barrier_timeout)"
+    others = named(state, state.participants) if state else ""
+    return (
+        f"this node's {count(own, 'worker')} succeeded; after {limit} it waits no longer for {others or 'the others'}"
+    )
 
 
 def _refused(refused: Refused, report: Report) -> str:

@@ -224,6 +224,11 @@ def _span(instance: object, attribute: Attribute[float], value: float) -> None:
         raise ValueError(f"{attribute.name}: a span of 0 or more seconds, not {value}")
 
 
+def _span_or_never(instance: object, attribute: Attribute[float], value: float) -> None:
+    if not value >= 0:
+        raise ValueError(f"{attribute.name}: a span of 0 or more seconds, or inf, not {value}")
+
+
 @frozen
 class Alone:
     """Restart of single workers: a failed worker starts again by itself, while the round goes on."""
@@ -257,6 +262,8 @@ class Settings:
     """From one heartbeat to the next."""
     start_timeout: float = field(default=600.0, validator=_span)
     """How long the start of the workers waits for a fresh heartbeat."""
+    barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
+    """How long this node, whose workers have succeeded, waits for the others' to end."""
     fence: float | None = field(default=None)
     """The age of the last acknowledged heartbeat at which the workers are killed; None: never."""
     alone: Alone | None = None
@@ -287,7 +294,12 @@ class Stopped:
     signum: int
 
 
-Outcome: TypeAlias = Verdict | Refused | Stopped
+@frozen
+class Unawaited:
+    """The agent's workers have succeeded, and it did not wait for the others' end: its exit barrier timed out."""
+
+
+Outcome: TypeAlias = Verdict | Refused | Stopped | Unawaited
 """How the agent's part in the job ended."""
 
 
@@ -317,6 +329,10 @@ class Group:
     """When this node heard of the world in which it is HELD."""
     leave_by: float | None = None
     left: bool = False
+    done_at: float | None = None
+    """When the workers of this world had all succeeded, while the others' have not."""
+    unawaited: bool = False
+    """The node leaves because its exit barrier timed out."""
     verdict: Verdict | None = None
     refused: Refused | None = None
     signum: int | None = None
@@ -332,6 +348,8 @@ class Group:
                 return self.fence_at
             case Phase.STOPPING:
                 return self.kill_by
+            case Phase.BARRIER:
+                return self.barrier_by
             case Phase.LEAVING:
                 timers = (self.kill_by, None if self.left else self.leave_by)
                 return min((at for at in timers if at is not None), default=None)
@@ -342,6 +360,12 @@ class Group:
     def fence_at(self) -> float | None:
         fence = self.settings.fence
         return None if fence is None or self.acked_at is None else self.acked_at + fence
+
+    @property
+    def barrier_by(self) -> float | None:
+        """When the others are no longer waited for; None for never."""
+        timeout = self.settings.barrier_timeout
+        return None if self.done_at is None or math.isinf(timeout) else self.done_at + timeout
 
     @property
     def start_by(self) -> float | None:
@@ -365,4 +389,4 @@ class Group:
             return None
         if self.signum is not None and not (self.verdict and self.verdict.ending is Ending.SUCCEEDED):
             return Stopped(self.signum)
-        return self.verdict or self.refused
+        return self.verdict or (Unawaited() if self.unawaited else self.refused)

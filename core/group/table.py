@@ -50,6 +50,7 @@ MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
     (P.BARRIER, Over): (P.JOINING,),
     (P.BARRIER, Closed): (P.ENDED,),
     (P.BARRIER, Refused): (P.ENDED,),
+    (P.BARRIER, Elapsed): (P.LEAVING,),
     (P.BARRIER, Signalled): (P.LEAVING,),
     (P.LEAVING, Reaped): (P.ENDED,),
     (P.LEAVING, Gone): (P.ENDED,),

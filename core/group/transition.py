@@ -151,15 +151,15 @@ def _is_stale(group: Group, age: float) -> bool:
 def _start(group: Group, world: World) -> Step:
     sizes = {member.node: member.profile.local_world_size for member in world.members}
     running = frozenset(range(sizes[group.node]))
-    started = evolve(group, phase=Phase.RUNNING, running=running, restarted=0, succeeded=False, stopped_at=None)
-    return started, (Start(world),)
+    fresh = evolve(group, restarted=0, succeeded=False, stopped_at=None, done_at=None)
+    return evolve(fresh, phase=Phase.RUNNING, running=running), (Start(world),)
 
 
 def _running(group: Group, event: Event) -> Step:
     match event:
         case Exited(code=0):
             succeeded = evolve(group, succeeded=True) if group.settings.alone else group
-            return (succeeded, ()) if group.running else (evolve(succeeded, phase=Phase.BARRIER), (MarkDone(),))
+            return (succeeded, ()) if group.running else _done(succeeded, event.at)
         case Exited(code=code) if (alone := group.settings.alone) and code not in alone.job_over:
             return _failed_alone(group, alone, event)
         case Exited(local_rank, code, died_at, at):
@@ -189,7 +189,7 @@ def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
     if group.running:
         return group, (recorded,)
     if group.succeeded:
-        return evolve(group, phase=Phase.BARRIER), (recorded, MarkDone())
+        return _done(group, event.at, recorded)
     return _stop(group, event.at, recorded, End(Why.FAILED))
 
 
@@ -209,10 +209,17 @@ def _stopping(group: Group, event: Event) -> Step:
             return group, ()
 
 
+def _done(group: Group, at: float, *first: Command) -> Step:
+    return evolve(group, phase=Phase.BARRIER, done_at=at), (*first, MarkDone())
+
+
 def _barrier(group: Group, event: Event) -> Step:
     match event:
         case Over(round) if _is_mine(group, round):
-            return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
+            return evolve(group, phase=Phase.JOINING, world=None, done_at=None), (Join(),)
+        case Elapsed(at) if group.barrier_by is not None and at >= group.barrier_by:
+            leave_by = at + group.settings.leave_timeout
+            return evolve(group, phase=Phase.LEAVING, unawaited=True, leave_by=leave_by), (Leave(),)
         case Closed() | Refused():
             return _ended(group)
         case Signalled():

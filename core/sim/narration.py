@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
 from ..group import Outcome
-from ..group.state import Refused, Stopped
+from ..group.state import Refused, Stopped, Unawaited
 from ..rendezvous import (
     Arrive,
     Close,
@@ -75,6 +75,8 @@ def outcome(how: Outcome) -> str:
             return ending.value
         case Refused(why):
             return f"refused ({why.value})"
+        case Unawaited():
+            return "waits no longer"
         case Stopped(signum):
             return f"stopped by signal {signum}"
         case other:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
 from launches import PROGRAMS, TIMEOUT_S, Launcher, after_end_by
 from leftovers import left_after
-from processes import is_alive
+from processes import comes_true, is_alive, is_stopped
 
 SIGNALLED = PROGRAMS / "signalled.py"
 FAMILY = PROGRAMS / "family.py"
@@ -24,6 +25,16 @@ def test_a_signal_is_passed_on_as_the_same_and_the_workers_may_end(launch: Launc
     assert ended.code == 128 + signum
     assert f"{signum.name}: passed on to 2 workers, up to 30 s to end; again kills them" in ended.lines
     assert ended.lines[-1].startswith(f"stopped by {signum.name} · 0 restarts, ")
+
+
+def test_a_stopped_worker_obeys_a_signal_at_once(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", "--shutdown-timeout=1000", SIGNALLED, "end")
+    for told in job.hears(2):
+        os.kill(told.pid, signal.SIGSTOP)
+        assert comes_true(lambda pid=told.pid: is_stopped(pid))  # type: ignore[misc]
+    job.signal(signal.SIGTERM)
+    assert [told.words for told in job.hears(2)] == ["got SIGTERM"] * 2
+    assert job.ends().code == 143
 
 
 @pytest.mark.parametrize(("first", "second"), [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])

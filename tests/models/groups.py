@@ -91,6 +91,8 @@ GROUPS: dict[str, Group] = {
     "stopping, refused": led(*RUN, refused()),
     "stopping, cannot start": led(*RUN, Unstartable("no such file", 0.0)),
     "barrier": led(*SUCCEED),
+    "barrier with an end": led(*SUCCEED, settings=Settings(barrier_timeout=10.0)),
+    "leaving, unawaited": led(*SUCCEED, Elapsed(99.0), settings=Settings(barrier_timeout=10.0)),
     "leaving with workers": led(*RUN, Signalled(15, 1.0)),
     "leaving with workers, register knows": led(*RUN, Signalled(15, 1.0), Gone(1.1)),
     "leaving without workers": led(Signalled(15, 1.0)),

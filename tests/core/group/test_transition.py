@@ -44,10 +44,11 @@ from elastic.core.group.state import (
     Signal,
     Signalled,
     Start,
+    Unawaited,
     Unstartable,
 )
 from elastic.core.rendezvous import Settings as RendezvousSettings
-from elastic.core.world import Ending, Why
+from elastic.core.world import Ending, Verdict, Why
 
 TERM, KILL = Signal(15), Signal(9)
 FAILED_0 = (Record(0, 1, 1.0), End(Why.FAILED), TERM)
@@ -268,6 +269,30 @@ def test_stopping_a_signal_leaves_and_is_forwarded() -> None:
 def test_barrier_a_round_that_is_over_makes_the_result_void() -> None:
     assert told(led(*SUCCEED), over()) == (Phase.JOINING, (Join(),))
     assert told(led(*SUCCEED), over(7)) == (Phase.BARRIER, ())
+
+
+IMPATIENT = Settings(barrier_timeout=10.0, leave_timeout=5.0)
+
+
+def test_barrier_the_others_are_waited_for_as_long_as_the_setting_says() -> None:
+    done = led(*SUCCEED, settings=IMPATIENT)
+    assert done.until is not None and done.done_at is not None
+    assert done.until == done.done_at + 10.0
+    assert told(done, Elapsed(done.until - 0.1)) == (Phase.BARRIER, ())
+    assert told(done, Elapsed(done.until)) == (Phase.LEAVING, (Leave(),))
+
+
+def test_barrier_a_node_that_waits_no_longer_ends_with_the_success_of_its_workers() -> None:
+    gone = led(*SUCCEED, Elapsed(99.0), settings=IMPATIENT)
+    assert led(*SUCCEED, Elapsed(99.0), Gone(99.1), settings=IMPATIENT).outcome == Unawaited()
+    assert transition(gone, Elapsed(104.0))[0].outcome == Unawaited()
+    assert transition(gone, refused())[0].outcome == Unawaited()
+
+
+def test_barrier_a_verdict_that_is_heard_meanwhile_stands_above_that() -> None:
+    for ending in (Ending.FAILED, Ending.SUCCEEDED):
+        ended = led(*SUCCEED, Elapsed(99.0), closed(ending), settings=IMPATIENT)
+        assert isinstance(ended.outcome, Verdict) and ended.outcome.ending is ending
 
 
 def test_barrier_a_node_waits_there_without_a_timer() -> None:
