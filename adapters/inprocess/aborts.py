@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Protocol, cast
 
 from .callbacks import State
@@ -56,13 +57,26 @@ class AbortTorchDistributed:
             return
         distributed = self._distributed or Torch()
         _held.extend(distributed.groups())
-        shut_gloo()
-        if port := os.environ.get("MASTER_PORT"):
-            shut_store(int(port))
-        if distributed.is_initialized() and distributed.has_nccl():
-            distributed.abort_all()
-        if distributed.is_initialized():
-            distributed.destroy()
+        with ExitStack() as rest:  # the last comes first, and each part runs even if another fails
+            rest.callback(_destroy, distributed)
+            rest.callback(_abort_nccl, distributed)
+            rest.callback(_shut_store)
+            rest.callback(shut_gloo)
+
+
+def _shut_store() -> None:
+    if port := os.environ.get("MASTER_PORT"):
+        shut_store(int(port))
+
+
+def _abort_nccl(distributed: Distributed) -> None:
+    if distributed.is_initialized() and distributed.has_nccl():
+        distributed.abort_all()
+
+
+def _destroy(distributed: Distributed) -> None:
+    if distributed.is_initialized():
+        distributed.destroy()
 
 
 class Torch:

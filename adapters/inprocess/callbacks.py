@@ -6,6 +6,7 @@ The names are those that users of nvidia-resiliency-ext know.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -86,6 +87,12 @@ class Compose:
             told = each(state)
             state = state if told is None else told
         return state
+
+    def each(self, state: State) -> None:
+        """Call all of them in the same order, also if one fails: a clean-up runs to its end. Raises the first error."""
+        with ExitStack() as rest:
+            for callback in self._callbacks:
+                rest.callback(callback, state)
 
 
 class RetryController:

@@ -215,8 +215,9 @@ class Driver:
                 return core.AtomicLeft(token)
             case Signalled(signum):
                 return core.Interrupted() if signum == signal.SIGINT else core.Terminated()
-            case AbortEnded():
-                return core.AbortEnded()
+            case AbortEnded(error):
+                self._last_error = error or self._last_error
+                return core.AbortEnded(failed=error is not None)
             case Told():
                 return self._told(message)
             case StoreSilent():
@@ -333,11 +334,14 @@ class Driver:
         )
 
     def _abort(self) -> None:
+        """Run the user's abort. After one that fails this process runs no further round: what it left open would pile up."""
         try:
             self._task.abort()
-        except BaseException:  # an abort that fails is logged, and the round is over all the same
+        except BaseException as error:
             log.exception("rank %s: abort failed", self._me.slot)
-        self._inbox.put(AbortEnded())
+            self._inbox.put(AbortEnded(error))
+        else:
+            self._inbox.put(AbortEnded())
 
     def _tell_monitor(self, now: float) -> None:
         words = self._page.words

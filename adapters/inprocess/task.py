@@ -17,7 +17,7 @@ from ...core.caller import Terms
 from ...core.inprocess.words import End, Span
 from ...core.world import Fault, Member, Node, Profile, World
 from ..clock import Clock
-from .callbacks import Callback, Callbacks, Mode, State
+from .callbacks import Callback, Callbacks, Compose, Mode, State
 from .user_stack import place
 
 _MASTER_PORT: Final = "MASTER_PORT"
@@ -119,7 +119,9 @@ class Task:
                 return lambda: _called(calls.terminate, evolve(state, mode=Mode.TERMINATED))
 
     def abort(self) -> None:
-        _called(self._callbacks.abort, self.state)
+        """Run the user's abort. Of several as one, each runs even if another fails. Raises the first error."""
+        abort = self._callbacks.abort
+        _called(abort.each if isinstance(abort, Compose) else abort, self.state)
 
     def _tell_environment(self, first: Member | None) -> None:
         """Set what `init_process_group` reads: the ranks, and this iteration's port on rank 0's host."""

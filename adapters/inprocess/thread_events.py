@@ -80,9 +80,11 @@ class Signalled:
     signum: int
 
 
-@frozen
+@frozen(eq=False)
 class AbortEnded:
-    """The thread that ran the user's abort is done."""
+    """The user's abort is over; `error` is what it raised."""
+
+    error: BaseException | None = None
 
 
 @frozen

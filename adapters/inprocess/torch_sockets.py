@@ -8,6 +8,7 @@ without it gloo ends the process. A TCPStore's sockets are recognised by their p
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -49,10 +50,11 @@ def _descriptors(kind: str) -> list[int]:
 
 
 def _members(epoll: int) -> list[int]:
+    """Return the descriptors that an epoll instance watches. Raises OSError if the process has no descriptor left."""
     try:
         lines = (FDINFO / str(epoll)).read_text().splitlines()
-    except OSError:
-        return []
+    except FileNotFoundError:
+        return []  # closed meanwhile
     return [int(line.split()[1]) for line in lines if line.startswith("tfd:")]
 
 
@@ -93,10 +95,22 @@ def _holds(claim: Callable[[socket.socket], bool], it: socket.socket) -> bool:
 
 @contextmanager
 def _tcp(descriptor: int) -> Iterator[socket.socket | None]:
+    """A socket of our own for this descriptor; None if it is no TCP socket, or was closed meanwhile.
+
+    Raises OSError if the process has no descriptor left.
+    """
     try:
-        it = socket.socket(fileno=os.dup(descriptor))
+        duplicate = os.dup(descriptor)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        yield None  # closed meanwhile
+        return
+    try:
+        it = socket.socket(fileno=duplicate)
     except OSError:
-        yield None  # closed meanwhile, or no socket
+        os.close(duplicate)
+        yield None  # no socket
         return
     try:
         yield it if it.family in (socket.AF_INET, socket.AF_INET6) and it.type == socket.SOCK_STREAM else None

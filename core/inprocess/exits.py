@@ -17,6 +17,7 @@ EXIT_CODES: Mapping[Reason, int | None] = {
     Reason.UNFIT: 74,
     Reason.UNHEALTHY: 74,
     Reason.ABORT_HUNG: 75,
+    Reason.ABORT_FAILED: 75,
     Reason.TOO_MANY_FAULTS: 71,
     Reason.CRASH_LOOP: 71,
     Reason.OTHER_POLICY: 71,

@@ -58,6 +58,8 @@ class Aborting(Enum):
     ENDED = "ended"
     STUCK = "stuck"
     """It did not end in time. This process never runs another round."""
+    FAILED = "failed"
+    """It raised and may have left connections open. This process never runs another round."""
 
 
 JOB_ENDED: Mapping[Ending, Reason] = {

@@ -133,8 +133,8 @@ def _noted(call: Call, event: Event) -> Call:
     match event:
         case SpanEnded():
             return evolve(call, span=None)
-        case AbortEnded() if call.abort is Aborting.RUNNING:
-            return evolve(call, abort=Aborting.ENDED)
+        case AbortEnded(failed) if call.abort is Aborting.RUNNING:
+            return evolve(call, abort=Aborting.FAILED if failed else Aborting.ENDED)
         case Over():
             return evolve(call, over=True)
         case Closed(verdict) if call.verdict is None:
@@ -425,6 +425,8 @@ def _after(call: Call) -> Step:
         return _told(call, call.verdict.ending)
     if call.abort is Aborting.STUCK:
         return _leave(call, Reason.ABORT_HUNG, Leave())
+    if call.abort is Aborting.FAILED:
+        return _leave(call, Reason.ABORT_FAILED, Leave())
     if call.began:
         return _run(call, Phase.FINALIZING, Span.FINALIZE)
     return evolve(call, phase=Phase.JOINING, asked=False), (Join(),)

@@ -62,6 +62,7 @@ class Reason(Enum):
     UNFIT = "a reserve failed to initialize"
     UNHEALTHY = "finalize or the health check failed"
     ABORT_HUNG = "abort did not end"
+    ABORT_FAILED = "abort failed"
     TOO_MANY_FAULTS = "too many faults of this rank"
     CRASH_LOOP = "the same failure of this rank again and again"
     OTHER_POLICY = "the ranks follow different policies"
@@ -156,7 +157,9 @@ class AtomicLeft:
 
 @frozen
 class AbortEnded:
-    """`abort` has ended, with success or without."""
+    """`abort` has ended; it failed if it raised."""
+
+    failed: bool = False
 
 
 @frozen

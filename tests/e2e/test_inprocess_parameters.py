@@ -27,16 +27,24 @@ def called(running: Launch, *ranks: int) -> dict[int, list[str]]:
     return found
 
 
-def test_callbacks_are_called_in_their_order_and_an_abort_that_fails_is_only_logged(launch: Launcher) -> None:
-    running = behaves(launch, "fails", "0:abort:raise")
+def test_callbacks_are_called_in_their_order(launch: Launcher) -> None:
+    running = behaves(launch, "fails")
     begun(running)
     once = ["initialize {0} active", "health_check {0} active", "function {0}"]
     again = ["abort 0 active", "finalize 0 active", "health_check 0 active"]
     order = [each.format(0) for each in once] + again + [each.format(1) for each in once] + ["completion 1 active"]
     assert called(running, 0, 1) == {0: order, 1: order}
+    assert running.ends().code == 0
+
+
+def test_an_abort_that_fails_is_the_end_of_that_rank_and_the_others_go_on(launch: Launcher) -> None:
+    running = behaves(launch, "fails", "0:abort:raise")
+    begun(running)
+    why = "0 raised Stopped rank 0: abort failed (last error here: OSError: not yet)"
+    comes_to(running, *entered(1, 1, of=1), *returned(1, 1), why)
     ended = running.ends()
     assert ended.code == 0
-    assert "rank 0: abort failed" in ended.err and "OSError: not yet" in ended.err
+    assert "OSError: not yet" in ended.err and "exit code 75" in ended.err
 
 
 def test_an_abort_that_hangs_is_the_end_of_that_rank_and_the_others_go_on(launch: Launcher) -> None:

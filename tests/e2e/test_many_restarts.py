@@ -7,10 +7,12 @@ import os
 import pytest
 from launches import PROGRAMS, Launcher
 from processes import held_by
+from wrapped import needs_torch
 
 from elastic.adapters.store.port import FAULTS_MAX
 
 ITERATIONS = int(os.environ.get("ELASTIC_RESTARTS", "200"))
+GLOO_ITERATIONS = int(os.environ.get("ELASTIC_RESTARTS", "500"))
 REPLAYED_MAX = 1_000
 """More are not taken again at the end: that takes 10 ms each."""
 MOMENTARY = 4
@@ -25,8 +27,18 @@ RECORD_KB = 1.0
 
 @pytest.mark.timeout(0)
 def test_many_restarts_in_one_process_leave_nothing_behind(launch: Launcher) -> None:
-    arguments = ("--restart-scope=rank", "--nproc-per-node=2", PROGRAMS / "many_restarts.py", str(ITERATIONS))
-    traced = ITERATIONS <= REPLAYED_MAX
+    restarted(launch, ITERATIONS)
+
+
+@needs_torch
+@pytest.mark.timeout(0)
+def test_restarts_of_a_gloo_call_leave_descriptors_threads_and_memory_as_they_were(launch: Launcher) -> None:
+    restarted(launch, GLOO_ITERATIONS, "gloo")
+
+
+def restarted(launch: Launcher, iterations: int, *how: str) -> None:
+    arguments = ("--restart-scope=rank", "--nproc-per-node=2", PROGRAMS / "many_restarts.py", str(iterations), *how)
+    traced = iterations <= REPLAYED_MAX
     running = launch(*arguments, traced=traced)
     words: list[str] = []
     agent = []
@@ -35,10 +47,10 @@ def test_many_restarts_in_one_process_leave_nothing_behind(launch: Launcher) -> 
         if words[-1].startswith("0 holds"):
             agent.append(held_by(running.pid))
     assert running.ends().code == 0
-    records = min(ITERATIONS, FAULTS_MAX)
+    records = min(iterations, FAULTS_MAX)
     grew(f"agent, with {records} records", agent[0], agent[1], records * RECORD_KB)
     for rank in ("0", "1"):
-        assert f"{rank} ended: in order True, {ITERATIONS // 2} of its own" in words
+        assert f"{rank} ended: in order True, {iterations // 2} of its own" in words
         warm, last = ([int(n) for n in each.split()[2:]] for each in words if each.startswith(f"{rank} holds"))
         grew(f"rank {rank}", (warm[0], warm[1], warm[2]), (last[0], last[1], last[2]), TRACED_KB * traced)
         grew("its monitor", (warm[3], warm[4], warm[5]), (last[3], last[4], last[5]))

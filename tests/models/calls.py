@@ -85,7 +85,15 @@ def events(call: Call) -> Iterator[Event]:
     for token in (call.token, call.token - 1):
         yield from (SpanEnded(token, how) for how in How)
         yield from (GateRead(token, 0), GateRead(token, 1), AtomicLeft(token))
-    yield from (Refused(Why.TIMEOUT), Refused(Why.LIMITS), Left(), AbortEnded(), StoreLost(), StoreBack())
+    yield from (
+        Refused(Why.TIMEOUT),
+        Refused(Why.LIMITS),
+        Left(),
+        AbortEnded(),
+        AbortEnded(True),
+        StoreLost(),
+        StoreBack(),
+    )
     yield from (Interrupted(), Terminated())
     yield from (Elapsed(deadline) for deadline in deadlines(call))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import select
 import socket
 import subprocess
 import sys
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -69,6 +72,39 @@ def test_connections_to_the_store_s_port_are_shut_down_and_no_others() -> None:
             assert to_other.send(b"x") == 1
 
 
+def test_a_look_for_gloo_s_sockets_leaves_no_descriptor_behind() -> None:
+    """gloo's epoll instance watches more than sockets."""
+    held = os.listdir("/proc/self/fd")
+    with socket.create_server(("127.0.0.1", 0)) as server, select.epoll() as epoll, ExitStack() as stack:
+        reader, writer = os.pipe()
+        stack.callback(os.close, reader)
+        stack.callback(os.close, writer)
+        epoll.register(server)
+        epoll.register(reader)
+        for _ in range(3):
+            assert shut_gloo() == 0
+    assert os.listdir("/proc/self/fd") == held
+
+
+def test_an_abort_at_the_limit_of_descriptors_fails_and_does_not_pass_over_connections() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        with exhausted(), pytest.raises(OSError, match="Too many open files"):
+            shut_store(server.getsockname()[1])
+        assert shut_store(server.getsockname()[1]) == 1
+        assert client.recv(1) == b""
+
+
+@contextmanager
+def exhausted() -> Iterator[None]:
+    """No descriptor can be opened for the duration of this block."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 class Group:
     """Something that can be seen to be gone."""
 
@@ -80,6 +116,7 @@ class FakeTorch:
         self._initialized, self._nccl = initialized, nccl
         self.asked: list[str] = []
         self.group = Group()
+        self.fails = False
 
     def is_initialized(self) -> bool:
         return self._initialized
@@ -92,6 +129,8 @@ class FakeTorch:
 
     def abort_all(self) -> None:
         self.asked.append("abort")
+        if self.fails:
+            raise RuntimeError("no communicator")
         self._initialized = False
 
     def destroy(self) -> None:
@@ -110,6 +149,15 @@ def test_nccl_is_aborted_and_what_then_still_stands_is_destroyed(
     torch = FakeTorch(initialized, nccl)
     AbortTorchDistributed(torch)(STATE)
     assert torch.asked == asked
+
+
+def test_the_groups_are_destroyed_even_if_the_abort_of_nccl_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MASTER_PORT", raising=False)
+    torch = FakeTorch(initialized=True, nccl=True)
+    torch.fails = True
+    with pytest.raises(RuntimeError, match="no communicator"):
+        AbortTorchDistributed(torch)(STATE)
+    assert torch.asked == ["abort", "destroy"]
 
 
 def test_a_group_outlives_the_frames_of_its_iteration_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,18 @@ def test_composed_callbacks_are_called_from_the_last_to_the_first_and_hand_on_wh
     assert told == [("last", STATE), ("first", "changed")]
 
 
+def test_each_of_several_aborts_runs_even_if_another_fails() -> None:
+    called: list[str] = []
+
+    def fails(state: State) -> None:
+        called.append("fails")
+        raise ValueError("first")
+
+    with pytest.raises(ValueError, match="first"):
+        Compose(lambda state: called.append("runs"), fails).each(STATE)
+    assert called == ["fails", "runs"]
+
+
 def test_what_cannot_be_called_is_not_composed() -> None:
     with pytest.raises(TypeError, match="Compose: 3 cannot be called"):
         Compose(print, 3)  # type: ignore[arg-type]

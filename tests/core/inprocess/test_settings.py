@@ -51,4 +51,4 @@ def test_no_limit_is_a_limit() -> None:
 def test_every_reason_has_an_exit_code() -> None:
     assert set(EXIT_CODES) == set(Reason)
     assert EXIT_CODES[Reason.JOB_LIMIT] in FINAL
-    assert EXIT_CODES[Reason.ABORT_HUNG] not in FINAL
+    assert EXIT_CODES[Reason.ABORT_HUNG] not in FINAL and EXIT_CODES[Reason.ABORT_FAILED] not in FINAL

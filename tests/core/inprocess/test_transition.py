@@ -116,6 +116,13 @@ def test_a_process_whose_abort_hangs_never_runs_another_round() -> None:
     assert told(*RUNNING, EXC, elapsed(call, Timer.ABORT), Left(), OK)[1] == (Finish(Raised(Reason.ABORT_HUNG)),)
 
 
+def test_an_abort_that_failed_means_that_this_process_never_runs_another_round() -> None:
+    failed = (*RUNNING, EXC, AbortEnded(failed=True))
+    assert told(*failed)[1] == (Leave(), Run(Span.TERMINATE, 3))
+    assert told(*failed, Left(), OK)[1] == (Finish(Raised(Reason.ABORT_FAILED)),)
+    assert led(*RUNNING, Over(0), GateRead(2, 0), AbortEnded(failed=True)).phase is Phase.UNWINDING
+
+
 def test_a_soft_limit_ends_the_round_and_a_hard_one_the_process() -> None:
     call = led(*RUNNING)
     assert transition(call, elapsed(call, Timer.SOFT))[1] == (End(0, Cause.SOFT_TIMEOUT), Want(2))

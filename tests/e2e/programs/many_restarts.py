@@ -1,6 +1,9 @@
 """A wrapped function that fails in all iterations but the last, on one rank after the other.
 
-    many_restarts.py ITERATIONS
+    many_restarts.py ITERATIONS [gloo]
+
+With `gloo` each iteration has a process group and a DistributedDataParallel of its own, and a rank that does not fail waits
+in a collective.
 
 Tells whether it was entered in order, each of its own failures once (an iteration of another's may be over before it is
 entered here), and what the process and its monitor hold after a hundred and at the end. It remembers nothing of an
@@ -14,6 +17,7 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Callable
 from statistics import median
 
 import stage
@@ -22,6 +26,7 @@ from processes import held_by, monitor_of
 from elastic.inprocess import CallWrapper, Wrapper
 
 ITERATIONS = int(sys.argv[1])
+GLOO = sys.argv[2:] == ["gloo"]
 WARM = min(100, ITERATIONS // 2)
 SAMPLES = 9
 """In so many iterations in a row it looks at what is held: the median counts."""
@@ -47,12 +52,30 @@ def look(iteration: int) -> None:
         samples.clear()
 
 
+def sleep() -> None:
+    time.sleep(1000)
+
+
+def communicate() -> Callable[[], object]:
+    """Take one step of a model on all ranks. Return a wait for the other rank."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    model = DistributedDataParallel(torch.nn.Linear(4, 4))
+    model(torch.ones(2, 4)).sum().backward()
+    return dist.barrier
+
+
 @Wrapper(completion_timeout=300.0)
 def train(call: CallWrapper) -> None:
     global last, of_its_own, in_order
     now = call.iteration
     in_order, last = in_order and now > last, now
     of_its_own += now % RANKS == RANK and now < ITERATIONS
+    wait = communicate() if GLOO else sleep
     with call.atomic():
         if now % 10 == 0:
             stage.tell(f"is in {now}")
@@ -61,7 +84,7 @@ def train(call: CallWrapper) -> None:
         return
     if now % RANKS == RANK:
         raise ValueError(f"iteration {now}")
-    time.sleep(1000)
+    wait()
 
 
 train()
