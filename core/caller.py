@@ -85,7 +85,7 @@ def _closed(verdict: Verdict, held: Held) -> words.Closed:
     return words.Closed(verdict, seat is not None and seat.status in (Status.DONE, Status.GONE))
 
 
-def wished(command: words.Command, profile: Profile) -> Request | None:
+def requested(command: words.Command, profile: Profile) -> Request | None:
     """What a command of the call asks of the rendezvous; None for one that is for somebody else. `profile` is what the rank
     says of itself when it joins."""
     match command:

@@ -33,7 +33,7 @@ def heard(handler: Handler, answer: Outcome | Raise, now: float) -> group.Event 
             assert_never(other)
 
 
-def wished(command: group.Command, profile: Profile) -> Request | None:
+def requested(command: group.Command, profile: Profile) -> Request | None:
     """What a command of the group asks of the rendezvous; None for one that is for somebody else. `profile` is what the
     node says of itself when it joins."""
     match command:

@@ -10,7 +10,7 @@ import pytest
 from explore import explore, judged, key
 from worlds import node, profile, register
 
-from elastic.core.rendezvous import Arrive, Done, Edit, RendezvousState, Together, Wish, apply
+from elastic.core.rendezvous import Arrive, Done, Edit, Proposal, RendezvousState, Together, apply
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.world import Node
 
@@ -79,16 +79,16 @@ def test_small_worlds_show_what_is_worth_having_seen() -> None:
 
 
 @pytest.mark.parametrize(("size", "restarts", "names"), [("1:2", 1, "a b a#2"), ("2:2", 1, "a b c")])
-def test_a_batch_makes_what_its_wishes_make_one_after_the_other(size: str, restarts: int, names: str) -> None:
+def test_a_batch_makes_what_its_proposals_make_one_after_the_other(size: str, restarts: int, names: str) -> None:
     """So it has nothing to stop at: an end, a completion or a verdict is the last thing that it can bring."""
     known, batches = set[Hashable](), Counter[str]()
 
     def beside(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
         if key(state) not in known:
             known.add(key(state))
-            for wishes in _wishes(state):
-                batch = judged(state, Together(wishes), me) or state
-                assert key(batch) == key(_one_by_one(state, wishes))
+            for proposals in _proposals(state):
+                batch = judged(state, Together(proposals), me) or state
+                assert key(batch) == key(_one_by_one(state, proposals))
                 batches["completes"] += batch.complete and not state.complete
                 batches["closes"] += batch.closed is not None and not state.closed
                 batches["changes two"] += sum(batch.seats[each] is not state.seats[each] for each in state.seats) > 1
@@ -98,15 +98,15 @@ def test_a_batch_makes_what_its_wishes_make_one_after_the_other(size: str, resta
     assert min(batches[what] for what in ("completes", "closes", "changes two")) > 0
 
 
-def _wishes(state: RendezvousState) -> Iterator[Mapping[Node, Wish]]:
+def _proposals(state: RendezvousState) -> Iterator[Mapping[Node, Proposal]]:
     """Of all sets of those who are seated: to come back, or that their workers have succeeded."""
     for edit in (Arrive(profile("a")), Done(state.round)):
         for count in range(1, len(state.seats) + 1):
             for those in combinations(state.seats, count):
-                yield dict.fromkeys(those, Wish(state.era, edit))
+                yield dict.fromkeys(those, Proposal(state.era, edit))
 
 
-def _one_by_one(state: RendezvousState, wishes: Mapping[Node, Wish]) -> RendezvousState:
-    for who, wish in wishes.items():
-        state = judged(state, wish.edit, who) or state
+def _one_by_one(state: RendezvousState, proposals: Mapping[Node, Proposal]) -> RendezvousState:
+    for who, proposal in proposals.items():
+        state = judged(state, proposal.edit, who) or state
     return state

@@ -38,12 +38,12 @@ from elastic.core.rendezvous import (
     Limits,
     Outcome,
     Over,
+    Proposal,
     Raise,
     RendezvousState,
     Settings,
     Settled,
     Token,
-    Wish,
     handlers,
 )
 from elastic.core.rendezvous.agenda import Request
@@ -438,52 +438,57 @@ class Conformance:
         client().remove_heartbeat(node("a"))
         assert client().heartbeats([node("a")]).counters == {node("a"): None}
 
-    # --- wishes
+    # --- proposals
 
-    def test_nobody_wishes_at_first(self, client: Clients) -> None:
+    def test_nobody_proposes_at_first(self, client: Clients) -> None:
         client().set(born(), None)
-        assert client().wishes([node("a"), node("b#7")]) == {}
-        assert client().wishes([]) == {}
+        assert client().proposals([node("a"), node("b#7")]) == {}
+        assert client().proposals([]) == {}
 
-    def test_what_nodes_wish_is_known_to_all_and_counted(self, client: Clients) -> None:
+    def test_what_nodes_propose_is_known_to_all_and_counted(self, client: Clients) -> None:
         one, two = client(), client()
         one.set(state := born(), None)
-        wishes = {node(of): Wish(state.era, Arrive(profile(of))) for of in ("a", "b#2", "c")}
-        counts = [(one if index % 2 else two).put_wish(of, wish) for index, (of, wish) in enumerate(wishes.items())]
+        proposals = {node(of): Proposal(state.era, Arrive(profile(of))) for of in ("a", "b#2", "c")}
+        counts = [
+            (one if index % 2 else two).put_proposal(of, proposal)
+            for index, (of, proposal) in enumerate(proposals.items())
+        ]
         assert counts == [1, 2, 3]
-        assert client().wishes([*wishes, node("b")]) == wishes
-        assert client().wishes([node("c")]) == {node("c"): wishes[node("c")]}
+        assert client().proposals([*proposals, node("b")]) == proposals
+        assert client().proposals([node("c")]) == {node("c"): proposals[node("c")]}
 
-    def test_a_wish_takes_the_place_of_the_last_one_and_each_kind_is_counted_by_itself(self, client: Clients) -> None:
+    def test_a_proposal_takes_the_place_of_the_last_one_and_each_kind_is_counted_by_itself(
+        self, client: Clients
+    ) -> None:
         one, two = client(), client()
         one.set(state := born(), None)
-        back, mark = Wish(state.era, Arrive(profile("a"))), Wish(state.era, Done(0))
-        later = Wish(Token(state.life, state.version + 5), Arrive(profile("a", 4711)))
-        assert [one.put_wish(node("a"), wish) for wish in (back, mark, later)] == [1, 1, 1]
-        assert two.put_wish(node("b"), later) == 2
-        assert client().wishes([node("a"), node("b")]) == {node("a"): later, node("b"): later}
+        back, mark = Proposal(state.era, Arrive(profile("a"))), Proposal(state.era, Done(0))
+        later = Proposal(Token(state.life, state.version + 5), Arrive(profile("a", 4711)))
+        assert [one.put_proposal(node("a"), proposal) for proposal in (back, mark, later)] == [1, 1, 1]
+        assert two.put_proposal(node("b"), later) == 2
+        assert client().proposals([node("a"), node("b")]) == {node("a"): later, node("b"): later}
 
-    def test_who_has_wished_in_many_eras_reads_what_all_wish_in_this_one(self, client: Clients) -> None:
+    def test_who_has_proposed_in_many_eras_reads_what_all_propose_in_this_one(self, client: Clients) -> None:
         one = client()
         one.set(state := born(), None)
         eras = [Token(state.life, version) for version in range(ERAS)]
-        assert [one.put_wish(node("a"), Wish(era, Done(0))) for era in eras] == [1] * ERAS
+        assert [one.put_proposal(node("a"), Proposal(era, Done(0))) for era in eras] == [1] * ERAS
         for _ in range(3):
-            assert one.wishes([node("a")]) == {node("a"): Wish(eras[-1], Done(0))}
-        assert client().put_wish(node("b"), Wish(eras[-1], Done(0))) == 2
+            assert one.proposals([node("a")]) == {node("a"): Proposal(eras[-1], Done(0))}
+        assert client().put_proposal(node("b"), Proposal(eras[-1], Done(0))) == 2
 
-    def test_of_many_who_wish_at_once_one_is_told_that_it_is_the_last(self, client: Clients) -> None:
+    def test_of_many_who_propose_at_once_one_is_told_that_it_is_the_last(self, client: Clients) -> None:
         one = client()
         one.set(state := born(), None)
         names = [f"n{number}" for number in range(16)]
         clients, counts = [client() for _ in names], SimpleQueue[int]()
         puts = [
-            lambda c=c, of=of: counts.put(c.put_wish(node(of), Wish(state.era, Arrive(profile(of)))))
+            lambda c=c, of=of: counts.put(c.put_proposal(node(of), Proposal(state.era, Arrive(profile(of)))))
             for c, of in zip(clients, names, strict=True)
         ]
         at_once(*puts)
         assert sorted(counts.get(timeout=ANSWER_S) for _ in names) == list(range(1, 17))
-        assert len(one.wishes(map(node, names))) == 16
+        assert len(one.proposals(map(node, names))) == 16
 
     # --- faults
 

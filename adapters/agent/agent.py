@@ -34,7 +34,7 @@ from ...core.group.state import (
     StartAgain,
     Unstartable,
 )
-from ...core.node import acknowledged, farewell, follows, heard, wished
+from ...core.node import acknowledged, farewell, follows, heard, requested
 from ...core.rendezvous import Held, RendezvousState, handlers
 from ...core.rendezvous.operations import LINGER_S
 from ...core.world import Life, Node, Profile, World
@@ -249,7 +249,7 @@ class Agent:
         """Submit a command to the rendezvous. A node joins each round with a port that no worker has used."""
         if isinstance(command_, Join):
             self._reserve_again()
-        if request := wished(command_, self._profile):
+        if request := requested(command_, self._profile):
             self._rendezvous.submit(request)
 
     def _reserve_again(self) -> None:

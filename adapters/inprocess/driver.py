@@ -19,7 +19,7 @@ from typing import assert_never
 
 from attrs import define, evolve
 
-from ...core.caller import WHY_OVER, heard, wished
+from ...core.caller import WHY_OVER, heard, requested
 from ...core.inprocess import Call, begin, transition
 from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
@@ -300,7 +300,7 @@ class Driver:
 
     def _submit(self, command: core.Command, profile: Profile) -> None:
         """Ask the register for what this command means. A fault goes on record after the end of its round is written."""
-        if request := wished(command, profile):
+        if request := requested(command, profile):
             self._loop.submit(request)
         if isinstance(command, core.End):
             where = user_stack.innermost(self._late.stack) if command.cause is core.Cause.SOFT_TIMEOUT else ""

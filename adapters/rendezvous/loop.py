@@ -23,12 +23,12 @@ from ...core.rendezvous import (
     Observe,
     Operation,
     Outcome,
+    Proposal,
     Propose,
     Raise,
     Return,
     Token,
     Wait,
-    Wish,
     Write,
     gathered,
     heard,
@@ -166,8 +166,8 @@ class RendezvousLoop:
                 self._wait(token, until)
             case Observe(nodes):
                 self._observe(nodes)
-            case Propose(wish):
-                self._propose(wish)
+            case Propose(proposal):
+                self._propose(proposal)
             case Gather(nodes):
                 self._gather(nodes)
             case Return(outcome):
@@ -209,23 +209,23 @@ class RendezvousLoop:
             self._answered()
             self._remember(heard, read.counters, sent_at, self._clock.now(), read.life)
 
-    def _propose(self, wish: Wish) -> None:
+    def _propose(self, proposal: Proposal) -> None:
         try:
-            count = self._backend.put_wish(self._held.node, wish)
+            count = self._backend.put_proposal(self._held.node, proposal)
         except StoreError as error:
             self._unanswered(error)
         else:
             self._answered()
-            self._remember(proposed, wish, count, self._clock.now())
+            self._remember(proposed, proposal, count, self._clock.now())
 
     def _gather(self, nodes: tuple[Node, ...]) -> None:
         try:
-            wishes = self._backend.wishes(nodes)
+            proposals = self._backend.proposals(nodes)
         except StoreError as error:
             self._unanswered(error)
         else:
             self._answered()
-            self._remember(gathered, wishes, self._clock.now())
+            self._remember(gathered, proposals, self._clock.now())
 
     def _wait(self, token: Token | None, until: float) -> None:
         sent_at = self._clock.now()
@@ -303,9 +303,9 @@ class RendezvousLoop:
             case ToRecord() as record:
                 self._submit(Errand(record))
 
-    def _submit(self, wish: Request | Errand) -> None:
-        self._trace.took(submitted, wish)
-        self._agenda = submitted(self._agenda, wish)
+    def _submit(self, item: Request | Errand) -> None:
+        self._trace.took(submitted, item)
+        self._agenda = submitted(self._agenda, item)
 
     def _remember(
         self, function: Callable[Concatenate[Held, Given], Held], *given: Given.args, **named: Given.kwargs

@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ...core.rendezvous import RendezvousState, Token, Wish
+from ...core.rendezvous import Proposal, RendezvousState, Token
 from ...core.world import Fault, Life, Node
 from ..clock import Clock
 from .port import Heartbeats, Shown, noted
@@ -24,8 +24,8 @@ class MemoryStore:
         self.changed = threading.Condition()
         self.state: RendezvousState | None = None
         self.beats: dict[Node, tuple[int, float]] = {}
-        self.wishes: dict[Node, Wish] = {}
-        self.wished: Counter[str] = Counter()
+        self.proposals: dict[Node, Proposal] = {}
+        self.proposed: Counter[str] = Counter()
         self.faults: list[Fault] = []
 
 
@@ -74,15 +74,15 @@ class MemoryBackend:
         with self._store.changed:
             self._store.beats.pop(node, None)
 
-    def put_wish(self, node: Node, wish: Wish) -> int:
+    def put_proposal(self, node: Node, proposal: Proposal) -> int:
         with self._store.changed:
-            self._store.wishes[node] = wish
-            self._store.wished[wish.like] += 1
-            return self._store.wished[wish.like]
+            self._store.proposals[node] = proposal
+            self._store.proposed[proposal.like] += 1
+            return self._store.proposed[proposal.like]
 
-    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
         with self._store.changed:
-            return {node: wish for node in nodes if (wish := self._store.wishes.get(node))}
+            return {node: proposal for node in nodes if (proposal := self._store.proposals.get(node))}
 
     def put_fault(self, fault: Fault) -> None:
         with self._store.changed:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from ...core.rendezvous import RendezvousState, Token, Wish
+from ...core.rendezvous import Proposal, RendezvousState, Token
 from ...core.world import Fault, Life, Node
 
 FAULTS_MAX = 4_096
@@ -102,13 +102,13 @@ class Backend(Protocol):
     def remove_heartbeat(self, node: Node) -> None:
         """Take the heartbeat of `node` away: it knows the verdict and goes."""
 
-    def put_wish(self, node: Node, wish: Wish) -> int:
-        """Put down what `node` wishes, in the place of what it wished before. Returns how many have put down a wish of this
-        kind in this era, this one included: a hint, which a try that was repeated may have made too high."""
+    def put_proposal(self, node: Node, proposal: Proposal) -> int:
+        """Put down what `node` proposes, in the place of what it proposed before. Returns how many have put down a proposal
+        of this kind in this era, this one included: a hint, which a try that was repeated may have made too high."""
 
-    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
-        """The last wishes of those of these nodes that have any; all that were counted are there. What nobody can read is
-        no wish."""
+    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
+        """The last proposals of those of these nodes that have any; all that were counted are there. What nobody can read is
+        no proposal."""
 
     def put_fault(self, fault: Fault) -> None:
         """Add a worker's failure to the job's record."""

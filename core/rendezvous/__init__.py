@@ -15,11 +15,11 @@ from .actions import (
     Outcome,
     Over,
     Overdue,
+    Proposal,
     Reserve,
     Settled,
     Sync,
     Together,
-    Wish,
 )
 from .apply import apply
 from .context import Context, Held, Operation
@@ -57,6 +57,7 @@ __all__ = [
     "Outcome",
     "Over",
     "Overdue",
+    "Proposal",
     "Propose",
     "Raise",
     "RendezvousState",
@@ -72,7 +73,6 @@ __all__ = [
     "Token",
     "Violation",
     "Wait",
-    "Wish",
     "Write",
     "apply",
     "blank",

@@ -78,7 +78,7 @@ class Close:
 
 
 @frozen
-class Wish:
+class Proposal:
     """What a node has to write, left for somebody to write with what others have; it counts in this era only."""
 
     era: Token
@@ -86,16 +86,16 @@ class Wish:
 
     @property
     def like(self) -> str:
-        """What names all wishes of this kind in this era, in a store that counts them."""
+        """What names all proposals of this kind in this era, in a store that counts them."""
         kind = "arrive" if isinstance(self.edit, Arrive) else "done"
         return f"{self.era.life.epoch}-{self.era.version}-{kind}"
 
 
 @frozen
 class Together:
-    """What these nodes wish, mine among them, in one write. A wish that is void or has come true is passed over."""
+    """What these nodes propose, mine among them, in one write. A proposal that is void or has come true is passed over."""
 
-    wishes: Mapping[Node, Wish]
+    proposals: Mapping[Node, Proposal]
 
 
 Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Close | Together

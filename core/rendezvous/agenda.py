@@ -1,10 +1,10 @@
 """What a node is to do at the register, one thing after the other.
 
-The agent's wishes stand in a queue; each is carried out until the register has answered. A node whose workers run (or that
-stands at the exit barrier) watches when nothing else is to be done, and a watch gives way to any wish. Leaving voids what
-was wished before, but for a close and for errands: the shell's own work that has to be done in its turn. A join gives way to
-a close: it may wait for long, and nobody joins a job that it ends. A refusal voids it too: the node is out, and would be
-seated again.
+The agent's requests stand in a queue; each is carried out until the register has answered. A node whose workers run (or that
+stands at the exit barrier) watches when nothing else is to be done, and a watch gives way to any request. Leaving voids what
+was requested before, but for a close and for errands: the shell's own work that has to be done in its turn. A join gives
+way to a close: it may wait for long, and nobody joins a job that it ends. A refusal voids it too: the node is out, and would
+be seated again.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ class Agenda:
         return self.operation is None and (bool(self.queue) or self.watching)
 
 
-def submitted(agenda: Agenda, wish: Request | Errand) -> Agenda:
-    """After the agent has wished for something."""
+def submitted(agenda: Agenda, item: Request | Errand) -> Agenda:
+    """After the agent has submitted this."""
     queue, under_way = agenda.queue, agenda.operation
     if under_way and under_way.handler is watch:
         under_way = None
-    if isinstance(wish, Request) and wish.handler is leave:
+    if isinstance(item, Request) and item.handler is leave:
         queue = tuple(each for each in queue if isinstance(each, Errand) or each.handler is close)
         under_way = under_way if under_way and under_way.handler in (leave, close) else None
-    if isinstance(wish, Request) and wish.handler is close:
+    if isinstance(item, Request) and item.handler is close:
         queue = _without_join(queue)
         under_way = None if under_way and under_way.handler is join else under_way
-    return Agenda((*queue, wish), under_way, agenda.watching)
+    return Agenda((*queue, item), under_way, agenda.watching)
 
 
 def _without_join(queue: tuple[Request | Errand, ...]) -> tuple[Request | Errand, ...]:

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from ..evolving import evolve
 from ..world import Ending, Node, Verdict, Why
-from .actions import Arrive, Close, Complete, Done, Edit, End, Evict, Leave, Overdue, Reserve, Together, Wish
+from .actions import Arrive, Close, Complete, Done, Edit, End, Evict, Leave, Overdue, Proposal, Reserve, Together
 from .state import AWAY, MEMBERS, Ended, RendezvousState, Seat, Status
 
 Seats = Mapping[Node, Seat]
@@ -50,18 +50,18 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
             return _drop(state, late) if late and not state.complete and round == state.round else state
         case Close(verdict):
             return evolve(state, closed=verdict)
-        case Together(wishes):
-            standing = [(node, wish.edit) for node, wish in wishes.items() if stands(state, node, wish)]
+        case Together(proposals):
+            standing = [(node, proposal.edit) for node, proposal in proposals.items() if stands(state, node, proposal)]
             return reduce(lambda so_far, each: _change(so_far, each[1], each[0]), standing, state)
         case other:
             assert_never(other)
 
 
-def stands(state: RendezvousState, node: Node, wish: Wish) -> bool:
-    """Whether a wish still counts here. One of somebody without a seat never does: who has left is not brought back by what
-    it wished before. (Wishes that stand end nothing and evict nobody, so that each may be judged by the state before all of
-    them; only the last one that was missing can complete a round, or close the job.)"""
-    return wish.era == state.era and node in state.seats
+def stands(state: RendezvousState, node: Node, proposal: Proposal) -> bool:
+    """Return True if a proposal still counts here. That of a node without a seat never does: a node that has left is not
+    brought back by what it proposed before. (Proposals that stand end nothing and evict nobody, so that each may be judged
+    by the state before all of them; only the last one that was missing can complete a round, or close the job.)"""
+    return proposal.era == state.era and node in state.seats
 
 
 def _status(state: RendezvousState, node: Node) -> Status | None:

@@ -31,14 +31,14 @@ from ..world import (
     Verdict,
     Why,
 )
-from .actions import Arrive, Done, Wish
+from .actions import Arrive, Done, Proposal
 from .state import BASE_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status, Token
 
 FORMAT = 4
 BYTES_MAX = 8 * 2**20
 """The most bytes of a register. A larger value is refused unread."""
 FAULT_BYTES_MAX = 2**20
-WISH_BYTES_MAX = 2**17
+PROPOSAL_BYTES_MAX = 2**17
 
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
@@ -240,7 +240,7 @@ def _life(life: Life) -> tuple[str, int]:
     return (life.nonce, life.epoch)
 
 
-class _Wish(_Wire):
+class _Proposal(_Wire):
     """`arrive` or `done`, one of them."""
 
     format: int
@@ -250,39 +250,39 @@ class _Wish(_Wire):
     done: Count | None = None
 
 
-_wish = msgspec.json.Decoder(_Wish)
+_proposal = msgspec.json.Decoder(_Proposal)
 
 
-def encode_wish(wish: Wish) -> bytes:
-    era, edit = wish.era, wish.edit
+def encode_proposal(proposal: Proposal) -> bytes:
+    era, edit = proposal.era, proposal.edit
     arrive = _Profile(*_profile_to_wire(edit.profile)) if isinstance(edit, Arrive) else None
     done = edit.round if isinstance(edit, Done) else None
-    return _encoder.encode(_Wish(FORMAT, _life(era.life), era.version, arrive, done))
+    return _encoder.encode(_Proposal(FORMAT, _life(era.life), era.version, arrive, done))
 
 
-def decode_wish(data: bytes) -> Wish:
+def decode_proposal(data: bytes) -> Proposal:
     """Return the proposal in these bytes. Raise Refused, with the reason, if there is none."""
-    if len(data) > WISH_BYTES_MAX:
-        raise Refused(f"{len(data)} bytes, more than the {WISH_BYTES_MAX} of a wish")
+    if len(data) > PROPOSAL_BYTES_MAX:
+        raise Refused(f"{len(data)} bytes, more than the {PROPOSAL_BYTES_MAX} of a proposal")
     try:
-        wire = _wish.decode(data)
+        wire = _proposal.decode(data)
         if wire.format != FORMAT:
             raise ValueError(f"format {wire.format}, this version reads format {FORMAT}")
         era = Token(Life(*wire.life), wire.stale_before)
         if wire.arrive is not None and wire.done is None:
-            return Wish(era, Arrive(_profile(wire.arrive)))
+            return Proposal(era, Arrive(_profile(wire.arrive)))
         if wire.done is not None and wire.arrive is None:
-            return Wish(era, Done(wire.done))
+            return Proposal(era, Done(wire.done))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(f"no wish: {error}") from error
-    raise Refused("no wish: it is to arrive, or to be done")
+        raise Refused(f"no proposal: {error}") from error
+    raise Refused("no proposal: it is to arrive, or to be done")
 
 
-def decode_wishes(data: Mapping[Node, bytes]) -> Iterator[tuple[Node, Wish]]:
+def decode_proposals(data: Mapping[Node, bytes]) -> Iterator[tuple[Node, Proposal]]:
     """Yield what can be read."""
     for node, each in data.items():
         try:
-            yield node, decode_wish(each)
+            yield node, decode_proposal(each)
         except Refused:
             continue
 

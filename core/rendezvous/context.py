@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from ..evolving import maker
 from ..world import Ending, Life, Node, Profile, Why, World, WorldId
-from .actions import Action, Wish
+from .actions import Action, Proposal
 from .settings import Settings
 from .sightings import Sightings
 from .state import AWAY, MEMBERS, RendezvousState, Seat, Status, Token
@@ -57,14 +57,14 @@ class Found:
 
 
 @frozen
-class Wished:
-    """A wish of mine that was put down, when, and as which of its kind in its era, as far as the store can count."""
+class Proposed:
+    """A proposal of mine that was put down, when, and as which of its kind in its era, as far as the store can count."""
 
-    wish: Wish
+    proposal: Proposal
     at: float
     count: int
-    others: Mapping[Node, Wish] | None = None
-    """What all wish, once I have read it to write for them."""
+    others: Mapping[Node, Proposal] | None = None
+    """What all propose, once I have read it to write for them."""
 
 
 @frozen
@@ -96,7 +96,7 @@ class Held:
     """Since when I do not know that outcome. I must read the register, by a later request, before I decide again."""
     spare_at: float | None = None
     """When I was last seen to be a spare."""
-    wished: Wished | None = None
+    proposed: Proposed | None = None
     found: Found | None = None
     """The store lost what I hold, or came back with an older state. I decide nothing before the better one is restored."""
     woke_at: float | None = None

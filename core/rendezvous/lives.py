@@ -92,7 +92,10 @@ def _of_restore(held: RendezvousState, found: RendezvousState | None, after: Ren
     if _kept(after) != _kept(held):
         yield "R7", "what is restored is not what was held"
     if after.stale_before != after.version:
-        yield "R7", f"wishes are void up to version {after.stale_before}, but all of them came before {after.version}"
+        yield (
+            "R7",
+            f"proposals are void up to version {after.stale_before}, but all of them came before {after.version}",
+        )
     stands = held.complete or held.closed is not None
     attested = {node: seat for node, seat in held.seats.items() if seat.status is not Status.WAITING}
     if list(after.seats) != list(attested):

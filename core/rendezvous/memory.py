@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from ..evolving import evolve
 from ..world import Life, Node, Profile, Why, WorldId
-from .actions import Wish
-from .context import Fact, Found, Held, Spans, Trouble, Wished, dead
+from .actions import Proposal
+from .context import Fact, Found, Held, Proposed, Spans, Trouble, dead
 from .lives import outranks
 from .sightings import Sightings, observe, refreshed, signs_of_life
 from .state import RendezvousState, Token
@@ -96,7 +96,7 @@ def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
         unsure_at=None,
         spare_at=None,
         found=None,
-        wished=None,
+        proposed=None,
         silent_since=None,
         trouble=None,
     )
@@ -135,14 +135,14 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         spare_at=_spare_at(held, state, now),
         found=None,
         trouble=None,
-        wished=_still_wished(held.wished),
+        proposed=_still_proposed(held.proposed),
         confirmed_at=_confirmed_at(held, state, sent_at),
     )
 
 
-def _still_wished(wished: Wished | None) -> Wished | None:
-    """Its era says how long it stands; what others wish is read again before anything is written."""
-    return evolve(wished, others=None) if wished is not None else None
+def _still_proposed(proposed: Proposed | None) -> Proposed | None:
+    """Its era says how long it stands; what others propose is read again before anything is written."""
+    return evolve(proposed, others=None) if proposed is not None else None
 
 
 def _spare_at(held: Held, state: RendezvousState | None, now: float) -> float | None:
@@ -198,15 +198,15 @@ def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: 
     return _at(evolve(held, sightings=seen), now)
 
 
-def proposed(held: Held, wish: Wish, count: int, now: float) -> Held:
-    """After this wish of mine was put down, as one of so many of its kind."""
-    return _at(evolve(held, wished=Wished(wish, now, count)), now)
+def proposed(held: Held, proposal: Proposal, count: int, now: float) -> Held:
+    """After this proposal of mine was put down, as one of so many of its kind."""
+    return _at(evolve(held, proposed=Proposed(proposal, now, count)), now)
 
 
-def gathered(held: Held, wishes: Mapping[Node, Wish], now: float) -> Held:
-    """After a read of what these nodes wish."""
-    mine = held.wished
-    return _at(evolve(held, wished=evolve(mine, others=wishes)) if mine is not None else held, now)
+def gathered(held: Held, proposals: Mapping[Node, Proposal], now: float) -> Held:
+    """After a read of what these nodes propose."""
+    mine = held.proposed
+    return _at(evolve(held, proposed=evolve(mine, others=proposals)) if mine is not None else held, now)
 
 
 def joined(held: Held, world: WorldId) -> Held:

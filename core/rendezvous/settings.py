@@ -58,7 +58,7 @@ class Settings:
     barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
     """How long a DONE node waits at the exit barrier before it leaves. The launcher waits without limit."""
     helping_above: int = field(default=8)
-    """When more nodes than this have the same to write, they wish, and one writes for all."""
+    """When more nodes than this have the same to write, they propose, and one writes for all."""
     same_program: bool = True
     """A node is refused whose program has another name than that of the others of its role."""
     leased: bool = False

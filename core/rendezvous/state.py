@@ -159,7 +159,7 @@ class RendezvousState:
 
     @derived
     def era(self) -> Token:
-        """In which a wish was made: it is void in another life, and once a round has ended or somebody has bumped."""
+        """In which a proposal was made: it is void in another life, and once a round has ended or somebody has bumped."""
         return Token(self.life, self.stale_before)
 
     @derived

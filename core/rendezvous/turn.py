@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ..evolving import evolve
 from ..world import Node, Why
-from .actions import Arrive, Done, Edit, Fail, Finish, Outcome, Sync, Together, Wish
+from .actions import Arrive, Done, Edit, Fail, Finish, Outcome, Proposal, Sync, Together
 from .apply import apply
 from .context import Context, Found, Held, Operation, Trouble, context
 from .explain import explain
@@ -53,14 +53,14 @@ class Observe:
 
 @frozen
 class Propose:
-    """Put down what I wish, where others find it, and say how many have put down the like."""
+    """Put down what I propose, where others find it, and say how many have put down the like."""
 
-    wish: Wish
+    proposal: Proposal
 
 
 @frozen
 class Gather:
-    """Read what these nodes wish."""
+    """Read what these nodes propose."""
 
     nodes: tuple[Node, ...]
 
@@ -154,19 +154,19 @@ def _is_silent(ctx: Context, node: Node) -> bool:
 
 
 def _edit(ctx: Context, edit: Edit, deadline: float) -> Ask:
-    """By a write of my own; or, where many have the same to write, by a wish: the last of them writes for all, and if that
-    one is gone, whoever first loses patience."""
-    state, wished, crowd = ctx.state, ctx.held.wished, ctx.alike
+    """By a write of my own; or, where many have the same to write, by a proposal: the last of them writes for all, and if
+    that one is gone, whoever first loses patience."""
+    state, proposed, crowd = ctx.state, ctx.held.proposed, ctx.alike
     if state is None or not isinstance(edit, Arrive | Done) or len(crowd) <= ctx.settings.helping_above:
         return _write(ctx, edit)
-    wish = Wish(state.era, edit)
-    if wished is None or wished.wish != wish:
-        return Propose(wish)
+    proposal = Proposal(state.era, edit)
+    if proposed is None or proposed.proposal != proposal:
+        return Propose(proposal)
     awaited = len(state.those(Status.IN, Status.DONE, Status.GONE)) if state.complete else state.target
-    is_last = wished.count >= awaited
-    if not is_last and ctx.now < (until := wished.at + ctx.patience_of_many):
+    is_last = proposed.count >= awaited
+    if not is_last and ctx.now < (until := proposed.at + ctx.patience_of_many):
         return _wait(ctx, min(until, deadline))
-    return Gather(crowd) if wished.others is None else _write(ctx, Together({**wished.others, ctx.me: wish}))
+    return Gather(crowd) if proposed.others is None else _write(ctx, Together({**proposed.others, ctx.me: proposal}))
 
 
 def _write(ctx: Context, edit: Edit) -> Ask:

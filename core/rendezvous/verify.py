@@ -75,7 +75,7 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
         how = "still" if state.provisional else "no longer"
         yield "R3", f"a world of {state.completed_in} stands, and this life {how} counts for what it was made from"
     if state.stale_before > state.version:
-        yield "S7", f"wishes are void up to version {state.stale_before}, beyond this one, {state.version}"
+        yield "S7", f"proposals are void up to version {state.stale_before}, beyond this one, {state.version}"
     closed = state.closed
     succeeded = closed is not None and closed.ending is Ending.SUCCEEDED
     if succeeded and (not state.complete or state.census[Status.IN]):
@@ -133,7 +133,7 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
     if after.round > before.round and (after.ended is None or after.ended.round != before.round):
         yield "S6", f"round {before.round} is over, but no end of it is on record"
     if after.next_order < before.next_order or after.stale_before < before.stale_before:
-        yield "S5", "an order or a bound on wishes went backwards"
+        yield "S5", "an order or a bound on proposals went backwards"
 
 
 def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import math
 
 from attrs import frozen
 
-from ..caller import wished
+from ..caller import requested
 from ..evolving import evolve
 from ..inprocess import Call, Command, Event, begin, transition
 from ..inprocess.state import Aborting
@@ -88,6 +88,6 @@ def _may_come(before: Standing, event: Event, at: float) -> bool:
 
 def _requests(command: Command) -> tuple[Request | Errand, ...]:
     """Return what this command asks of the register. The failure record follows the end of the round."""
-    request = wished(command, ANY)
+    request = requested(command, ANY)
     record = (Errand(None),) if isinstance(command, End) else ()
     return (*((request,) if request else ()), *record)

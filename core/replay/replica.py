@@ -2,7 +2,7 @@
 
 What the node remembers (`Held`), its agenda and its group are derived here as the agent derived them. Where the core decides
 something else than the trace says, or where the trace's two halves do not fit (the group hears what no operation answered, a
-wish is submitted that no command wished), the trace was not written by this core: the step `Differs`.
+request is submitted that no command made), the trace was not written by this core: the step `Differs`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..group import Group, Phase, begin, transition
 from ..group.state import Closed, Command, Event, Gone, Over, Ready, Record, RecordUnstartable, Refused
 from ..inprocess import Call
 from ..inprocess.timers import IDLE, Timers
-from ..node import farewell, wished
+from ..node import farewell, requested
 from ..node import heard as heard_by_the_group
 from ..rendezvous import (
     Ask,
@@ -63,7 +63,7 @@ from .steps import (
     Working,
 )
 
-Wish: TypeAlias = Request | Errand
+Item: TypeAlias = Request | Errand
 
 
 @frozen
@@ -73,8 +73,8 @@ class Replica:
     held: Held
     machine: Group | Call
     agenda: Agenda = Agenda()
-    wishes: tuple[Wish, ...] = ()
-    """What the machine wished for and the rendezvous has not been given yet."""
+    requests: tuple[Item, ...] = ()
+    """What the machine requested and the rendezvous has not been given yet."""
     told: tuple[Event | inprocess.Event, ...] = ()
     """What the rendezvous answered and the machine has not heard yet."""
 
@@ -112,8 +112,8 @@ def taken(replica: Replica, step: Step) -> Replica:
     """The agent after a step. Raises Differs if the core would have taken another one."""
     held = replica.held
     match step:
-        case Submitted(wish):
-            return _submitted(replica, wish)
+        case Submitted(item):
+            return _submitted(replica, item)
         case Begun():
             return _begun(replica, step)
         case Turned(now, ask):
@@ -122,10 +122,10 @@ def taken(replica: Replica, step: Step) -> Replica:
             return evolve(replica, held=saw(held, state, sent_at, now, here))
         case Heard(counters, sent_at, now, life):
             return evolve(replica, held=heard(held, counters, sent_at, now, life))
-        case Proposed(wish, count, now):
-            return evolve(replica, held=proposed(held, wish, count, now))
-        case Gathered(wishes, now):
-            return evolve(replica, held=gathered(held, wishes, now))
+        case Proposed(proposal, count, now):
+            return evolve(replica, held=proposed(held, proposal, count, now))
+        case Gathered(proposals, now):
+            return evolve(replica, held=gathered(held, proposals, now))
         case Woke(now):
             return evolve(replica, held=woke(held, now))
         case Unanswered(based_on, now):
@@ -138,8 +138,8 @@ def taken(replica: Replica, step: Step) -> Replica:
             return _stepped(replica, step)
         case CallStepped():
             stands = of_calls.stepped(of_calls.Standing(replica.call, replica.timers, replica.told), step)
-            wished_for = (*replica.wishes, *stands.requests)
-            return evolve(replica, machine=stands.call, timers=stands.timers, told=stands.told, wishes=wished_for)
+            requests = (*replica.requests, *stands.requests)
+            return evolve(replica, machine=stands.call, timers=stands.timers, told=stands.told, requests=requests)
         case Started(round):
             standing = replica.group.world.round if replica.group.world and replica.group.running else None
             same("workers started in round", round, standing, int | None)
@@ -148,14 +148,14 @@ def taken(replica: Replica, step: Step) -> Replica:
             assert_never(other)
 
 
-def _submitted(replica: Replica, wish: Wish) -> Replica:
-    first, *rest = replica.wishes or (None,)
+def _submitted(replica: Replica, item: Item) -> Replica:
+    first, *rest = replica.requests or (None,)
     # each round has an endpoint of its own, which the agent drew
-    if isinstance(first, Request) and isinstance(wish, Request) and first.profile:
-        first = evolve(first, profile=wish.profile)
-    same("what the agent wishes for", wish, first, Request | Errand | None)
-    agenda = submitted(replica.agenda, wish)
-    return evolve(replica, agenda=agenda, wishes=tuple(rest))
+    if isinstance(first, Request) and isinstance(item, Request) and first.profile:
+        first = evolve(first, profile=item.profile)
+    same("what the agent requests", item, first, Request | Errand | None)
+    agenda = submitted(replica.agenda, item)
+    return evolve(replica, agenda=agenda, requests=tuple(rest))
 
 
 def _begun(replica: Replica, step: Begun) -> Replica:
@@ -202,14 +202,14 @@ def _stepped(replica: Replica, step: Stepped) -> Replica:
         told = tuple(rest)
     group, commands = transition(replica.group, event) if event else begin(replica.group, step.at)
     same("what the group commands", step.commands, commands, tuple[Command, ...])
-    wishes = tuple(wish for command in commands if (wish := _wish(command, replica)))
+    requests = tuple(item for command in commands if (item := _request(command, replica)))
     ends = group.outcome if group.phase is Phase.ENDED and replica.group.phase is not Phase.ENDED else None
     if ends and (last := farewell(ends)):
-        wishes = (*wishes, last)
-    return evolve(replica, machine=group, told=told, wishes=(*replica.wishes, *wishes))
+        requests = (*requests, last)
+    return evolve(replica, machine=group, told=told, requests=(*replica.requests, *requests))
 
 
-def _wish(command: Command, replica: Replica) -> Wish | None:
+def _request(command: Command, replica: Replica) -> Item | None:
     if isinstance(command, Record | RecordUnstartable):
         return Errand(None)
-    return wished(command, replica.held.profile)
+    return requested(command, replica.held.profile)

@@ -19,10 +19,10 @@ from ..group.transition import transition
 from ..inprocess.transition import transition as call_transition
 from ..rendezvous import (
     Ask,
+    Proposal,
     RendezvousState,
     Settings,
     Token,
-    Wish,
     gathered,
     heard,
     proposed,
@@ -73,9 +73,9 @@ class Header:
 
 @frozen
 class Submitted:
-    """The agent wished for something."""
+    """The agent submitted something."""
 
-    wish: Request | Errand
+    item: Request | Errand
 
 
 @frozen
@@ -109,18 +109,18 @@ class Heard:
 
 @frozen
 class Proposed:
-    """A wish of its own was put down, as one of so many of its kind."""
+    """A proposal of its own was put down, as one of so many of its kind."""
 
-    wish: Wish
+    proposal: Proposal
     count: int
     now: float
 
 
 @frozen
 class Gathered:
-    """What others wish, as it was read to write for them."""
+    """What others propose, as it was read to write for them."""
 
-    wishes: Mapping[Node, Wish]
+    proposals: Mapping[Node, Proposal]
     now: float
 
 

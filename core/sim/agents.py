@@ -12,7 +12,7 @@ from attrs import define, field
 
 from ..group import Phase, begin, transition
 from ..group.state import Command, Elapsed, Event, Join, Record, RecordUnstartable, Signal, Signalled, Start
-from ..node import farewell, follows, wished
+from ..node import farewell, follows, requested
 from ..properties.facts import Stepped
 from ..rendezvous.agenda import Errand, submitted
 from ..world import Endpoint, Profile
@@ -124,7 +124,7 @@ class Agents:
         asked = False
         for command in commands:
             profile = self._profile(process) if isinstance(command, Join) else process.held.profile
-            if request := wished(command, profile):
+            if request := requested(command, profile):
                 process.agenda, asked = submitted(process.agenda, request), True
             elif isinstance(command, Record | RecordUnstartable):
                 process.agenda, asked = submitted(process.agenda, Errand(command)), True

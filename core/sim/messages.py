@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from attrs import define
 
-from ..rendezvous import Gather, Observe, Propose, Wish, Write
+from ..rendezvous import Gather, Observe, Proposal, Propose, Write
 from ..world import Life, Node
 from .simulated_store import Shown
 
@@ -32,7 +32,7 @@ class Counted(NamedTuple):
     named: Life | None
 
 
-Answer: TypeAlias = Shown | Counted | int | Mapping[Node, Wish] | None
+Answer: TypeAlias = Shown | Counted | int | Mapping[Node, Proposal] | None
 News: TypeAlias = tuple[Shown, float]
 """What the waiter has seen, and when it had asked."""
 

@@ -61,8 +61,8 @@ def verb(edit: Deed) -> str:
             return f"completes round {round}"
         case Overdue(round):
             return f"waits no longer in round {round}"
-        case Together(wishes):
-            return f"writes for {', '.join(map(name, wishes))}"
+        case Together(proposals):
+            return f"writes for {', '.join(map(name, proposals))}"
         case Close(verdict):
             return f"closes {verdict.ending.name}"
         case other:

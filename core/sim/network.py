@@ -110,9 +110,9 @@ class Network:
         elif isinstance(question, Look):
             answer = store.shown
         elif isinstance(question, Propose):
-            answer = store.wish(process.node, question.wish)
+            answer = store.propose(process.node, question.proposal)
         elif isinstance(question, Gather):
-            answer = store.wishes_of(question.nodes)
+            answer = store.proposals_of(question.nodes)
         leg = self.delay(process)
         if process.late_reply:
             leg, process.late_reply = leg + process.late_reply, 0.0

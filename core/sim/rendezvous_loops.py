@@ -189,7 +189,7 @@ class RendezvousLoops:
             process.held = heard_beats(process.held, answer.counters, sent_at, now, answer.named)
         elif isinstance(question, Propose):
             assert isinstance(answer, int)
-            process.held = proposed(process.held, question.wish, answer, now)
+            process.held = proposed(process.held, question.proposal, answer, now)
         elif isinstance(question, Gather):
             assert isinstance(answer, Mapping)
             process.held = gathered(process.held, answer, now)

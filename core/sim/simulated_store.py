@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from attrs import define, field
 
-from ..rendezvous import RendezvousState, Token, Wish, Write
+from ..rendezvous import Proposal, RendezvousState, Token, Write
 from ..world import Life, Node
 from .story import Backend
 
@@ -51,10 +51,10 @@ class Store:
     past: deque[tuple[float, RendezvousState]] = field(factory=lambda: deque(maxlen=PAST_MAX))
     """What it held, and from when on."""
     pulses: dict[Node, Pulse] = field(factory=dict)
-    wishes: dict[Node, Wish] = field(factory=dict)
+    proposals: dict[Node, Proposal] = field(factory=dict)
     """The last one of each node."""
-    wished: Counter[str] = field(factory=Counter)
-    """How often each kind of wish was put down."""
+    proposed: Counter[str] = field(factory=Counter)
+    """How often each kind of proposal was put down."""
     down_since: float = 0.0
     down_until: float = 0.0
     refreshed_at: float = 0.0
@@ -84,14 +84,14 @@ class Store:
         self.past.append((now, write.state))
         return True
 
-    def wish(self, node: Node, wish: Wish) -> int:
+    def propose(self, node: Node, proposal: Proposal) -> int:
         """Put down; how many have been put down of its kind."""
-        self.wishes[node] = wish
-        self.wished[wish.like] += 1
-        return self.wished[wish.like]
+        self.proposals[node] = proposal
+        self.proposed[proposal.like] += 1
+        return self.proposed[proposal.like]
 
-    def wishes_of(self, nodes: tuple[Node, ...]) -> Mapping[Node, Wish]:
-        return {node: self.wishes[node] for node in nodes if node in self.wishes}
+    def proposals_of(self, nodes: tuple[Node, ...]) -> Mapping[Node, Proposal]:
+        return {node: self.proposals[node] for node in nodes if node in self.proposals}
 
     def beat(self, node: Node, counter: int, now: float) -> None:
         pulse = self.pulses.get(node)
@@ -131,14 +131,14 @@ class Store:
     def empties(self) -> None:
         self.register, self.here = None, True
         self.pulses.clear()
-        self.wishes = {}
-        self.wished.clear()
+        self.proposals = {}
+        self.proposed.clear()
 
     def is_restored(self, back: float) -> None:
-        """It is what it was at that time: a copy of another store. But of the wishes none is lost: that is worse."""
+        """It is what it was at that time: a copy of another store. But of the proposals none is lost: that is worse."""
         older = [state for at, state in self.past if at <= back]
-        wishes = self.wishes
+        proposals = self.proposals
         self.empties()
-        self.wishes = wishes
+        self.proposals = proposals
         if older:
             self.register, self.here = older[-1], False

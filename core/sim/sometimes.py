@@ -91,7 +91,7 @@ SOMETIMES = (
     "a batch of more than one",
     "a batch completes the round",
     "a batch closes the job",
-    "a stale wish ignored",
+    "a stale proposal ignored",
     "written for those whose last is late or gone",
 )
 
@@ -116,8 +116,8 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
     held, state = process.held, process.held.state
     if isinstance(edit, Restore) and process.outcome is not None:
         counts["who knows the verdict lingers"] += 1
-    wished = held.wished
-    if isinstance(edit, Together) and wished is not None and now >= wished.at + held.settings.patience:
+    proposed = held.proposed
+    if isinstance(edit, Together) and proposed is not None and now >= proposed.at + held.settings.patience:
         counts["written for those whose last is late or gone"] += 1
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
     if chore and state is not None and _coordinator(held, now) != held.node:

@@ -45,7 +45,7 @@ RARELY = 80
 """One operation in so many, in runs that have rare ones at all."""
 LOSSES_ONE_IN = 12
 HELPS_ONE_IN = 4
-"""So many runs have nodes that wish where two of them have the same to write; worlds of many nodes always do."""
+"""So many runs have nodes that propose where two of them have the same to write; worlds of many nodes always do."""
 BURSTS = (
     "start {0}; late-write {0} 3; pass 0.3; drain {0}",
     "start {0}; late-write {0} 8; pass 2.02; crash {0}",

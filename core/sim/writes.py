@@ -62,14 +62,14 @@ def _restored(fact: Wrote, edit: Restore) -> Iterator[str]:
 
 
 def _together(before: RendezvousState, edit: Together, completes: bool, after: RendezvousState) -> Iterator[str]:
-    if sum(after.seats[node] is not before.seats[node] for node in edit.wishes) > 1:
+    if sum(after.seats[node] is not before.seats[node] for node in edit.proposals) > 1:
         yield "a batch of more than one"
         if completes:
             yield "a batch completes the round"
         if after.closed:
             yield "a batch closes the job"
-    if any(wish.era != before.era for wish in edit.wishes.values()):
-        yield "a stale wish ignored"
+    if any(proposal.era != before.era for proposal in edit.proposals.values()):
+        yield "a stale proposal ignored"
 
 
 def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: RendezvousState) -> Iterator[str]:

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 from worlds import edited, holding, node, profile, running
 
-from elastic.core.caller import Terms, entered, heard, signature, wished
+from elastic.core.caller import Terms, entered, heard, requested, signature
 from elastic.core.inprocess import words
 from elastic.core.policies import at_most, shift
 from elastic.core.rendezvous import (
@@ -99,4 +99,4 @@ def test_a_verdict_on_an_earlier_round_counts_for_no_rank() -> None:
     ],
 )
 def test_each_command_of_the_call_is_a_request_or_none(command: words.Command, request_: Request | None) -> None:
-    assert wished(command, profile("a")) == request_
+    assert requested(command, profile("a")) == request_

@@ -28,7 +28,7 @@ from elastic.core.group.state import (
     Stopped,
 )
 from elastic.core.group.state import Over as RoundOver
-from elastic.core.node import acknowledged, farewell, follows, heard, wished
+from elastic.core.node import acknowledged, farewell, follows, heard, requested
 from elastic.core.rendezvous import Fail, Outcome, Over, Raise, Settled, close, done, end, join, leave, linger, watch
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
@@ -71,7 +71,7 @@ def test_each_answer_is_an_event_or_nothing_new(handler: Handler, answer: Outcom
     ],
 )
 def test_each_command_of_the_group_is_a_request_or_none(command: Command, request_: Request | None) -> None:
-    assert wished(command, profile("a")) == request_
+    assert requested(command, profile("a")) == request_
 
 
 def test_when_the_last_worker_has_exited_none_lives() -> None:

@@ -52,7 +52,7 @@ FORGERIES = [
     ('{"is":"mark done","round":4}', '{"is":"leave"}', "what the call commands (0)"),
     ('"how":"failed"', '"how":"exited"', "what the call commands"),
     ('"event":{"is":"ready","round":4', '"event":{"is":"ready","round":3', "what the call hears (round)"),
-    ('"handler":"done"', '"handler":"leave"', "what the agent wishes for (handler)"),
+    ('"handler":"done"', '"handler":"leave"', "what the agent requests (handler)"),
     ('"event":{"is":"gate read","token":', '"event":{"is":"gate read","token":9', "what the call hears"),
 ]
 """What stands in a rank's trace, what is put there once, and what then is found."""

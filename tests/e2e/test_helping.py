@@ -26,4 +26,4 @@ def test_ten_nodes_come_back_and_end_by_what_few_of_them_write_for_all(job: Jobs
     steps = chain.from_iterable(run.trace.steps for run in replays(launch.traces))
     asks = [step.ask for step in steps if isinstance(step, Turned)]
     batches = [ask.edit for ask in asks if isinstance(ask, Write) and isinstance(ask.edit, Together)]
-    assert max(len(batch.wishes) for batch in batches) > 1
+    assert max(len(batch.proposals) for batch in batches) > 1

@@ -83,7 +83,7 @@ def _of_register(register: RendezvousState | None) -> Hashable:
 def _of_rank(rank: Rank) -> Hashable:
     agenda, held = rank.agenda, rank.held
     about = agenda.operation and (agenda.operation.handler.__name__, agenda.operation.deadline, agenda.operation.ending)
-    queue = tuple((wish.handler.__name__, wish.ending) for wish in agenda.queue if isinstance(wish, Request))
+    queue = tuple((each.handler.__name__, each.ending) for each in agenda.queue if isinstance(each, Request))
     memory = held.mine, held.ran, held.done_in, held.reserve_in
     threads = rank.main, rank.page, rank.signalled, rank.aborts, rank.abort_hangs, rank.starved, rank.cut_off
     processes = rank.alive, rank.monitor, rank.called_in, rank.limited, rank.passed, rank.returned

@@ -184,7 +184,7 @@ class SmallWorld:
                 self.tell(Told(who, about, ask))
                 self._finished(actor, operation, outcome)
             case Propose() | Gather():
-                raise AssertionError("so few do not wish")
+                raise AssertionError("so few do not propose")
             case Raise():
                 self.tell(Told(who, about, ask))
                 actor.operation, actor.answer = None, ask

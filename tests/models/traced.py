@@ -13,13 +13,14 @@ from worlds import node, profile
 from elastic.core.group import Group, begin, transition
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Beat, Beaten, Command, Event, Exited, Record, RecordUnstartable, Start
-from elastic.core.node import farewell, follows, heard, wished
+from elastic.core.node import farewell, follows, heard, requested
 from elastic.core.rendezvous import (
     Gather,
     Held,
     Limits,
     Observe,
     Outcome,
+    Proposal,
     Propose,
     Raise,
     RendezvousState,
@@ -27,7 +28,6 @@ from elastic.core.rendezvous import (
     Return,
     Settings,
     Wait,
-    Wish,
     Write,
     gathered,
     proposed,
@@ -59,7 +59,7 @@ class Shared:
     now: float = 100.0
     watchers: list[Party] = field(factory=list)
     """Who looks at each state."""
-    wishes: dict[Node, Wish] = field(factory=dict)
+    proposals: dict[Node, Proposal] = field(factory=dict)
 
     def tick(self) -> float:
         self.now = round(self.now + 0.01, 2)
@@ -81,7 +81,7 @@ class Shared:
 
 @define
 class Party:
-    """Whoever has a seat, and the way from its wishes to the register; `boot` and `wall` are its host's."""
+    """Whoever has a seat, and the way from its requests to the register; `boot` and `wall` are its host's."""
 
     name: str
     shared: Shared
@@ -151,9 +151,9 @@ class Party:
     def _took(self, function: Callable[..., object], *given: object) -> None:
         self.steps.append(STEPS[function](*given))
 
-    def _submits(self, wish: Request | Errand) -> None:
-        self._took(submitted, wish)
-        self.agenda = submitted(self.agenda, wish)
+    def _submits(self, item: Request | Errand) -> None:
+        self._took(submitted, item)
+        self.agenda = submitted(self.agenda, item)
 
     def _begins(self) -> None:
         now = self.shared.tick()
@@ -180,13 +180,13 @@ class Party:
                 life = self.shared.named
                 self._took(beats_heard, counters, sent_at, now := self.shared.tick(), life)
                 self.held = beats_heard(self.held, counters, sent_at, now, life)
-            case Propose(wish):
-                self.shared.wishes[self.held.node] = wish
-                like = sum(each.like == wish.like for each in self.shared.wishes.values())
-                self._remembers(proposed, wish, like, self.shared.tick())
+            case Propose(proposal):
+                self.shared.proposals[self.held.node] = proposal
+                like = sum(each.like == proposal.like for each in self.shared.proposals.values())
+                self._remembers(proposed, proposal, like, self.shared.tick())
             case Gather(those):
-                wishes = {each: self.shared.wishes[each] for each in those}
-                self._remembers(gathered, wishes, self.shared.tick())
+                proposals = {each: self.shared.proposals[each] for each in those}
+                self._remembers(gathered, proposals, self.shared.tick())
             case Return(answer) | (Raise() as answer):
                 self.agenda, self.held = answered(self.agenda, self.held, answer)
                 self.answered(under_way.handler, answer)
@@ -247,7 +247,7 @@ class Agent(Party):
         for command in commands:
             if isinstance(command, Record | RecordUnstartable):
                 self._submits(Errand(None))
-            elif request := wished(command, profile(self.name)):
+            elif request := requested(command, profile(self.name)):
                 self._submits(request)
             elif isinstance(command, Beat):
                 at = self.shared.tick()

@@ -8,7 +8,7 @@ from functools import partial
 from attrs import define, evolve, field, frozen
 from traced import Party, Shared
 
-from elastic.core.caller import Terms, heard, signature, wished
+from elastic.core.caller import Terms, heard, requested, signature
 from elastic.core.inprocess import Call, Settings, begin, transition
 from elastic.core.inprocess.words import (
     Abort,
@@ -78,7 +78,7 @@ class Rank(Party):
 
     def _carry_out(self, commands: Iterable[Command]) -> None:
         for command in commands:
-            if request := wished(command, self.held.profile):
+            if request := requested(command, self.held.profile):
                 self._submits(request)
             if isinstance(command, End):
                 self._submits(Errand(None))

@@ -20,7 +20,7 @@ from elastic.core.group.state import (
     Event,
     Start,
 )
-from elastic.core.node import farewell, follows, heard, wished
+from elastic.core.node import farewell, follows, heard, requested
 from elastic.core.properties.facts import Started, Stepped
 from elastic.core.properties.judge import Judge
 from elastic.core.rendezvous import (
@@ -105,7 +105,7 @@ class Walk:
                     life = self.held.state.life if self.held.state else None
                     self.held = heard_beats(self.held, dict.fromkeys(nodes, 1), 0.0, 0.0, life)
                 case Propose() | Gather():
-                    raise AssertionError("so few do not wish")
+                    raise AssertionError("so few do not propose")
                 case Wait() | Write():
                     self._has_an_end(self.agenda.operation, ask)
                     return self._local(ask)
@@ -160,5 +160,5 @@ class Walk:
             Judge().saw(Started(self.held.node, command.world))
             self.started = True
             self.news.append(News.STARTED)
-        elif request := wished(command, PROFILE):
+        elif request := requested(command, PROFILE):
             self.agenda = submitted(self.agenda, request)

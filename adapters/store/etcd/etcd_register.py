@@ -4,7 +4,7 @@
     elastic/<run id>/life                  the same stamp: the cluster in which it was written, a nonce, the life
     elastic/<run id>/heartbeat/<node>      a constant counter, under a lease that the node keeps alive
     elastic/<run id>/wish/<node>           what it would have written for it
-    elastic/<run id>/wished/<kind>         put once by each who wishes so in this era: its version is their number
+    elastic/<run id>/wished/<kind>         put once by each who proposes so in this era: its version is their number
     elastic/<run id>/faults/<round>/<node>/<random>
 
 A write names the revision of the register that it follows, and its stamp. A cluster that was restored from a snapshot
@@ -23,7 +23,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ....core.rendezvous import RendezvousState, Token, Wish, codec
+from ....core.rendezvous import Proposal, RendezvousState, Token, codec
 from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Fault, Life, Node
 from ...clock import Clock
@@ -41,7 +41,7 @@ from .run_keys import Keys, Seen, Stamp, asked, deleted, put, spelled
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late agent reads the verdict."""
 _FORGOTTEN_AT_ONCE = 64
-"""Counts of wishes that are deleted with one question: etcd takes 128 operations."""
+"""Counts of proposals that are deleted with one question: etcd takes 128 operations."""
 
 _FAULTS_PER_PAGE = 8
 """Failure records that are read with one question, since each may be large."""
@@ -70,7 +70,7 @@ class EtcdBackend:
         self._lease = RunLease(self._client, clock, kept_s)
         self._beats = Beats(self._client, lease_s)
         self._waiting = ChangeWaiter(self._client, clock, fallback_s)
-        self._wished: list[bytes] = []
+        self._proposed: list[bytes] = []
         """The keys of counts to which this client has added, without those that were deleted."""
 
     @property
@@ -131,24 +131,24 @@ class EtcdBackend:
     def remove_heartbeat(self, node: Node) -> None:
         self._beats.remove(node)
 
-    # --- wishes
+    # --- proposals
 
-    def put_wish(self, node: Node, wish: Wish) -> int:
-        lease, counted = self._lease.beside(), self._client.keys.key(f"wished/{wish.like}")
-        written = put(self._client.keys.wish(node), codec.encode_wish(wish), lease)
+    def put_proposal(self, node: Node, proposal: Proposal) -> int:
+        lease, counted = self._lease.beside(), self._client.keys.key(f"wished/{proposal.like}")
+        written = put(self._client.keys.proposal(node), codec.encode_proposal(proposal), lease)
         answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, put(counted, b"", lease, prev_kv=True)]))
-        if counted not in self._wished:
-            self._wished.append(counted)
+        if counted not in self._proposed:
+            self._proposed.append(counted)
         return 1 + int(answer.responses[-1].response_put.prev_kv.version)
 
-    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
-        those = {self._client.keys.wish(node): node for node in nodes}
-        over = self._wished[:-1][:_FORGOTTEN_AT_ONCE]  # nobody counts on
+    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
+        those = {self._client.keys.proposal(node): node for node in nodes}
+        over = self._proposed[:-1][:_FORGOTTEN_AT_ONCE]  # nobody counts on
         asks = [asked(self._client.keys.below("wish", limit=2 * NODES_MAX)), *map(deleted, over)]
-        self._wished = self._wished[len(over) :]
+        self._proposed = self._proposed[len(over) :]
         answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
         kvs = answer.responses[0].response_range.kvs
-        return dict(codec.decode_wishes({those[kv.key]: kv.value for kv in kvs if kv.key in those}))
+        return dict(codec.decode_proposals({those[kv.key]: kv.value for kv in kvs if kv.key in those}))
 
     # --- faults
 

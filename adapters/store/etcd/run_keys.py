@@ -116,7 +116,7 @@ class Keys:
     def key(self, name: str) -> bytes:
         return f"{self.prefix}{name}".encode()
 
-    def wish(self, node: Node) -> bytes:
+    def proposal(self, node: Node) -> bytes:
         return self.key(f"wish/{spelled(node)}")
 
     def heartbeat(self, node: Node) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-from ....core.rendezvous import RendezvousState, Token, Wish, codec
+from ....core.rendezvous import Proposal, RendezvousState, Token, codec
 from ....core.world import Fault, Life, Node
 from ...clock import Clock
 from ..port import Denied, Heartbeats, OutcomeUnknown, OutOfReach, Shown, StoreError, Unreadable
@@ -81,16 +81,18 @@ class RelayBackend:
     def remove_heartbeat(self, node: Node) -> None:
         self._ask(protocol.RemoveHeartbeat(protocol.node_pair(node)), protocol.Noted)
 
-    def put_wish(self, node: Node, wish: Wish) -> int:
-        return self._ask(protocol.PutWish(protocol.node_pair(node), codec.encode_wish(wish)), protocol.Wished).count
+    def put_proposal(self, node: Node, proposal: Proposal) -> int:
+        return self._ask(
+            protocol.PutProposal(protocol.node_pair(node), codec.encode_proposal(proposal)), protocol.Proposed
+        ).count
 
-    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
         asked = {protocol.node_pair(node): node for node in nodes}
         with self._asking() as connection:
-            protocol.send(connection, protocol.ReadWishes(tuple(asked)))
-            answered = self._answer(connection, protocol.Wishes).nodes
-            records = {pair: protocol.wish(connection) for pair in answered}
-        return dict(codec.decode_wishes({asked[pair]: data for pair, data in records.items() if pair in asked}))
+            protocol.send(connection, protocol.ReadProposals(tuple(asked)))
+            answered = self._answer(connection, protocol.Proposals).nodes
+            records = {pair: protocol.proposal(connection) for pair in answered}
+        return dict(codec.decode_proposals({asked[pair]: data for pair, data in records.items() if pair in asked}))
 
     def put_fault(self, fault: Fault) -> None:
         self._ask(protocol.PutFault(codec.encode_fault(fault)), protocol.Noted)
@@ -125,7 +127,7 @@ class RelayBackend:
 
     def _ask(self, question: protocol.Question, kind: type[_Answered], left_s: float = 0.0) -> _Answered:
         """Ask and return the answer, which may take `left_s` longer than others."""
-        with self._asking(isinstance(question, protocol.Set | protocol.PutWish | protocol.PutFault)) as connection:
+        with self._asking(isinstance(question, protocol.Set | protocol.PutProposal | protocol.PutFault)) as connection:
             connection.settimeout(left_s + self._timeout_s if left_s < LONG_S else None)
             protocol.send(connection, question)
             return self._answer(connection, kind)

@@ -2,7 +2,7 @@
 
 A frame is its length (4 bytes, big-endian) and a MessagePack value. The reader bounds it and checks its schema. States and
 faults travel as the bytes of `core.rendezvous.codec`. One request at a time is under way on a connection. Each has one
-answer; the answers to `Faults` and `ReadWishes` say how many records follow, a frame each.
+answer; the answers to `Faults` and `ReadProposals` say how many records follow, a frame each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LifePair: TypeAlias = tuple[_Name, Annotated[int, Meta(ge=1, le=COUNT_MAX)]]
 _NodePair: TypeAlias = tuple[_Name, _Count]
 _StateBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.BYTES_MAX)]
 _FaultBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.FAULT_BYTES_MAX)]
-_WishBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.WISH_BYTES_MAX)]
+_ProposalBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.PROPOSAL_BYTES_MAX)]
 
 
 class Broken(OSError):
@@ -83,12 +83,12 @@ class RemoveHeartbeat(_Said, frozen=True):
     node: _NodePair
 
 
-class PutWish(_Said, frozen=True):
+class PutProposal(_Said, frozen=True):
     node: _NodePair
-    wish: _WishBytes
+    proposal: _ProposalBytes
 
 
-class ReadWishes(_Said, frozen=True):
+class ReadProposals(_Said, frozen=True):
     nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=NODES_MAX)]
 
 
@@ -101,7 +101,16 @@ class Faults(_Said, frozen=True):
 
 
 Question: TypeAlias = (
-    Get | Set | WaitForChange | Heartbeat | ReadHeartbeats | RemoveHeartbeat | PutWish | ReadWishes | PutFault | Faults
+    Get
+    | Set
+    | WaitForChange
+    | Heartbeat
+    | ReadHeartbeats
+    | RemoveHeartbeat
+    | PutProposal
+    | ReadProposals
+    | PutFault
+    | Faults
 )
 
 
@@ -137,14 +146,14 @@ class Records(_Said, frozen=True):
     faults: Annotated[int, Meta(ge=0, le=FAULTS_MAX)]
 
 
-class Wished(_Said, frozen=True):
-    """This number of nodes wish the like."""
+class Proposed(_Said, frozen=True):
+    """This number of nodes propose the like."""
 
     count: _Count
 
 
-class Wishes(_Said, frozen=True):
-    """The wishes of these nodes follow."""
+class Proposals(_Said, frozen=True):
+    """The proposals of these nodes follow."""
 
     nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=NODES_MAX)]
 
@@ -156,7 +165,7 @@ class Failed(_Said, frozen=True):
     text: str
 
 
-Answer: TypeAlias = Welcome | Stands | Heard | Counters | Noted | Records | Wished | Wishes | Failed
+Answer: TypeAlias = Welcome | Stands | Heard | Counters | Noted | Records | Proposed | Proposals | Failed
 
 _Value = TypeVar("_Value")
 
@@ -165,7 +174,7 @@ _hello = msgspec.msgpack.Decoder(Hello)
 _question: msgspec.msgpack.Decoder[Question] = msgspec.msgpack.Decoder(Question)
 _answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 _record = msgspec.msgpack.Decoder(_FaultBytes)
-_wish = msgspec.msgpack.Decoder(_WishBytes)
+_proposal = msgspec.msgpack.Decoder(_ProposalBytes)
 
 
 def send(to: socket.socket, *said: Hello | Question | Answer | bytes) -> None:
@@ -194,8 +203,8 @@ def record(of: socket.socket) -> bytes:
     return _read(of, _record)
 
 
-def wish(of: socket.socket) -> bytes:
-    return _read(of, _wish)
+def proposal(of: socket.socket) -> bytes:
+    return _read(of, _proposal)
 
 
 def named(token: Token | None) -> Named | None:

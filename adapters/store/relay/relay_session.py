@@ -95,13 +95,13 @@ class _SharedClient:
             case protocol.RemoveHeartbeat(node):
                 backend.remove_heartbeat(protocol.node(node))
                 return (protocol.Noted(),)
-            case protocol.PutWish(pair, wish):
-                return (protocol.Wished(backend.put_wish(protocol.node(pair), codec.decode_wish(wish))),)
-            case protocol.ReadWishes(nodes):
-                wishes = backend.wishes([protocol.node(pair) for pair in nodes])
+            case protocol.PutProposal(pair, proposal):
+                return (protocol.Proposed(backend.put_proposal(protocol.node(pair), codec.decode_proposal(proposal))),)
+            case protocol.ReadProposals(nodes):
+                proposals = backend.proposals([protocol.node(pair) for pair in nodes])
                 return (
-                    protocol.Wishes(tuple(map(protocol.node_pair, wishes))),
-                    *map(codec.encode_wish, wishes.values()),
+                    protocol.Proposals(tuple(map(protocol.node_pair, proposals))),
+                    *map(codec.encode_proposal, proposals.values()),
                 )
             case protocol.PutFault(fault):
                 backend.put_fault(codec.decode_fault(fault))

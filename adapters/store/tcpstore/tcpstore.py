@@ -5,7 +5,7 @@
     <root>/head             a hint: some late version, where a reader begins to look for the head
     heartbeat/<node>        a counter, as text
     wish/<node>             what it would have written for it
-    wished/<kind>           how many wish so in this era
+    wished/<kind>           how many propose so in this era
     bye/<node>              the node has learned the verdict, or has left
     faults/count, faults/<n>
                             the second half of the places is used over and over
@@ -17,7 +17,7 @@ restored over another is the next version, whatever its life.
 
 What is read is bounded, schema-checked, and must be what its key says. The TCPStore has no password: whoever reaches the
 port can end the job, but not execute anything, nor have anything believed that breaks an invariant. With a token every
-value but counts of faults and wishes, to which the store itself adds, is sealed (`seal.py`), and one that no agent of the
+value but counts of faults and proposals, to which the store itself adds, is sealed (`seal.py`), and one that no agent of the
 job wrote is not believed at all.
 """
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from ....core.rendezvous import RendezvousState, Token, Wish, codec
+from ....core.rendezvous import Proposal, RendezvousState, Token, codec
 from ....core.world import Fault, Life, Node
 from ...clock import Clock
 from ..failure_records import read_faults
@@ -65,7 +65,7 @@ class TCPStoreBackend:
         self._link = Link(address, timeout_s, self._keys.not_ours)
         self._versions = Versions(self._keys, seal)
         self._counters: Mapping[Node, int] = {}
-        self._wished: list[str] = []
+        self._proposed: list[str] = []
         """The keys of counts to which this client has added, without those that were deleted."""
 
     def get(self) -> Shown:
@@ -105,22 +105,22 @@ class TCPStoreBackend:
         self._counters = {node: counter for node, counter in found.items() if counter is not None}
         return Heartbeats(found, life)
 
-    def put_wish(self, node: Node, wish: Wish) -> int:
-        counted = self._keys.key(f"wished/{wish.like}")
+    def put_proposal(self, node: Node, proposal: Proposal) -> int:
+        counted = self._keys.key(f"wished/{proposal.like}")
         with self._link.asking() as client:
-            put(self._seal, client, self._keys.of_node("wish", node), codec.encode_wish(wish))
-            if counted not in self._wished:
-                self._wished.append(counted)
+            put(self._seal, client, self._keys.of_node("wish", node), codec.encode_proposal(proposal))
+            if counted not in self._proposed:
+                self._proposed.append(counted)
             return client.add(counted, 1)
 
-    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
+    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
         keys = {node: self._keys.of_node("wish", node) for node in nodes}
         with self._link.asking() as client:
             answers = client.get(*keys.values()) if keys else ()
-            while len(self._wished) > 1:
-                client.delete(self._wished.pop(0))  # nobody counts on there
+            while len(self._proposed) > 1:
+                client.delete(self._proposed.pop(0))  # nobody counts on there
         opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
-        return dict(codec.decode_wishes(opened))
+        return dict(codec.decode_proposals(opened))
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._link.asking() as client:

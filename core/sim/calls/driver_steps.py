@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import assert_never
 
-from ...caller import wished
+from ...caller import requested
 from ...evolving import evolve
 from ...inprocess import Call, Command, Phase, begin, deadlines, transition, verify, verify_step, words
 from ...inprocess.words import (
@@ -42,7 +42,7 @@ def started(rank: Rank) -> Rank:
 
 
 def _submitted(agenda: Agenda, command: Command) -> Agenda:
-    request = wished(command, PROFILE)
+    request = requested(command, PROFILE)
     return submitted(agenda, request) if request else agenda
 
 

@@ -26,12 +26,12 @@ from elastic.core.rendezvous import (
     Leave,
     Limits,
     Over,
+    Proposal,
     Raise,
     RendezvousState,
     Settings,
     Settled,
     Token,
-    Wish,
     apply,
     blank,
     handlers,
@@ -126,11 +126,11 @@ class Planned:
     def remove_heartbeat(self, node: Node) -> None:
         self._plan.run("unbeat", lambda: self._behind.remove_heartbeat(node))
 
-    def put_wish(self, node: Node, wish: Wish) -> int:
-        return self._plan.run("wish", lambda: self._behind.put_wish(node, wish))
+    def put_proposal(self, node: Node, proposal: Proposal) -> int:
+        return self._plan.run("proposal", lambda: self._behind.put_proposal(node, proposal))
 
-    def wishes(self, nodes: Iterable[Node]) -> Mapping[Node, Wish]:
-        return self._plan.run("wishes", lambda: self._behind.wishes(nodes))
+    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
+        return self._plan.run("proposals", lambda: self._behind.proposals(nodes))
 
     def put_fault(self, fault: Fault) -> None:
         self._plan.run("put", lambda: self._behind.put_fault(fault))

@@ -1,4 +1,4 @@
-"""One thing after the other: what a node's wishes do to what is under way (docs/protocol.md#the-client)."""
+"""One thing after the other: what a node's requests do to what is under way (docs/protocol.md#the-client)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ HELD = holding("a", running())
 CLOSED = Verdict(Ending.CANCELLED, 0, HELD.node, Why.ASKED)
 
 
-def about(handler: Handler, *wishes: Request | Errand, watching: bool = False) -> Agenda:
-    """An agenda on which this operation is under way, and then these wishes come."""
+def about(handler: Handler, *items: Request | Errand, watching: bool = False) -> Agenda:
+    """An agenda on which this operation is under way, and then these items are submitted."""
     agenda = submitted(Agenda(watching=watching), Request(handler))
     agenda, _, _ = begun(agenda, HELD, 0.0, 0.0)
-    for wish in wishes:
-        agenda = submitted(agenda, wish)
+    for item in items:
+        agenda = submitted(agenda, item)
     return agenda
 
 
 def handlers(agenda: Agenda) -> list[Handler | Errand]:
-    return [wish if isinstance(wish, Errand) else wish.handler for wish in agenda.queue]
+    return [item if isinstance(item, Errand) else item.handler for item in agenda.queue]
 
 
 def under_way(agenda: Agenda) -> Handler | None:
@@ -46,7 +46,7 @@ def test_a_node_in_a_world_watches_it_when_nothing_else_is_to_be_done() -> None:
     assert under_way(watching()) is watch
 
 
-def test_a_watch_gives_way_to_any_wish() -> None:
+def test_a_watch_gives_way_to_any_request() -> None:
     assert under_way(submitted(watching(), Request(end))) is None
     assert under_way(submitted(watching(), Errand("record"))) is None
 
@@ -57,7 +57,7 @@ def test_what_else_is_under_way_is_carried_out_first() -> None:
     assert handlers(agenda) == [join]
 
 
-def test_leaving_voids_what_was_wished_before_but_for_a_close_and_errands() -> None:
+def test_leaving_voids_what_was_requested_before_but_for_a_close_and_errands() -> None:
     record = Errand("record")
     agenda = about(done, Request(end), record, Request(close), Request(leave))
     assert under_way(agenda) is None
@@ -80,7 +80,7 @@ def test_who_is_refused_is_out_and_joins_no_more(answer: Raise) -> None:
     assert handlers(agenda) == [join]
 
 
-def test_wishes_begin_in_their_order_with_their_reason_and_deadline() -> None:
+def test_requests_begin_in_their_order_with_their_reason_and_deadline() -> None:
     agenda = submitted(submitted(Agenda(), Request(end, Why.FAILED)), Request(join, profile=profile("a", 7)))
     agenda, held, _ = begun(agenda, HELD, 3.0, 0.5)
     assert agenda.operation is not None

@@ -187,7 +187,7 @@ def test_end_expects_every_member_back_and_counts_one_failure() -> None:
 
 
 @pytest.mark.parametrize("version", [7, 8])
-def test_end_voids_all_wishes_of_the_round_that_it_ends(version: int) -> None:
+def test_end_voids_all_proposals_of_the_round_that_it_ends(version: int) -> None:
     assert edited(evolve(running(), version=version, stale_before=3), "a", FAILED).stale_before == version + 1
 
 

@@ -278,7 +278,7 @@ RESTORES: dict[str, tuple[str, RendezvousState, RendezvousState | None, Rendezvo
     "a forgotten failure": ("R7", LATER, OVER, evolve(OPENED, failures=0)),
     "another end": ("R7", LATER, OVER, evolve(OPENED, ended=Ended(0, Why.FAILED, node("b")))),
     "an order that is given again": ("R7", LATER, OVER, evolve(OPENED, next_order=7)),
-    "old wishes that stay valid": ("R7", PINNED, OVER, evolve(LOST, stale_before=0)),
+    "old proposals that stay valid": ("R7", PINNED, OVER, evolve(LOST, stale_before=0)),
     "a member that is left out": ("R7", LATER, OVER, evolve(OPENED, seats=NOBODY)),
     "somebody that was not there": (
         "R7",

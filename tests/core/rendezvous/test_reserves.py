@@ -33,8 +33,7 @@ from elastic.core.rendezvous import (
     verify_step,
     watch,
 )
-from elastic.core.rendezvous.agenda import Agenda, answered, begun, submitted
-from elastic.core.rendezvous.agenda import Request as Wish
+from elastic.core.rendezvous.agenda import Agenda, Request, answered, begun, submitted
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.rendezvous.explain import explain
 from elastic.core.rendezvous.handlers import declare_dead
@@ -139,7 +138,7 @@ def test_a_mark_that_the_store_forgot_is_made_again() -> None:
 
 def test_after_its_mark_a_reserve_watches() -> None:
     state = reserved()
-    agenda, held, _ = begun(submitted(Agenda(), Wish(reserve)), member("c", state), 0.0, 0.0)
+    agenda, held, _ = begun(submitted(Agenda(), Request(reserve)), member("c", state), 0.0, 0.0)
     agenda, held = answered(agenda, held, Settled())
     assert (agenda.watching, held.reserve_in, held.done_in) == (True, state.world_id, None)
 

@@ -78,7 +78,7 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
         "S8",
         evolve(running(), seats={node("a"): Seat(IN, 0, profile("a")), node("a#2"): Seat(IN, 1, profile("a"))}),
     ),
-    "wishes void beyond this version": ("S7", evolve(running(), stale_before=3)),
+    "proposals void beyond this version": ("S7", evolve(running(), stale_before=3)),
     "a world below the minimum": ("S4", evolve(running("a", size="1"), limits=Limits(2, 2))),
     "a world above the maximum": ("S4", evolve(running(), limits=Limits(1, 1))),
     "complete while somebody is expected": ("V1", reseated(running("a b", size="1:2"), b=EXPECTED)),
@@ -208,7 +208,7 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
     ),
     "an end on record of another round": ("S6", BEFORE, evolve(ENDED, ended=Ended(7, Why.FAILED, node("a")))),
     "an order that is given again": ("S5", OPEN, after(OPEN, next_order=1, seats=without(OPEN, "b"))),
-    "a bound on wishes that goes back": (
+    "a bound on proposals that goes back": (
         "S5",
         edited(OPEN, "d", Leave()),
         after(edited(OPEN, "d", Leave()), stale_before=0),

@@ -132,7 +132,7 @@ def test_a_fault_is_put_on_record_behind_the_end_of_the_round() -> None:
     def nothing(step: Step) -> Step | None:
         return DONE.b.steps[1] if step == Submitted(Errand(None)) else None
 
-    assert difference(tampered(nothing)).startswith("what the agent wishes for")
+    assert difference(tampered(nothing)).startswith("what the agent requests")
 
 
 def test_what_a_rank_policy_makes_of_a_world_is_the_rank_s_word_and_nothing_else_of_a_write_is() -> None:

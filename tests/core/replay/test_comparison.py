@@ -68,7 +68,7 @@ def test_agents_that_help_each_other_are_taken_again() -> None:
         assert run.moments[-1].after.held == agent.held
     helped = [step for step in pair.a.trace.steps if isinstance(step, Proposed)]
     (read,) = [step for each in (pair.a, pair.b) for step in each.trace.steps if isinstance(step, Gathered)]
-    assert [step.wish for step in helped] == [read.wishes[node("a")]]
+    assert [step.proposal for step in helped] == [read.proposals[node("a")]]
 
 
 def test_an_agent_that_took_no_step_is_at_its_beginning() -> None:
@@ -117,13 +117,13 @@ def test_what_the_group_hears_must_have_been_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    "wish", [Request(leave), Errand(None), Request(watch)], ids=["leave", "an errand", "another operation"]
+    "item", [Request(leave), Errand(None), Request(watch)], ids=["leave", "an errand", "another operation"]
 )
-def test_what_is_wished_for_must_have_been_commanded(wish: Request | Errand) -> None:
+def test_what_is_requested_must_have_been_commanded(item: Request | Errand) -> None:
     def other(step: Step) -> Step | None:
-        return Submitted(wish) if isinstance(step, Submitted) else None
+        return Submitted(item) if isinstance(step, Submitted) else None
 
-    assert difference(tampered(other))[0].startswith("what the agent wishes for")
+    assert difference(tampered(other))[0].startswith("what the agent requests")
 
 
 def test_what_only_the_shell_knows_of_an_errand_is_not_compared() -> None:
@@ -133,9 +133,9 @@ def test_what_only_the_shell_knows_of_an_errand_is_not_compared() -> None:
     assert tampered(named).differs is None
 
 
-def test_a_wish_out_of_nothing_is_found() -> None:
+def test_a_request_out_of_nothing_is_found() -> None:
     run = replayed(evolve(TRACE, steps=(Submitted(Errand(None)),), lines=(2,)))
-    assert difference(run) == ("what the agent wishes for", '{"is": "errand"}', "null")
+    assert difference(run) == ("what the agent requests", '{"is": "errand"}', "null")
 
 
 def test_nothing_begins_that_is_not_due() -> None:

@@ -224,18 +224,18 @@ def test_a_store_that_is_out_of_reach_is_given_up() -> None:
     assert stage.rank().returned == Raised(Reason.STORE_LOST)
 
 
-def wishes(stage: Stage) -> list[Handler]:
+def requests(stage: Stage) -> list[Handler]:
     """What the first rank has yet to ask the register for."""
-    return [wish.handler for wish in stage.rank().agenda.queue if isinstance(wish, Request)]
+    return [each.handler for each in stage.rank().agenda.queue if isinstance(each, Request)]
 
 
 def test_who_gives_the_store_up_with_a_join_behind_an_end_does_not_join_when_it_is_reached_again() -> None:
     """Seed 0x5eed0008, run 24,967: it was seated though it was leaving."""
     stage = Stage().runs().does("is cut off").does("user code ends", how=How.FAILED)
-    while wishes(stage) != [end, join]:
+    while requests(stage) != [end, join]:
         stage.does(next(move.what for move in prompt(stage.world) if move.rank == 0))
     stage.does("gives the store up", "is reached again")
-    assert not wishes(stage)
+    assert not requests(stage)
     assert stage.ends().rank().returned == Raised(Reason.STORE_LOST)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from worlds import LIFE, arrived, node, profile, register
 
-from elastic.core.rendezvous import Arrive, Done, RendezvousState, Restore, Wish, Write, restored
+from elastic.core.rendezvous import Arrive, Done, Proposal, RendezvousState, Restore, Write, restored
 from elastic.core.sim.simulated_store import PAST_MAX, Shown, Store
 from elastic.core.sim.story import Backend
 
@@ -43,21 +43,21 @@ def test_an_empty_store_is_another_one_that_knows_nothing() -> None:
     assert store.here
 
 
-def test_the_last_wish_of_each_node_is_kept_and_each_kind_counted() -> None:
+def test_the_last_proposal_of_each_node_is_kept_and_each_kind_counted() -> None:
     store = written(ONE)
-    back, mark = Wish(ONE.era, Arrive(profile("a"))), Wish(ONE.era, Done(0))
-    assert [store.wish(node("a"), back), store.wish(node("b"), back), store.wish(node("a"), mark)] == [1, 2, 1]
-    assert store.wishes_of((node("a"), node("b"), node("c"))) == {node("a"): mark, node("b"): back}
+    back, mark = Proposal(ONE.era, Arrive(profile("a"))), Proposal(ONE.era, Done(0))
+    assert [store.propose(node("a"), back), store.propose(node("b"), back), store.propose(node("a"), mark)] == [1, 2, 1]
+    assert store.proposals_of((node("a"), node("b"), node("c"))) == {node("a"): mark, node("b"): back}
 
 
-def test_an_empty_store_knows_no_wish_but_a_backup_may_know_too_many() -> None:
+def test_an_empty_store_knows_no_proposal_but_a_backup_may_know_too_many() -> None:
     store = written(ONE)
-    store.wish(node("a"), wish := Wish(ONE.era, Arrive(profile("a"))))
+    store.propose(node("a"), proposal := Proposal(ONE.era, Arrive(profile("a"))))
     store.is_restored(0.5)
-    assert store.wishes_of((node("a"),)) == {node("a"): wish}
+    assert store.proposals_of((node("a"),)) == {node("a"): proposal}
     store.empties()
-    assert store.wishes_of((node("a"),)) == {}
-    assert store.wish(node("a"), wish) == 1
+    assert store.proposals_of((node("a"),)) == {}
+    assert store.propose(node("a"), proposal) == 1
 
 
 def test_a_backup_is_a_copy_of_what_was_there_then() -> None:

@@ -173,17 +173,17 @@ def test_many_who_succeed_close_the_job_by_one_write() -> None:
 
 
 @pytest.mark.parametrize("fault", ["lose-reply b", "late-write c 3", "late-write d 0.3"])
-def test_a_wish_that_is_late_or_made_twice_keeps_nobody_out(fault: str) -> None:
+def test_a_proposal_that_is_late_or_made_twice_keeps_nobody_out(fault: str) -> None:
     made = world(*CROWD, "fail a", "pass 0.001", fault, "pass 8", setting=HELPED)
     assert (made.witness.rounds, {process.group.phase for process in made.living()}) == (1, {Phase.RUNNING})
 
 
-def test_when_the_last_one_that_wished_is_gone_another_writes_for_all() -> None:
+def test_when_the_last_one_that_proposed_is_gone_another_writes_for_all() -> None:
     made = world(*CROWD, "fail a", "pass 0.001", "crash d", "pass 2", setting=HELPED)
     assert made.counts["written for those whose last is late or gone"] == 1
     assert made.counts["a batch of more than one"] == 1
 
 
-def test_what_was_wished_in_a_store_that_came_back_older_is_void() -> None:
+def test_what_was_proposed_in_a_store_that_came_back_older_is_void() -> None:
     made = world(*CROWD, "fail a", "pass 0.02", "older 1", "pass 20", setting=HELPED)
     assert {process.group.phase for process in made.living()} == {Phase.RUNNING}

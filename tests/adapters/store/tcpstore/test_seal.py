@@ -21,10 +21,10 @@ from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore.seal import MAGIC, UNSEALED, Forged, Seal, TokenSeal, seal, trusted
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.wire import Address, WireClient
-from elastic.core.rendezvous import Done, RendezvousState, Wish, codec
+from elastic.core.rendezvous import Done, Proposal, RendezvousState, codec
 
 TOKEN, OTHERS = Secret(b"the token of this job"), Secret(b"the token of another job")
-MARK = Wish(born().era, Done(0))
+MARK = Proposal(born().era, Done(0))
 OURS, THEIRS = TokenSeal(TOKEN), TokenSeal(OTHERS)
 
 
@@ -126,7 +126,7 @@ def test_every_value_is_sealed_but_counts(job: Job) -> None:
     writer.heartbeat(node("a"), 1)
     writer.remove_heartbeat(node("b"))
     writer.put_fault(fault("a"))
-    writer.put_wish(node("a"), MARK)
+    writer.put_proposal(node("a"), MARK)
     versions = [f"life/{version}" for version in range(2, 61)]
     for name in ("root", *versions, "life/head", "heartbeat/a%231", "bye/b%231", "faults/1", "wish/a%231"):
         assert job.stands(name).startswith(MAGIC), name
@@ -289,16 +289,16 @@ def test_to_who_has_not_seen_a_node_a_forged_heartbeat_is_one_that_stands_still(
         assert job.client().heartbeats([node("a")]).counters == {node("a"): 0}
 
 
-# --- wishes, faults and goodbyes
+# --- proposals, faults and goodbyes
 
 
-def test_a_forged_wish_is_none(job: Job) -> None:
+def test_a_forged_proposal_is_none(job: Job) -> None:
     for name in "abcd":
-        job.client().put_wish(node(name), MARK)
-    job.plant("wish/a%231", codec.encode_wish(MARK))
-    job.plant("wish/b%231", THEIRS.sealed(job.key("wish/b%231"), codec.encode_wish(MARK)))
+        job.client().put_proposal(node(name), MARK)
+    job.plant("wish/a%231", codec.encode_proposal(MARK))
+    job.plant("wish/b%231", THEIRS.sealed(job.key("wish/b%231"), codec.encode_proposal(MARK)))
     job.plant("wish/c%231", job.stands("wish/d%231"))
-    assert job.client().wishes(map(node, "abcd")) == {node("d"): MARK}
+    assert job.client().proposals(map(node, "abcd")) == {node("d"): MARK}
 
 
 def test_a_forged_fault_is_skipped(job: Job) -> None:

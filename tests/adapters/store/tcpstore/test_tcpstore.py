@@ -32,7 +32,7 @@ from elastic.adapters.store.tcpstore.seal import seal
 from elastic.adapters.store.tcpstore.serving import StoreHost
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.wire import Address, Oversized, Unsent, WireClient
-from elastic.core.rendezvous import Done, Limits, Over, Settings, Token, Wish, codec, handlers
+from elastic.core.rendezvous import Done, Limits, Over, Proposal, Settings, Token, codec, handlers
 from elastic.core.world import Why, World
 
 
@@ -253,22 +253,22 @@ def test_a_heartbeat_that_is_no_counter_is_no_sign_of_life_and_none_of_death(add
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
-def test_a_wish_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
-    run_id, wish = uuid4().hex, Wish(born().era, Done(0))
+def test_a_proposal_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
+    run_id, proposal = uuid4().hex, Proposal(born().era, Done(0))
     with clients(address, run_id) as client, talking(address) as other:
-        assert [client().put_wish(node(name), wish) for name in "ab"] == [1, 2]
+        assert [client().put_proposal(node(name), proposal) for name in "ab"] == [1, 2]
         plant(other, f"elastic/{run_id}/wish/a%231", garbage)
-        assert client().wishes([node("a"), node("b")]) == {node("b"): wish}
+        assert client().proposals([node("a"), node("b")]) == {node("b"): proposal}
 
 
-def test_who_reads_wishes_takes_the_counts_of_earlier_ones_away(address: Address) -> None:
+def test_who_reads_proposals_takes_the_counts_of_earlier_ones_away(address: Address) -> None:
     run_id, eras = uuid4().hex, [Token(born().life, version) for version in (3, 5, 9)]
     with clients(address, run_id) as client, talking(address) as other:
         one = client()
-        kept = [Wish(era, Done(0)) for era in eras]
-        assert [one.put_wish(node("a"), wish) for wish in kept] == [1, 1, 1]
-        one.wishes([node("a")])
-        assert other.get(*(f"elastic/{run_id}/wished/{wish.like}" for wish in kept)) == (b"", b"", b"1")
+        kept = [Proposal(era, Done(0)) for era in eras]
+        assert [one.put_proposal(node("a"), proposal) for proposal in kept] == [1, 1, 1]
+        one.proposals([node("a")])
+        assert other.get(*(f"elastic/{run_id}/wished/{proposal.like}" for proposal in kept)) == (b"", b"", b"1")
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
