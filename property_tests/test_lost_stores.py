@@ -17,7 +17,7 @@ from walk import Turn
 from wholenode import Cost
 from wholestate import Small
 
-from elastic.core.rendezvous import Ask, Held, Limits, Operation, Restore, Status, Write, turn
+from elastic.core.rendezvous import Decision, Held, Limits, Operation, Restore, Status, Write, turn
 
 
 def lossy(nodes: int, size: str, losses: int, *kinds: Cost, faults: int = 0, newcomers: int = 0) -> Small:
@@ -79,16 +79,16 @@ def test_small_worlds_that_lose_their_store_show_what_is_worth_having_seen() -> 
 # --- the enumerator can fail
 
 
-def nobody_restores(operation: Operation, held: Held, now: float) -> Ask:
+def nobody_restores(operation: Operation, held: Held, now: float) -> Decision:
     """Survivors go on as if the store held what they hold."""
     return turn(operation, evolve(held, found=None), now)
 
 
-def forgets_that_it_is_done(operation: Operation, held: Held, now: float) -> Ask:
+def forgets_that_it_is_done(operation: Operation, held: Held, now: float) -> Decision:
     return turn(operation, evolve(held, done_in=None), now)
 
 
-def vouches_for_who_was_in(operation: Operation, held: Held, now: float) -> Ask:
+def vouches_for_who_was_in(operation: Operation, held: Held, now: float) -> Decision:
     ask = turn(operation, held, now)
     if not isinstance(ask, Write) or not isinstance(ask.edit, Restore):
         return ask

@@ -258,7 +258,8 @@ def test_join_that_finishes_with_the_round_just_run_is_caught_by_S17() -> None:
 def test_join_that_starts_while_others_are_expected_is_caught_by_S9() -> None:
     # b's agent never notices that the round is over: its workers run on, and it is not evicted.
     made = both_running()
-    made.world.actor("b").operation = None
+    b = made.world.actor("b")
+    b.remembers(b.held)
     made.fails("a")
     (ran,) = made.judge.worlds.values()
     with pytest.raises(Broken, match="S9"):

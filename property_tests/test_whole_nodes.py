@@ -16,7 +16,7 @@ from wholestate import FAULTS, Small
 from wholeworld import WholeWorld
 
 from elastic.core.rendezvous import (
-    Ask,
+    Decision,
     Evict,
     Held,
     Limits,
@@ -130,7 +130,7 @@ def test_every_run_of_a_small_world_is_legal_and_never_out_of_reach_of_its_end(s
 def by(handler: Handler, mutant: Handler) -> Turn:
     """A node that decides by the mutant where it should by this handler."""
 
-    def turned(operation: Operation, held: Held, now: float) -> Ask:
+    def turned(operation: Operation, held: Held, now: float) -> Decision:
         return turn(evolve(operation, handler=mutant) if operation.handler is handler else operation, held, now)
 
     return turned
@@ -150,14 +150,14 @@ def leave_without_bump(ctx: Context, deadline: float) -> Action:
     return Finish(Settled()) if ctx.seat is None else leave(ctx, deadline)
 
 
-def end_forgets_the_target(operation: Operation, held: Held, now: float) -> Ask:
+def end_forgets_the_target(operation: Operation, held: Held, now: float) -> Decision:
     ask = turn(operation, held, now)
     if isinstance(ask, Write) and held.state is not None and ask.state.round > held.state.round:
         return evolve(ask, state=evolve(ask.state, target=0))
     return ask
 
 
-def nobody_evicts(operation: Operation, held: Held, now: float) -> Ask:
+def nobody_evicts(operation: Operation, held: Held, now: float) -> Decision:
     ask = turn(operation, held, now)
     evicts = isinstance(ask, Write) and isinstance(ask.edit, Evict)
     return Wait(held.token, held.settings.join_timeout) if evicts else ask

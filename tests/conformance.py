@@ -159,7 +159,8 @@ class Peer:
         self.told: SimpleQueue[Told | Recorded] = SimpleQueue()
         self.news: SimpleQueue[Seen | StoreSilent | StoreBack | Restored] = SimpleQueue()
         held = Held(self.node, self.profile, settings, Life(life))
-        self.loop = RendezvousLoop(backend, held, SystemClock(), self._post, trace)
+        took = trace.took if trace else lambda *given: None
+        self.loop = RendezvousLoop(backend, held, SystemClock(), self._post, took)
         self.heart = Heart(backend, self.node, settings.keep_alive_interval, SystemClock(), lambda sent_at, life: None)
 
     def __enter__(self) -> Peer:

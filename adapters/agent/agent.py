@@ -100,7 +100,7 @@ class Agent:
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
         held = Held(self.node, self._profile, settings.rendezvous, Life(os.urandom(8).hex()))
         self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.post)
-        self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._trace)
+        self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._trace.took)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._inbox.beaten)
         self._lingers = self._is_known_to_leave = False
         self.failures: list[Exception] = []

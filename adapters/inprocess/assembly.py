@@ -146,7 +146,7 @@ class Assembly:
             self._parts.progress,
             self._parts.inbox,
             self._parts.orders,
-            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, trace, supervised),
+            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, trace.took, supervised),
             self._me,
             self._clock,
             self._let_go,

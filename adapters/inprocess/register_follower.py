@@ -6,8 +6,8 @@ import math
 import threading
 from collections.abc import Callable
 
-from ...core.rendezvous import RendezvousState
-from ...core.rendezvous.agenda import pause_s
+from ...core.backoff import pause_s
+from ...core.rendezvous import FIRST_PAUSE_S, RendezvousState
 from ..store.port import Backend, StoreError
 
 LONGEST_PAUSE_S = 1.0
@@ -43,7 +43,7 @@ class RegisterFollower:
             except StoreError:
                 unanswered += 1
                 self._silent()
-                self._stopped.wait(pause_s(unanswered, LONGEST_PAUSE_S))
+                self._stopped.wait(pause_s(unanswered, FIRST_PAUSE_S, LONGEST_PAUSE_S))
                 continue
             unanswered = 0
             if shown.state is not None and shown.state is not state:

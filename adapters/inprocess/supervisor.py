@@ -20,6 +20,7 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
+from ...core.backoff import pause_s
 from ...core.inprocess.monitoring import Rules
 from ...core.world import Node
 from .alarm import Alarm
@@ -31,8 +32,8 @@ PROGRAM = "elastic.adapters.inprocess.monitor"
 BEAT_S = 1.0
 """The interval in which the alarm is renewed."""
 SHORT_LIFE_S = 1.0
-"""A monitor that dies sooner is started again after a pause, which doubles each time, up to `PAUSE_MAX_S`."""
-PAUSE_MAX_S = 5.0
+"""A monitor that dies sooner than that twice in a row is started again after a pause, which doubles each time."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 _pid_files = threading.Lock()
 """Held while a pid file is written or removed: two calls, one after the other, may share one."""
@@ -83,7 +84,7 @@ class Supervisor:
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._starts = 0
-        self._pause_s = 0.0
+        self._short_lives = 0
         self._thread = threading.Thread(target=self._run, name="elastic-supervisor", daemon=True)
 
     @property
@@ -168,9 +169,10 @@ class Supervisor:
                 return  # the page says that the call is over
             log.warning("the monitor process of %s died (%s); starting another", self._charge.node, code)
             short = time.monotonic() - self._started_at < SHORT_LIFE_S
-            if short and self._stopped(self._pause_s):
+            pause = pause_s(self._short_lives, FIRST_PAUSE_S, LONGEST_PAUSE_S) if self._short_lives else 0.0
+            if short and self._stopped(pause):
                 return
-            self._pause_s = min(max(2 * self._pause_s, 0.1), PAUSE_MAX_S) if short else 0.0
+            self._short_lives = self._short_lives + 1 if short else 0
             try:
                 self._spawn()
             except OSError as error:

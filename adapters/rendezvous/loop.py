@@ -1,9 +1,7 @@
-"""The loop under the protocol: `turn` -> backend -> `turn`, in a thread of its own.
+"""The driver of the rendezvous' client: carries out what `step` asks for and feeds it what came of that, in its own thread.
 
-No decision is made here. The agent submits operations; they are carried out one after the other, each until the register
-answers; when none is left, the node watches the world that its workers run in. What comes of each is told to the agent.
-
-A second thread, with a client of its own, waits for the register's next change, and only posts it.
+No decision is made here. The agent submits requests and failures to record; what comes of each is told to it. A second
+thread, with a connection of its own, waits for the register's next change, and only posts it.
 """
 
 from __future__ import annotations
@@ -13,42 +11,60 @@ import random
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Concatenate, ParamSpec, assert_never
+from typing import TypeAlias, assert_never
 
 from attrs import frozen
 
+from ...core import rendezvous
 from ...core.rendezvous import (
+    Answer,
+    Ask,
+    Client,
+    Counted,
+    Did,
+    Draw,
+    Drawn,
+    Errand,
     Gather,
     Held,
+    Idle,
+    Input,
+    Look,
+    Missed,
+    NoState,
     Observe,
-    Operation,
-    Outcome,
-    Proposal,
+    Passed,
+    Pause,
+    Proposals,
     Propose,
-    Raise,
-    Return,
+    Pushed,
+    Question,
+    Request,
+    Silent,
+    Submitted,
     Token,
+    Unknown,
     Wait,
+    Woke,
     Write,
-    gathered,
-    heard,
-    proposed,
-    saw,
-    silent,
-    turn,
-    unanswered,
-    unreadable,
-    woke,
+    step,
 )
-from ...core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, pause_s, submitted
-from ...core.world import Fault, Node
+from ...core.world import Fault
 from .. import threads
 from ..clock import Clock
-from ..report.news import Notice, NoTrace, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
-from ..store.port import Backend, OutcomeUnknown, Shown, StoreError, Unreadable
+from ..store.port import Backend, OutcomeUnknown, StoreError, Unreadable
 from .stall_detector import StallDetector
 
-Given = ParamSpec("Given")
+
+@frozen
+class Recorded:
+    """A failure is on record."""
+
+    fault: Fault
+
+
+Notice: TypeAlias = rendezvous.Notice | Recorded
+"""The news of the loop."""
 
 
 @frozen
@@ -59,26 +75,13 @@ class ToRecord:
 
 
 @frozen
-class _Changed:
-    """What the waiter saw, by a request sent at this time."""
-
-    shown: Shown
-    sent_at: float
-
-
-@frozen
-class _Unseen:
-    """The waiter could not see the register."""
-
-    error: StoreError
-
-
-@frozen
 class _Stop:
     """The agent is done."""
 
 
 Post = Callable[[Notice], None]
+Took = Callable[..., None]
+"""Writes down a step: a function of the core, what it was given and what it answered."""
 Guard = Callable[[Callable[[], None]], None]
 
 
@@ -91,23 +94,19 @@ class RendezvousLoop:
         held: Held,
         clock: Clock,
         post: Post,
-        trace: Trace | None = None,
+        took: Took = lambda *given: None,
         guard: Guard = lambda thread: thread(),
     ) -> None:
         """`guard` runs each of the loop's threads, and says what becomes of an error in one."""
         self._backend = backend.clone()
         self._waiting = backend.clone()
-        self._held = held
+        self._client = Client(held)
         self._clock = clock
         self._post = post
-        self._trace = trace or NoTrace()
+        self._took = took
         self._chance = random.Random()
-        self._inbox: SimpleQueue[Request | ToRecord | _Changed | _Unseen | _Stop] = SimpleQueue()
-        self._agenda = Agenda()
+        self._inbox: SimpleQueue[Submitted | Pushed | Missed | _Stop] = SimpleQueue()
         self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
-        self._armed = False
-        self._unanswered_before = 0
-        self._stopped = False
         self._stall_detector = StallDetector(held.settings.ttl)
         self._threads = [
             threading.Thread(target=guard, args=(self._run,), name="elastic-rendezvous", daemon=True),
@@ -119,8 +118,8 @@ class RendezvousLoop:
         for thread in self._threads:
             threads.start(thread)
 
-    def submit(self, request: Request | ToRecord) -> None:
-        self._inbox.put(request)
+    def submit(self, item: Request | ToRecord) -> None:
+        self._inbox.put(Submitted((Errand(item) if isinstance(item, ToRecord) else item,)))
 
     def stop(self) -> None:
         """Give up what is under way. Idempotent, also before `start`; returns when the threads are done."""
@@ -136,183 +135,95 @@ class RendezvousLoop:
     # --- the loop's thread
 
     def _run(self) -> None:
-        while not self._stopped:
-            if not self._inbox.empty():
-                self._take(None)
-            elif self._agenda.due:
-                self._begin()
-            elif under_way := self._agenda.operation:
-                self._carry_on(under_way)
-            else:
-                self._take(None)
+        ask: Ask = Idle()
+        while input := self._comes_of(ask):
+            ask = self._feed(input) or ask
 
-    def _begin(self) -> None:
-        now, jitter = self._clock.now(), self._chance.random()
-        self._agenda, self._held, errand = begun(self._agenda, self._held, now, jitter)
-        self._trace.took(begun, now, jitter, self._agenda.operation.handler if self._agenda.operation else None)
-        if errand and isinstance(errand.what, ToRecord):
-            self._record(errand.what.read())
+    def _feed(self, input: Input) -> Ask | None:
+        """One step of the client, told to the owner."""
+        if self._stall_detector.stalled():
+            self._step(Woke())
+        return self._step(input)
 
-    def _carry_on(self, under_way: Operation) -> None:
-        """One turn of what is under way."""
-        self._wake()
+    def _step(self, input: Input) -> Ask | None:
         now = self._clock.now()
-        ask = turn(under_way, self._held, now)
-        self._trace.took(turn, now, ask)
+        self._client, ask, notices = step(self._client, input, now)
+        self._took(step, input, now, ask)
+        for notice in notices:
+            self._post(notice)
+        return ask
+
+    def _comes_of(self, ask: Ask) -> Input | None:
+        """What comes of carrying it out; None at the end."""
         match ask:
-            case Write() as write:
-                self._write(write)
-            case Wait(token, until):
-                self._wait(token, until)
+            case Wait(token, until, arm):
+                if arm:
+                    self._tokens.put(token)
+                return self._next(until)
+            case Pause(until):
+                return self._next(until)
+            case Idle():
+                return self._next(None)
+            case Draw():
+                return Drawn(self._chance.random()) if self._inbox.empty() else self._next(None)
+            case question:
+                return self._answered(question)
+
+    def _next(self, until: float | None) -> Input | None:
+        """What is posted next, waited for until this point in time (None: as long as it takes)."""
+        left = None if until is None else min(max(until - self._clock.now(), 0.0), threading.TIMEOUT_MAX)
+        try:
+            message = self._inbox.get(timeout=left)
+        except Empty:
+            return Passed()
+        return None if isinstance(message, _Stop) else message
+
+    def _answered(self, question: Question) -> Input | None:
+        """Its answer, behind what was posted before that came. Without an answer what was posted cuts the pause short."""
+        answer = self._answer(question)
+        while not (isinstance(answer, Silent | NoState) or self._inbox.empty()):
+            if (message := self._next(None)) is None:
+                return None
+            self._feed(message)
+        return answer
+
+    def _answer(self, question: Question) -> Answer:
+        try:
+            return self._asked(question)
+        except OutcomeUnknown as error:
+            return Unknown() if isinstance(question, Write) else Silent(str(error))
+        except StoreError as error:
+            return _no_answer(error)
+
+    def _asked(self, question: Question) -> Answer:
+        """Raises StoreError."""
+        backend = self._backend
+        match question:
+            case Look():
+                return backend.get()
+            case Write(state, token):
+                return backend.set(state, token)
             case Observe(nodes):
-                self._observe(nodes)
+                return backend.heartbeats(nodes)
             case Propose(proposal):
-                self._propose(proposal)
+                return Counted(backend.put_proposal(self._client.held.node, proposal))
             case Gather(nodes):
-                self._gather(nodes)
-            case Return(outcome):
-                self._tell(under_way, outcome)
-            case Raise() as refusal:
-                self._tell(under_way, refusal)
+                return Proposals(backend.proposals(nodes))
+            case Errand(ToRecord(read)):
+                return self._recorded(read())
+            case Errand():
+                return Did()
             case other:
                 assert_never(other)
 
-    def _tell(self, op: Operation, answer: Outcome | Raise) -> None:
-        self._agenda, self._held = answered(self._agenda, self._held, answer)
-        self._post(Told(op.handler, answer, self._held))
-
-    def _record(self, fault: Fault) -> None:
+    def _recorded(self, fault: Fault) -> Did | Silent:
         try:
             self._backend.put_fault(fault)
-        except StoreError:
-            pass  # the report of this node shows it all the same
-        self._post(Recorded(fault))
-
-    def _write(self, write: Write) -> None:
-        token, sent_at = write.token, self._clock.now()
-        try:
-            stands = self._backend.set(write.state, token)
-        except OutcomeUnknown:
-            self._remember(unanswered, token, self._clock.now())
         except StoreError as error:
-            self._unanswered(error)
-        else:
-            self._saw(stands, sent_at)
-
-    def _observe(self, nodes: tuple[Node, ...]) -> None:
-        sent_at = self._clock.now()
-        try:
-            read = self._backend.heartbeats(nodes)
-        except StoreError as error:
-            self._unanswered(error)
-        else:
-            self._answered()
-            self._remember(heard, read.counters, sent_at, self._clock.now(), read.life)
-
-    def _propose(self, proposal: Proposal) -> None:
-        try:
-            count = self._backend.put_proposal(self._held.node, proposal)
-        except StoreError as error:
-            self._unanswered(error)
-        else:
-            self._answered()
-            self._remember(proposed, proposal, count, self._clock.now())
-
-    def _gather(self, nodes: tuple[Node, ...]) -> None:
-        try:
-            proposals = self._backend.proposals(nodes)
-        except StoreError as error:
-            self._unanswered(error)
-        else:
-            self._answered()
-            self._remember(gathered, proposals, self._clock.now())
-
-    def _wait(self, token: Token | None, until: float) -> None:
-        sent_at = self._clock.now()
-        if until > sent_at:
-            self._arm(token)
-            self._take(until)
-            return
-        try:
-            stands = self._backend.get()
-        except StoreError as error:
-            self._unanswered(error)
-        else:
-            self._saw(stands, sent_at)
-
-    def _arm(self, token: Token | None) -> None:
-        """Have the waiter wait. One that waits on an older token is about to return, since the register has moved on."""
-        if not self._armed:
-            self._armed = True
-            self._tokens.put(token)
-
-    def _wake(self) -> None:
-        """Nothing is decided by what was known before a sleep."""
-        if self._stall_detector.stalled():
-            self._remember(woke, self._clock.now())
-
-    def _saw(self, shown: Shown, sent_at: float) -> None:
-        self._wake()
-        self._answered()
-        before = self._held
-        self._remember(saw, shown.state, sent_at, self._clock.now(), shown.here)
-        state, now = self._held.state, self._clock.now()
-        if state is None or state is before.state:
-            return
-        if before.state is not None and state.life != before.state.life:
-            found = before.found.state if before.found else None
-            by_me = state.life.nonce == before.nonce.nonce
-            self._post(Restored(before.state, found, state, by_me, now))
-        self._post(Seen(state, now))
-
-    def _answered(self) -> None:
-        if self._unanswered_before > 1:
-            self._post(StoreBack(self._clock.now()))
-        self._unanswered_before = 0
-
-    def _unanswered(self, error: StoreError) -> None:
-        """Nothing can be decided by this. The next try comes after a pause, or when something is heard."""
-        if isinstance(error, Unreadable):
-            self._remember(unreadable, str(error))
-        else:
-            self._remember(silent, self._clock.now())
-        self._unanswered_before += 1
-        pause = pause_s(self._unanswered_before, self._held.settings.keep_alive_interval)
-        if self._unanswered_before == 2:
-            self._post(StoreSilent(str(error), self._held.silent_since or self._clock.now()))
-        self._take(self._clock.now() + pause)
-
-    def _take(self, until: float | None) -> None:
-        """The next message, waited for until this point in time (None: as long as it takes)."""
-        left = None if until is None else max(until - self._clock.now(), 0.0)
-        try:
-            message = self._inbox.get(timeout=None if left is None else min(left, threading.TIMEOUT_MAX))
-        except Empty:
-            return
-        match message:
-            case _Stop():
-                self._stopped = True
-            case _Changed(shown, sent_at):
-                self._armed = False
-                self._saw(shown, sent_at)
-            case _Unseen(error):
-                self._armed = False
-                self._unanswered(error)
-            case Request() as request:
-                self._submit(request)
-            case ToRecord() as record:
-                self._submit(Errand(record))
-
-    def _submit(self, item: Request | Errand) -> None:
-        self._trace.took(submitted, item)
-        self._agenda = submitted(self._agenda, item)
-
-    def _remember(
-        self, function: Callable[Concatenate[Held, Given], Held], *given: Given.args, **named: Given.kwargs
-    ) -> None:
-        """What an answer makes of what the node remembers."""
-        self._trace.took(function, *given, **named)
-        self._held = function(self._held, *given, **named)
+            return Silent(str(error))  # the report of this node shows it all the same
+        finally:
+            self._post(Recorded(fault))
+        return Did()
 
     # --- the waiter's thread
 
@@ -320,6 +231,11 @@ class RendezvousLoop:
         while not isinstance(token := self._tokens.get(), _Stop):
             sent_at = self._clock.now()
             try:
-                self._inbox.put(_Changed(self._waiting.wait_for_change(token, math.inf), sent_at))
+                shown = self._waiting.wait_for_change(token, math.inf)
+                self._inbox.put(Pushed(shown.state, sent_at, shown.here))
             except StoreError as error:
-                self._inbox.put(_Unseen(error))
+                self._inbox.put(Missed(_no_answer(error)))
+
+
+def _no_answer(error: StoreError) -> Silent | NoState:
+    return NoState(str(error)) if isinstance(error, Unreadable) else Silent(str(error))

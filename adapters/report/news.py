@@ -10,65 +10,16 @@ from attrs import frozen
 from ...core import group
 from ...core.group import Group
 from ...core.group.state import Command, Event
-from ...core.rendezvous import Held, Outcome, Raise, RendezvousState
-from ...core.rendezvous.context import Handler
-from ...core.world import Fault, World
+from ...core.rendezvous import Held
+from ...core.rendezvous import Restored as Restored
+from ...core.rendezvous import Seen as Seen
+from ...core.rendezvous import StoreBack as StoreBack
+from ...core.rendezvous import StoreSilent as StoreSilent
+from ...core.rendezvous import Told as Told
+from ...core.world import World
 from ..clock import Clock
-
-
-@frozen
-class Told:
-    """The answer to an operation."""
-
-    handler: Handler
-    answer: Outcome | Raise
-    held: Held
-    """This node's memory of the register, the answer included."""
-
-
-@frozen
-class Recorded:
-    """A failure is on record."""
-
-    fault: Fault
-
-
-@frozen
-class Seen:
-    """The register as this node now holds it."""
-
-    state: RendezvousState
-    at: float
-
-
-@frozen
-class StoreSilent:
-    """The store does not answer, or not with a register; all requests to it wait."""
-
-    text: str
-    at: float
-
-
-@frozen
-class StoreBack:
-    """The store answers again."""
-
-    at: float
-
-
-@frozen
-class Restored:
-    """The store lost what this node held. Now it holds `after`, which this node wrote back (`by_me`) or found there."""
-
-    before: RendezvousState
-    found: RendezvousState | None
-    after: RendezvousState
-    by_me: bool
-    at: float
-
-
-Notice: TypeAlias = Told | Recorded | Seen | StoreSilent | StoreBack | Restored
-"""The news of the rendezvous' loop."""
+from ..rendezvous.loop import Notice as Notice
+from ..rendezvous.loop import Recorded as Recorded
 
 
 @frozen

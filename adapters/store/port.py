@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from attrs import frozen
-
+from ...core.rendezvous import Heartbeats as Heartbeats
 from ...core.rendezvous import Proposal, RendezvousState, Token
+from ...core.rendezvous import Shown as Shown
 from ...core.world import Fault, Life, Node
 
 FAULTS_MAX = 4_096
@@ -44,28 +44,6 @@ class OutcomeUnknown(StoreError):
 
 class Unreadable(StoreError):
     """The value under the register's key is no register."""
-
-
-@frozen
-class Shown:
-    """The register as the store shows it, None if none was ever written. `here` is False for a copy: the store was restored
-    from a backup of the store in which the register was written."""
-
-    state: RendezvousState | None
-    here: bool = True
-
-    @property
-    def life(self) -> Life | None:
-        """The life of the register, None for a copy."""
-        return self.state.life if self.state and self.here else None
-
-
-@frozen
-class Heartbeats:
-    """The last counter of each node (None: the node has no heartbeat), and the life of the register beside them."""
-
-    counters: Mapping[Node, int | None]
-    life: Life | None
 
 
 class Backend(Protocol):

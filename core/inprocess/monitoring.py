@@ -16,6 +16,7 @@ from typing import TypeAlias, assert_never
 
 from attrs import frozen
 
+from ..backoff import pause_s
 from ..evolving import evolve
 from .progress_limits import stood_still
 
@@ -218,7 +219,7 @@ def _watch(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
     if now >= _over_at(monitor, sight, rules):
         monitor = evolve(monitor, want=sight.token, wanted_at=now, tries=0, again_at=now)
     if sight.token and monitor.want == sight.token and now >= monitor.again_at:
-        pause = min(FIRST_PAUSE_S * 2.0**monitor.tries, LONGEST_PAUSE_S)
+        pause = pause_s(monitor.tries + 1, FIRST_PAUSE_S, LONGEST_PAUSE_S)
         monitor = evolve(monitor, tries=monitor.tries + 1, again_at=now + pause)
         acts.append(Want(sight.token))
     return monitor, tuple(acts)

@@ -10,14 +10,14 @@ from enum import Enum
 
 from attrs import frozen
 
+from ..backoff import pause_s
 from ..world import Ending, Verdict
 from .settings import Settings
 from .words import Deadline, Outcome, Reason, Span, Timer
 
 FIRST_PAUSE_S = 0.001
-LAST_PAUSE_S = 1.0
-"""First and last pause between two signals to a main thread that was asked to end and has not."""
-PAUSE_DOUBLINGS = 10
+LONGEST_PAUSE_S = 1.0
+"""First and longest pause between two signals to a main thread that was asked to end and has not."""
 
 
 class Phase(Enum):
@@ -148,7 +148,7 @@ def _of_span(call: Call) -> tuple[Deadline, ...]:
         return ()
     if not call.asked:
         return (Deadline(Timer.LIMIT, call.token, call.settings.callback_timeout),)
-    pause = min(FIRST_PAUSE_S * 2.0 ** min(call.tries, PAUSE_DOUBLINGS), LAST_PAUSE_S)
+    pause = pause_s(call.tries + 1, FIRST_PAUSE_S, LONGEST_PAUSE_S)
     return Deadline(Timer.AGAIN, call.token, pause, call.tries), _unwind(call)
 
 

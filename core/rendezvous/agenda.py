@@ -19,10 +19,6 @@ from .memory import introduced, joined, marked, reserved
 from .operations import operation
 from .turn import Raise
 
-FIRST_PAUSE_S = 0.05
-"""After the first question without an answer; each further pause is twice as long, up to a heartbeat's interval."""
-PAUSE_DOUBLINGS = 30
-
 
 @frozen
 class Request:
@@ -97,8 +93,3 @@ def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agend
         held = joined(held, answer.id)
     queue = _without_join(agenda.queue) if isinstance(answer, Raise) else agenda.queue
     return Agenda(queue, watching=handler in (done, reserve) or isinstance(answer, World)), held
-
-
-def pause_s(unanswered: int, longest: float) -> float:
-    """How long to wait after so many questions in a row that had no answer (the last included)."""
-    return min(FIRST_PAUSE_S * 2.0 ** min(unanswered - 1, PAUSE_DOUBLINGS), longest)

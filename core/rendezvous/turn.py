@@ -1,8 +1,7 @@
 """One step of an operation: what to ask of the backend next.
 
-Production, the simulator and the tests run this very function in the same loop: ask, remember the answer (`memory`), turn
-again. A turn is where an edit becomes the state to write, where my own write is judged before it is sent, and where a wait
-is cut into what is waited for: the register, or the next look at heartbeats.
+A turn is where an edit becomes the state to write, where my own write is judged before it is sent, and where a wait is cut
+into what is waited for: the register, or the next look at heartbeats. Only the client (`client.step`) turns.
 """
 
 from __future__ import annotations
@@ -38,10 +37,12 @@ class Write:
 
 @frozen
 class Wait:
-    """Return when the register is no longer what `token` names, or at `until`; at once if that is past."""
+    """Return when the register is no longer what `token` names, or at `until`; at once if that is past. `arm` is the
+    client's word: nobody waits for the register yet, so the waiter is to be given the token."""
 
     token: Token | None
     until: float
+    arm: bool = False
 
 
 @frozen
@@ -80,10 +81,10 @@ class Raise:
     text: str = ""
 
 
-Ask = Write | Wait | Observe | Propose | Gather | Return | Raise
+Decision = Write | Wait | Observe | Propose | Gather | Return | Raise
 
 
-def turn(operation: Operation, held: Held, now: float) -> Ask:
+def turn(operation: Operation, held: Held, now: float) -> Decision:
     """What to ask next. Total: a store's nonsense and my own bug both end as `Raise`, with nothing written."""
     unsure = held.held_at is None or held.unsure_at is not None or held.woke_at is not None
     if held.trouble and unsure:
@@ -125,7 +126,7 @@ def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
     return ctx.now >= min(deadline, silent_since + ctx.settings.join_timeout)
 
 
-def _wait(ctx: Context, until: float) -> Ask:
+def _wait(ctx: Context, until: float) -> Decision:
     """For the register; or first a look at heartbeats, when that is due."""
     watched = _watched(ctx)
     if not watched:
@@ -153,7 +154,7 @@ def _is_silent(ctx: Context, node: Node) -> bool:
     return ctx.held.sightings.silence(node) >= ctx.settings.ttl / 2
 
 
-def _edit(ctx: Context, edit: Edit, deadline: float) -> Ask:
+def _edit(ctx: Context, edit: Edit, deadline: float) -> Decision:
     """By a write of my own; or, where many have the same to write, by a proposal: the last of them writes for all, and if
     that one is gone, whoever first loses patience."""
     state, proposed, crowd = ctx.state, ctx.held.proposed, ctx.alike
@@ -169,7 +170,7 @@ def _edit(ctx: Context, edit: Edit, deadline: float) -> Ask:
     return Gather(crowd) if proposed.others is None else _write(ctx, Together({**proposed.others, ctx.me: proposal}))
 
 
-def _write(ctx: Context, edit: Edit) -> Ask:
+def _write(ctx: Context, edit: Edit) -> Decision:
     before = ctx.state or blank(ctx.held.nonce, ctx.settings.limits)
     after = _signed(before, apply(before, edit, ctx.me), ctx)
     try:
@@ -187,7 +188,7 @@ def _signed(before: RendezvousState, after: RendezvousState, ctx: Context) -> Re
     return evolve(after, policy=policy(after.world)) if policy and completed else after
 
 
-def _restore(ctx: Context, found: Found) -> Ask:
+def _restore(ctx: Context, found: Found) -> Decision:
     """Before anything else: what counts is written back, by whoever comes first."""
     token = found.state.token if found.state else None
     at = found.at + ctx.operation.jitter * RESTORE_JITTER_S

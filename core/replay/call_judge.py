@@ -29,10 +29,10 @@ from ..inprocess.words import (
 )
 from ..properties import call_laws as laws
 from ..properties.call_laws import Broken
-from ..rendezvous import RendezvousState, Write
+from ..rendezvous import Client, Pushed, RendezvousState, Shown, Write
 from ..world import Ending, Node, Why
 from .comparison import Moment
-from .steps import CallStepped, Saw, Turned
+from .steps import Asked, CallStepped
 
 
 @frozen
@@ -89,14 +89,25 @@ def _shown_after(at: float, moments: Iterable[Moment]) -> RendezvousState | None
     """Return the register in the answer to the first later question; for the rank's own write, the state before it."""
     written: tuple[RendezvousState | None, RendezvousState | None] = (None, None)
     for moment in moments:
-        match moment.step:
-            case Turned(ask=Write(state)):
-                written = (state, moment.before.held.state)
-            case Saw(state, sent_at) if state and sent_at >= at:
-                return written[1] if state == written[0] else state
-            case _:
-                pass
+        if not isinstance(moment.step, Asked):
+            continue
+        state, sent_at = _shown(moment.step, moment.before.client)
+        if state and sent_at >= at:
+            return written[1] if state == written[0] else state
+        if isinstance(moment.step.ask, Write):
+            written = (moment.step.ask.state, moment.after.held.state)
     return None
+
+
+def _shown(step: Asked, client: Client) -> tuple[RendezvousState | None, float]:
+    """The register that the client was shown, and when it had asked for it."""
+    match step.fed:
+        case Shown(state):
+            return state, client.asked_at
+        case Pushed(state, sent_at):
+            return state, sent_at
+        case _:
+            return None, 0.0
 
 
 @define

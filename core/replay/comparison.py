@@ -49,14 +49,12 @@ class Replayed:
 
 def replayed(trace: Trace) -> Replayed:
     """Take all steps again, up to the first that differs."""
-    replica, at, moments = newborn(trace.header), trace.header.now, list[Moment]()
+    replica, moments = newborn(trace.header), list[Moment]()
     for line, step in zip(trace.lines, trace.steps, strict=True):
         try:
             after = taken(replica, step)
         except Differs as differs:
             return Replayed(trace, tuple(moments), (line, differs))
-        told = step_at(step)
-        at = at if told is None else told
-        moments.append(Moment(line, at, step, replica, after))
+        moments.append(Moment(line, step_at(step), step, replica, after))
         replica = after
     return Replayed(trace, tuple(moments))

@@ -20,7 +20,7 @@ from ..derived import Memo, beside, derived
 from ..rendezvous import Deed, RendezvousState, Token, Write
 from ..world import Life, Node
 from .comparison import Moment, Replayed
-from .steps import Saw, Turned
+from .steps import Asked, shown
 
 Place: TypeAlias = tuple[int, int, str]
 """The place of a state in the history of its job: epoch, version, and the life's nonce in case two lives share an epoch."""
@@ -60,7 +60,7 @@ class History:
         found: dict[Place, list[tuple[Node, float, RendezvousState]]] = {}
         for run in self.runs:
             for moment in run.moments:
-                if isinstance(moment.step, Saw) and (state := moment.step.state) and state.job == self.job:
+                if (state := shown(moment.step)) and state.job == self.job:
                     seen = run.trace.header.node, self.at(run, moment.at), state
                     found.setdefault(place(state.life, state.version), []).append(seen)
         return {where: tuple(found[where]) for where in sorted(found)}
@@ -131,14 +131,14 @@ def histories(runs: Iterable[Replayed]) -> tuple[History, ...]:
 
 def _jobs(run: Replayed) -> Iterable[str]:
     """Return the jobs whose registers this agent saw; if it saw none, the job that it would have begun."""
-    seen = dict.fromkeys(step.state.job for step in run.trace.steps if isinstance(step, Saw) and step.state)
+    seen = dict.fromkeys(state.job for step in run.trace.steps if (state := shown(step)))
     return seen or (run.trace.header.nonce.nonce,)
 
 
 def landed(moment: Moment, states: Mapping[Place, RendezvousState]) -> Write | None:
     """Return the write that this step asked for, if the register came to hold exactly that."""
     match moment.step:
-        case Turned(_, Write(state) as write) if states.get(place(state.life, state.version)) == state:
+        case Asked(ask=Write(state) as write) if states.get(place(state.life, state.version)) == state:
             return write
         case _:
             return None

@@ -17,7 +17,9 @@ from .plain import made, plain
 from .steps import Header, Step, Trace
 
 NAME = "elastic trace"
-FORMAT = 4
+FORMAT = 5
+READERS = {4: "elastic 0.1.0"}
+"""Format -> the version that reads it, of those that this one does not."""
 LINE_MAX = 2 * BYTES_MAX
 """A longer line is refused unread."""
 CUT = b" ... cut off\n"
@@ -47,12 +49,11 @@ def encoded(step: Header | Step, last: RendezvousState | None) -> tuple[bytes, R
 
 
 def registers(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Where in a line (or in an ask) a register stands, in the order in which they are referred to: in what is restored, and
-    in what was shown or is written."""
-    ask = data.get("ask")
-    place = ask if isinstance(ask, dict) else data
-    edit = place.get("edit")
-    places = ((edit, "held"), (place, "state"))
+    """Where in a line (or in an ask) a register stands, in the order in which they are referred to: in what was shown, in
+    what is restored, and in what is written."""
+    ask = data.get("ask", data)
+    edit = ask.get("edit") if isinstance(ask, dict) else None
+    places = ((data.get("fed"), "state"), (edit, "held"), (ask, "state"))
     return ((each, key) for each, key in places if isinstance(each, dict) and each.get(key) is not None)
 
 
@@ -100,8 +101,9 @@ def decoded(line: bytes, last: RendezvousState | None) -> tuple[Header | Step, R
         raise ValueError(f"more than the {LINE_MAX} bytes that a line may have")
     data = msgspec.json.decode(line, type=dict[str, Any])
     if (found := data.get("format", FORMAT)) != FORMAT or data.get("name", NAME) != NAME:
+        reader = next((f" (that is read by {READERS[old]})" for old in READERS if old == found), "")
         raise ValueError(
-            f"{data.get('name', NAME)!r} of format {found!r}; this version reads {NAME!r} of format {FORMAT}"
+            f"{data.get('name', NAME)!r} of format {found!r}{reader}; this version reads {NAME!r} of format {FORMAT}"
         )
     for place, key in registers(data):
         last = place[key] = _state(place[key], last)

@@ -21,47 +21,11 @@ from ..inprocess import Call
 from ..inprocess.timers import IDLE, Timers
 from ..node import farewell, requested
 from ..node import heard as heard_by_the_group
-from ..rendezvous import (
-    Ask,
-    Held,
-    Outcome,
-    Raise,
-    Return,
-    Write,
-    gathered,
-    heard,
-    proposed,
-    saw,
-    silent,
-    turn,
-    unanswered,
-    unreadable,
-    woke,
-)
-from ..rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
-from ..rendezvous.context import Handler
+from ..rendezvous import Ask, Client, Errand, Held, Input, Misfit, Raise, Request, Submitted, Told, Write
+from ..rendezvous import step as client_step
 from . import call_replica as of_calls
 from .difference import Differs, same, spelled
-from .steps import (
-    Begun,
-    Calling,
-    CallStepped,
-    Gathered,
-    Header,
-    Heard,
-    Proposed,
-    Saw,
-    Silent,
-    Started,
-    Step,
-    Stepped,
-    Submitted,
-    Turned,
-    Unanswered,
-    Unreadable,
-    Woke,
-    Working,
-)
+from .steps import Asked, Calling, CallStepped, Header, Started, Step, Stepped, Working
 
 Item: TypeAlias = Request | Errand
 
@@ -70,9 +34,8 @@ Item: TypeAlias = Request | Errand
 class Replica:
     """One agent, or one rank that calls, between two steps, and the words that are on their way between its two machines."""
 
-    held: Held
+    client: Client
     machine: Group | Call
-    agenda: Agenda = Agenda()
     requests: tuple[Item, ...] = ()
     """What the machine requested and the rendezvous has not been given yet."""
     told: tuple[Event | inprocess.Event, ...] = ()
@@ -80,6 +43,11 @@ class Replica:
 
     timers: Timers = IDLE
     """Of a call."""
+
+    @property
+    def held(self) -> Held:
+        """What the node remembers."""
+        return self.client.held
 
     @property
     def group(self) -> Group:
@@ -98,42 +66,21 @@ class Replica:
 
 def newborn(header: Header) -> Replica:
     """Before its first step."""
-    held = Held(header.node, header.profile, header.rendezvous, header.nonce)
+    client = Client(Held(header.node, header.profile, header.rendezvous, header.nonce))
     match header.machine:
         case Working(settings):
-            return Replica(held, Group(header.node, settings))
+            return Replica(client, Group(header.node, settings))
         case Calling(settings, token):
-            return Replica(held, Call(settings, token))
+            return Replica(client, Call(settings, token))
         case other:
             assert_never(other)
 
 
 def taken(replica: Replica, step: Step) -> Replica:
     """The agent after a step. Raises Differs if the core would have taken another one."""
-    held = replica.held
     match step:
-        case Submitted(item):
-            return _submitted(replica, item)
-        case Begun():
-            return _begun(replica, step)
-        case Turned(now, ask):
-            return _turned(replica, now, ask)
-        case Saw(state, sent_at, now, here):
-            return evolve(replica, held=saw(held, state, sent_at, now, here))
-        case Heard(counters, sent_at, now, life):
-            return evolve(replica, held=heard(held, counters, sent_at, now, life))
-        case Proposed(proposal, count, now):
-            return evolve(replica, held=proposed(held, proposal, count, now))
-        case Gathered(proposals, now):
-            return evolve(replica, held=gathered(held, proposals, now))
-        case Woke(now):
-            return evolve(replica, held=woke(held, now))
-        case Unanswered(based_on, now):
-            return evolve(replica, held=unanswered(held, based_on, now))
-        case Silent(now):
-            return evolve(replica, held=silent(held, now))
-        case Unreadable(text):
-            return evolve(replica, held=unreadable(held, text))
+        case Asked():
+            return _asked(replica, step)
         case Stepped():
             return _stepped(replica, step)
         case CallStepped():
@@ -148,49 +95,47 @@ def taken(replica: Replica, step: Step) -> Replica:
             assert_never(other)
 
 
-def _submitted(replica: Replica, item: Item) -> Replica:
-    first, *rest = replica.requests or (None,)
-    # each round has an endpoint of its own, which the agent drew
-    if isinstance(first, Request) and isinstance(item, Request) and first.profile:
-        first = evolve(first, profile=item.profile)
-    same("what the agent requests", item, first, Request | Errand | None)
-    agenda = submitted(replica.agenda, item)
-    return evolve(replica, agenda=agenda, requests=tuple(rest))
-
-
-def _begun(replica: Replica, step: Begun) -> Replica:
-    if not replica.agenda.due:
-        raise Differs("what begins", spelled(step, Begun), "nothing is due")
-    agenda, held, _ = begun(replica.agenda, replica.held, step.now, step.jitter)
-    same("what begins", step, evolve(step, handler=agenda.operation.handler if agenda.operation else None), Begun)
-    return evolve(replica, agenda=agenda, held=held)
-
-
-def _turned(replica: Replica, now: float, ask: Ask) -> Replica:
-    under_way = replica.agenda.operation
-    if under_way is None:
-        raise Differs("what is asked for", spelled(ask, Ask), "nothing is under way")
-    held = replica.held
-    if isinstance(replica.machine, Call) and isinstance(ask, Write):
+def _asked(replica: Replica, traced: Asked) -> Replica:
+    client, requests = replica.client, replica.requests
+    if isinstance(traced.fed, Submitted):
+        requests = _submitted(requests, traced.fed.items)
+    if isinstance(replica.machine, Call) and isinstance(traced.ask, Write):
         # what its rank policy makes of a world is the rank's word
-        held = evolve(held, policy=lambda world: ask.state.policy)
-    same("what is asked for", ask, turn(under_way, held, now), Ask)
-    match ask:
-        case Return(answer) | (Raise() as answer):
-            agenda, held = answered(replica.agenda, replica.held, answer)
-            event = _heard(replica, under_way.handler, answer, held, now)
-            return evolve(replica, agenda=agenda, held=held, told=(*replica.told, *([event] if event else [])))
-        case _:
-            return replica
+        policy = traced.ask.state.policy
+        client = evolve(client, held=evolve(client.held, policy=lambda world: policy))
+    try:
+        client, ask, notices = client_step(client, traced.fed, traced.now)
+    except Misfit as misfit:
+        raise Differs("what the client is fed", spelled(traced.fed, Input), f"none of that: {misfit}") from misfit
+    try:
+        same("what is asked for", traced.ask, ask, Ask | None)
+    except Differs as differs:
+        refusals = (notice.answer for notice in notices if isinstance(notice, Told))
+        why = "".join(f", refused: {each.text}" for each in refusals if isinstance(each, Raise))
+        raise Differs(differs.what, differs.traced, f"{differs.core}{why}") from None
+    if client.held.policy:
+        client = evolve(client, held=evolve(client.held, policy=None))
+    told = (_heard(replica, notice, traced.now) for notice in notices if isinstance(notice, Told))
+    return evolve(replica, client=client, requests=requests, told=(*replica.told, *(event for event in told if event)))
 
 
-def _heard(
-    replica: Replica, handler: Handler, answer: Outcome | Raise, held: Held, now: float
-) -> Event | inprocess.Event | None:
+def _submitted(requests: tuple[Item, ...], items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """What is left of what the machine requested."""
+    for item in items:
+        first, *rest = requests or (None,)
+        # each round has an endpoint of its own, which the agent drew
+        if isinstance(first, Request) and isinstance(item, Request) and first.profile:
+            first = evolve(first, profile=item.profile)
+        same("what the agent requests", item, first, Request | Errand | None)
+        requests = tuple(rest)
+    return requests
+
+
+def _heard(replica: Replica, told: Told, now: float) -> Event | inprocess.Event | None:
     """What the machine is to hear of an answer."""
     if isinstance(replica.machine, Call):
-        return heard_by_the_call(handler, answer, Terms(), held)
-    return heard_by_the_group(handler, answer, now)
+        return heard_by_the_call(told.handler, told.answer, Terms(), told.held)
+    return heard_by_the_group(told.handler, told.answer, now)
 
 
 def _stepped(replica: Replica, step: Stepped) -> Replica:

@@ -1,8 +1,8 @@
 """What one agent was told and what it decided, step by step: the values of a trace. Their lines are those of `trace_lines`.
 
-Written down is what went *into* the node's memory, its agenda and its group, and what the core decided; what the node
-remembers is not, since the same functions derive it again from the same inputs (`replay`). A step is therefore one function
-of the core and what it was given beside the node itself. A rank that calls a wrapped function is traced in the same way,
+Written down is what went *into* the node's client and its group, and what the core decided; what the node remembers is not,
+since the same functions derive it again from the same inputs (`replay`). A step is therefore one function of the core and
+what it was given beside the node itself. A rank that calls a wrapped function is traced in the same way,
 with its call for a group.
 """
 
@@ -17,24 +17,8 @@ from .. import group, inprocess
 from ..group.state import Command, Event, Start
 from ..group.transition import transition
 from ..inprocess.transition import transition as call_transition
-from ..rendezvous import (
-    Ask,
-    Proposal,
-    RendezvousState,
-    Settings,
-    Token,
-    gathered,
-    heard,
-    proposed,
-    saw,
-    silent,
-    turn,
-    unanswered,
-    unreadable,
-    woke,
-)
-from ..rendezvous.agenda import Errand, Request, begun, submitted
-from ..rendezvous.context import Handler
+from ..rendezvous import Ask, Input, Pushed, RendezvousState, Settings, Shown
+from ..rendezvous import step as client_step
 from ..world import Life, Node, Profile
 
 
@@ -72,93 +56,12 @@ class Header:
 
 
 @frozen
-class Submitted:
-    """The agent submitted something."""
+class Asked:
+    """What the client was fed, and what it asked for: nothing while its question was out."""
 
-    item: Request | Errand
-
-
-@frozen
-class Begun:
-    """What was due began; an operation if it is one."""
-
+    fed: Input
     now: float
-    jitter: float
-    handler: Handler | None
-
-
-@frozen
-class Saw:
-    """The register's answer (nothing: there is none), and whether it was written in the store that answered."""
-
-    state: RendezvousState | None
-    sent_at: float
-    now: float
-    here: bool
-
-
-@frozen
-class Heard:
-    """Heartbeats as they were read, and the life that stood beside them."""
-
-    counters: Mapping[Node, int | None]
-    sent_at: float
-    now: float
-    life: Life | None
-
-
-@frozen
-class Proposed:
-    """A proposal of its own was put down, as one of so many of its kind."""
-
-    proposal: Proposal
-    count: int
-    now: float
-
-
-@frozen
-class Gathered:
-    """What others propose, as it was read to write for them."""
-
-    proposals: Mapping[Node, Proposal]
-    now: float
-
-
-@frozen
-class Woke:
-    """The agent had stood still."""
-
-    now: float
-
-
-@frozen
-class Unanswered:
-    """A write whose outcome is not known."""
-
-    based_on: Token | None
-    now: float
-
-
-@frozen
-class Silent:
-    """A question without an answer."""
-
-    now: float
-
-
-@frozen
-class Unreadable:
-    """An answer that is no state."""
-
-    text: str
-
-
-@frozen
-class Turned:
-    """What the rendezvous decided to ask for."""
-
-    now: float
-    ask: Ask
+    ask: Ask | None
 
 
 @frozen
@@ -188,47 +91,25 @@ class Started:
     at: float
 
 
-Step: TypeAlias = (
-    Submitted
-    | Begun
-    | Saw
-    | Heard
-    | Proposed
-    | Gathered
-    | Woke
-    | Unanswered
-    | Silent
-    | Unreadable
-    | Turned
-    | Stepped
-    | CallStepped
-    | Started
-)
+Step: TypeAlias = Asked | Stepped | CallStepped | Started
 
 
-def step_at(step: Step) -> float | None:
-    """The agent's clock when it took the step; what is only remembered does not tell."""
+def step_at(step: Step) -> float:
+    """The agent's clock when it took the step."""
+    return step.now if isinstance(step, Asked) else step.at
+
+
+def shown(step: Step) -> RendezvousState | None:
+    """The register that the client was shown in this step."""
     match step:
-        case Submitted() | Unreadable():
+        case Asked(Shown(state) | Pushed(state)):
+            return state
+        case _:
             return None
-        case Stepped(at=at) | CallStepped(at=at) | Started(at=at):
-            return at
-        case timed:
-            return timed.now
 
 
 STEPS: Mapping[Callable[..., Any], Callable[..., Step]] = {
-    submitted: Submitted,
-    begun: Begun,
-    saw: Saw,
-    heard: Heard,
-    proposed: Proposed,
-    gathered: Gathered,
-    woke: Woke,
-    unanswered: Unanswered,
-    silent: Silent,
-    unreadable: Unreadable,
-    turn: Turned,
+    client_step: Asked,
     transition: Stepped,
     call_transition: CallStepped,
     Start: Started,

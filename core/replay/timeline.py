@@ -22,7 +22,7 @@ from .history import History, landed
 from .lanes import SPANS, Lanes, Mark, Span, SpanKind, marked
 from .plain import word
 from .replica import Replica
-from .steps import CallStepped, Saw, Started, Stepped, Turned
+from .steps import Asked, CallStepped, Started, Stepped
 
 
 @frozen
@@ -116,7 +116,7 @@ def _on(history: History, boot: str) -> Iterator[Recovery]:
         (history.at(run, moment.at), moment)
         for run in history.runs
         for moment in run.moments
-        if run.trace.header.boot == boot and isinstance(moment.step, Stepped | Started | Saw | Turned)
+        if run.trace.header.boot == boot and isinstance(moment.step, Stepped | Started | Asked)
     ]
     told = _Moments(
         tuple((write.state.round, at) for at, moment in moments if (write := _arrival(moment, history))),
@@ -211,7 +211,7 @@ def _marks(history: History, run: Replayed) -> Iterator[Mark]:
             faults = map(of_calls.fault, moment.step.commands)
             yield from (Mark(node, at, "fault", text) for text in faults if text)
         if write := landed(moment, history.states):
-            yield marked(node, at, _did(write.edit), (moment.before.held.state, write.edit, write.state))
+            yield marked(node, at, _did(write.edit), (moment.after.held.state, write.edit, write.state))
     if run.differs:
         yield Mark(node, history.at(run, run.ended_at), "violation", str(run.differs[1]))
     elif run.moments and not run.ended:

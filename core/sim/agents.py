@@ -14,7 +14,7 @@ from ..group import Phase, begin, transition
 from ..group.state import Command, Elapsed, Event, Join, Record, RecordUnstartable, Signal, Signalled, Start
 from ..node import farewell, follows, requested
 from ..properties.facts import Stepped
-from ..rendezvous.agenda import Errand, submitted
+from ..rendezvous import Errand, Request
 from ..world import Endpoint, Profile
 from . import narration, sometimes
 from .chance import Choose
@@ -52,7 +52,6 @@ class Agents:
         self.hearts.sleep_until_beat(process)
         process.group, commands = begin(process.group, process.clock(self.future.now))
         self._carry_out(process, commands)
-        self.loops.run(process)
 
     def _is_over(self, process: Process) -> None:
         """The group has ended; the agent does what is left to do."""
@@ -60,9 +59,7 @@ class Agents:
         assert outcome is not None
         self.witness.narrates(process.name, f"ends: {narration.outcome(outcome)}")
         if last := farewell(outcome):
-            process.agenda = submitted(process.agenda, last)
-            if not process.request:
-                self.loops.run(process)
+            self.loops.submit(process, last)
         else:
             self.loops.end(process)
 
@@ -121,17 +118,17 @@ class Agents:
     # --- what they do
 
     def _carry_out(self, process: Process, commands: tuple[Command, ...]) -> None:
-        asked = False
+        items = list[Request | Errand]()
         for command in commands:
             profile = self._profile(process) if isinstance(command, Join) else process.held.profile
             if request := requested(command, profile):
-                process.agenda, asked = submitted(process.agenda, request), True
+                items.append(request)
             elif isinstance(command, Record | RecordUnstartable):
-                process.agenda, asked = submitted(process.agenda, Errand(command)), True
+                items.append(Errand(command))
             else:
                 self._do_now(process, command)
-        if asked and not process.request:
-            self.loops.run(process)
+        if items:
+            self.loops.submit(process, *items)
 
     def _do_now(self, process: Process, command: Command) -> None:
         match command:

@@ -11,11 +11,30 @@ from typing import Protocol
 
 from attrs import define, field
 
-from ..rendezvous import Gather, Observe, Propose, RendezvousState, Token, Write
+from ..rendezvous import (
+    Answer,
+    Counted,
+    Did,
+    Gather,
+    Heartbeats,
+    Input,
+    Look,
+    Missed,
+    Observe,
+    Proposals,
+    Propose,
+    Pushed,
+    Question,
+    RendezvousState,
+    Shown,
+    Silent,
+    Token,
+    Unknown,
+    Write,
+)
 from ..world import Life, Node
 from .chance import Choose
 from .future import Future
-from .messages import Answer, Counted, Look, News, Question
 from .process import Process
 from .simulated_store import Store
 from .story import Backend
@@ -29,13 +48,9 @@ DELAYS_S = (0.0002, 0.0003, 0.0005, 0.0008, 0.001, 0.001, 0.002, 0.004, 0.02)
 class Loops(Protocol):
     """The rendezvous loops of the processes, as the network calls them."""
 
-    def answered(self, process: Process, question: Question, answer: Answer, sent_at: float) -> None: ...
+    def answered(self, process: Process, question: Question, answer: Answer) -> None: ...
 
-    def unknown(self, process: Process, write: Write) -> None: ...
-
-    def silent(self, process: Process) -> None: ...
-
-    def changed(self, process: Process, news: News | None) -> None: ...
+    def hears(self, process: Process, fed: Input) -> None: ...
 
     def woke(self, process: Process) -> None: ...
 
@@ -54,6 +69,14 @@ class Witness(Protocol):
     ) -> None: ...
 
     def seen(self, what: str) -> None: ...
+
+
+DID, UNKNOWN, SILENT = Did(), Unknown(), Silent()
+MISSED = Missed(SILENT)
+
+
+def _pushed(shown: Shown, sent_at: float) -> Pushed:
+    return Pushed(shown.state, sent_at, shown.here)
 
 
 @define
@@ -78,7 +101,7 @@ class Network:
 
     # --- questions
 
-    def ask(self, process: Process, question: Question, sent_at: float) -> None:
+    def ask(self, process: Process, question: Question) -> None:
         process.requests += 1
         process.request = number = process.requests
         leg = self.delay(process)
@@ -89,15 +112,15 @@ class Network:
         if lost or leg > ANSWER_TIMEOUT_S:
             self.future.at(now + ANSWER_TIMEOUT_S, self._times_out, process, number, question)
         if not lost:
-            self.future.at(now + leg, self._arrives, process, number, question, sent_at, now)
+            self.future.at(now + leg, self._arrives, process, number, question, now)
 
-    def _arrives(self, process: Process, number: int, question: Question, sent_at: float, sent: float) -> None:
+    def _arrives(self, process: Process, number: int, question: Question, sent: float) -> None:
         now, store = self.future.now, self.store
         if store.down_until > now:
             unsure = isinstance(question, Write) and self.choose(2) == 1
             self.future.at(now + self.delay(process), self._fails, process, number, question, unsure)
             return
-        answer: Answer = None
+        answer: Answer = DID
         landed = False
         if isinstance(question, Write):
             before, here = store.register, store.here
@@ -106,13 +129,13 @@ class Network:
                 self._push()
             answer = store.shown
         elif isinstance(question, Observe):
-            answer = Counted(store.counters(question.nodes, now), store.named)
+            answer = Heartbeats(store.counters(question.nodes, now), store.named)
         elif isinstance(question, Look):
             answer = store.shown
         elif isinstance(question, Propose):
-            answer = store.propose(process.node, question.proposal)
+            answer = Counted(store.propose(process.node, question.proposal))
         elif isinstance(question, Gather):
-            answer = store.proposals_of(question.nodes)
+            answer = Proposals(store.proposals_of(question.nodes))
         leg = self.delay(process)
         if process.late_reply:
             leg, process.late_reply = leg + process.late_reply, 0.0
@@ -124,14 +147,14 @@ class Network:
         if lost or now + leg - sent > ANSWER_TIMEOUT_S:
             self.future.at(max(sent + ANSWER_TIMEOUT_S, now), self._times_out, process, number, question)
         if not lost:
-            self.future.at(now + leg, self._answers, process, number, question, answer, sent_at)
+            self.future.at(now + leg, self._answers, process, number, question, answer)
 
-    def _answers(self, process: Process, number: int, question: Question, answer: Answer, sent_at: float) -> None:
-        if self.waits(process, self._answers, process, number, question, answer, sent_at):
+    def _answers(self, process: Process, number: int, question: Question, answer: Answer) -> None:
+        if self.waits(process, self._answers, process, number, question, answer):
             return
         if process.request == number:
             process.request = 0
-            self.loops.answered(process, question, answer, sent_at)
+            self.loops.answered(process, question, answer)
 
     def _times_out(self, process: Process, number: int, question: Question) -> None:
         self._fails(process, number, question, isinstance(question, Write))
@@ -143,9 +166,9 @@ class Network:
             process.request = 0
             if unsure and isinstance(question, Write):
                 process.unsure.add(number)
-                self.loops.unknown(process, question)
+                self.loops.hears(process, UNKNOWN)
             else:
-                self.loops.silent(process)
+                self.loops.hears(process, SILENT)
 
     def waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:
         """Return True if this must not happen to the process: never, because it is dead, or not now, because it stands
@@ -165,7 +188,7 @@ class Network:
     def watch(self, process: Process, token: Token | None, sent_at: float) -> None:
         """Let the waiter's thread wait until the register is no longer what this token names. (The question itself takes no
         time: a change that is written meanwhile is pushed all the same.)"""
-        process.armed, process.watch = True, token
+        process.watch = token
         self._watches(process, sent_at)
 
     def _watches(self, process: Process, sent_at: float) -> None:
@@ -173,7 +196,7 @@ class Network:
         if self.store.down_until > now or process.cut_out_until > now or process.cut_in_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._misses, process)
         elif self.store.token != process.watch or not self.store.here:  # a copy is never what the token names
-            self.future.at(now + self.delay(process), self._changed, process, (self.store.shown, sent_at))
+            self.future.at(now + self.delay(process), self._changed, process, _pushed(self.store.shown, sent_at))
         else:
             self.watching[process.name] = process
 
@@ -186,18 +209,16 @@ class Network:
                 process.gap = False
                 self.future.at(now + self.interval, self._watches, process, process.clock(now))
             else:
-                news = self.store.shown, process.clock(now)
+                news = _pushed(self.store.shown, process.clock(now))
                 self.future.at(now + self.delay(process), self._changed, process, news)
 
-    def _changed(self, process: Process, news: News) -> None:
+    def _changed(self, process: Process, news: Pushed) -> None:
         if not self.waits(process, self._changed, process, news):
-            process.armed = False
-            self.loops.changed(process, news)
+            self.loops.hears(process, news)
 
     def _misses(self, process: Process) -> None:
         if not self.waits(process, self._misses, process):
-            process.armed = False
-            self.loops.changed(process, None)
+            self.loops.hears(process, MISSED)
 
     def breaks(self) -> None:
         """The store goes away: each waiting process hears that it is not there."""

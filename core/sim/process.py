@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -11,10 +10,8 @@ from attrs import define, field
 
 from ..group import Group, Outcome
 from ..group.state import Event
-from ..rendezvous import Held, RendezvousState, Token
-from ..rendezvous.agenda import Agenda
+from ..rendezvous import Ask, Client, Held, RendezvousState, Token
 from ..world import Node, World
-from .simulated_store import Shown
 
 GRID = 1e7
 """Points per second."""
@@ -24,13 +21,13 @@ GRID = 1e7
 class Process:
     """An agent's process. Its clock shows `offset + rate × true time`; each process has its own rate and offset.
 
-    The rendezvous thread has one question under way (`request` is its number, 0 for none) or waits (`timer`). The waiter's
-    thread is `armed` or not. The heart has one beat under way or sleeps.
+    The rendezvous thread has one question under way (`request` is its number, 0 for none) or waits (`timer`). The heart has
+    one beat under way or sleeps.
     """
 
     name: str
     node: Node
-    held: Held
+    client: Client
     group: Group
     offset: float
     rate: float
@@ -42,13 +39,11 @@ class Process:
     stopped_since: float | None = None
     """Since when it stands still without having noticed."""
 
-    agenda: Agenda = Agenda()
-    inbox: deque[tuple[Shown, float] | None] = field(factory=deque)
-    """What the waiter has seen, and when it had asked; None if it could not see."""
+    ask: Ask | None = None
+    """What its client asks for, until that is carried out."""
     request: int = 0
     requests: int = 0
     timer: int = 0
-    unanswered: int = 0
     second: int = 0
     asked_before: int = 0
     """How many questions it had asked when this second began."""
@@ -58,8 +53,8 @@ class Process:
     """The number of a write of its own that evicts a node that is well."""
     read_after: int = 0
     """The number of the last question that was answered with a state."""
-    armed: bool = False
     watch: Token | None = None
+    """What the waiter's question names."""
 
     counter: int = 0
     beat_timer: int = 0
@@ -90,6 +85,11 @@ class Process:
     gap: bool = False
     unstartable: bool = False
     hung: bool = False
+
+    @property
+    def held(self) -> Held:
+        """What it remembers of the register."""
+        return self.client.held
 
     def clock(self, now: float) -> float:
         """Return what this process's clock shows at this true time."""

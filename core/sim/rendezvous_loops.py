@@ -1,14 +1,12 @@
-"""The loop under the protocol, of every simulated node: `turn` -> network -> `turn`. The counterpart of
-`adapters/rendezvous/loop.py`.
+"""The driver of every simulated node's client: what `step` asks for goes over the network, and what comes back is fed to
+it. The counterpart of `adapters/rendezvous/loop.py`.
 
-No decision is made here. What is submitted to a process' agenda is carried out one after the other, each until the register
-answers; what comes of it is told to the agent.
+No decision is made here. What comes of an operation is told to the agent, and everything to the witness.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import assert_never
 
 from attrs import define
@@ -16,44 +14,55 @@ from attrs import define
 from ..node import heard
 from ..properties.facts import Left, WaitsForever
 from ..rendezvous import (
+    Answer,
+    Counted,
+    Did,
+    Draw,
+    Drawn,
+    Errand,
     Evict,
     Gather,
+    Heartbeats,
+    Idle,
+    Input,
+    Look,
     Observe,
     Outcome,
+    Passed,
+    Pause,
+    Proposals,
     Propose,
+    Pushed,
+    Question,
     Raise,
-    Return,
+    Request,
     Settled,
+    Shown,
+    Submitted,
+    Told,
+    Unknown,
     Violation,
     Wait,
+    Woke,
     Write,
-    gathered,
     leave,
     linger,
-    proposed,
-    saw,
-    silent,
-    turn,
-    unanswered,
-    woke,
+    step,
 )
-from ..rendezvous import heard as heard_beats
-from ..rendezvous.agenda import answered, begun, pause_s
-from ..rendezvous.context import Operation
+from ..rendezvous.context import Handler
 from ..world import Why, World
 from . import sometimes
 from .chance import Choose
 from .future import Future
 from .losses import decides, looked, slept
-from .messages import ERRAND, LOOK, Answer, Counted, News, Question
 from .network import Network
 from .process import Hears, Process
-from .simulated_store import Shown
 from .story import Setting
 from .witness import Witness
 
 ASKS_MAX = 60
 """More questions of a process than this within a second, and four for each node: it waits for nothing."""
+PASSED, WOKE = Passed(), Woke()
 
 
 @define
@@ -68,23 +77,21 @@ class RendezvousLoops:
     """More turns of a process than this at one point in time: it spins."""
     steps: int = 0
 
-    def run(self, process: Process) -> None:
-        """Until it asks something, or waits, or has nothing to do."""
-        process.timer += 1
-        now = process.clock(self.future.now)
+    def submit(self, process: Process, *items: Request | Errand) -> None:
+        """Its agent wants these done."""
+        self.hears(process, Submitted(items))
+
+    def hears(self, process: Process, fed: Input) -> None:
+        """A step of its client, and what that asks for; until it asks something, or waits, or has nothing to do."""
+        self._steps(process, fed)
         for _ in range(self.turns_max):
-            if process.request or not process.alive:
-                return
-            if process.inbox:
-                if self._takes(process, now):
-                    return
-            elif under_way := process.agenda.operation:
-                if self._turns(process, under_way, now):
-                    return
-            elif process.agenda.due:
-                self._begins(process, now)
-            else:
-                return
+            ask, process.ask = process.ask, None
+            if ask is None or not process.alive:
+                return None
+            if not isinstance(ask, Draw):
+                return self._carries_out(process, ask)
+            jitter = 0.0 if self.setting.seed == 0 else self.choose(1_000) / 1_000
+            self._steps(process, Drawn(jitter))
         raise Violation("L6", f"{process.name} spins")
 
     def end(self, process: Process) -> None:
@@ -92,149 +99,142 @@ class RendezvousLoops:
         process.alive = False
         self.network.ends(process)
 
-    def _begins(self, process: Process, now: float) -> None:
-        jitter = 0.0 if self.setting.seed == 0 else self.choose(1_000) / 1_000
-        process.agenda, process.held, errand = begun(process.agenda, process.held, now, jitter)
-        if errand:
-            self.network.ask(process, ERRAND, now)
+    # --- a step
 
-    def _turns(self, process: Process, under_way: Operation, now: float) -> bool:
-        """One turn; whether the thread sleeps now."""
-        self.steps += 1
-        ask = turn(under_way, process.held, now)
+    def _steps(self, process: Process, fed: Input) -> None:
+        if not process.alive:
+            return
+        now = process.clock(self.future.now)
+        if process.slept_at is not None:
+            _looks(process, fed)
+        before = process.client.held
+        process.client, ask, notices = step(process.client, fed, now)
+        if process.client.held.state is not before.state:
+            self.witness.losses.changed(process, before)
+            sometimes.changed(self.witness.counts, process, before)
+        if ask is None:
+            return
+        process.timer += 1
+        process.ask = ask
+        self.steps += type(ask) in TURNED
+        for notice in notices:
+            if isinstance(notice, Told):
+                self.steps += 1
+                self._told(process, notice, now)
+
+    def _told(self, process: Process, told: Told, now: float) -> None:
+        handler, answer = told.handler, told.answer
+        if isinstance(answer, Raise):
+            self._judges_refusal(process, handler, answer)
+        sometimes.told(self.witness.counts, process, handler, answer)
+        if process.operator:
+            process.alive = False
+            return
+        if handler is linger:
+            self.end(process)
+            return
+        if isinstance(answer, World):
+            process.worlds += 1
+        event = heard(handler, answer, now)
+        if event is not None:
+            self.hear(process, event)
+        if _has_left(handler, answer):
+            self.witness.judge.saw(Left(process.node))
+
+    def _judges_refusal(self, process: Process, handler: Handler, refusal: Raise) -> None:
+        if refusal.failure.why is Why.ILLEGAL:
+            number, _, fact = refusal.text.rpartition(" breaks ")[2].partition(": ")
+            raise Violation(number, f"{process.name} {handler.__name__}: {fact}")
+        self.witness.judges_excuse(process, refusal.failure.why)
+
+    # --- what its client asks for
+
+    def _carries_out(self, process: Process, ask: Question | Wait | Pause | Idle) -> None:
         match ask:
-            case Wait(until=until):
-                if until > now:
-                    return self._waits(process, under_way, ask)
-                self._asks(process, LOOK, now)
-            case Observe(nodes):
-                if len(nodes) > 1:
-                    sometimes.looked_at_all(self.witness.counts, process.held, now)
-                self._asks(process, ask, now)
-            case Propose() | Gather():
-                self._asks(process, ask, now)
-            case Write(_, _, edit):
+            case Wait():
+                self._waits(process, ask)
+            case Look():
+                self._asks(process, ask)
+            case Observe():
+                if len(ask.nodes) > 1:
+                    sometimes.looked_at_all(self.witness.counts, process.held, process.client.asked_at)
+                self._asks(process, ask)
+            case Write():
+                edit = ask.edit
                 if isinstance(edit, Evict):
                     self.witness.notes_slander(process, edit)
                 decides(process, ask)
-                sometimes.wanted(self.witness.counts, process, edit, now)
-                self._asks(process, ask, now)
-            case Return() | Raise():
-                self._told(process, under_way, ask, now)
+                sometimes.wanted(self.witness.counts, process, edit, process.client.asked_at)
+                self._asks(process, ask)
+            case Errand():
+                self.network.ask(process, ask)
+            case Propose() | Gather():
+                self._asks(process, ask)
+            case Pause(until):
+                self.future.at(process.true(until), self._wakes, process, process.timer)
+            case Idle():
+                pass
             case other:
                 assert_never(other)
-        return False
 
-    def _asks(self, process: Process, question: Question, now: float) -> None:
+    def _asks(self, process: Process, question: Question) -> None:
         second = int(self.future.now)
         if process.second != second:
             process.second, process.asked_before = second, process.requests
         elif process.requests - process.asked_before > ASKS_MAX + 4 * self.setting.nodes:
             raise Violation("L6", f"{process.name} asks without end")
-        self.network.ask(process, question, now)
+        self.network.ask(process, question)
 
-    def _waits(self, process: Process, under_way: Operation, ask: Wait) -> bool:
-        if math.isinf(ask.until):
-            self.witness.judge.saw(WaitsForever(process.held, under_way.handler))
+    def _waits(self, process: Process, wait: Wait) -> None:
+        if math.isinf(wait.until):
+            operation = process.client.agenda.operation
+            assert operation
+            self.witness.judge.saw(WaitsForever(process.held, operation.handler))
         else:
-            self.future.at(process.true(ask.until), self._wakes, process, process.timer)
-        if not process.armed:
-            self.network.watch(process, ask.token, process.clock(self.future.now))
-        return True
+            self.future.at(process.true(wait.until), self._wakes, process, process.timer)
+        if wait.arm:
+            self.network.watch(process, wait.token, process.clock(self.future.now))
 
     def _wakes(self, process: Process, timer: int) -> None:
         if process.timer == timer and not self.network.waits(process, self._wakes, process, timer):
-            self.run(process)
-
-    def _told(self, process: Process, under_way: Operation, ask: Return | Raise, now: float) -> None:
-        answer = ask.outcome if isinstance(ask, Return) else ask
-        if isinstance(answer, Raise) and answer.failure.why is Why.ILLEGAL:
-            number, _, fact = answer.text.rpartition(" breaks ")[2].partition(": ")
-            raise Violation(number, f"{process.name} {under_way.handler.__name__}: {fact}")
-        if isinstance(answer, Raise):
-            self.witness.judges_excuse(process, answer.failure.why)
-        process.agenda, process.held = answered(process.agenda, process.held, answer)
-        sometimes.told(self.witness.counts, process, under_way, answer)
-        if process.operator:
-            process.alive = False
-            return
-        if under_way.handler is linger:
-            self.end(process)
-            return
-        if isinstance(answer, World):
-            process.worlds += 1
-        event = heard(under_way.handler, answer, now)
-        if event is not None:
-            self.hear(process, event)
-        if _has_left(under_way, answer):
-            self.witness.judge.saw(Left(process.node))
-
-    def _takes(self, process: Process, now: float) -> bool:
-        """What the waiter has seen; whether the thread pauses because it could not see."""
-        news = process.inbox.popleft()
-        if news is None:
-            self.silent(process)
-            return True
-        self._sees(process, *news, now)
-        return False
+            self.hears(process, PASSED)
 
     # --- what it hears of the network
 
-    def answered(self, process: Process, question: Question, answer: Answer, sent_at: float) -> None:
-        now = process.clock(self.future.now)
-        process.unanswered = 0
+    def answered(self, process: Process, question: Question, answer: Answer) -> None:
+        counts = self.witness.counts
         if isinstance(question, Observe):
-            sometimes.afresh(self.witness.counts, process.held, sent_at)
-            assert isinstance(answer, Counted)
-            process.held = heard_beats(process.held, answer.counters, sent_at, now, answer.named)
-        elif isinstance(question, Propose):
-            assert isinstance(answer, int)
-            process.held = proposed(process.held, question.proposal, answer, now)
-        elif isinstance(question, Gather):
-            assert isinstance(answer, Mapping)
-            process.held = gathered(process.held, answer, now)
-        elif question is not ERRAND:
+            sometimes.afresh(counts, process.held, process.client.asked_at)
+        elif isinstance(answer, Shown):
             process.read_after = process.requests
-            assert isinstance(answer, Shown)
             if isinstance(question, Write) and answer.state is not question.state:
-                sometimes.refused(self.witness.counts, question, answer.state)
-            self._sees(process, answer, sent_at, now)
-        self.run(process)
-
-    def _sees(self, process: Process, shown: Shown, sent_at: float, now: float) -> None:
-        process.unanswered = 0
-        looked(process, shown.state, sent_at)
-        before = process.held
-        process.held = saw(before, shown.state, sent_at, now, shown.here)
-        if process.held.state is not before.state:
-            self.witness.losses.changed(process, before)
-            sometimes.changed(self.witness.counts, process, before)
+                sometimes.refused(counts, question, answer.state)
+        self.hears(process, answer)
 
     def woke(self, process: Process) -> None:
         """It stood still; if for long, it knows."""
         span = self.future.now - (process.stopped_since or 0.0)
         process.stopped_since = None
         if span * process.rate > process.held.settings.ttl:
-            process.held = woke(process.held, process.clock(self.future.now))
+            self._steps(process, WOKE)
             slept(process, process.clock(self.future.now))
 
-    def unknown(self, process: Process, write: Write) -> None:
-        process.held = unanswered(process.held, write.token, process.clock(self.future.now))
-        self.run(process)
 
-    def silent(self, process: Process) -> None:
-        """It pauses, and goes on."""
-        now = process.clock(self.future.now)
-        process.held = silent(process.held, now)
-        process.unanswered += 1
-        process.timer += 1
-        until = process.true(now + pause_s(process.unanswered, self.setting.interval))
-        self.future.at(until, self._wakes, process, process.timer)
-
-    def changed(self, process: Process, news: News | None) -> None:
-        process.inbox.append(news)
-        self.run(process)
+TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
+"""What a client asks for by a turn."""
+ANSWERED = (Shown, Heartbeats, Counted, Proposals, Did, Unknown)
+"""The answers after which it hears what was held back."""
 
 
-def _has_left(operation: Operation, answer: Outcome | Raise) -> bool:
-    return operation.handler is leave and isinstance(answer, Settled)
+def _looks(process: Process, fed: Input) -> None:
+    """It is shown the register, or hears now what it was shown while a question was out."""
+    client = process.client
+    if isinstance(fed, Shown):
+        looked(process, fed.state, client.asked_at)
+    pushed = client.pushed or fed
+    if isinstance(pushed, Pushed) and (client.out is None or isinstance(fed, ANSWERED)):
+        looked(process, pushed.state, pushed.sent_at)
+
+
+def _has_left(handler: Handler, answer: Outcome | Raise) -> bool:
+    return handler is leave and isinstance(answer, Settled)

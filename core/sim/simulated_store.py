@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from attrs import define, field
 
-from ..rendezvous import Proposal, RendezvousState, Token, Write
+from ..rendezvous import Proposal, RendezvousState, Shown, Token, Write
 from ..world import Life, Node
 from .story import Backend
 
@@ -31,14 +31,6 @@ class Pulse:
     counter: int
     at: deque[float]
     """When its last beats came."""
-
-
-class Shown(NamedTuple):
-    """What a store shows: its register, and whether the register was written here. If not, this store is a copy of
-    another."""
-
-    state: RendezvousState | None
-    here: bool = True
 
 
 @define

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from ..group import Group
 from ..properties.judge import Judge, Property
-from ..rendezvous import Held, close
-from ..rendezvous.agenda import Request, submitted
+from ..rendezvous import Client, Held, Request, close
 from ..world import Ending, Endpoint, Life, Node, Profile
 from .agents import Agents
 from .chance import seeded
@@ -104,8 +103,7 @@ class World:
     def _cancels(self) -> None:
         self._operators += 1
         process = self._process(Node("operator", self._operators), operator=True)
-        process.agenda = submitted(process.agenda, Request(close, ending=Ending.CANCELLED))
-        self.agents.loops.run(process)
+        self.agents.loops.submit(process, Request(close, ending=Ending.CANCELLED))
 
     def _process(self, node: Node, operator: bool = False) -> Process:
         setting, choose = self.setting, self._choose
@@ -115,7 +113,7 @@ class World:
         profile = Profile(Endpoint(node.slot, 1), setting.workers, host=node.slot)
         held = Held(node, profile, self._rendezvous, Life(f"{name(node)}@{self.future.planned}"))
         return Process(
-            name(node), node, held, Group(node, self._group), offset, rate, self.future.now, operator=operator
+            name(node), node, Client(held), Group(node, self._group), offset, rate, self.future.now, operator=operator
         )
 
     # --- how it stands

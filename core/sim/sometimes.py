@@ -26,7 +26,7 @@ from ..rendezvous import (
     join,
 )
 from ..rendezvous import Outcome as Answer
-from ..rendezvous.context import Operation, context
+from ..rendezvous.context import Handler, Operation, context
 from ..world import Node, Why
 from .process import Process
 
@@ -153,13 +153,13 @@ def refused(counts: Counts, write: Write, stands: RendezvousState | None) -> Non
         counts["two ends for one round"] += 1
 
 
-def told(counts: Counts, process: Process, operation: Operation, answer: Answer | Raise) -> None:
+def told(counts: Counts, process: Process, handler: Handler, answer: Answer | Raise) -> None:
     if not isinstance(answer, Raise):
         return
     why = answer.failure.why
     if why is Why.TIMEOUT:
         counts["join time-out"] += 1
-    elif why is Why.CLOSED and operation.handler is join and process.worlds == 0:
+    elif why is Why.CLOSED and handler is join and process.worlds == 0:
         counts["a late agent told the verdict"] += 1
 
 

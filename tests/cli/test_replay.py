@@ -56,15 +56,15 @@ def test_traces_that_agree_with_the_core_are_well(replay: Replay, tmp_path: Path
     code, text = replay(*written(tmp_path, pair.a, pair.b))
     assert code == SUCCEEDED
     assert text.splitlines() == [
-        "elastic  2 agents, 1 job: 112 steps taken again, all as traced",
+        "elastic  2 agents, 1 job: 70 steps taken again, all as traced",
         "  register   7 versions",
         "  violations none",
-        "  round 0   2 nodes (a, b), 2 workers · complete at 0.2 s · over at 0.5 s: a worker failed (b)",
+        "  round 0   2 nodes (a, b), 2 workers · complete at 0.1 s · over at 0.4 s: a worker failed (b)",
         (
-            "     then   0.5 s: worker 0 of b failed (exit code 9) · workers stopped +0.2 s, all back +0.3 s, "
-            "complete +0.3 s, workers started +0.5 s"
+            "     then   0.3 s: worker 0 of b failed (exit code 9) · workers stopped +0.2 s, all back +0.2 s, "
+            "complete +0.2 s, workers started +0.4 s"
         ),
-        "  round 1   2 nodes (a, b), 2 workers · complete at 0.8 s · succeeded at 1.2 s: done (b)",
+        "  round 1   2 nodes (a, b), 2 workers · complete at 0.5 s · succeeded at 0.8 s: done (b)",
     ]
 
 
@@ -136,11 +136,11 @@ def test_json_has_the_same_and_more(replay: Replay, tmp_path: Path) -> None:
 
 def test_json_has_differences_and_violations(replay: Replay, tmp_path: Path) -> None:
     (file,) = written(tmp_path, finished().a)
-    file.write_bytes(file.read_bytes().replace(b'"handler":"watch"', b'"handler":"leave"', 1))
+    file.write_bytes(file.read_bytes().replace(b'"ask":{"is":"look"}', b'"ask":{"is":"idle"}', 1))
     code, text = replay("--json", file)
     (trace,) = json.loads(text)["traces"]
     assert code == FAILED
-    assert trace["differs"] == {"line": 16, "what": "what begins (handler)", "traced": '"leave"', "core": '"watch"'}
+    assert trace["differs"] == {"line": 4, "what": "what is asked for (is)", "traced": '"idle"', "core": '"look"'}
 
 
 WRITTEN = "is it a trace? elastic launch --trace writes them"
@@ -176,16 +176,16 @@ def test_the_restarts_of_a_wrapped_function_are_shown(replay: Replay, tmp_path: 
     code, text = replay(*written(tmp_path, made.a, made.b))
     assert code == SUCCEEDED
     assert text.splitlines() == [
-        "elastic  2 ranks, 1 call: 111 steps taken again, all as traced",
+        "elastic  2 ranks, 1 call: 67 steps taken again, all as traced",
         "  call       of rank 0, rank 1",
         "  register   7 versions",
         "  violations none",
-        "  iteration 0   2 ranks (rank 0, rank 1) · complete at 0.2 s · over at 0.5 s: it went wrong on a rank (rank 1)",
+        "  iteration 0   2 ranks (rank 0, rank 1) · complete at 0.1 s · over at 0.3 s: it went wrong on a rank (rank 1)",
         (
-            "     then   0.4 s: function failed on rank 1 · all out of it +0.2 s, aborted +0.2 s, all back +0.3 s, "
-            "complete +0.3 s, called again +0.5 s"
+            "     then   0.2 s: function failed on rank 1 · all out of it +0.1 s, aborted +0.1 s, all back +0.2 s, "
+            "complete +0.3 s, called again +0.3 s"
         ),
-        "  iteration 1   2 ranks (rank 0, rank 1) · complete at 0.7 s · succeeded at 1.1 s: done (rank 1)",
+        "  iteration 1   2 ranks (rank 0, rank 1) · complete at 0.5 s · succeeded at 0.7 s: done (rank 1)",
     ]
 
 
@@ -253,7 +253,7 @@ def test_the_cause_of_a_restart_is_named(event: words.Event, told: str) -> None:
     history = called_again().history
     (restart,) = restarts(history)
     lines = rendered_call(rounds(history), [evolve(restart, event=event)], rank_names(history.hosts))
-    assert lines[1].startswith(f"     then   0.4 s: {told} · ")
+    assert lines[1].startswith(f"     then   0.2 s: {told} · ")
 
 
 # --- words
@@ -283,7 +283,7 @@ def test_the_cause_of_a_recovery_is_named(event: Event, words: str) -> None:
     (history,) = histories([replayed(pair.a.trace), replayed(pair.b.trace)])
     (recovery,) = recoveries(history)
     told = rendered(rounds(history), [evolve(recovery, event=event)], names(history.hosts))
-    assert told[1].startswith(f"     then   0.5 s: {words} · ")
+    assert told[1].startswith(f"     then   0.3 s: {words} · ")
 
 
 def test_a_launch_without_a_trace_imports_no_replay() -> None:

@@ -9,7 +9,7 @@ from launches import Launcher
 from replays import replays
 
 from elastic.core.rendezvous import Together, Write
-from elastic.core.replay.steps import Turned
+from elastic.core.replay.steps import Asked
 
 NAMES = "abcdefghij"
 
@@ -24,6 +24,6 @@ def test_ten_nodes_come_back_and_end_by_what_few_of_them_write_for_all(job: Jobs
     assert {worker.rank for worker in second} == set(range(len(NAMES)))
     assert codes(end(agents)) == [0] * len(NAMES)
     steps = chain.from_iterable(run.trace.steps for run in replays(launch.traces))
-    asks = [step.ask for step in steps if isinstance(step, Turned)]
+    asks = [step.ask for step in steps if isinstance(step, Asked)]
     batches = [ask.edit for ask in asks if isinstance(ask, Write) and isinstance(ask.edit, Together)]
     assert max(len(batch.proposals) for batch in batches) > 1

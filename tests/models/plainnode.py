@@ -13,7 +13,7 @@ from attrs import frozen
 
 from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase
-from elastic.core.rendezvous import Ask, Ended, Held, RendezvousState, Seat, Status, Token, Write, join
+from elastic.core.rendezvous import Decision, Ended, Held, RendezvousState, Seat, Status, Token, Write, join
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import NO_WORLDS, Fact, dead
 from elastic.core.rendezvous.sightings import Sighting, Sightings
@@ -37,7 +37,7 @@ class Local:
     agenda: Agenda
     group: Group
     started: bool = False
-    ask: Ask | None = None
+    ask: Decision | None = None
     sent: bool = False
 
 

@@ -61,7 +61,7 @@ class RegisterTeller:
 
     def _given(self, who: str, size: str, settings: str) -> None:
         actor = self.world.actor(who)
-        actor.held = evolve(actor.held, settings=_settings(size, settings))
+        actor.remembers(evolve(actor.held, settings=_settings(size, settings)))
 
     def _tell(self, told: Told) -> None:
         self.lines.append(f"{self.world.now:g}  {told_line(told)}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
+from elastic.core.rendezvous import Held, Look
 from elastic.core.sim.process import Process
 from elastic.core.sim.simulation import World
 from elastic.core.sim.story import parsed, parsed_operation
@@ -19,6 +22,18 @@ def then(made: World, *operations: str) -> World:
     for operation in operations:
         made.does(parsed_operation(operation))
     return made
+
+
+def remembers(process: Process, held: Held) -> None:
+    """It holds this, whatever it held."""
+    process.client = evolve(process.client, held=held)
+
+
+def hangs(process: Process) -> None:
+    """It has asked something, and never hears of it."""
+    process.client = evolve(process.client, out=Look())
+    process.request = process.requests = 999
+    process.timer += 1
 
 
 def at(made: World, slot: str) -> Process:

@@ -1,4 +1,4 @@
-"""A few nodes, one register and one clock: the loop of the real `turn` and `memory`, driven step by step by a test.
+"""A few nodes, one register and one clock: the real client, driven step by step by a test.
 
 Nothing here decides. What an adapter does with threads and a store is done with plain values: asks are answered at once,
 unless a test says that a node is silent, that an answer is lost, or that a write is late.
@@ -14,34 +14,41 @@ from attrs import define, field, frozen
 from worlds import node, profile
 
 from elastic.core.rendezvous import (
+    Agenda,
     Ask,
+    Client,
+    Decision,
+    Draw,
+    Drawn,
     Gather,
+    Heartbeats,
     Held,
+    Idle,
+    Input,
+    Look,
     Observe,
     Operation,
     Outcome,
+    Passed,
     Propose,
+    Pushed,
     Raise,
     RendezvousState,
     Restore,
     Return,
     Settings,
+    Shown,
     Token,
+    Unknown,
     Wait,
+    Woke,
     Write,
-    heard,
-    join,
-    joined,
-    saw,
-    turn,
-    unanswered,
-    watch,
-    woke,
+    exchange,
+    operation,
+    step,
 )
-from elastic.core.rendezvous import operation as begin
 from elastic.core.rendezvous.context import Handler
-from elastic.core.rendezvous.handlers import done
-from elastic.core.world import Ending, Life, Node, Why, World
+from elastic.core.world import Ending, Life, Node, Why
 
 STEPS_MAX = 1_000
 """More turns than this without time passing: a node spins."""
@@ -63,7 +70,7 @@ class Told:
 
     who: str
     operation: str
-    ask: Ask
+    ask: Decision
     stands: RendezvousState | None = None
     fate: Fate = Fate.ANSWERED
 
@@ -74,11 +81,11 @@ class Told:
 
 @define
 class Actor:
-    """One node as its agent runs it: what it remembers, what it is about, and what it waits for."""
+    """One node as its agent runs it: its client, what that asks for, and what came of it already."""
 
-    held: Held
-    operation: Operation | None = None
-    wait: Wait | None = None
+    client: Client
+    ask: Ask = Idle()
+    input: Input | None = None
     silent: bool = False
     stopped: bool = False
     """Its agent has ended, and its heart with it."""
@@ -86,6 +93,22 @@ class Actor:
     late: list[Write] = field(factory=list)
     beat_at: float = 0.0
     answer: Outcome | Raise | None = None
+
+    @property
+    def held(self) -> Held:
+        return self.client.held
+
+    @property
+    def operation(self) -> Operation | None:
+        return self.client.agenda.operation
+
+    @property
+    def wait(self) -> Wait | None:
+        return self.ask if isinstance(self.ask, Wait) else None
+
+    def remembers(self, held: Held, agenda: Agenda | None = None) -> None:
+        """This, and it is about this."""
+        self.client, self.ask, self.input = Client(held, agenda or Agenda()), Idle(), Passed()
 
 
 @define
@@ -107,14 +130,15 @@ class SmallWorld:
     def begins(self, who: str, handler: Handler, why: Why = Why.ASKED, ending: Ending = Ending.CANCELLED) -> None:
         """The agent has an operation carried out; one that is under way gives way to it."""
         actor = self.actor(who)
-        actor.operation, actor.wait = begin(handler, actor.held.settings, self.now, why=why, ending=ending), None
+        about = operation(handler, actor.held.settings, self.now, why=why, ending=ending)
+        actor.remembers(actor.held, Agenda(operation=about))
         actor.answer = None
 
     def actor(self, who: str) -> Actor:
         """A node; a new one if there was none of this name."""
         if who not in self.actors:
             held = Held(node(who), profile(who), self.settings, Life(f"made by {who}"))
-            self.actors[who] = Actor(held, beat_at=self.now)
+            self.actors[who] = Actor(Client(held), beat_at=self.now)
         return self.actors[who]
 
     def lands(self, who: str) -> None:
@@ -135,8 +159,9 @@ class SmallWorld:
     def wakes(self, who: str) -> None:
         """It goes on after it stood still for more than a TTL, and knows that it did."""
         actor = self.actor(who)
-        actor.silent, actor.held = False, woke(actor.held, self.now)
-        actor.wait = None
+        actor.silent = False
+        self._feeds(who, actor, Woke())
+        actor.input = Passed() if actor.wait else actor.input
 
     def settle(self) -> None:
         """Turns, until everybody waits for something."""
@@ -158,62 +183,65 @@ class SmallWorld:
     # --- one node
 
     def step(self, who: str) -> bool:
-        """One ask of a node, and its answer; whether there was one."""
+        """One step of a node's client; whether there was one."""
         actor = self.actors[who]
-        if actor.silent or self.away or actor.operation is None:
+        input = None if actor.silent or self.away else self._comes_of(actor)
+        if input is None:
             return False
-        if actor.wait and not self._is_due(actor.wait):
-            return False
-        if actor.wait:
-            actor.held, actor.wait = self._seen(actor), None
-        self._answer(who, actor, actor.operation, turn(actor.operation, actor.held, self.now))
+        actor.input = None
+        self._feeds(who, actor, input)
         return True
 
-    def _answer(self, who: str, actor: Actor, operation: Operation, ask: Ask) -> None:
-        about = operation.handler.__name__
+    def _comes_of(self, actor: Actor) -> Input | None:
+        match actor.ask:
+            case _ if actor.input:
+                return actor.input
+            case Draw():
+                return Drawn(0.0)
+            case Look():
+                return self._shown
+            case Wait() as wait if self._is_due(wait):
+                return Pushed(self.register, self.now, self.here)
+            case _:
+                return None
+
+    def _feeds(self, who: str, actor: Actor, input: Input) -> None:
+        actor.client, ask, notices = step(actor.client, input, self.now)
+        actor.ask = ask or actor.ask
+        for notice in notices:
+            if isinstance(notice, exchange.Told):
+                actor.answer = answer = notice.answer
+                end = answer if isinstance(answer, Raise) else Return(answer)
+                self.tell(Told(who, notice.handler.__name__, end))
         match ask:
-            case Wait():
-                actor.wait = ask
             case Observe(nodes):
-                counters = {each: self.counters.get(each) for each in nodes}
-                life = self.register.life if self.register and self.here else None
-                actor.held = heard(actor.held, counters, self.now, self.now, life)
+                actor.input = Heartbeats({each: self.counters.get(each) for each in nodes}, self._shown.life)
             case Write():
-                self._write(who, about, actor, ask)
-            case Return(outcome):
-                self.tell(Told(who, about, ask))
-                self._finished(actor, operation, outcome)
+                self._write(who, actor, ask)
             case Propose() | Gather():
                 raise AssertionError("so few do not propose")
-            case Raise():
-                self.tell(Told(who, about, ask))
-                actor.operation, actor.answer = None, ask
+            case _:
+                pass
 
-    def _write(self, who: str, about: str, actor: Actor, write: Write) -> None:
+    def _write(self, who: str, actor: Actor, write: Write) -> None:
+        assert actor.operation
         fate, actor.fate = actor.fate, Fate.ANSWERED
         if fate in (Fate.ANSWERED, Fate.REPLY_LOST):
             self._commit(write)
         if fate in (Fate.LATE, Fate.CUT_OFF):
             actor.late.append(write)
         actor.silent = actor.silent or fate is Fate.CUT_OFF
-        self.tell(Told(who, about, write, self.register, fate))
-        if fate is Fate.ANSWERED:
-            actor.held = self._seen(actor)
+        self.tell(Told(who, actor.operation.handler.__name__, write, self.register, fate))
+        if fate is Fate.CUT_OFF:
+            self._feeds(who, actor, Unknown())
         else:
-            actor.held = unanswered(actor.held, write.token, self.now)
-
-    def _finished(self, actor: Actor, operation: Operation, outcome: Outcome) -> None:
-        """As the agent does: who has joined or is done watches; whoever else is finished is idle."""
-        actor.operation, actor.answer = None, outcome
-        if isinstance(outcome, World):
-            actor.held = joined(actor.held, outcome.id)
-        if operation.handler in (join, done):
-            actor.operation = begin(watch, actor.held.settings, self.now)
+            actor.input = self._shown if fate is Fate.ANSWERED else Unknown()
 
     # --- the register and the clock
 
-    def _seen(self, actor: Actor) -> Held:
-        return saw(actor.held, self.register, self.now, self.now, self.here)
+    @property
+    def _shown(self) -> Shown:
+        return Shown(self.register, self.here)
 
     def _commit(self, write: Write) -> None:
         """Whoever edits a copy leaves it one; only a restore makes it the store's own."""

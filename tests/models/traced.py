@@ -6,6 +6,7 @@ What production does in threads is done here one after the other: `runs` carries
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import assert_never
 
 from attrs import define, field, frozen
 from worlds import node, profile
@@ -15,28 +16,41 @@ from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Beat, Beaten, Command, Event, Exited, Record, RecordUnstartable, Start
 from elastic.core.node import farewell, follows, heard, requested
 from elastic.core.rendezvous import (
+    Ask,
+    Client,
+    Counted,
+    Did,
+    Draw,
+    Drawn,
+    Errand,
     Gather,
+    Heartbeats,
     Held,
+    Idle,
+    Input,
     Limits,
+    Look,
     Observe,
     Outcome,
+    Passed,
+    Pause,
     Proposal,
+    Proposals,
     Propose,
+    Pushed,
     Raise,
     RendezvousState,
+    Request,
     Restore,
-    Return,
     Settings,
+    Shown,
+    Submitted,
+    Told,
     Wait,
+    Woke,
     Write,
-    gathered,
-    proposed,
-    saw,
-    turn,
-    woke,
+    step,
 )
-from elastic.core.rendezvous import heard as beats_heard
-from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
 from elastic.core.rendezvous.context import Handler
 from elastic.core.replay.lines import FORMAT, NAME, encoded
 from elastic.core.replay.steps import STEPS, Calling, Header, Step, Trace, Working
@@ -89,15 +103,15 @@ class Party:
     boot: str = "boot"
     host: str = ""
     steps: list[Step] = field(factory=list)
-    held: Held = field(init=False)
-    agenda: Agenda = Agenda()
+    client: Client = field(init=False)
+    ask: Ask = Idle()
     began_at: float = 0.0
     nonce: Life = field(init=False)
     """That it was born with."""
 
     def __attrs_post_init__(self) -> None:
         self.nonce = Life(f"by {self.name}")
-        self.held = Held(node(self.name), profile(self.name), self.settings, self.nonce)
+        self.client = Client(Held(node(self.name), profile(self.name), self.settings, self.nonce))
         self.began_at = self.shared.tick()
         self.begins()
 
@@ -113,13 +127,14 @@ class Party:
     def machine(self) -> Working | Calling:
         raise NotImplementedError
 
+    @property
+    def held(self) -> Held:
+        return self.client.held
+
     def runs(self) -> None:
         """Until it waits for somebody else, or nothing is to be done."""
-        while self.agenda.due or self.agenda.operation:
-            if self.agenda.due:
-                self._begins()
-            elif not self._turns():
-                return
+        while input := self._comes_of(self.ask):
+            self._feeds(input)
 
     @property
     def header(self) -> Header:
@@ -151,61 +166,58 @@ class Party:
     def _took(self, function: Callable[..., object], *given: object) -> None:
         self.steps.append(STEPS[function](*given))
 
-    def _submits(self, item: Request | Errand) -> None:
-        self._took(submitted, item)
-        self.agenda = submitted(self.agenda, item)
-
-    def _begins(self) -> None:
+    def _feeds(self, input: Input) -> None:
         now = self.shared.tick()
-        self.agenda, self.held, _ = begun(self.agenda, self.held, now, 0.5)
-        self._took(begun, now, 0.5, self.agenda.operation.handler if self.agenda.operation else None)
+        self.client, ask, notices = step(self.client, input, now)
+        self._took(step, input, now, ask)
+        self.ask = ask or self.ask
+        for notice in notices:
+            if isinstance(notice, Told):
+                self.answered(notice.handler, notice.answer)
 
-    def _turns(self) -> bool:
-        """False when there is nothing to do but to wait."""
-        now, under_way = self.shared.tick(), self.agenda.operation
-        assert under_way
-        ask = turn(under_way, self.held, now)
-        self._took(turn, now, ask)
+    def feeds(self, *inputs: Input) -> None:
+        """It hears these, one after the other."""
+        for input in inputs:
+            self._feeds(input)
+
+    def _submits(self, item: Request | Errand) -> None:
+        self._feeds(Submitted((item,)))
+
+    def _comes_of(self, ask: Ask) -> Input | None:
+        """None when there is nothing to do but to wait."""
+        shared = self.shared
         match ask:
+            case Draw():
+                return Drawn(0.5)
+            case Errand():
+                return Did()
+            case Look():
+                return Shown(shared.state, shared.here)
             case Write():
-                self.shared.written(ask)
-                for agent in (self, *(each for each in self.shared.watchers if each is not self)):
-                    agent._saw()
-            case Wait(token, until):
-                if until > now + SOON_S and token == (self.shared.state.token if self.shared.state else None):
-                    return False
-                self._saw()
+                shared.written(ask)
+                for agent in shared.watchers:
+                    if agent is not self:
+                        agent._feeds(Pushed(shared.state, shared.tick(), shared.here))
+                return Shown(shared.state, shared.here)
+            case Wait(token, until) if token != (shared.state.token if shared.state else None):
+                return Pushed(shared.state, shared.tick(), shared.here)
+            case Wait(until=until):
+                return None if until > shared.now + SOON_S else Passed()
             case Observe(nodes):
-                sent_at, counters = self.shared.tick(), dict.fromkeys(nodes, int(self.shared.now * 10))
-                life = self.shared.named
-                self._took(beats_heard, counters, sent_at, now := self.shared.tick(), life)
-                self.held = beats_heard(self.held, counters, sent_at, now, life)
+                return Heartbeats(dict.fromkeys(nodes, int(shared.tick() * 10)), shared.named)
             case Propose(proposal):
-                self.shared.proposals[self.held.node] = proposal
-                like = sum(each.like == proposal.like for each in self.shared.proposals.values())
-                self._remembers(proposed, proposal, like, self.shared.tick())
+                shared.proposals[self.held.node] = proposal
+                return Counted(sum(each.like == proposal.like for each in shared.proposals.values()))
             case Gather(those):
-                proposals = {each: self.shared.proposals[each] for each in those}
-                self._remembers(gathered, proposals, self.shared.tick())
-            case Return(answer) | (Raise() as answer):
-                self.agenda, self.held = answered(self.agenda, self.held, answer)
-                self.answered(under_way.handler, answer)
-        return True
-
-    def _remembers(self, function: Callable[..., Held], *given: object) -> None:
-        self._took(function, *given)
-        self.held = function(self.held, *given)
-
-    def _saw(self) -> None:
-        sent_at, now = self.shared.tick(), self.shared.tick()
-        self._took(saw, self.shared.state, sent_at, now, self.shared.here)
-        self.held = saw(self.held, self.shared.state, sent_at, now, self.shared.here)
+                return Proposals({each: shared.proposals[each] for each in those})
+            case Idle() | Pause():
+                return None
+            case other:
+                assert_never(other)
 
     def sleeps(self) -> None:
         """It stood still for long, and knows."""
-        now = self.shared.tick()
-        self._took(woke, now)
-        self.held = woke(self.held, now)
+        self._feeds(Woke())
 
 
 @define
@@ -259,8 +271,8 @@ class Agent(Party):
 def lines(*steps: Header | Step) -> list[bytes]:
     """As they stand in a file."""
     told, last = list[bytes](), None
-    for step in steps:
-        line, last = encoded(step, last)
+    for each in steps:
+        line, last = encoded(each, last)
         told.append(line)
     return told
 
@@ -275,7 +287,7 @@ class Pair:
     def run(self) -> Pair:
         """Both, until both wait."""
         agents, stood = (self.a, self.b), None
-        while stood != (stood := [(each.agenda, each.group, each.held.state) for each in agents]):
+        while stood != (stood := [(each.client, each.group) for each in agents]):
             for each in agents:
                 each.runs()
         return self

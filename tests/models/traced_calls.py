@@ -23,9 +23,8 @@ from elastic.core.inprocess.words import (
     Want,
 )
 from elastic.core.policies import at_most, chain
-from elastic.core.rendezvous import Limits, Outcome, Raise
+from elastic.core.rendezvous import Client, Errand, Limits, Outcome, Raise
 from elastic.core.rendezvous import Settings as Rendezvous
-from elastic.core.rendezvous.agenda import Errand
 from elastic.core.rendezvous.context import Handler
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.evidence import broken
@@ -51,7 +50,7 @@ class Rank(Party):
 
     def begins(self) -> None:
         me = Node(self.name, self.incarnation)
-        self.held = evolve(self.held, node=me, policy=partial(signature, self.terms))
+        self.client = Client(evolve(self.held, node=me, policy=partial(signature, self.terms)))
         self.call, commands = begin(Call())
         self._took(transition, None, commands, self.began_at)
         self._carry_out(commands)
@@ -98,7 +97,7 @@ class Ranks:
     def run(self) -> Ranks:
         """Until both wait for the register, or for their main threads."""
         stood = None
-        while stood != (stood := [(each.agenda, each.call, each.held.state) for each in (self.a, self.b)]):
+        while stood != (stood := [(each.client, each.call) for each in (self.a, self.b)]):
             for each in (self.a, self.b):
                 each.runs()
         return self

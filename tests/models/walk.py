@@ -1,7 +1,7 @@
 """A whole node between two rests: the real `turn`, agenda, memory and `transition` in their loop, as an agent runs them.
 
-It rests when it wants a word with the register (an `Ask`) or waits, or when what it has asked is under way. All that it does
-in between concerns nobody else, and happens at once. It judges what its own steps show (G1 to G6, S3, S17, L6).
+It rests when it wants a word with the register or waits, or when what it has asked is under way. All that it does in between
+concerns nobody else, and happens at once. It judges what its own steps show (G1 to G6, S3, S17, L6).
 """
 
 from __future__ import annotations
@@ -24,28 +24,34 @@ from elastic.core.node import farewell, follows, heard, requested
 from elastic.core.properties.facts import Started, Stepped
 from elastic.core.properties.judge import Judge
 from elastic.core.rendezvous import (
-    Ask,
+    Agenda,
+    Client,
+    Decision,
+    Drawn,
     Gather,
+    Heartbeats,
     Held,
+    Input,
+    Look,
     Observe,
     Operation,
-    Outcome,
+    Passed,
     Propose,
     Raise,
-    Return,
     Settled,
+    Told,
     Violation,
     Wait,
     Write,
     join,
     leave,
     linger,
+    step,
 )
-from elastic.core.rendezvous import heard as heard_beats
-from elastic.core.rendezvous.agenda import Agenda, answered, begun, submitted
-from elastic.core.world import Why
+from elastic.core.rendezvous.agenda import submitted
+from elastic.core.world import Why, WorldId
 
-Turn = Callable[[Operation, Held, float], Ask]
+Turn = Callable[[Operation, Held, float], Decision]
 Normal = Callable[[Held, Agenda, Group], tuple[Held, Agenda, Group]]
 
 TURNS_MAX = 50
@@ -58,6 +64,12 @@ class News(Enum):
     FAILED = "a worker of it fails"
     SUCCEEDED = "its workers succeed"
     LEFT = "it has left"
+
+
+def known(client: Client, input: Input) -> Client:
+    """After an input, and nothing else: what has to be done waits."""
+    client, _, _ = step(evolve(client, agenda=Agenda()), input, 0.0)
+    return client
 
 
 @define
@@ -88,49 +100,59 @@ class Walk:
             self.held, self.agenda, self.group = self.normal(self.held, self.agenda, self.group)
             if self.sent:
                 return self._local(self.sent)
-            if self.agenda.due:
-                self.agenda, self.held, _ = begun(self.agenda, self.held, 0.0, 0.0)
-                continue
-            if not self.agenda.operation:
+            if not (self.agenda.operation or self.agenda.due):
                 return self._local(None)
-            ask = self.turn(self.agenda.operation, self.held, 0.0)
-            match ask:
-                case Return(outcome):
-                    self._told(self.agenda.operation, outcome)
-                case Raise(failure, text):
-                    if failure.why is Why.ILLEGAL:
-                        raise Violation("S7", text)
-                    self._told(self.agenda.operation, ask)
-                case Observe(nodes):
-                    life = self.held.state.life if self.held.state else None
-                    self.held = heard_beats(self.held, dict.fromkeys(nodes, 1), 0.0, 0.0, life)
-                case Propose() | Gather():
-                    raise AssertionError("so few do not propose")
-                case Wait() | Write():
-                    self._has_an_end(self.agenda.operation, ask)
-                    return self._local(ask)
+            if ask := self._steps():
+                return self._local(ask)
         raise Violation("L6", f"{self.held.node} spins")
 
-    def _local(self, ask: Ask | None) -> Local:
+    def _steps(self) -> Wait | Write | None:
+        """What it wants a word about now, or waits for; None while nobody else is concerned."""
+        mine, input = self.held.mine, Drawn(0.0) if self.agenda.due else Passed()
+        client, ask, notices = step(Client(self.held, self.agenda), input, 0.0, self.turn)
+        if isinstance(ask, Observe):
+            life = client.held.state.life if client.held.state else None
+            self.held = known(client, Heartbeats(dict.fromkeys(ask.nodes, 1), life)).held
+        else:
+            self.held = client.held
+        self.agenda = client.agenda
+        match ask:
+            case Write() | Wait():
+                self._has_an_end(ask)
+                return ask
+            case Look():
+                return Wait(self.held.token, 0.0)
+            case Propose() | Gather():
+                raise AssertionError("so few do not propose")
+            case _:
+                for notice in notices:
+                    if isinstance(notice, Told):
+                        self._told(notice, mine)
+                return None
+
+    def _local(self, ask: Decision | None) -> Local:
         return Local(self.held, self.agenda, self.group, self.started, ask, self.sent is not None)
 
-    def _has_an_end(self, under_way: Operation, ask: Wait | Write) -> None:
+    def _has_an_end(self, ask: Wait | Write) -> None:
         spare = self.held.state is not None and self.held.node in self.held.state.redundancy_list
-        if isinstance(ask, Wait) and math.isinf(ask.until) and under_way.handler is join and not spare:
+        joins = self.agenda.operation is not None and self.agenda.operation.handler is join
+        if isinstance(ask, Wait) and math.isinf(ask.until) and joins and not spare:
             raise Violation("L6", f"{self.held.node} waits to join without end")
 
-    def _told(self, under_way: Operation, answer: Outcome | Raise) -> None:
-        if under_way.handler is linger:
+    def _told(self, told: Told, mine: WorldId | None) -> None:
+        """`mine` is the world that its workers ran in when it was told."""
+        handler, answer = told.handler, told.answer
+        if isinstance(answer, Raise) and answer.failure.why is Why.ILLEGAL:
+            raise Violation("S7", answer.text)
+        if handler is linger:
             self.over = True
             return
         if isinstance(answer, Raise) and self.group.phase is Phase.RUNNING:
             raise Violation("L2", f"{self.held.node} gives up a world that runs: {answer.failure.why.value}")
-        mine = self.held.mine
-        self.agenda, self.held = answered(self.agenda, self.held, answer)
         self.started = self.started and self.held.mine == mine
-        if event := heard(under_way.handler, answer, 0.0):
+        if event := heard(handler, answer, 0.0):
             self.hears(event)
-        if under_way.handler is leave and isinstance(answer, Settled):
+        if handler is leave and isinstance(answer, Settled):
             self.news.append(News.LEFT)
 
     def hears(self, event: Event) -> None:

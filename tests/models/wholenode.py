@@ -14,7 +14,7 @@ from enum import Enum
 
 from attrs import define, frozen
 from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, normal, renamed
-from walk import News, Normal, Turn, Walk
+from walk import News, Normal, Turn, Walk, known
 
 from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase, begin
@@ -29,21 +29,26 @@ from elastic.core.group.state import (
     Unstartable,
 )
 from elastic.core.rendezvous import (
+    Client,
     Evict,
+    Heartbeats,
     Held,
+    Input,
     Observe,
     Operation,
+    Passed,
+    Pushed,
+    Question,
     RendezvousState,
     Settings,
+    Unknown,
     Wait,
+    Woke,
     Write,
-    saw,
+    step,
     turn,
-    unanswered,
     watch,
-    woke,
 )
-from elastic.core.rendezvous import heard as heard_beats
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
@@ -97,6 +102,11 @@ class Step:
     """It takes an answer to its heartbeat."""
 
 
+def knows(held: Held, input: Input, out: Question | None = None) -> Held:
+    """What it remembers after an input."""
+    return known(Client(held, out=out), input).held
+
+
 @define
 class Nodes:
     """What nodes do, by these settings and this `turn`."""
@@ -118,18 +128,20 @@ class Nodes:
     def looks(self, local: Local, behind: Behind, register: RendezvousState | None) -> Step:
         """It is answered with the register that stands."""
         old = aged(local, behind)
-        return self._rests("", Cost.FREE, old, held=saw(old.held, register, 0.0, 0.0))
+        return self._rests("", Cost.FREE, old, held=knows(old.held, Pushed(register, 0.0)))
 
     def sees(self, local: Local, register: RendezvousState | None, here: bool) -> Step:
         """The same where a register may be lost, and things keep their names."""
-        return self._rests("", Cost.FREE, local, held=saw(local.held, register, 0.0, 0.0, here))
+        return self._rests("", Cost.FREE, local, held=knows(local.held, Pushed(register, 0.0, here)))
 
     def wakes(self, local: Local) -> Step:
-        return self._rests("", Cost.SLEEP, local, held=woke(local.held, 0.0))
+        return self._rests("", Cost.SLEEP, local, held=knows(local.held, Woke()))
 
     def not_answered(self, local: Local) -> Step:
         """It does not know what became of its write."""
-        return self._rests("", Cost.FREE, local, held=unanswered(local.held, local.held.token, 0.0))
+        assert isinstance(local.ask, Write)
+        write = evolve(local.ask, token=local.held.token)
+        return self._rests("", Cost.FREE, local, held=knows(local.held, Unknown(), write))
 
     def renamed(self, local: Local, names: Mapping[Node, Node]) -> Local:
         """The node that would be in its place if all had other names."""
@@ -232,13 +244,15 @@ class Nodes:
             return
         sightings = local.held.sightings
         due = evolve(sightings, read_at=-local.held.settings.keep_alive_interval)
-        ask = self.turn(local.agenda.operation, evolve(local.held, sightings=due), 0.0)
+        client = Client(evolve(local.held, sightings=due), local.agenda)
+        _, ask, _ = step(client, Passed(), 0.0, self.turn)
         watched = ask.nodes if isinstance(ask, Observe) else ()
         for those in _some(watched):
             silent = {node: Sighting(0, LONG_AGO if node in those else 0.0) for node in sightings.of}
             held = evolve(local.held, sightings=evolve(due, of=silent))
             counters = {node: 0 if node in those else 1 for node in watched}
-            held = heard_beats(held, counters, 0.0, 0.0, held.state.life if held.state else None)
+            life = held.state.life if held.state else None
+            held = knows(held, Heartbeats(counters, life), Observe(watched))
             spans = {fact: (which, LONG_AGO if fact is Fact.DEAD else at) for fact, (which, at) in held.spans.items()}
             text = f"it has not heard for a TTL: {' '.join(map(str, those))}"
             yield self._rests(text, Cost.SUSPECT, local, held=evolve(held, spans=spans), those=those)

@@ -26,7 +26,6 @@ c's workers succeed
 0  a watch: closed SUCCEEDED in round 0: done, by c
 0  b watch: closed SUCCEEDED in round 0: done, by c
 0  c done: closed SUCCEEDED in round 0: done, by c
-0  c watch: closed SUCCEEDED in round 0: done, by c
 
 # A late agent is told so too.
 d joins

@@ -24,4 +24,3 @@ b's workers succeed
 ----
 9  b writes 5: round 0 complete: a gone, b done; closed SUCCEEDED in round 0: done, by b
 9  b done: closed SUCCEEDED in round 0: done, by b
-9  b watch: closed SUCCEEDED in round 0: done, by b

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import assert_never
 
-from ....core.rendezvous import RendezvousState, Token, codec
-from ....core.rendezvous.agenda import pause_s
+from ....core.backoff import pause_s
+from ....core.rendezvous import FIRST_PAUSE_S, RendezvousState, Token, codec
 from ....core.world import Node
 from ... import threads
 from ..port import Backend, Denied, OutOfReach, Shown, StoreError
@@ -198,7 +198,7 @@ class _Space:
                 token, unanswered = shown.state.token if shown.state else None, 0
             except StoreError:
                 unanswered += 1
-                self._closed.wait(pause_s(unanswered, _LONGEST_PAUSE_S))
+                self._closed.wait(pause_s(unanswered, FIRST_PAUSE_S, _LONGEST_PAUSE_S))
             with self._changed:
                 self._changes += 1
                 self._changed.notify_all()

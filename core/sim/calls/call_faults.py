@@ -7,15 +7,14 @@ from typing import Any
 from ...evolving import evolve
 from ...inprocess.words import Deadline, Elapsed, Event, How, Refused, StoreBack, StoreLost, Timer
 from ...properties.call_laws import Broken
-from ...rendezvous import Evict, Fail, Raise
-from ...rendezvous.agenda import answered, begun
+from ...rendezvous import Evict
 from ...world import Why
 from . import driver_steps as driver
 from . import laws
 from . import main_thread_steps as main_thread
-from .call_world import JITTER, Hang, Note, World, born, changed, posted, put
+from .call_world import Hang, Note, World, born, changed, posted, put
 from .moves import Move
-from .register import edited
+from .register import edited, given_up
 
 
 def _paid(world: World) -> World:
@@ -91,9 +90,5 @@ def time_passes(world: World, move: Move, note: Note) -> World:
 def gives_up(world: World, move: Move, note: Note) -> World:
     """The driver gives up an operation that it must write and cannot."""
     note("the store is given up")
-    rank = world.ranks[move.rank]
-    agenda, held = rank.agenda, rank.held
-    if agenda.due:
-        agenda, held, _ = begun(agenda, held, 0.0, JITTER)
-    agenda, held = answered(agenda, held, Raise(Fail(Why.UNCONFIRMED)))
-    return posted(world, move.rank, Refused(Why.UNCONFIRMED), agenda=agenda, held=held)
+    world = put(world, move.rank, given_up(world.ranks[move.rank]))
+    return posted(world, move.rank, Refused(Why.UNCONFIRMED))

@@ -1,7 +1,8 @@
-"""The rendezvous of one rank in a world of calls: the core's own `agenda` and `turn`, on a register that answers at once.
+"""The rendezvous of one rank in a world of calls: the core's own client, on a register that answers at once.
 
 There are three times: now, late and too late. Late means that every timer of the rendezvous has passed since the state was
-first seen, and that every dead node has been silent for a TTL. Too late means that a join's deadline has passed as well.
+first seen, and that every dead node has been silent for a TTL. Too late means that a join's deadline has passed as well. A
+rank does not remember the state: it is shown the register that stands before each step.
 """
 
 from __future__ import annotations
@@ -15,8 +16,27 @@ from attrs import frozen
 from ...caller import heard
 from ...evolving import evolve
 from ...inprocess.words import Event
-from ...rendezvous import Edit, Held, Raise, RendezvousState, Return, Write, apply, join, saw, turn, verify, verify_step
-from ...rendezvous.agenda import Agenda, answered, begun
+from ...rendezvous import (
+    Agenda,
+    Client,
+    Decision,
+    Drawn,
+    Edit,
+    Held,
+    Input,
+    Operation,
+    Passed,
+    Pushed,
+    RendezvousState,
+    Told,
+    Write,
+    apply,
+    join,
+    step,
+    turn,
+    verify,
+    verify_step,
+)
 from ...rendezvous.context import Fact
 from ...rendezvous.sightings import Sighting, Sightings
 from ...world import Node
@@ -24,15 +44,16 @@ from .call_world import JITTER, Rank, World
 from .laws import wrote
 
 LONG_AGO = -1e6
+DRAWN, PASSED = Drawn(JITTER), Passed()
 
 
 @frozen
 class Question:
-    """The next question of a rank to the register."""
+    """The next question of a rank to the register, or what it is told; with its memory and its agenda then."""
 
     agenda: Agenda
     held: Held
-    ask: Write | Return | Raise
+    ask: Write | Told
 
 
 class When(Enum):
@@ -54,20 +75,36 @@ def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
 
 
 def _asked(world: World, rank: Rank, when: When) -> Question | None:
-    agenda, held = rank.agenda, rank.held
-    if agenda.due:
-        agenda, held, _ = begun(agenda, held, 0.0, JITTER)
-    if agenda.operation is None:
+    if rank.agenda.operation is None and not rank.agenda.due:
         return None
-    if when is When.TOO_LATE and agenda.operation.handler is join:
-        agenda = evolve(agenda, operation=evolve(agenda.operation, deadline=LONG_AGO))
-    ask = turn(agenda.operation, _seen(world, held, rank.node, when is not When.NOW), 0.0) if agenda.operation else None
-    return Question(agenda, held, ask) if isinstance(ask, Write | Return | Raise) else None
+    late, too_late = when is not When.NOW, when is When.TOO_LATE
+    client = Client(_seen(world, rank.held, rank.node, late), rank.agenda)
+    client, ask, notices = step(client, _next(rank), 0.0, overdue if too_late else turn)
+    if isinstance(ask, Write):
+        agenda, operation = client.agenda, client.agenda.operation
+        if too_late and operation:
+            agenda = evolve(agenda, operation=_overdue(operation))
+        return Question(agenda, _kept(rank.held, client.held), ask)
+    told = next((notice for notice in notices if isinstance(notice, Told)), None)
+    return Question(client.agenda, _kept(rank.held, client.held), told) if told else None
+
+
+def _next(rank: Rank) -> Input:
+    return DRAWN if rank.agenda.due else PASSED
+
+
+def overdue(operation: Operation, held: Held, now: float) -> Decision:
+    """A turn when a join's own deadline has passed."""
+    return turn(_overdue(operation), held, now)
+
+
+def _overdue(operation: Operation) -> Operation:
+    return evolve(operation, deadline=LONG_AGO) if operation.handler is join else operation
 
 
 def _seen(world: World, held: Held, me: Node, late: bool) -> Held:
     register = world.register
-    held = saw(held, register, 0.0, LONG_AGO if late else 0.0)
+    held = step(Client(held), Pushed(register, 0.0), LONG_AGO if late else 0.0)[0].held
     if register is None:
         return held
     silent = frozenset(rank.node for rank in world.ranks if not (rank.alive or rank.monitor)) if late else frozenset()
@@ -80,17 +117,29 @@ def _seen(world: World, held: Held, me: Node, late: bool) -> Held:
     return evolve(held, sightings=Sightings(sightings, 0.0), spans=spans)
 
 
+KEPT = ("profile", "mine", "ran", "done_in", "reserve_in")
+
+
+def _kept(before: Held, after: Held) -> Held:
+    """What a rank remembers of a step: what it has done, and not what it was shown."""
+    changes = {name: new for name in KEPT if (new := getattr(after, name)) is not getattr(before, name)}
+    return evolve(before, **changes) if changes else before
+
+
 def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[World, Rank, Event | None]:
     """Return the world and the rank after the register's answer, and the event that the call hears."""
-    agenda, held, ask = question.agenda, question.held, question.ask
+    held, ask = question.held, question.ask
+    rank = evolve(rank, agenda=question.agenda, held=held)
     if isinstance(ask, Write):
-        return written(world, ask.state, waited=when is not When.NOW), evolve(rank, agenda=agenda, held=held), None
-    outcome = ask.outcome if isinstance(ask, Return) else ask
-    handler = agenda.operation.handler if agenda.operation else None
-    agenda, held = answered(agenda, held, outcome)
-    seen = evolve(held, state=world.register)
-    event = heard(handler, outcome, world.terms, seen) if handler else None
-    return world, evolve(rank, agenda=agenda, held=held), event
+        return written(world, ask.state, waited=when is not When.NOW), rank, None
+    return world, rank, heard(ask.handler, ask.answer, world.terms, evolve(held, state=world.register))
+
+
+def given_up(rank: Rank) -> Rank:
+    """After what is under way, or due, was given up: the store has not answered for so long."""
+    client = Client(evolve(rank.held, silent_since=LONG_AGO), rank.agenda)
+    client, _, _ = step(client, _next(rank), 0.0)
+    return evolve(rank, agenda=client.agenda, held=_kept(rank.held, client.held))
 
 
 def edited(world: World, edit: Edit, by: Node) -> World:

@@ -36,7 +36,8 @@ from elastic.core.rendezvous import (
     blank,
     handlers,
 )
-from elastic.core.rendezvous.agenda import FIRST_PAUSE_S, Request
+from elastic.core.rendezvous.agenda import Request
+from elastic.core.rendezvous.client import FIRST_PAUSE_S
 from elastic.core.world import Ending, Fault, Life, Node, Verdict, Why, World
 
 ALONE = Settings(Limits(1, 1), keep_alive_interval=0.1, keep_alive_max_attempt=1_000)

@@ -27,14 +27,19 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.core import group, rendezvous
 from elastic.core.inprocess import Call, Settings, transition
 from elastic.core.inprocess.words import Join
-from elastic.core.rendezvous import Held, silent
+from elastic.core.rendezvous import Held, Input, Pause, Silent, step
 from elastic.core.replay.lines import CUT, traces
-from elastic.core.replay.steps import STEPS, Calling, CallStepped, Silent, Trace
+from elastic.core.replay.steps import STEPS, Asked, Calling, CallStepped, Trace
 from elastic.core.world import Ending, Verdict
 
 CLOCK = SystemClock()
 HELD = Held(node("a"), profile("a"), PAIR, LIFE)
 TIMEOUT_S = 60.0
+
+
+def silence(at: float) -> tuple[Input, float, Pause]:
+    """What the client was fed then, and what it asked for."""
+    return Silent("no answer"), at, Pause(at + 0.05)
 
 
 @pytest.fixture
@@ -54,11 +59,11 @@ def read(path: Path) -> list[Trace]:
 
 def test_what_is_taken_is_written_behind_a_header(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
     made = begun(tmp_path / "t", lost)
-    made.took(silent, 7.0)
+    made.took(step, *silence(7.0))
     made.end()
     (trace,) = read(tmp_path / "t")
     header = trace.header
-    assert trace.steps == (Silent(7.0),)
+    assert trace.steps == (Asked(*silence(7.0)),)
     assert (header.node, header.profile, header.rendezvous, header.nonce) == (HELD.node, HELD.profile, PAIR, LIFE)
     assert header.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert header.host == os.uname().nodename
@@ -93,11 +98,11 @@ def test_a_call_that_cannot_be_traced_goes_on_and_says_so_once(tmp_path: Path, l
 def test_a_trace_that_waits_for_quiet_is_whole_at_its_end(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
     made = TraceFile(str(tmp_path / "t"), end_timeout_s=TIMEOUT_S, pause_s=3_600.0)
     made.begin_call(HELD, Call(), CLOCK, lost.put)
-    for step in range(3):
-        made.took(silent, float(step))
+    for number in range(3):
+        made.took(step, *silence(float(number)))
     made.end()
     (trace,) = read(tmp_path / "t")
-    assert trace.steps == (Silent(0.0), Silent(1.0), Silent(2.0))
+    assert trace.steps == tuple(Asked(*silence(at)) for at in (0.0, 1.0, 2.0))
 
 
 def test_a_trace_that_waits_for_quiet_is_written_where_there_is_none(
@@ -107,7 +112,7 @@ def test_a_trace_that_waits_for_quiet_is_written_where_there_is_none(
     made.begin_call(HELD, Call(), CLOCK, lost.put)
 
     def is_written() -> bool:
-        made.took(silent, 1.0)
+        made.took(step, *silence(1.0))
         return (tmp_path / "t").exists() and (tmp_path / "t").read_bytes().count(b"\n") > 1
 
     assert comes_true(is_written)
@@ -117,8 +122,8 @@ def test_a_trace_that_waits_for_quiet_is_written_where_there_is_none(
 def test_a_full_disk_ends_a_call_s_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
     with small_files():
         made = call_begun(tmp_path, lost)
-        for step in range(1_000):
-            made.took(silent, float(step))
+        for number in range(1_000):
+            made.took(step, *silence(float(number)))
         told = lost.get(timeout=TIMEOUT_S)
         made.end()
     assert told == TraceLost(f"{tmp_path}/rank_a_1.ndjson: file too large")
@@ -129,8 +134,8 @@ def test_steps_of_many_threads_are_all_written_whole(tmp_path: Path, lost: Simpl
     made = begun(tmp_path / "t", lost)
 
     def take(thread: int) -> None:
-        for step in range(200):
-            made.took(silent, float(1_000 * thread + step))
+        for number in range(200):
+            made.took(step, *silence(float(1_000 * thread + number)))
 
     threads = [threading.Thread(target=take, args=(thread,)) for thread in range(4)]
     for thread in threads:
@@ -140,7 +145,9 @@ def test_steps_of_many_threads_are_all_written_whole(tmp_path: Path, lost: Simpl
     made.end()
     (trace,) = read(tmp_path / "t")
     assert len(trace.steps) == 800
-    assert set(trace.steps) == {Silent(float(1_000 * thread + step)) for thread in range(4) for step in range(200)}
+    assert set(trace.steps) == {
+        Asked(*silence(float(1_000 * thread + number))) for thread in range(4) for number in range(200)
+    }
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["that is there", "to be made"])
@@ -206,24 +213,24 @@ def small_files() -> Iterator[None]:
 def test_a_full_disk_ends_the_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
     with small_files():
         made = begun(tmp_path / "t", lost)
-        for step in range(1_000):
-            made.took(silent, float(step))
+        for number in range(1_000):
+            made.took(step, *silence(float(number)))
         told = lost.get(timeout=TIMEOUT_S)
-        made.took(silent, 0.0)
+        made.took(step, *silence(0.0))
         made.end()
     assert told == TraceLost(f"{tmp_path}/t: file too large")
     assert lost.empty()
     (trace,) = read(tmp_path / "t")
     assert trace.cut
-    assert trace.steps[:2] == (Silent(0.0), Silent(1.0))
+    assert trace.steps[:2] == (Asked(*silence(0.0)), Asked(*silence(1.0)))
 
 
 def test_a_disk_that_does_not_keep_up_ends_the_trace(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
     os.mkfifo(tmp_path / "slow")  # which holds 64 KiB and is read by nobody
     made = TraceFile(str(tmp_path / "slow"), queue_max=10)
     made.begin(HELD, group.Settings(), CLOCK, lost.put)
-    for step in range(100_000):
-        made.took(silent, float(step))
+    for number in range(100_000):
+        made.took(step, *silence(float(number)))
     assert "the disk does not keep up, 10 steps wait" in lost.get(timeout=TIMEOUT_S).text
     reader = os.open(tmp_path / "slow", os.O_RDONLY | os.O_NONBLOCK)
     drained = threading.Thread(target=_drain, args=(reader,), daemon=True)

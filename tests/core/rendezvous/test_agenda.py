@@ -6,7 +6,7 @@ import pytest
 from worlds import holding, profile, running
 
 from elastic.core.rendezvous import Fail, Over, Raise, Settled, close, done, end, join, leave, watch
-from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, pause_s, submitted
+from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
 from elastic.core.rendezvous.context import Handler
 from elastic.core.world import Ending, Verdict, Why
 
@@ -120,11 +120,6 @@ def test_who_has_marked_success_watches_on() -> None:
 )
 def test_after_any_other_answer_nothing_is_watched(handler: Handler, answer: Settled | Over | Verdict | Raise) -> None:
     assert answered(about(handler, watching=True), HELD, answer) == (Agenda(), HELD)
-
-
-def test_pauses_grow_up_to_a_heartbeats_interval() -> None:
-    assert [pause_s(unanswered, 1.0) for unanswered in range(1, 8)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
-    assert pause_s(10_000, 1.0) == 1.0
 
 
 def test_a_join_gives_way_to_a_close_and_nothing_else_does() -> None:

@@ -11,7 +11,7 @@ from worlds import arrived, edited, holding, node, operation, profile, register,
 
 from elastic.core.rendezvous import (
     Arrive,
-    Ask,
+    Decision,
     Done,
     End,
     Evict,
@@ -54,7 +54,7 @@ def proposals(names: str, era: Token = ERA) -> Mapping[Node, Proposal]:
     return {node(who): proposal(who, era) for who in names.split()}
 
 
-def joins(held: Held, now: float = 0.0, deadline: float = math.inf, handler: Handler = join) -> Ask:
+def joins(held: Held, now: float = 0.0, deadline: float = math.inf, handler: Handler = join) -> Decision:
     return turn(operation(handler, deadline=deadline), held, now)
 
 
@@ -154,7 +154,7 @@ def test_one_of_few_writes_by_itself() -> None:
     assert isinstance(ask, Write) and ask.edit == Arrive(profile("c"))
 
 
-def _alone(who: str) -> Ask:
+def _alone(who: str) -> Decision:
     after = edited(OVER, who, Arrive(profile(who)))
     return Write(after, OVER.token, Arrive(profile(who)))
 

@@ -11,8 +11,8 @@ from worlds import arrived, edited, heard, holding, node, nodes, operation, prof
 from elastic.core.rendezvous import Action as Answer
 from elastic.core.rendezvous import (
     Arrive,
-    Ask,
     Close,
+    Decision,
     Done,
     End,
     Evict,
@@ -49,11 +49,11 @@ from elastic.core.rendezvous.handlers import close, done
 from elastic.core.world import COUNT_MAX, Ending, Life, Verdict, Why
 
 
-def asked(handler: Handler, held: Held, now: float = 0.0, deadline: float = math.inf) -> Ask:
+def asked(handler: Handler, held: Held, now: float = 0.0, deadline: float = math.inf) -> Decision:
     return turn(operation(handler, deadline=deadline, why=Why.FAILED), held, now)
 
 
-def trouble(ask: Ask) -> tuple[Why, str]:
+def trouble(ask: Decision) -> tuple[Why, str]:
     assert isinstance(ask, Raise)
     return ask.failure.why, ask.text
 

@@ -26,11 +26,10 @@ from elastic.core.inprocess.words import (
     Terminated,
     Timer,
 )
-from elastic.core.rendezvous import Write
-from elastic.core.rendezvous.agenda import Errand
+from elastic.core.rendezvous import Errand, Submitted, Write
 from elastic.core.replay.comparison import Replayed, replayed
 from elastic.core.replay.lines import traces
-from elastic.core.replay.steps import CallStepped, Step, Stepped, Submitted, Turned, step_at
+from elastic.core.replay.steps import Asked, CallStepped, Step, Stepped, step_at
 
 DONE, RUNNING = called_again().finish(), called_again()
 TRACE = DONE.b.trace
@@ -130,7 +129,11 @@ def test_a_span_s_end_is_that_of_the_span_under_way() -> None:
 
 def test_a_fault_is_put_on_record_behind_the_end_of_the_round() -> None:
     def nothing(step: Step) -> Step | None:
-        return DONE.b.steps[1] if step == Submitted(Errand(None)) else None
+        match step:
+            case Asked(Submitted((Errand(),))):
+                return DONE.b.steps[1]
+            case _:
+                return None
 
     assert difference(tampered(nothing)).startswith("what the agent requests")
 
@@ -139,7 +142,7 @@ def test_what_a_rank_policy_makes_of_a_world_is_the_rank_s_word_and_nothing_else
     def written(**changes: Any) -> Callable[[Step], Step | None]:
         def other(step: Step) -> Step | None:
             match step:
-                case Turned(_, Write(state) as write) if state.policy:
+                case Asked(ask=Write(state) as write) if state.policy:
                     return evolve(step, ask=evolve(write, state=evolve(state, **changes)))
                 case _:
                     return None

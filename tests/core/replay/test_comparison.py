@@ -10,27 +10,32 @@ from traced import HELPED, Agent, Pair, Shared, finished, restarted, restored, s
 from worlds import node
 
 from elastic.core.group.state import Closed, Exited, Join, MarkDone, Signal
-from elastic.core.rendezvous import Observe, Restore, Return, Settled, Write, leave, watch
-from elastic.core.rendezvous.agenda import Errand, Request
+from elastic.core.rendezvous import (
+    Counted,
+    Draw,
+    Drawn,
+    Errand,
+    Look,
+    NoState,
+    Observe,
+    Passed,
+    Proposals,
+    Propose,
+    Pushed,
+    Request,
+    Restore,
+    Shown,
+    Silent,
+    Submitted,
+    Unknown,
+    Woke,
+    Write,
+    leave,
+    watch,
+)
 from elastic.core.replay.comparison import Replayed, replayed
 from elastic.core.replay.lines import traces
-from elastic.core.replay.steps import (
-    Begun,
-    Gathered,
-    Heard,
-    Proposed,
-    Saw,
-    Silent,
-    Started,
-    Step,
-    Stepped,
-    Submitted,
-    Trace,
-    Turned,
-    Unanswered,
-    Unreadable,
-    Woke,
-)
+from elastic.core.replay.steps import Asked, Started, Step, Stepped, Trace
 from elastic.core.world import Ending, Verdict, Why
 
 PAIR, LOST = finished(), finished(restored())
@@ -66,9 +71,11 @@ def test_agents_that_help_each_other_are_taken_again() -> None:
         run = replayed(*traces(agent.lines))
         assert run.differs is None
         assert run.moments[-1].after.held == agent.held
-    helped = [step for step in pair.a.trace.steps if isinstance(step, Proposed)]
-    (read,) = [step for each in (pair.a, pair.b) for step in each.trace.steps if isinstance(step, Gathered)]
-    assert [step.proposal for step in helped] == [read.proposals[node("a")]]
+    asks = [step.ask for step in pair.a.trace.steps if isinstance(step, Asked)]
+    helped = [ask.proposal for ask in asks if isinstance(ask, Propose)]
+    inputs = [step.fed for each in (pair.a, pair.b) for step in each.trace.steps if isinstance(step, Asked)]
+    (read,) = [input for input in inputs if isinstance(input, Proposals)]
+    assert helped == [read.of[node("a")]]
 
 
 def test_an_agent_that_took_no_step_is_at_its_beginning() -> None:
@@ -79,8 +86,8 @@ def test_an_agent_that_took_no_step_is_at_its_beginning() -> None:
 def test_a_state_that_was_changed_on_its_way_is_found_by_what_follows() -> None:
     def later(step: Step) -> Step | None:
         match step:
-            case Saw(state) if state and state.round == 1:
-                return evolve(step, state=evolve(state, failures=0))
+            case Asked(Shown(state) | Pushed(state) as input) if state and state.round == 1:
+                return evolve(step, fed=evolve(input, state=evolve(state, failures=0)))
             case _:
                 return None
 
@@ -90,7 +97,7 @@ def test_a_state_that_was_changed_on_its_way_is_found_by_what_follows() -> None:
 def test_another_ask_than_the_core_s_is_found_with_the_place() -> None:
     def later(step: Step) -> Step | None:
         match step:
-            case Turned(_, Write(state) as write):
+            case Asked(ask=Write(state) as write):
                 return evolve(step, ask=evolve(write, state=evolve(state, next_order=9)))
             case _:
                 return None
@@ -121,38 +128,45 @@ def test_what_the_group_hears_must_have_been_answered() -> None:
 )
 def test_what_is_requested_must_have_been_commanded(item: Request | Errand) -> None:
     def other(step: Step) -> Step | None:
-        return Submitted(item) if isinstance(step, Submitted) else None
+        match step:
+            case Asked(Submitted()):
+                return evolve(step, fed=Submitted((item,)))
+            case _:
+                return None
 
     assert difference(tampered(other))[0].startswith("what the agent requests")
 
 
 def test_what_only_the_shell_knows_of_an_errand_is_not_compared() -> None:
     def named(step: Step) -> Step | None:
-        return Submitted(Errand("a log to read")) if step == Submitted(Errand(None)) else None
+        match step:
+            case Asked(Submitted((Errand(),))):
+                return evolve(step, fed=Submitted((Errand("a log to read"),)))
+            case _:
+                return None
 
     assert tampered(named).differs is None
 
 
 def test_a_request_out_of_nothing_is_found() -> None:
-    run = replayed(evolve(TRACE, steps=(Submitted(Errand(None)),), lines=(2,)))
+    run = replayed(evolve(TRACE, steps=(Asked(Submitted((Errand(None),)), 1.0, Draw()),), lines=(2,)))
     assert difference(run) == ("what the agent requests", '{"is": "errand"}', "null")
 
 
 def test_nothing_begins_that_is_not_due() -> None:
-    run = replayed(evolve(TRACE, steps=(Begun(1.0, 0.0, watch),), lines=(2,)))
-    assert difference(run) == ("what begins", '{"now": 1.0, "jitter": 0.0, "handler": "watch"}', "nothing is due")
+    run = replayed(evolve(TRACE, steps=(Asked(Drawn(0.5), 1.0, Look()),), lines=(2,)))
+    drawn = '{"is": "drawn", "jitter": 0.5}'
+    assert difference(run) == ("what the client is fed", drawn, "none of that: a number was drawn, and nothing is due")
 
 
-def test_what_begins_is_what_is_due() -> None:
-    def other(step: Step) -> Step | None:
-        return evolve(step, handler=leave) if isinstance(step, Begun) else None
-
-    assert difference(tampered(other)) == ("what begins (handler)", '"leave"', '"join"')
+def test_nothing_is_answered_that_was_not_asked() -> None:
+    run = replayed(evolve(TRACE, steps=(Asked(Counted(3), 1.0, Look()),), lines=(2,)))
+    assert difference(run)[0] == "what the client is fed"
 
 
 def test_nothing_is_asked_for_nothing() -> None:
-    run = replayed(evolve(TRACE, steps=(Turned(1.0, Return(Settled())),), lines=(2,)))
-    assert difference(run)[2] == "nothing is under way"
+    run = replayed(evolve(TRACE, steps=(Asked(Passed(), 1.0, Look()),), lines=(2,)))
+    assert difference(run) == ("what is asked for (is)", '"look"', '"idle"')
 
 
 def test_workers_start_in_the_round_that_the_group_is_in() -> None:
@@ -165,18 +179,15 @@ def test_workers_start_in_the_round_that_the_group_is_in() -> None:
 
 
 def test_a_store_in_trouble_is_remembered_as_the_agent_did() -> None:
-    trouble = (
-        Unanswered(None, 100.5),
-        Silent(100.6),
-        Unreadable("nonsense"),
-        Heard({node("a"): 3}, 100.7, 100.8, None),
-    )
-    run = replayed(evolve(TRACE, steps=trouble, lines=(2, 3, 4, 5)))
+    shared = Shared()
+    agent = Agent("a", shared)
+    agent.feeds(Drawn(0.5), Silent("gone"), Passed(), Shown(None), Unknown(), NoState("nonsense"), Passed())
+    run = replayed(*traces(agent.lines))
     held = run.moments[-1].after.held
     assert run.differs is None
-    assert (held.unsure_at, held.trouble and held.trouble.text) == (100.5, "nonsense")
-    assert held.sightings.read_at == 100.7
-    assert [moment.at for moment in run.moments] == [100.5, 100.6, 100.6, 100.8]
+    assert held == agent.held
+    assert held.unsure_at and held.silent_since is None
+    assert held.trouble and held.trouble.text == "nonsense"
 
 
 def test_a_loss_of_the_store_is_taken_as_the_agent_took_it() -> None:
@@ -190,7 +201,7 @@ def test_a_loss_of_the_store_is_taken_as_the_agent_took_it() -> None:
 def test_another_state_than_was_held_is_not_restored() -> None:
     def other(step: Step) -> Step | None:
         match step:
-            case Turned(_, Write(edit=Restore(held) as edit) as write):
+            case Asked(ask=Write(edit=Restore(held) as edit) as write):
                 return evolve(step, ask=evolve(write, edit=evolve(edit, held=evolve(held, failures=0))))
             case _:
                 return None
@@ -204,11 +215,15 @@ def test_a_sleep_is_remembered_as_the_agent_did() -> None:
     pair.run()
     run = replayed(pair.a.trace)
     assert run.differs is None
-    assert any(isinstance(moment.step, Woke) and moment.after.held.woke_at for moment in run.moments)
+    assert any(moment.after.held.woke_at for moment in run.moments)
     assert run.moments[-1].after.held == pair.a.held
 
     def awake(step: Step) -> Step | None:
-        return Silent(step.now) if isinstance(step, Woke) else None
+        match step:
+            case Asked(Woke()):
+                return evolve(step, fed=Passed(), ask=None)
+            case _:
+                return None
 
     assert difference(tampered(awake, pair.a.trace))[0].startswith("what is asked for")
 
@@ -222,7 +237,11 @@ def test_whether_the_store_had_written_it_itself_is_taken_as_it_was() -> None:
     assert replayed(newcomer.trace).differs is None
 
     def own(step: Step) -> Step | None:
-        return evolve(step, here=True) if isinstance(step, Saw) and not step.here else None
+        match step:
+            case Asked(Shown(here=False) as input):
+                return evolve(step, fed=evolve(input, here=True))
+            case _:
+                return None
 
     assert difference(tampered(own, newcomer.trace))[0].startswith("what is asked for")
 
@@ -242,7 +261,7 @@ def test_events_of_the_workers_are_taken_as_they_came() -> None:
 def test_lists_are_compared_place_by_place() -> None:
     def other(step: Step) -> Step | None:
         match step:
-            case Turned(_, Observe((_, *rest)) as ask):
+            case Asked(ask=Observe((_, *rest)) as ask):
                 return evolve(step, ask=evolve(ask, nodes=(node("z"), *rest)))
             case _:
                 return None

@@ -11,11 +11,11 @@ from traced import Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
 
 from elastic.core.group.state import Gone, Signalled
-from elastic.core.rendezvous import RendezvousState, Restore, Write
+from elastic.core.rendezvous import Passed, Pushed, RendezvousState, Restore, Shown, Write
 from elastic.core.replay.comparison import Moment, Replayed, replayed
 from elastic.core.replay.evidence import broken
 from elastic.core.replay.history import History, histories
-from elastic.core.replay.steps import Saw, Started, Stepped, Turned
+from elastic.core.replay.steps import Asked, Started, Stepped, shown
 
 FINISHED = finished()
 
@@ -30,13 +30,24 @@ def without(run: Replayed, unwanted: Callable[[Moment], bool]) -> Replayed:
     return evolve(run, moments=tuple(moment for moment in run.moments if not unwanted(moment)))
 
 
+def unseen(run: Replayed, *versions: int) -> Replayed:
+    """As if the register had never shown these."""
+
+    def other(moment: Moment) -> Moment:
+        if isinstance(moment.step, Asked) and _version(moment) in versions:
+            return evolve(moment, step=evolve(moment.step, fed=Passed()))
+        return moment
+
+    return evolve(run, moments=tuple(map(other, run.moments)))
+
+
 def resaw(run: Replayed, change: Callable[[RendezvousState], RendezvousState]) -> Replayed:
     """As if the register had shown something else."""
 
     def other(moment: Moment) -> Moment:
         match moment.step:
-            case Saw(state) as saw if state:
-                return evolve(moment, step=evolve(saw, state=change(state)))
+            case Asked(Shown(state) | Pushed(state) as input) as asked if state:
+                return evolve(moment, step=evolve(asked, fed=evolve(input, state=change(state))))
             case _:
                 return moment
 
@@ -97,13 +108,13 @@ def test_of_a_node_without_a_trace_it_is_believed_that_its_workers_failed_and_su
 
 
 def test_versions_that_nobody_s_trace_shows_are_counted_and_nothing_is_concluded_from_them() -> None:
-    found = of(without(A, lambda moment: isinstance(moment.step, Saw) and _version(moment) in (3, 4)))
+    found = of(unseen(A, 3, 4))
     assert found.missing == (3, 4)
     assert broken(found) is None
 
 
 def _version(moment: Moment) -> int:
-    state = moment.step.state if isinstance(moment.step, Saw) else None
+    state = shown(moment.step)
     return state.version if state else 0
 
 
@@ -208,14 +219,14 @@ def since_the_loss(run: Replayed) -> Replayed:
 
 def _restores(moment: Moment) -> bool:
     match moment.step:
-        case Turned(_, Write(edit=Restore())):
+        case Asked(ask=Write(edit=Restore())):
             return True
         case _:
             return False
 
 
 def _epoch(moment: Moment) -> int:
-    state = moment.step.state if isinstance(moment.step, Saw) else None
+    state = shown(moment.step)
     return state.life.epoch if state else 0
 
 
@@ -252,10 +263,7 @@ def test_of_a_job_of_which_only_the_restored_life_is_known_that_life_s_word_is_t
 
 
 def test_versions_that_nobody_saw_are_missing_in_each_life() -> None:
-    def unseen(moment: Moment) -> bool:
-        return isinstance(moment.step, Saw) and _version(moment) in (3, 7)
-
-    found = of(without(LOST_A, unseen), without(LOST_B, unseen))
+    found = of(unseen(LOST_A, 3, 7), unseen(LOST_B, 3, 7))
     assert found.missing == (3, 7)
     assert broken(found) is None
 
@@ -277,8 +285,8 @@ def changed(run: Replayed, change: Callable[[RendezvousState], RendezvousState])
 
     def other(moment: Moment) -> Moment:
         match moment.step:
-            case Turned(_, Write(state) as write) as turned:
-                return evolve(moment, step=evolve(turned, ask=evolve(write, state=change(state))))
+            case Asked(ask=Write(state) as write) as asked:
+                return evolve(moment, step=evolve(asked, ask=evolve(write, state=change(state))))
             case _:
                 return moment
 

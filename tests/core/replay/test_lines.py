@@ -11,13 +11,33 @@ import pytest
 from traced import Agent, Shared, finished, lines, restored, started
 from worlds import arrived, node, register, running
 
-from elastic.core.rendezvous import Restore, Token, Write
+from elastic.core.rendezvous import (
+    Heartbeats,
+    Idle,
+    Look,
+    Missed,
+    NoState,
+    Passed,
+    Pause,
+    Pushed,
+    RendezvousState,
+    Restore,
+    Shown,
+    Silent,
+    Unknown,
+    Woke,
+    Write,
+)
 from elastic.core.rendezvous import restored as restore
 from elastic.core.replay.lines import CUT, LINE_MAX, Corrupt, traces
-from elastic.core.replay.steps import Begun, Heard, Saw, Silent, Started, Turned, Unanswered, Unreadable, Woke, step_at
+from elastic.core.replay.steps import Asked, Started, step_at
 from elastic.core.world import Life
 
 AGENT = finished().a
+
+
+def saw(state: RendezvousState | None) -> Asked:
+    return Asked(Shown(state), 1.0, Idle())
 
 
 def test_a_trace_comes_back_as_it_was() -> None:
@@ -35,11 +55,11 @@ def test_a_trace_across_a_loss_comes_back_as_it_was() -> None:
 def test_what_is_restored_is_referred_to_where_it_was_just_seen_and_told_where_it_was_not() -> None:
     held, forming = running(), arrived(register("2"), "c")
     deed = Restore(held, "again")
-    write = Turned(1.0, Write(made := restore(deed, forming), forming.token, deed))
-    seen, asked, again = lines(Saw(held, 0.0, 1.0, True), write, Saw(made, 1.0, 2.0, True))
+    write = Asked(Passed(), 1.0, Write(made := restore(deed, forming), forming.token, deed))
+    seen, asked, again = lines(saw(held), write, saw(made))
     assert json.loads(asked)["ask"]["edit"]["held"] == {"same": held.version}
-    assert json.loads(again)["state"] == {"same": made.version}
-    whole, asked = lines(Saw(forming, 0.0, 1.0, True), write)
+    assert json.loads(again)["fed"]["state"] == {"same": made.version}
+    whole, asked = lines(saw(forming), write)
     assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 4
     for told in ([seen, lines(write)[0]], [whole, asked]):
         (trace,) = traces([AGENT.lines[0], *told])
@@ -48,14 +68,14 @@ def test_what_is_restored_is_referred_to_where_it_was_just_seen_and_told_where_i
 
 def test_steps_that_tell_of_a_store_in_trouble_come_back_too() -> None:
     steps = (
-        Unanswered(Token(Life("l", 2), 3), 1.0),
-        Unanswered(None, 1.0),
-        Silent(2.0),
-        Woke(2.5),
-        Heard({node("a"): None}, 3.0, 4.0, Life("l", 3)),
-        Heard({}, 3.0, 4.0, None),
-        Saw(None, 5.0, 6.0, False),
-        Unreadable("nonsense"),
+        Asked(Unknown(), 1.0, Look()),
+        Asked(Silent("nobody listens"), 2.0, Pause(2.05)),
+        Asked(Missed(NoState("nonsense")), 2.0, None),
+        Asked(Woke(), 2.5, None),
+        Asked(Heartbeats({node("a"): None}, Life("l", 3)), 4.0, Idle()),
+        Asked(Heartbeats({}, None), 4.0, Idle()),
+        Asked(Pushed(None, 5.0, here=False), 6.0, Look()),
+        Asked(NoState("nonsense"), 6.0, Pause(7.0)),
     )
     (trace,) = traces(lines(AGENT.header, *steps))
     assert trace.steps == steps
@@ -63,9 +83,9 @@ def test_steps_that_tell_of_a_store_in_trouble_come_back_too() -> None:
 
 def test_a_state_is_written_once_and_then_referred_to() -> None:
     state = running()
-    first, second, third = lines(Saw(state, 0.0, 1.0, True), Saw(state, 1.0, 2.0, True), Saw(None, 2.0, 3.0, True))
-    assert json.loads(first)["state"]["version"] == state.version
-    assert json.loads(second)["state"] == {"same": state.version}
+    first, second, third = lines(saw(state), saw(state), saw(None))
+    assert json.loads(first)["fed"]["state"]["version"] == state.version
+    assert json.loads(second)["fed"]["state"] == {"same": state.version}
     assert b"state" not in third
 
 
@@ -103,18 +123,27 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
     ("number", "change", "why"),
     [
         (1, lambda line: b"", "line 1: a step before any header"),
-        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 4"),
-        (1, changed(name="other"), "line 1: 'other' of format 4"),
+        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 5"),
+        (
+            1,
+            changed(format=4),
+            "line 1: 'elastic trace' of format 4 (that is read by elastic 0.1.0); this version reads",
+        ),
+        (1, changed(name="other"), "line 1: 'other' of format 5"),
         (1, changed(node=3), "line 1: a node is wanted, not 3"),
         (3, lambda line: b"\xff\n", "line 3: JSON is malformed"),
         (3, lambda line: b"[]\n", "line 3: Expected `object`"),
         (3, lambda line: b"[" * 9_999 + b"\n", "line 3: "),
         (3, lambda line: b'{"is":"dance"}\n', "line 3: 'dance' is not known"),
-        (3, lambda line: b'{"is":"saw","sent_at":0,"now":0,"state":{"same":1}}\n', "line 3: refers to version 1"),
-        (4, changed(surprise=1), "line 4: begun: 'surprise' is not known"),
+        (
+            3,
+            lambda line: b'{"is":"asked","now":0,"fed":{"is":"shown","state":{"same":1}}}\n',
+            "line 3: refers to version 1",
+        ),
+        (4, changed(surprise=1), "line 4: asked: 'surprise' is not known"),
         (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
-        (6, changed(state={"format": 4}), "line 6: no register state"),
-        (6, changed(state={"format": 1}), "line 6: format 1, this version reads format 4"),
+        (6, changed(fed={"is": "shown", "state": {"format": 4}}), "line 6: no register state"),
+        (6, changed(fed={"is": "shown", "state": {"format": 1}}), "line 6: format 1, this version reads format 4"),
     ],
 )
 def test_a_line_that_no_agent_has_written_is_named(number: int, change: Callable[[bytes], bytes], why: str) -> None:
@@ -135,6 +164,5 @@ def test_where_no_trace_is_that_is_said(nothing: list[bytes]) -> None:
         list(traces(nothing))
 
 
-def test_most_steps_tell_the_time() -> None:
-    assert step_at(Started(0, (), 3.0)) == step_at(Begun(3.0, 0.0, None)) == 3.0
-    assert step_at(Unreadable("")) is None
+def test_every_step_tells_the_time() -> None:
+    assert step_at(Started(0, (), 3.0)) == step_at(Asked(Passed(), 3.0, Idle())) == 3.0

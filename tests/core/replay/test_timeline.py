@@ -12,7 +12,7 @@ from elastic.core.rendezvous import Limits, Settings
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.history import History, histories
 from elastic.core.replay.lanes import Mark, Span
-from elastic.core.replay.steps import Turned
+from elastic.core.replay.steps import Asked
 from elastic.core.replay.timeline import lanes, recoveries, rounds
 from elastic.core.world import Ending, Verdict, Why
 
@@ -148,7 +148,7 @@ def test_a_program_that_cannot_be_started_and_a_step_that_differs_are_marked() -
     pair = started()
     pair.a.hears(Unstartable("no such file", pair.a.shared.now))
     pair.run()
-    wrong = [evolve(step, now=0.0) if isinstance(step, Turned) else step for step in pair.b.steps]
+    wrong = [evolve(step, now=0.0) if isinstance(step, Asked) else step for step in pair.b.steps]
     run = replayed(evolve(pair.b.trace, steps=tuple(wrong)))
     (found,) = histories([replayed(pair.a.trace), run])
     marks = [mark for mark in lanes(found).marks if mark.kind in ("fault", "violation")]

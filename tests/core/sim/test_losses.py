@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from simulated import TWO, at, both_running, then, world
+from simulated import TWO, at, both_running, hangs, remembers, then, world
 from worlds import arrived, edited, holding, node, profile, register, running
 
 from elastic.core.group import Phase
@@ -71,7 +71,7 @@ def test_R12_a_world_that_nobody_restores_is_seen() -> None:
     made = calm()
     for slot in "ab":
         process = at(made, slot)
-        process.request = process.requests = 999
+        hangs(process)
     broken("R12", "all were well when the store lost round 0, but it does not stand again", then(made, "empty"))
 
 
@@ -150,7 +150,7 @@ def test_while_the_store_is_away_nothing_can_stand_in_it() -> None:
 def taken_over(before: Held, state: RendezvousState, losses: Losses | None = None) -> None:
     """What the process holds becomes this."""
     process = at(both_running(), "a")
-    process.held = evolve(before, state=state, woke_at=None)
+    remembers(process, evolve(before, state=state, woke_at=None))
     (losses or Losses(10.0)).changed(process, before)
 
 
@@ -217,7 +217,7 @@ NOW = 20.0
 def knower(held: Held | None = None, since: float = NOW - KNOWN_S - 0.1, **changes: float) -> Process:
     """One that learned the verdict then, by the true time."""
     process = at(both_running(), "a")
-    process.held = held or holding("a", CLOSED, at=process.clock(since))
+    remembers(process, held or holding("a", CLOSED, at=process.clock(since)))
     for name, value in changes.items():
         setattr(process, name, value)
     return process
@@ -329,21 +329,22 @@ def test_a_copy_names_no_life_until_it_is_restored() -> None:
 
 def test_R13_a_job_that_is_forgotten() -> None:
     process = at(both_running(), "a")
-    before, process.held = process.held, evolve(process.held, state=None)
+    before = process.held
+    remembers(process, evolve(before, state=None))
     with pytest.raises(Violation, match="R13: a forgets job"):
         Losses(10.0).changed(process, before)
 
 
 def test_R11_a_verdict_that_is_given_up() -> None:
     process = at(both_running(), "a")
-    process.held = holding("a", back(WORLD))
+    remembers(process, holding("a", back(WORLD)))
     with pytest.raises(Violation, match="R11: a gives up the verdict"):
         Losses(10.0).changed(process, holding("a", CLOSED))
 
 
 def test_R14_who_slept_decides_only_when_it_has_looked_and_not_by_what_it_held() -> None:
     process = at(both_running(), "a")
-    process.held = holding("a", WORLD)
+    remembers(process, holding("a", WORLD))
     leaves = Write(edited(WORLD, "a", Leave()), WORLD.token, Leave())
     slept(process, 10.0)
     with pytest.raises(Violation, match="R14: a has slept, and decides before it has looked"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from worlds import LIFE, arrived, node, profile, register
 
-from elastic.core.rendezvous import Arrive, Done, Proposal, RendezvousState, Restore, Write, restored
-from elastic.core.sim.simulated_store import PAST_MAX, Shown, Store
+from elastic.core.rendezvous import Arrive, Done, Proposal, RendezvousState, Restore, Shown, Write, restored
+from elastic.core.sim.simulated_store import PAST_MAX, Store
 from elastic.core.sim.story import Backend
 
 ONE = arrived(register("3"), "a")

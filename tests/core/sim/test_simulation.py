@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from simulated import TWO, at, both_running, then, world
+from simulated import TWO, at, both_running, hangs, remembers, then, world
 from worlds import reseated
 
 from elastic.core.group import Phase
@@ -129,7 +129,7 @@ def test_L3_whoever_throws_out_a_node_that_is_well_is_seen() -> None:
     a, b = at(made, "a"), at(made, "b")
     now = a.clock(made.future.now)
     seen_dead = Sightings({b.node: Sighting(1, now - 9)}, now)
-    a.held = evolve(a.held, sightings=seen_dead, spans={Fact.DEAD: (True, now)})
+    remembers(a, evolve(a.held, sightings=seen_dead, spans={Fact.DEAD: (True, now)}))
     with pytest.raises(Violation, match="L3: a throws out b, whose heartbeats came in time"):
         made.does(Operation(Kind.PASS, span=3.0))
 
@@ -137,7 +137,7 @@ def test_L3_whoever_throws_out_a_node_that_is_well_is_seen() -> None:
 def test_L2_a_node_that_never_comes_to_rest_is_seen() -> None:
     made = world(*TWO, setting="world nodes=2 min=2 max=2 join=600")
     a = at(made, "a")
-    a.request = a.requests = 999
+    hangs(a)
     made.does(Operation(Kind.FAIL, "b"))
     with pytest.raises(Violation, match=r"L2: after .* s without faults: a \(running\)"):
         converges(made)

@@ -1,0 +1,249 @@
+"""The client of the rendezvous: the loop of a node, pure. What came in becomes what is asked next.
+
+`step` remembers the input (`memory`), takes the next item of the agenda when nothing is under way, and turns (`turn`).
+Production, the simulator, the enumerators, the replay of traces and the tests all drive this one function; the package's
+docstring says how. A client knows no thread, no clock and no chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import TypeAlias, assert_never
+
+from attrs import frozen
+
+from ..backoff import pause_s
+from ..evolving import evolve
+from .actions import Outcome
+from .agenda import Agenda, Errand, answered, begun, submitted
+from .context import Held, Operation
+from .exchange import (
+    Ask,
+    Counted,
+    Did,
+    Draw,
+    Drawn,
+    Heartbeats,
+    Idle,
+    Input,
+    Look,
+    Missed,
+    NoState,
+    Notice,
+    Passed,
+    Pause,
+    Proposals,
+    Pushed,
+    Question,
+    Restored,
+    Seen,
+    Shown,
+    Silent,
+    StoreBack,
+    StoreSilent,
+    Submitted,
+    Told,
+    Unknown,
+    Woke,
+)
+from .memory import gathered, heard, proposed, saw, silent, unanswered, unreadable, woke
+from .state import RendezvousState
+from .turn import Decision, Gather, Observe, Propose, Raise, Return, Wait, Write
+from .turn import turn as this_turn
+
+FIRST_PAUSE_S = 0.05
+"""After the first question without an answer; each further pause is twice as long, up to a heartbeat's interval."""
+TOLD_AT = 2
+"""The store is called silent at this question without an answer in a row: one alone is no news."""
+
+LOOK, DRAW, IDLE = Look(), Draw(), Idle()
+
+Turn: TypeAlias = Callable[[Operation, Held, float], Decision]
+
+
+@frozen(slots=False)
+class Client:
+    """A node at the register, between two inputs. (Without slots: such a frozen value is born faster, and
+    one or two are at every step.)"""
+
+    held: Held
+    agenda: Agenda = Agenda()
+    out: Question | None = None
+    """The question that is out: nothing else is asked before its answer."""
+    asked_at: float = 0.0
+    """When that was asked: what its answer shows was so then, or later."""
+    pushed: Pushed | Missed | None = None
+    """What the waiter told while a question was out; it is heard after the answer."""
+    armed: bool = False
+    """The waiter waits. One that waits on an older token is about to tell, since the register has moved on."""
+    unanswered: int = 0
+    """Questions in a row without an answer."""
+
+
+Step: TypeAlias = tuple[Client, Ask | None, tuple[Notice, ...]]
+_Taken: TypeAlias = tuple[Client, Ask | None, tuple[Notice, ...]]
+"""A client that has taken an input. With an ask that is what it asks for; without one it has yet to decide."""
+
+
+class Misfit(ValueError):
+    """The driver fed an input that answers nothing that was asked."""
+
+
+def step(client: Client, fed: Input, now: float, turn: Turn = this_turn) -> Step:
+    """Return the client after this input, what it asks for and what its owner is told.
+
+    The ask is None when the driver goes on with what it is doing: its question is still out, or the input is `Woke`, which
+    counts from the next input on. `turn` is another one in worlds of calls, whose time is another one, and where a test says
+    what a wrong one does. Raises Misfit.
+    """
+    if type(fed) not in TAKES[type(client.out)]:
+        return _beside(client, fed, now), None, ()
+    client, ask, notices = _take(client, fed, now)
+    if ask is None and client.pushed is not None:
+        client, ask, more = _take(evolve(client, pushed=None), client.pushed, now)
+        notices += more
+    return _decide(client, notices, now, turn) if ask is None else (client, ask, notices)
+
+
+TAKES: Mapping[type, frozenset[type]] = {
+    Write: frozenset({Shown, Unknown, Silent, NoState}),
+    Look: frozenset({Shown, Silent, NoState}),
+    Observe: frozenset({Heartbeats, Silent, NoState}),
+    Propose: frozenset({Counted, Silent, NoState}),
+    Gather: frozenset({Proposals, Silent, NoState}),
+    Errand: frozenset({Did, Silent}),
+    type(None): frozenset({Submitted, Pushed, Missed, Drawn, Passed}),
+}
+"""The question that is out (or none) -> the inputs after which the client decides."""
+
+
+def _beside(client: Client, fed: Input, now: float) -> Client:
+    """After an input that does not change what is asked. Raises Misfit."""
+    match fed:
+        case Woke():
+            return _take(client, fed, now)[0]
+        case Submitted() if client.out is not None:
+            return _take(client, fed, now)[0]
+        case Pushed() | Missed() if client.out is not None:
+            return evolve(client, pushed=fed)
+        case _:
+            raise Misfit(f"{fed} is no answer to {client.out}")
+
+
+def _take(client: Client, fed: Input, now: float) -> _Taken:
+    """What an input makes of what the node remembers and has to do."""
+    held = client.held
+    match fed:
+        case Passed():
+            return client, None, ()
+        case Shown():
+            return _saw(client, fed, client.asked_at, now, client.armed)
+        case Heartbeats():
+            return _heard(client, heard(held, fed.counters, client.asked_at, now, fed.life), now)
+        case Drawn():
+            return _begun(client, fed.jitter, now)
+        case Pushed():
+            return _saw(client, fed, fed.sent_at, now, armed=False)
+        case Submitted():
+            return _submitted(client, reduce(submitted, fed.items, client.agenda)), None, ()
+        case Counted(count):
+            assert isinstance(client.out, Propose)
+            return _heard(client, proposed(held, client.out.proposal, count, now), now)
+        case Proposals(of):
+            return _heard(client, gathered(held, of, now), now)
+        case Did():
+            return _heard(client, held, now)
+        case Unknown():
+            assert isinstance(client.out, Write)
+            return evolve(client, out=None, held=unanswered(held, client.out.token, now)), None, ()
+        case Silent() | NoState():
+            return _failed(client, fed, now)
+        case Missed(why):
+            return _failed(evolve(client, armed=False), why, now)
+        case Woke():
+            return evolve(client, held=woke(held, now)), None, ()
+        case other:
+            assert_never(other)
+
+
+def _submitted(client: Client, agenda: Agenda) -> Client:
+    return Client(client.held, agenda, client.out, client.asked_at, client.pushed, client.armed, client.unanswered)
+
+
+def _begun(client: Client, jitter: float, now: float) -> _Taken:
+    """After the next item of the agenda has begun. Raises Misfit."""
+    if not client.agenda.due:
+        raise Misfit("a number was drawn, and nothing is due")
+    agenda, held, errand = begun(client.agenda, client.held, now, jitter)
+    return Client(held, agenda, errand, now, client.pushed, client.armed, client.unanswered), errand, ()
+
+
+def _heard(client: Client, held: Held, now: float) -> _Taken:
+    """After an answer, by which this is what the node remembers."""
+    back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
+    return Client(held, client.agenda, None, 0.0, client.pushed, client.armed), None, back
+
+
+def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, armed: bool) -> _Taken:
+    """After the register was shown."""
+    before, held = client.held, saw(client.held, shown.state, sent_at, now, shown.here)
+    back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
+    notices = (*back, *_moved(before, held.state, now)) if held.state is not before.state else back
+    return Client(held, client.agenda, None, 0.0, client.pushed, armed), None, notices
+
+
+def _moved(before: Held, state: RendezvousState | None, now: float) -> tuple[Notice, ...]:
+    """What the owner is told of a register that is another one now."""
+    if state is None:
+        return ()
+    if before.state is None or state.life == before.state.life:
+        return (Seen(state, now),)
+    found = before.found.state if before.found else None
+    by_me = state.life.nonce == before.nonce.nonce
+    return Restored(before.state, found, state, by_me, now), Seen(state, now)
+
+
+def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
+    """After a question without an answer: nothing can be decided by that. The next try comes after a pause, or when
+    something new is heard."""
+    held = silent(client.held, now) if isinstance(why, Silent) else unreadable(client.held, why.text)
+    count = client.unanswered + 1
+    pause = Pause(now + pause_s(count, FIRST_PAUSE_S, held.settings.keep_alive_interval))
+    told = (StoreSilent(why.text, now if held.silent_since is None else held.silent_since),)
+    return evolve(client, held=held, out=None, unanswered=count), pause, told if count == TOLD_AT else ()
+
+
+def _decide(client: Client, notices: tuple[Notice, ...], now: float, turn: Turn) -> Step:
+    """What is asked now."""
+    agenda, held = client.agenda, client.held
+    if agenda.operation is None:
+        return client, DRAW if agenda.due else IDLE, notices
+    ask: Question
+    match turn(agenda.operation, held, now):
+        case Wait() as wait:
+            if wait.until > now:
+                return _waits(client, wait, notices)
+            ask = LOOK
+        case Return() as end:
+            return _told(client, agenda.operation, end.outcome, notices)
+        case Raise() as refusal:
+            return _told(client, agenda.operation, refusal, notices)
+        case question:
+            ask = question
+    return Client(held, agenda, ask, now, None, client.armed, client.unanswered), ask, notices
+
+
+def _waits(client: Client, wait: Wait, notices: tuple[Notice, ...]) -> Step:
+    if client.armed:
+        return client, wait, notices
+    armed = Client(client.held, client.agenda, armed=True, unanswered=client.unanswered)
+    return armed, Wait(wait.token, wait.until, arm=True), notices
+
+
+def _told(client: Client, operation: Operation, answer: Outcome | Raise, notices: tuple[Notice, ...]) -> Step:
+    """After an operation has come to its end. What is due next is asked for when the owner has been told: it may want
+    something else first."""
+    agenda, held = answered(client.agenda, client.held, answer)
+    after = Client(held, agenda, armed=client.armed, unanswered=client.unanswered)
+    return after, DRAW if agenda.due else IDLE, (*notices, Told(operation.handler, answer, held))
