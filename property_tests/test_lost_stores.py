@@ -11,6 +11,7 @@ from functools import lru_cache
 import pytest
 from attrs import evolve
 from enumerator import Enumerator, Found
+from loststate import State
 from lostworld import LostWorld
 from profiles import SOAK
 from walk import Turn
@@ -57,7 +58,7 @@ LARGE = [
 
 
 @lru_cache(maxsize=len(SMALL))
-def explored(small: Small, turn: Turn = turn) -> Enumerator:
+def explored(small: Small, turn: Turn = turn) -> Enumerator[State]:
     enumerator = Enumerator(LostWorld(small, turn))
     enumerator.explores()
     enumerator.judge_goals()

@@ -12,7 +12,7 @@ from profiles import SOAK
 from samenames import SameNames
 from walk import Turn
 from wholenode import Cost
-from wholestate import FAULTS, Small
+from wholestate import FAULTS, Small, State
 from wholeworld import WholeWorld
 
 from elastic.core.rendezvous import (
@@ -77,7 +77,7 @@ LARGE = [
 
 
 @lru_cache(maxsize=len(SMALL))
-def explored(small: Small, turn: Turn = turn) -> Enumerator:
+def explored(small: Small, turn: Turn = turn) -> Enumerator[State]:
     world = WholeWorld(small, turn)
     enumerator = Enumerator(world, SameNames(world).plain)
     enumerator.explores()

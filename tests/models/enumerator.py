@@ -1,8 +1,8 @@
-"""The exhaustive enumerator over whole nodes: every interleaving of a small world, and what can be reached from each state.
+"""The exhaustive enumerator over whole nodes: it visits every interleaving of a small world.
 
-States that differ in names only are one, and what is left is finite: the search ends by itself, with or without faults, and
-knows the shortest history of each state. L1 is asked when all are known: from every state the goal can be reached by moves
-that cost no fault, and without the help of a late write.
+States that differ only in names are one, and so the search ends by itself, with or without faults. It goes breadth first, so
+it knows a shortest history of each state. When all states are known it judges L1: from every state the goal can be reached
+by moves that cost no fault, and without a late write.
 """
 
 from __future__ import annotations
@@ -12,50 +12,53 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from operator import or_
-from typing import Protocol, TypeAlias
+from typing import Generic, Protocol, TypeAlias
 
 from attrs import define, field
 from wholenode import Cost
-from wholestate import Move, Small, State
+from wholestate import AnyState, Move, Small
 
 from elastic.core.rendezvous import RendezvousState, Violation
 
 Order: TypeAlias = tuple[int, ...]
-"""Which slot is now at each place."""
+"""The slot that is now at each place."""
 
 
-class World(Protocol):
+class World(Protocol[AnyState]):
+    """A small world, as the enumerator asks it."""
+
     small: Small
     seen: Counter[str]
-    """What is worth having seen, and how often it was."""
+    """How often each thing that is worth having seen was seen."""
 
-    def first(self) -> State: ...
+    def first(self) -> AnyState: ...
 
-    def moves(self, state: State) -> Iterator[Move]:
-        """Raises Violation, by a move that must not be."""
+    def moves(self, state: AnyState) -> Iterator[Move[AnyState]]:
+        """Yield every move out of the state. Raises Violation for a move that must not be possible."""
 
-    def register(self, state: State) -> RendezvousState | None: ...
+    def register(self, state: AnyState) -> RendezvousState | None: ...
 
-    def is_over(self, state: State, more: int) -> bool:
-        """The job has come to its end, or fewer live than it needs, with so many more."""
+    def is_over(self, state: AnyState, more: int) -> bool:
+        """Return True if the job is closed, or fewer agents live than it needs even with so many `more`."""
 
-    def rests(self, state: State) -> bool:
-        """Nothing is left to be done before workers succeed."""
+    def rests(self, state: AnyState) -> bool:
+        """Return True if nothing happens any more until workers succeed."""
 
-    def can_start(self, state: State) -> int:
-        """How many agents can be started where none is."""
+    def can_start(self, state: AnyState) -> int:
+        """Return how many agents can be started on slots where none runs."""
 
 
-def as_it_is(state: State) -> tuple[State, Order | None]:
+def as_it_is(state: AnyState) -> tuple[AnyState, Order | None]:
+    """Return the state with its own names."""
     return state, None
 
 
 Edges: TypeAlias = "tuple[array[int], array[int]]"
-"""From which state, to which."""
+"""The numbers of the states that the moves begin in, and of those that they lead to."""
 
 
 class Found(AssertionError):
-    """What must not be, by its number, with the shortest history that leads there."""
+    """A property is broken: its number, and the shortest history that leads there."""
 
     def __init__(self, number: str, story: str) -> None:
         super().__init__(story)
@@ -67,12 +70,14 @@ def _edges() -> Edges:
 
 
 @define
-class Enumerator:
-    world: World
-    plain: Callable[[State], tuple[State, Order | None]] = as_it_is
-    """The one state of those that differ in names only."""
-    states: list[State] = field(factory=list)
-    number: dict[State, int] = field(factory=dict)
+class Enumerator(Generic[AnyState]):
+    """The search through one world, and all that it has found."""
+
+    world: World[AnyState]
+    plain: Callable[[AnyState], tuple[AnyState, Order | None]] = as_it_is
+    """Returns the one state that stands for all that differ only in names."""
+    states: list[AnyState] = field(factory=list)
+    number: dict[AnyState, int] = field(factory=dict)
     parent: array[int] = field(factory=lambda: array("i"))
     moves: int = 0
     free: Edges = field(factory=_edges)
@@ -80,7 +85,7 @@ class Enumerator:
     starts: Edges = field(factory=_edges)
 
     def explores(self, at_most: int = 10**7) -> None:
-        """All of it. Raises Found, or OverflowError."""
+        """Visit every state. Raises Found, or OverflowError if there are too many."""
         ahead = deque([self._new(self.plain(self.world.first())[0], -1)])
         while ahead:
             number = ahead.popleft()
@@ -97,14 +102,14 @@ class Enumerator:
             if len(self.states) > at_most:
                 raise OverflowError(f"more than {at_most} states")
 
-    def _new(self, state: State, parent: int) -> int:
+    def _new(self, state: AnyState, parent: int) -> int:
         number = self.number[state] = len(self.states)
         self.states.append(state)
         self.parent.append(parent)
         return number
 
-    def _moved(self, number: int, move: Move, to: int) -> None:
-        """A late write is no help, and no fault is."""
+    def _moved(self, number: int, move: Move[AnyState], to: int) -> None:
+        """Keep the move as a way to the goal, unless it is a fault or a late write."""
         self.moves += 1
         if to != number and not move.faults and move.cost is not Cost.LATE_WRITE:
             before, after = {Cost.SUCCESS: self.successes, Cost.RESTART: self.starts}.get(move.cost, self.free)
@@ -114,8 +119,11 @@ class Enumerator:
     # --- L1
 
     def judge_goals(self) -> None:
-        """From every state the job can come to its end; to rest before that, though no worker succeeds; and to its end with
-        agents that are started again, where there are too few. Raises Found."""
+        """Judge L1. Raises Found.
+
+        From every state the job can end. It can rest or end without the success of a worker. And where too few agents are
+        left, it can end if agents are started again.
+        """
         over = [self.world.is_over(state, 0) for state in self.states]
         self._judge("the end of the job", over, self.free, self.successes)
         rests = [self.world.rests(state) for state in self.states]
@@ -140,7 +148,7 @@ class Enumerator:
     # --- stories
 
     def story(self, number: int, end: str) -> str:
-        """How the state came to be, and what is wrong there, with the names that the nodes had at first."""
+        """Return the moves that led to the state, and then `end`, with the names that the nodes had at first."""
         path = [number]
         while self.parent[path[-1]] >= 0:
             path.append(self.parent[path[-1]])
@@ -148,17 +156,17 @@ class Enumerator:
         for before, after in zip(path[:0:-1], path[-2::-1], strict=True):
             move, order = self._step(before, after)
             lines.append(self._said(f"{move.text} [{move.cost.value}]" if move.faults else move.text, called))
-            if move.after[0] != self.states[before][0]:
+            if self.world.register(move.after) is not self.world.register(self.states[before]):
                 lines.append(self._said(f"    {_told(self.world.register(move.after))}", called))
             called = [called[old] for old in order] if order else called
         return "\n".join((*lines, self._said(end, called)))
 
-    def _step(self, before: int, after: int) -> tuple[Move, tuple[int, ...] | None]:
+    def _step(self, before: int, after: int) -> tuple[Move[AnyState], Order | None]:
         for move in self.world.moves(self.states[before]):
             then, order = self.plain(move.after)
             if then == self.states[after]:
                 return move, order
-        raise AssertionError("a state without its parent")
+        raise AssertionError("no move leads from the parent to the state")
 
     def _said(self, text: str, called: list[int]) -> str:
         def first(name: re.Match[str]) -> str:
@@ -177,7 +185,7 @@ def _told(register: RendezvousState | None) -> str:
 
 
 def _grouped(size: int, *edges: Edges) -> list[list[int]]:
-    """From where each state can be reached."""
+    """Return for each state the states from which a move leads to it."""
     into: list[list[int]] = [[] for _ in range(size)]
     for sources, targets in edges:
         for source, target in zip(sources, targets, strict=True):

@@ -1,10 +1,12 @@
-"""What the states of a small world are made of whose store loses what it holds.
+"""The values that make up a state of a small world whose store may lose what it holds.
 
-Nothing is renamed here: lives, versions and rounds are what states are ranked by, and with them every history comes to its
-end, for each write, fault and loss is one more. Only what no rule reads is left out.
+Lives, versions and rounds keep their names here, because a loss is decided by comparing them. The search still ends: each
+write, fault and loss makes a number larger, and their count is limited. The keys leave out only what no rule reads.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from attrs import frozen
 from plainnode import SOMEBODY, Local, tidy
@@ -18,52 +20,70 @@ from elastic.core.rendezvous.context import Found
 from elastic.core.world import Verdict, WorldId
 
 
+class State(NamedTuple):
+    """A state of a small world, as numbers of values in the world's tables."""
+
+    common: int
+    """The number of what concerns all nodes."""
+    places: tuple[int, ...]
+    """One for each node."""
+
+
 @frozen
 class Place:
-    """A node as all see it. `knows`: what it saw last was of the store as it is now; `succeeded`: its workers have, in these
-    worlds; `started`: in which they ever were; `job`: whose the last of these was."""
+    """A node, and what the world knows of it."""
 
     local: int
+    """The number of the node's own state, or one of ABSENT, CRASHED and ENDED."""
     knows: bool = True
+    """It has read the store since the last loss."""
     succeeded: frozenset[WorldId] = frozenset()
+    """The worlds in which its workers have succeeded."""
     left: bool = False
+    """Its agent was told that it has left."""
     started: frozenset[WorldId] = frozenset()
+    """The worlds in which its workers were started."""
     job: str = ""
+    """The job of the last of these worlds."""
 
 
-@frozen
-class Late:
-    """A write on its way."""
+class LateWrite(NamedTuple):
+    """A write on its way to the store."""
 
-    who: int
+    writer: int
+    """The index of the node that wrote it."""
     write: int
 
 
 @frozen
 class Shown:
-    """What the store holds, and whether it was written there."""
+    """What the store holds. `here` is False for a copy: the register was written in another store."""
 
     register: int
     here: bool = True
 
 
 @frozen
-class All:
-    """What concerns all nodes: the store and what it had been when it was copied, late writes, the worlds in which a worker
-    failed, and the world that a loss must not end."""
+class Common:
+    """What concerns all nodes."""
 
     shown: Shown
     copy: int = 0
+    """The register that the store was copied at; 0: it was not copied."""
     faults: int = 0
+    """How many faults may still happen."""
     losses: int = 0
-    late: tuple[Late, ...] = ()
+    """How many losses may still happen."""
+    late: tuple[LateWrite, ...] = ()
     failed: frozenset[WorldId] = frozenset()
+    """The worlds in which a worker failed."""
     kept: WorldId | None = None
+    """The world that was well when the store was lost, which nobody may stop (R12)."""
 
 
 @frozen
-class Then:
-    """Where a step leads."""
+class Effect:
+    """What a step makes of the world: the node's next place, the world in which its workers fail, whether they start."""
 
     step: Step
     after: Place
@@ -72,7 +92,7 @@ class Then:
 
 
 def canonical(state: RendezvousState) -> RendezvousState:
-    """The register without what no rule can tell apart, by its own names."""
+    """Return the register without what no rule reads: who closed it and in which round."""
     closed = state.closed and Verdict(state.closed.ending, 0, SOMEBODY, state.closed.why)
     return evolve(state, closed=closed)
 
@@ -102,7 +122,7 @@ def local_key(local: Local) -> object:
 
 
 def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
-    """Without what can make no difference any more."""
+    """Return a node's memory, agenda and group without what no rule reads any more."""
     held, agenda, group = tidy(held, agenda, group)
     found = held.found
     if found:

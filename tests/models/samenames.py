@@ -1,7 +1,7 @@
-"""States that differ only in what the nodes are called are one: each is taken by the names that its own order gives.
+"""Make one of the states that differ only in the names of their nodes.
 
-The slots go by the order in which they sit in the register, then by what can be said of them without names. That is not
-always one order, and then two states remain that could be one: no harm, only work.
+The slots are put in the order of their seats in the register, then in the order of their shapes: what can be said of a place
+without names. Two slots may still be equal in both. Then two states remain that could be one, which only costs time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from attrs import define, field
 from enumerator import Order
 from plainnode import renamed
-from wholestate import ABSENT, CRASHED, FIRST, Commit, Place, State, Store
+from wholestate import ABSENT, CRASHED, Commit, LateWrite, Numbered, Place, State
 from wholeworld import WholeWorld
 
 from elastic.core.evolving import evolve
@@ -27,16 +27,18 @@ NEVER: Shape = (ABSENT,)
 
 @define
 class SameNames:
+    """The renaming of the states of one world."""
+
     world: WholeWorld
     _shapes: dict[int, Shape] = field(factory=dict)
     _orders: dict[int, tuple[int, ...]] = field(factory=dict)
     _swapped: dict[tuple[int, int, Order], int] = field(factory=dict)
 
     def plain(self, state: State) -> tuple[State, Order | None]:
-        """The state with its own names, and which slot is now where (None: as it was)."""
+        """Return the state with its slots in order, and the slot that is now at each place (None: all as before)."""
         lives = self.world.lives
-        orders = self._orders.get(state[0]) or self._arrived(state[0])
-        shapes = [self._shapes.get(number) or self._shape(number) for number in state[FIRST:]]
+        orders = self._orders.get(state.register) or self._arrived(state.register)
+        shapes = [self._shapes.get(number) or self._shape(number) for number in state.places]
         if GONE in shapes:
             state = self._tidy(state)
         keys = [(order, *shapes[slot * lives : (slot + 1) * lives]) for slot, order in enumerate(orders)]
@@ -48,7 +50,7 @@ class SameNames:
         return tuple(range(self.world.small.nodes))
 
     def _arrived(self, number: int) -> tuple[int, ...]:
-        """For each slot, its order in the register; behind all others for those that have no seat."""
+        """Return the place of each slot in the order of seats. A slot without a seat comes after all others."""
         register = self.world.registers[number]
         seated = [node.slot for node in register.seats] if register else []
         slots = [node.slot for node in self.world.names if node.incarnation == 1]
@@ -57,7 +59,7 @@ class SameNames:
         return orders
 
     def _shape(self, number: int) -> Shape:
-        """What of a place has no names in it."""
+        """Return what can be said of a place without names."""
         place = self.world.places[number]
         shape = GONE if place.local < ABSENT else NEVER
         if place.local >= 0:
@@ -70,32 +72,34 @@ class SameNames:
         return shape
 
     def _tidy(self, state: State) -> State:
-        """What was true of nodes that are gone, and whose writes have all come, matters no more."""
+        """Forget what was true of each node that is gone and has no write on its way."""
         world = self.world
-        writers = {who for who, _ in world.late[state[3]]}
+        writers = {write.writer for write in world.late[state.late]}
         gone = world.gone(CRASHED)
         places = (
             gone if world.places[number].local < ABSENT and index not in writers else number
-            for index, number in enumerate(state[FIRST:])
+            for index, number in enumerate(state.places)
         )
-        return *state[:FIRST], *places
+        return state._replace(places=tuple(places))
 
     def _renamed(self, state: State, order: Order) -> State:
         world, lives = self.world, self.world.lives
         whose = [old * lives + life for old in order for life in range(lives)]
         called = {world.names[was]: world.names[now] for now, was in enumerate(whose)}
-        register = self._swap(world.registers, state[0], order, called)
+        register = self._swap(world.registers, state.register, order, called)
         writes = [
-            (whose.index(who), self._swap(world.commits, commit, order, called)) for who, commit in world.late[state[3]]
+            LateWrite(whose.index(write.writer), self._swap(world.commits, write.commit, order, called))
+            for write in world.late[state.late]
         ]
-        places = [self._swap(world.places, state[FIRST + was], order, called) for was in whose]
-        return register, state[1], state[2], world.late.number(tuple(sorted(writes))), *places
+        places = [self._swap(world.places, state.places[was], order, called) for was in whose]
+        return State(register, state.faults, state.failed, world.late.number(tuple(sorted(writes))), tuple(places))
 
-    def _swap(self, store: Store[Any], number: int, order: Order, called: Mapping[Node, Node]) -> int:
-        key = id(store), number, order
+    def _swap(self, table: Numbered[Any], number: int, order: Order, called: Mapping[Node, Node]) -> int:
+        """Return the number of the same value with other names, by the mapping `called` that the order makes."""
+        key = id(table), number, order
         known = self._swapped.get(key)
         if known is None:
-            known = self._swapped[key] = store.number(self._called(store[number], order, called))
+            known = self._swapped[key] = table.number(self._called(table[number], order, called))
         return known
 
     def _called(
