@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 from enumerator import Enumerator, Found
 from profiles import SOAK
-from samenames import SameNames
+from symmetry import Symmetry
 from walk import Turn
 from wholenode import Cost
 from wholestate import FAULTS, Small, State
@@ -79,7 +79,7 @@ LARGE = [
 @lru_cache(maxsize=len(SMALL))
 def explored(small: Small, turn: Turn = turn) -> Enumerator[State]:
     world = WholeWorld(small, turn)
-    enumerator = Enumerator(world, SameNames(world).plain)
+    enumerator = Enumerator(world, Symmetry(world).canonical)
     enumerator.explores()
     enumerator.judge_goals()
     return enumerator

@@ -1,7 +1,7 @@
-"""Every call there can be: what any event makes of one rank's call, followed until nothing new comes.
+"""Calls for tests: those that events lead to, and the exhaustive search over every event of one rank's call.
 
-Tokens, rounds and tries are counted from the present ones, or there would be no end of them, and what decides nothing any
-longer is left out: two calls are one if they can only do the same.
+The search counts tokens, rounds and tries from the present ones, so that it ends, and leaves out what no rule reads any
+more. So two calls that can only do the same are one.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ def ended(call: Call, how: How = How.RETURNED) -> SpanEnded:
 
 
 def elapsed(call: Call, timer: object) -> Elapsed:
-    """The event of this call's deadline of that name."""
+    """Return the event that this timer of the call has elapsed."""
     (found,) = [each for each in deadlines(call) if each.timer is timer]
     return Elapsed(found)
 
 
 def led(*events: Event | How, settings: Settings | None = None) -> Call:
-    """The call after these events; a How ends the present span."""
+    """Return the call after these events. A How ends the present span."""
     return told(*events, settings=settings)[0]
 
 
 def told(*events: Event | How, settings: Settings | None = None) -> tuple[Call, tuple[Command, ...]]:
-    """The same, and what the last event commanded."""
+    """Return the call after these events, and the commands of the last one."""
     call, commands = begin(Call(settings or Settings()))
     for event in events:
         call, commands = transition(call, ended(call, event) if isinstance(event, How) else event)
@@ -75,7 +75,7 @@ def told(*events: Event | How, settings: Settings | None = None) -> tuple[Call, 
 
 
 def events(call: Call) -> Iterator[Event]:
-    """Each event that may come next, and stale ones."""
+    """Yield each event that may come next, and stale ones."""
     round = -1 if call.round is None else call.round
     for active, enough, agreed in product((True, False), repeat=3):
         yield Ready(round + 1, active, enough, agreed)
@@ -105,11 +105,11 @@ class Move:
     after: Call
     commands: tuple[Command, ...]
     known: Call
-    """What it leads to, counted anew."""
+    """The call after it, counted anew."""
 
 
 def _counted_anew(call: Call) -> Call:
-    """The same call in its first round, its token 1, without what decides nothing any longer."""
+    """Return the same call in its first round, with token 1, and without what no rule reads any more."""
     result, leaving, lost = call.result, call.leaving, call.store_lost
     return evolve(
         call,

@@ -1,6 +1,6 @@
-"""Every run of a small world of calls: all orders of its threads' steps, with every fault that its budget pays for.
+"""The exhaustive enumerator over a small world of calls: all orders of its threads' steps, with all faults of its budget.
 
-Two worlds are one if they can only do the same: versions, arrival numbers and what was counted are left out.
+The key of a world leaves out versions, arrival numbers and counters. So two worlds that can only do the same are one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from elastic.core.sim.calls.moves import Move, faults, prompt, timed
 
 @define
 class Explored:
+    """The result of a search."""
+
     worlds: int = 0
     steps: int = 0
     ends: int = 0
@@ -27,7 +29,7 @@ class Explored:
 
 
 def explored(shape: Shape, worlds_max: int = 1_000_000) -> Explored:
-    """Raises what a step breaks, and I16 for a world from which no end can be reached."""
+    """Visit every world. Raises what a step breaks, or I16 for a world from which no end can be reached."""
     told, first = Explored(), beginning(shape)
     number = {key(first): 0}
     before: list[list[int]] = [[]]
@@ -53,12 +55,13 @@ def explored(shape: Shape, worlds_max: int = 1_000_000) -> Explored:
 
 
 def possible(world: World) -> list[Move]:
+    """Return the moves of a world. Time passes only when no thread can run."""
     threads = prompt(world)
     return [*faults(world), *(threads or timed(world))]
 
 
 def reaching(ends: list[int], before: list[list[int]]) -> int:
-    """How many worlds can reach an end."""
+    """Return how many worlds can reach an end. `before` has the worlds that lead to each."""
     todo, seen = [*ends], {*ends}
     while todo:
         more = {place for place in before[todo.pop()] if place not in seen}
@@ -68,6 +71,7 @@ def reaching(ends: list[int], before: list[list[int]]) -> int:
 
 
 def key(world: World) -> Hashable:
+    """Return what the rules can tell apart."""
     ranks = tuple(map(_of_rank, world.ranks))
     return _of_register(world.register), ranks, world.budget, world.unseated, world.clean, min(world.rings, 1)
 

@@ -74,7 +74,7 @@ class Enumerator(Generic[AnyState]):
     """The search through one world, and all that it has found."""
 
     world: World[AnyState]
-    plain: Callable[[AnyState], tuple[AnyState, Order | None]] = as_it_is
+    canonical: Callable[[AnyState], tuple[AnyState, Order | None]] = as_it_is
     """Returns the one state that stands for all that differ only in names."""
     states: list[AnyState] = field(factory=list)
     number: dict[AnyState, int] = field(factory=dict)
@@ -86,12 +86,12 @@ class Enumerator(Generic[AnyState]):
 
     def explores(self, at_most: int = 10**7) -> None:
         """Visit every state. Raises Found, or OverflowError if there are too many."""
-        ahead = deque([self._new(self.plain(self.world.first())[0], -1)])
+        ahead = deque([self._new(self.canonical(self.world.first())[0], -1)])
         while ahead:
             number = ahead.popleft()
             try:
                 for move in self.world.moves(self.states[number]):
-                    after, _ = self.plain(move.after)
+                    after, _ = self.canonical(move.after)
                     to = self.number.get(after)
                     if to is None:
                         to = self._new(after, number)
@@ -163,7 +163,7 @@ class Enumerator(Generic[AnyState]):
 
     def _step(self, before: int, after: int) -> tuple[Move[AnyState], Order | None]:
         for move in self.world.moves(self.states[before]):
-            then, order = self.plain(move.after)
+            then, order = self.canonical(move.after)
             if then == self.states[after]:
                 return move, order
         raise AssertionError("no move leads from the parent to the state")

@@ -1,7 +1,7 @@
-"""Every state that a few nodes can make of a register: the exhaustive enumerator over edits.
+"""The exhaustive enumerator over edits: it visits every state that a few nodes can make of a register.
 
-States that differ only in names (version, round, arrival numbers) are one: nothing in the rules depends on which numbers
-they are. What is left is finite, so the search ends by itself, and every step in it is judged.
+States that differ only in names (version, round, arrival numbers) are one, because no rule depends on these numbers. The
+number of states is then finite, so the search ends by itself. It judges every step.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ Apply = Callable[[RendezvousState, Edit, Node], RendezvousState]
 
 @define
 class Explored:
+    """The result of a search."""
+
     states: int = 0
     steps: int = 0
     violations: set[str] = field(factory=set)
@@ -44,13 +46,13 @@ class Explored:
 
 
 def edits(state: RendezvousState, me: Node, closes: bool = True, reserves: bool = False) -> Iterator[Edit]:
-    """All that a node may want of this state, sensible or not: old rounds too, since a word may come late."""
+    """Yield every edit that a node may ask for in this state, sensible or not. Late edits name the round before."""
     yield Arrive(profile(me.slot))
     yield Leave()
     for round in {state.round, max(state.round - 1, 0)}:
         yield End(round, Why.FAILED)
         yield End(round, Why.FENCED)
-        if not state.finishing:  # what handlers see to
+        if not state.finishing:  # no handler asks for an upscale then
             yield End(round, Why.UPSCALE)
         yield Done(round)
         if reserves:
@@ -66,7 +68,7 @@ def edits(state: RendezvousState, me: Node, closes: bool = True, reserves: bool 
 
 
 def key(state: RendezvousState) -> Hashable:
-    """What the rules can tell apart."""
+    """Return what the rules can tell apart."""
     charged = state.ended is not None and state.ended.why is Why.FAILED
     return (
         state.complete,
@@ -80,7 +82,7 @@ def key(state: RendezvousState) -> Hashable:
 
 
 def judged(before: RendezvousState, edit: Edit, me: Node, apply: Apply = apply) -> RendezvousState | None:
-    """What the edit makes of the state; None when it changes nothing. Raises Violation."""
+    """Return the state after the edit, or None if nothing changes. Raises Violation."""
     after = apply(before, edit, me)
     if after is before:
         return None
@@ -90,7 +92,10 @@ def judged(before: RendezvousState, edit: Edit, me: Node, apply: Apply = apply) 
 
 
 def explore(start: RendezvousState, nodes: list[Node], apply: Apply = apply, goes_on: bool = False) -> Explored:
-    """All that these nodes can make of it, shortest histories first. Raises the first Violation, or finds others too."""
+    """Visit every state that these nodes can reach from the start, breadth first.
+
+    Raises the first Violation; if it `goes_on`, it collects the numbers of all violations instead.
+    """
     explored, known, ahead = Explored(), {key(start)}, deque([start])
     while ahead:
         state = ahead.popleft()

@@ -14,7 +14,7 @@ from elastic.core.world import WorldId
 
 @define
 class Judge:
-    """Watches one group from its first step, also those in which it does nothing."""
+    """A judge of one group. It must see every step from the first, those without commands too."""
 
     started: set[WorldId] = field(factory=set)
 

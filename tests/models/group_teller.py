@@ -1,4 +1,4 @@
-"""Group stories: a line of a story -> the phase that the worker group of one node is in then, and what it is told to do."""
+"""The teller of group stories: it takes a line of a story, and returns the group's phase and commands after it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 
 from attrs import astuple, define, evolve
-from worlds import LIFE, node, profile
+from groups import world
+from worlds import node
 
 from elastic.core.group import Group, Stopped, begin, transition
 from elastic.core.group.state import (
@@ -26,17 +27,12 @@ from elastic.core.group.state import (
     Start,
     Unstartable,
 )
-from elastic.core.world import Ending, Member, Verdict, Why, World, WorldId
-
-
-def _world(round: int) -> World:
-    sized = (Member(node(name), evolve(profile(name), local_world_size=2)) for name in "ab")
-    return World(WorldId(LIFE, round), tuple(sized))
+from elastic.core.world import Ending, Verdict, Why
 
 
 @define
 class GroupTeller:
-    """Node a, with two workers, beside node b."""
+    """The group of node a, which has two workers, beside node b."""
 
     group: Group = Group(node("a"))
     now: float = 0.0
@@ -57,7 +53,7 @@ class GroupTeller:
     def _events(self) -> list[tuple[str, Callable[..., Event]]]:
         now, b = self.now, node("b")
         return [
-            (r"ready (\d+)", lambda round: Ready(_world(int(round)), now)),
+            (r"ready (\d+)", lambda round: Ready(world(int(round)), now)),
             (r"over (\d+)", lambda round: Over(int(round), Why.FAILED, b, now)),
             (r"closed (\w+)", lambda ending: Closed(Verdict(Ending(ending), 0, b, Why.ASKED), now)),
             (r"refused (.+)", lambda why: Refused(Why(why), "", now)),
@@ -74,7 +70,7 @@ class GroupTeller:
         ]
 
     def _passes(self, until: float) -> list[str]:
-        """The group hears of the points in time that it named."""
+        """Let time pass, and tell the group at each point in time that it has asked for."""
         lines = []
         while self.group.until is not None and self.group.until <= until:
             self.now = self.group.until

@@ -1,10 +1,10 @@
-"""Small groups for tests: node a with two workers in a world with node b, led from phase to phase by real events."""
+"""Worker groups for tests. Node a has two workers in a world with node b, and real events lead it to a phase."""
 
 from __future__ import annotations
 
 from worlds import LIFE, node
 
-from elastic.core.group import Group, Phase, Settings, begin, transition
+from elastic.core.group import Group, Settings, begin, transition
 from elastic.core.group.state import (
     Beaten,
     Closed,
@@ -55,7 +55,7 @@ def exited(local_rank: int = 0, code: int = 0, at: float = 0.0) -> Exited:
 
 
 def led(*events: Event, settings: Settings | None = None) -> Group:
-    """The group after these events."""
+    """Return the group after these events."""
     group, _ = begin(Group(node("a"), settings or Settings()), 0.0)
     for event in events:
         group, _ = transition(group, event)
@@ -63,7 +63,7 @@ def led(*events: Event, settings: Settings | None = None) -> Group:
 
 
 def commands(group: Group, *events: Event) -> tuple[Command, ...]:
-    """What it is told to do by these events, one after the other."""
+    """Return the commands that these events bring, one event after the other."""
     told: list[Command] = []
     for event in events:
         group, more = transition(group, event)
@@ -101,7 +101,7 @@ GROUPS: dict[str, Group] = {
     "ended by a signal": led(Signalled(2, 1.0), Gone(1.0)),
     "ended by a refusal": led(refused()),
 }
-"""A representative of everything that a phase can be."""
+"""Each phase, in every condition that may make a difference."""
 
 EVENTS: dict[str, Event] = {
     "ready": ready(),
@@ -125,8 +125,4 @@ EVENTS: dict[str, Event] = {
     "elapsed soon": Elapsed(0.1),
     "elapsed late": Elapsed(999.0),
 }
-"""Each kind of event, with what may make a difference."""
-
-
-def reachable_phases() -> set[Phase]:
-    return {group.phase for group in GROUPS.values()}
+"""Each kind of event, with every content that may make a difference."""

@@ -1,6 +1,6 @@
-"""One long run by a seed: prints a digest of every ask on the way and of every state.
+"""A program that makes long random runs and prints a digest of each: of every ask and of every state of the register.
 
-Run as a program by property_tests/test_determinism.py, under more than one PYTHONHASHSEED.
+property_tests/test_determinism.py runs it under more than one PYTHONHASHSEED.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from elastic.core.rendezvous.codec import encode
 
 
 def digest(seed: int, steps: int) -> str:
-    """The same seed, the same digest."""
+    """Return the digest of the run with this seed."""
     wanderer, hashed = Wanderer(Random(seed).randrange), sha256()
     judge = wanderer.agents.world.tell
 

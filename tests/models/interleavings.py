@@ -1,10 +1,14 @@
-"""Every interleaving of the gate's two threads, and a signal at every bytecode: the real gate, on real threads, one step at
-a time.
+"""The exhaustive search over the gate: every interleaving of its two threads, and a signal at every bytecode.
 
-The main thread runs a program under the gate. Before its `at`-th access to the shared page another party comes in. The
-driver calls `want`, either wholly or torn: up to between its two accesses, where it stays until the main thread needs the
-lock or ends. Or the monitor process writes its request. The signal's handler is called before the `signal_at`-th bytecode
-of the main thread, with the frame that would execute it: CPython itself looks for signals at some of those bytecodes only.
+The gate and the threads are real, and run one step at a time. The main thread runs a program under the gate. Before its
+`at`-th access to the shared page another one interrupts:
+
+- the driver calls `want`, and returns;
+- the driver calls `want` and stops between its two accesses, until the main thread needs the lock or ends (torn);
+- the monitor process asks for the end of the span.
+
+The handler of a signal is called before the `signal_at`-th bytecode of the main thread, with the frame that would execute
+it. CPython itself looks for signals at some of these bytecodes only.
 """
 
 from __future__ import annotations
@@ -39,23 +43,23 @@ class Asker(Enum):
 
 
 class Wrong(AssertionError):
-    """What may never be."""
+    """A run broke a rule of the gate."""
 
 
 @define
 class Played:
-    """What came of one run. `log` is in the order of things: the program's marks, the driver's, and the events."""
+    """The record of one run. `log` has the marks of the program and of the driver and the events, in order."""
 
     log: list[str] = Factory(list)
     accesses: int = 0
     bytecodes: int = 0
     wanted_at: int | None = None
-    """The bytecode of the main thread before which the driver came in."""
+    """The bytecode of the main thread before which the span's end was asked for."""
     how: How | None = None
 
 
 class _Words:
-    """The page's words, with a look at each access."""
+    """The words of the page. Each access is reported."""
 
     def __init__(self, accessed: Callable[[int, bool], None]) -> None:
         self._words = [0] * WORDS
@@ -78,7 +82,7 @@ class _Words:
 
 
 class _Lock:
-    """The gate's lock: who waits for it lets the other go on, and is let in as soon as it is free."""
+    """The gate's lock. A thread that must wait for it lets the other run, and gets it as soon as it is free."""
 
     def __init__(self, game: _Game) -> None:
         self._game = game
@@ -96,12 +100,12 @@ class _Lock:
 
 
 def _is_looked_at(file: str) -> bool:
-    """The wrapper and the programs; not this file, nor what the interpreter runs between (a weak reference's end)."""
+    """Return True for the wrapper and the programs. This file, and what the interpreter runs in between, is left out."""
     return "inprocess" in file or file.startswith("<attrs")
 
 
 class _Game:
-    """One run."""
+    """The two threads of one run."""
 
     def __init__(
         self, make: Make, at: int | None, asker: Asker, signal_at: int | None, signum: signal.Signals = SIGNUM
@@ -117,8 +121,8 @@ class _Game:
         cast(Any, self.gate)._lock = _Lock(self)
         self._main = threading.get_ident()
         self._driver: threading.Thread | None = None
-        self._turn = threading.Event()  # the main thread's
-        self._resume = threading.Event()  # the driver's
+        self._turn = threading.Event()  # of the main thread
+        self._resume = threading.Event()  # of the driver
         self._driver_waits = False
         self._ended: list[Ended] = []
         self._wrong: list[str] = []
@@ -198,16 +202,16 @@ class _Game:
     def _pause_driver(self) -> None:
         self._turn.set()
         if not self._resume.wait(TIMEOUT_S):
-            raise Wrong("the driver is never let go on")
+            raise Wrong("the driver is never resumed")
 
     def _give_turn(self) -> None:
-        """Wait, on the main thread, until the driver is done, waits for the lock or has come to where it is torn."""
+        """Let the driver run until it ends, waits for the lock, or stops between its two accesses."""
         if not self._turn.wait(TIMEOUT_S):
             raise Wrong("the driver does not come back")
         self._turn.clear()
 
     def blocked(self) -> None:
-        """Either thread: the other has the lock."""
+        """A thread finds that the other one has the lock."""
         if threading.get_ident() == self._main:
             self._finish_driver()
         else:
@@ -249,14 +253,13 @@ def play(
 
 
 def interrupted(make: Make, program: Program, signum: signal.Signals, stride: int = 1) -> Iterator[Played]:
-    """All runs with one such signal and nobody who asks."""
+    """Yield every run in which one such signal arrives and nobody asks for the end."""
     for signal_at in range(1, play(make, program).bytecodes + 1, stride):
         yield _Game(make, None, Asker.DRIVER, signal_at, signum).play(program)
 
 
 def explore(make: Make, program: Program, stride: int = 1) -> Iterator[Played]:
-    """All runs; with `stride`, signals at every so many bytecodes only, at other ones for each place where the driver comes
-    in."""
+    """Yield every run. A larger `stride` sends signals at every so many bytecodes only, at other ones for each `at`."""
     yield (plain := play(make, program))
     for signal_at in range(1, plain.bytecodes + 1, stride):
         yield play(make, program, signal_at=signal_at)

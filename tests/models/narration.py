@@ -1,4 +1,4 @@
-"""Stories of one launcher's status lines: its observer, told by events that go through the real group."""
+"""Stories of the status lines: events go through a real group, and the observer that draws the lines sees each step."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Terminal(io.StringIO):
 
 
 class Story:
-    """One agent's observer, and the group whose steps it sees. Points in time count from the beginning."""
+    """One agent's observer, and the group whose steps it sees. Seconds count from the start of the agent."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Story:
             self.status.saw(Step(event, before, self.group, commands, event.at))
 
     def lasts(self, seconds: float) -> None:
-        """Nothing happens until then; the observer is called when it wanted to be, as the agent does it."""
+        """Let time pass without an event. The observer is called when it has asked for it, as the agent does."""
         while (until := self.status.until) is not None and until <= self.at(seconds):
             self.status.passed(until)
             assert self.status.until is None or self.status.until > until
@@ -93,7 +93,7 @@ class Story:
         self.status.saw(Started(world, tuple(range(self.workers)), at))
 
     def stops(self, seconds: float) -> None:
-        """All workers of this node, as they were told."""
+        """All workers of this node end by SIGTERM."""
         for local_rank in range(self.workers):
             self.exits(local_rank, -15, seconds)
         self.happens(Reaped(self.at(seconds)))
@@ -106,7 +106,7 @@ class Story:
 
 
 def two(names: str = "gpu-01 gpu-03", size: str = "2") -> tuple[Story, RendezvousState]:
-    """The workers of the first of these nodes run in round 0."""
+    """Return the story of the first of these nodes, whose workers run in round 0, and the register."""
     state = running(names, size)
     first, *_ = names.split()
     story = Story(me=node(first), workers=1)
@@ -116,7 +116,7 @@ def two(names: str = "gpu-01 gpu-03", size: str = "2") -> tuple[Story, Rendezvou
 
 
 def seen(written: str) -> list[str]:
-    """What stands on a terminal that was sent this: carriage return, line feed, erase line, cursor up."""
+    """Return the lines of a terminal that got this text. It knows carriage return, line feed, erase line, cursor up."""
     lines, row, column = [""], 0, 0
     for control, count, final, text in re.findall(r"(\x1b\[\??(\d*)([A-Za-z]))|(\r|\n|[^\x1b\r\n]+)", written):
         if final == "K":

@@ -1,4 +1,4 @@
-"""Register stories: a line of a story -> what a few nodes do, in the words of telling.py."""
+"""The teller of register stories: it takes a line of a story, and returns what the nodes do, in the words of telling.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FATES = {"lose the reply of": Fate.REPLY_LOST, "lose": Fate.LOST, "delay": Fate.
 
 @define
 class RegisterTeller:
-    """One story. Commands are tried in turn; the first pattern that fits whole is the one."""
+    """One story. The first pattern that matches the whole line decides what the line does."""
 
     lines: list[str] = field(factory=list)
     world: SmallWorld = field(init=False)

@@ -1,4 +1,4 @@
-"""What is worth having seen: a run that never shows one of these proves nothing about it (docs/protocol.md#sometimes)."""
+"""The situations that runs must show: runs without one prove nothing about it (docs/protocol.md#sometimes)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 
 
 def sometimes(before: RendezvousState, edit: Deed, me: Node, after: RendezvousState) -> Iterator[str]:
-    """What one write shows."""
+    """Yield the names of the situations that one write shows."""
     yield from _completions(before, edit, after)
     yield from _ends(before, edit, after)
     yield from _seats(before, edit, me, after)

@@ -1,4 +1,4 @@
-"""Small simulated worlds for tests, after what was done to them."""
+"""Simulated worlds for tests, made by the operations of a story."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TWO = ("start a", "start b", "pass 1")
 
 
 def world(*operations: str, setting: str = "world") -> World:
-    """After these operations."""
+    """Return a new world after these operations."""
     return then(World(parsed([setting]).setting), *operations)
 
 
 def then(made: World, *operations: str) -> World:
-    """And after these."""
+    """Return the same world after more operations."""
     for operation in operations:
         made.does(parsed_operation(operation))
     return made
@@ -37,11 +37,12 @@ def hangs(process: Process) -> None:
 
 
 def at(made: World, slot: str) -> Process:
+    """Return the agent on this slot."""
     process = made.at(slot)
     assert process is not None
     return process
 
 
 def both_running() -> World:
-    """Nodes a and b, since a second."""
+    """Return a world in which nodes a and b have run for a second."""
     return world(*TWO, setting="world nodes=2 min=2 max=2")

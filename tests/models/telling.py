@@ -1,4 +1,4 @@
-"""What happened in a small world or to a group, in one readable line each."""
+"""The lines of a register story: one for each thing that a node asked, and one for a state of the register."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from elastic.core.world import Verdict, World
 
 
 def state_line(state: RendezvousState | None) -> str:
-    """`4: round 1 open: a expected, b in; target 2; 1 of 3 restarts spent; round 0 ended: failed, by a`."""
+    """Return a state in one line.
+
+    `4: round 1 open: a expected, b in; target 2; 1 of 3 restarts spent; round 0 ended: failed, by a`
+    """
     if state is None:
         return "nothing"
     seats = ", ".join(f"{name(node)} {seat.status.value}" for node, seat in state.seats.items()) or "nobody"
@@ -28,6 +31,7 @@ def state_line(state: RendezvousState | None) -> str:
 
 
 def told_line(told: Told) -> str:
+    """Return what a node asked, and what came of it, in one line."""
     match told.ask:
         case Write(state, _, edit):
             return f"{told.who} {'restores' if isinstance(edit, Restore) else 'writes'} {_write(told, state)}"

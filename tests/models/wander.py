@@ -1,6 +1,7 @@
-"""Agents to whom anything may happen: one source of chance, `choose(n)`, decides what is next.
+"""Random runs of agents: one source of chance, `choose(n)`, decides what happens next.
 
-Hypothesis drives it to shrink what it finds; a seed drives it to run long, and to replay. `happened` tells the run in words.
+Hypothesis is the source where a failure must be shrunk, and a seeded generator where runs are long. `happened` has the run
+in words.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from elastic.core.world import Ending, Why
 
 T = TypeVar("T")
 Choose = Callable[[int], int]
-"""A whole number from 0 to below n."""
+"""Returns a whole number from 0 to n - 1."""
 
 NAMES = ("a", "b", "c", "d", "a#2", "c#2")
 SIZES = ("1:1", "1:2", "2:2", "1:3", "2:3", "3:3", "2:4")
@@ -29,7 +30,7 @@ CLOSES = ((Why.ASKED, Ending.CANCELLED), (Why.CANNOT_START, Ending.FAILED))
 
 @define
 class Wanderer:
-    """One run."""
+    """One random run."""
 
     choose: Choose
     agents: Agents = field(init=False)
@@ -47,7 +48,7 @@ class Wanderer:
                 self.agents.check_handlers()
 
     def _possible(self) -> Sequence[Callable[[], None]]:
-        """What can happen now, as often as is good for seeing all of it."""
+        """Return what can happen now. What should be chosen more often occurs more often."""
         usual = [self._time_passes, self._time_passes, self._joins, self._all_join, self._fault, self._recovers]
         if self._watching():
             usual += [self._workers_fail, self._workers_succeed]
@@ -107,7 +108,7 @@ class Wanderer:
                 actor.fate = FATES[fault]
 
     def _dies(self) -> None:
-        """Or is away for longer than a TTL; one that is done, if there is one."""
+        """An agent falls silent for longer than a TTL: one whose workers have succeeded, if there is one."""
         done = [who for who in self._living() if who in self.agents.succeeded]
         if living := done or self._living():
             self._said(
@@ -116,7 +117,7 @@ class Wanderer:
             self.agents.world.passes(self.agents.world.now + 7)
 
     def _recovers(self) -> None:
-        """A late write lands; or a silent node goes on."""
+        """Late writes land and silent nodes go on, each by chance."""
         for who, actor in self.agents.world.actors.items():
             if actor.late and self.choose(2):
                 self._said("write lands", self.agents.world.lands, who)
@@ -140,7 +141,7 @@ class Wanderer:
         return of[self.choose(len(of))]
 
     def _living(self) -> list[str]:
-        """An agent that has ended does not begin again: its next start is another incarnation."""
+        """Return the agents that have not ended. One that has ended never starts again under the same name."""
         return [who for who in self.agents.world.actors if not self.agents.is_over(who)]
 
     def _idle(self) -> list[str]:

@@ -33,7 +33,7 @@ LIFE = Life("life")
 
 
 def node(name: str) -> Node:
-    """`a` is the first incarnation of slot a, `a#2` its second."""
+    """Return the node of this name: `a` is the first incarnation of slot a, `a#2` its second."""
     slot, _, incarnation = name.partition("#")
     return Node(slot, int(incarnation or 1))
 
@@ -57,7 +57,7 @@ def register(size: str = "1:2", restarts: int = 0) -> RendezvousState:
 
 
 def edited(state: RendezvousState, who: str, edit: Edit) -> RendezvousState:
-    """The state after a legal edit; it and the step to it verify."""
+    """Return the state after an edit. Raises Violation if the state or the step to it is illegal."""
     after = apply(state, edit, node(who))
     if after is not state:
         verify(after)
@@ -66,24 +66,25 @@ def edited(state: RendezvousState, who: str, edit: Edit) -> RendezvousState:
 
 
 def arrived(state: RendezvousState, names: str) -> RendezvousState:
+    """Return the state after these nodes have arrived, one after the other."""
     for who in names.split():
         state = edited(state, who, Arrive(profile(who)))
     return state
 
 
 def running(names: str = "a b", size: str = "", restarts: int = 0) -> RendezvousState:
-    """A complete round 0 of these nodes, by a last call if they are fewer than the maximum."""
+    """Return a complete round 0 of these nodes. A last call completes it if they are fewer than the maximum."""
     state = arrived(register(size or str(len(names.split())), restarts), names)
     return edited(state, names.split()[0], Complete(0))
 
 
 def seats(state: RendezvousState) -> Mapping[str, str]:
-    """Name -> status, in the order of arrival."""
+    """Return the status of each seat by the node's name, in the order of arrival."""
     return {name(who): seat.status.value for who, seat in state.seats.items()}
 
 
 def reseated(state: RendezvousState, **statuses: Status) -> RendezvousState:
-    """A state that no edit makes: some seats are given another status."""
+    """Return a state that no edit makes: these seats have another status."""
     changed = {node(who): evolve(state.seats[node(who)], status=status) for who, status in statuses.items()}
     return evolve(state, seats={**state.seats, **changed})
 
@@ -91,7 +92,7 @@ def reseated(state: RendezvousState, **statuses: Status) -> RendezvousState:
 def holding(
     who: str, state: RendezvousState | None, settings: Settings | None = None, at: float = 0.0, ran: int | None = None
 ) -> Held:
-    """A node that has read this state at this time; `ran`: the round that its workers last ran in."""
+    """Return what a node holds that has read this state. `ran` is the round in which its workers last ran."""
     limits = state.limits if state else Limits(1, 2)
     fresh = Held(node(who), profile(who), settings or Settings(limits=limits), LIFE)
     mine = None if ran is None or state is None else state.world.id._replace(round=ran)
@@ -100,7 +101,7 @@ def holding(
 
 
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, life: Life = LIFE) -> Held:
-    """After a read of heartbeats beside the register that is held."""
+    """Return what the node holds after it has read these heartbeats beside the register that it holds."""
     return answered_with(held, counters, sent_at, now, life)
 
 
@@ -115,5 +116,5 @@ def operation(
 
 
 def action(handler: Handler, held: Held, now: float = 0.0, deadline: float = math.inf, why: Why = Why.ASKED) -> Action:
-    """What a handler answers."""
+    """Return the handler's decision."""
     return handler(context(operation(handler, deadline=deadline, why=why), held, now), deadline)

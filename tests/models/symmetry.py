@@ -1,4 +1,4 @@
-"""Make one of the states that differ only in the names of their nodes.
+"""The symmetry reduction of the enumerator: states that differ only in the names of their nodes become one.
 
 The slots are put in the order of their seats in the register, then in the order of their shapes: what can be said of a place
 without names. Two slots may still be equal in both. Then two states remain that could be one, which only costs time.
@@ -26,15 +26,15 @@ NEVER: Shape = (ABSENT,)
 
 
 @define
-class SameNames:
-    """The renaming of the states of one world."""
+class Symmetry:
+    """The symmetry reduction of one world: each slot may have the name of any other."""
 
     world: WholeWorld
     _shapes: dict[int, Shape] = field(factory=dict)
     _orders: dict[int, tuple[int, ...]] = field(factory=dict)
     _swapped: dict[tuple[int, int, Order], int] = field(factory=dict)
 
-    def plain(self, state: State) -> tuple[State, Order | None]:
+    def canonical(self, state: State) -> tuple[State, Order | None]:
         """Return the state with its slots in order, and the slot that is now at each place (None: all as before)."""
         lives = self.world.lives
         orders = self._orders.get(state.register) or self._arrived(state.register)
