@@ -1,4 +1,4 @@
-"""The property tests run under the same Hypothesis profiles as the others, and beside them all in one of several runners."""
+"""The set-up of the property tests: the Hypothesis profiles of all tests, and one runner of several for all of these."""
 
 from __future__ import annotations
 

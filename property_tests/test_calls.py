@@ -1,4 +1,4 @@
-"""Restarts inside the process: runs by chance, small worlds gone through whole, and bugs that must be found."""
+"""Restarts inside the process: random runs, every run of small worlds, and bugs that must be found."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from elastic.core.sim.calls.call_world import Budget, Shape
 from elastic.core.sim.calls.walk import walked
 
 RUNS = 10_000 if SOAK else 400
-"""About 87 steps each."""
+"""A run has about 87 steps."""
 
 
 def small(*kinds: str, faults: int = 1, restarts: int = 1, **changes: Any) -> Shape:
-    """Two ranks, and one fault of these kinds if nothing else is said."""
+    """Return a world of two ranks, with one fault of these kinds unless said otherwise."""
     spent = {name: changes.pop(name) for name in ("sections", "respawns") if name in changes}
     return Shape(2, max_restarts=restarts, budget=Budget(faults, **spent), kinds=frozenset(kinds), **changes)
 
 
-# The numbers are pinned: a rule that changes what can happen changes them, and then somebody should know why.
+# The numbers are pinned: a rule that changes what can happen changes them, and its author must know why.
 SMALL: Mapping[str, tuple[Shape, int, int, int]] = {
     "no fault": (small(faults=0), 957, 1_732, 8),
     "stuck in C": (small("is stuck"), 5_733, 12_132, 40),
@@ -71,7 +71,7 @@ def test_every_run_of_a_larger_world_keeps_the_laws_and_can_end(
 
 
 @pytest.mark.timeout(0 if SOAK else 120)
-def test_runs_by_chance_keep_the_laws_and_show_what_they_should() -> None:
+def test_random_runs_keep_the_laws_and_show_what_they_should() -> None:
     seen = Counter[str]()
     for seed in range(RUNS):
         run = walked(seed)
@@ -86,7 +86,7 @@ RARE = frozenset(
         *("leaves: the same failure of this rank again and again", "timer: steady", "injected by the monitor"),
     }
 )
-"""What 400 runs need not show, and 10,000 must (`elastic simulate --calls` warns)."""
+"""The situations that 400 runs need not show and 10,000 runs must (`elastic simulate --calls` warns)."""
 
 
 KNOWN = callmutants.known()
@@ -94,7 +94,7 @@ KNOWN = callmutants.known()
 
 @pytest.fixture(scope="module")
 def finders() -> Mapping[str, Mapping[str, Any]]:
-    """What finds each mutant now."""
+    """Return what finds each mutant now."""
     command = [sys.executable, callmutants.__file__, "check"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=1_200).stdout.splitlines()
     return {answer["mutant"]: answer for answer in map(json.loads, lines)}

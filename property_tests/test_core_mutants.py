@@ -1,7 +1,7 @@
-"""Plausible bugs of the core (mutants.toml), one at a time: each is killed by what is recorded, a story of the simulator or
-a directed test; and the core itself breaks nothing in the same stories.
+"""Plausible bugs of the core (mutants.toml), one at a time. Its recorded story, or its directed test, kills each of them.
 
-`tools/mutation.py` makes the mutants and looks for the stories; docs/mutants.md is what it has found.
+The core itself breaks nothing in the same stories. `tools/mutation.py` makes the mutants and looks for the stories, and
+docs/mutants.md lists what it has found.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MUTANTS = mutation.mutants()
 BY_STORY = [each for each in MUTANTS if not each.test]
 NAMES = [each.name for each in MUTANTS]
 MEDIAN, LONGEST = 15, 30
-"""Operations of a shrunk story: more are not read."""
+"""Limits for the operations of a shrunk story: nobody reads a longer one."""
 
 
 @pytest.fixture(scope="module")
 def killers() -> Mapping[str, Answer]:
-    """What kills each mutant now."""
+    """Return what kills each mutant now."""
     command = [sys.executable, mutation.__file__, "check"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=1_200).stdout.splitlines()
     return {answer["mutant"]: answer for answer in map(json.loads, lines)}

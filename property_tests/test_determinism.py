@@ -1,4 +1,4 @@
-"""S13: the same history gives the same bytes, whatever order sets happen to have."""
+"""S13: the same history gives the same bytes in any order of sets."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def test_the_same_history_gives_the_same_bytes_under_any_hash_seed() -> None:
     assert digests_under("0") == digests_under("1") == digests_under("4242")
 
 
-def test_another_history_gives_others() -> None:
+def test_another_history_gives_other_bytes() -> None:
     assert len(set(digests_under("0").splitlines())) == SEEDS

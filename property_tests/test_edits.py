@@ -1,4 +1,4 @@
-"""Any history of edits by any nodes: every state and every step verifies, travels as bytes, and is the same again."""
+"""Random histories of edits by any nodes: every state and every step is legal, and survives the codec."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ RARE = [*KINDS * 5, Close]
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[RendezvousState]:
-    """All states of one history of a register: kinds of edits as often as they are in life, by any node that changes
-    something by it."""
+    """Draw all states of one history of a register. Usual edits are drawn more often, and each changes something."""
     states = [register(draw(st.sampled_from(SIZES)), draw(st.integers(0, 2)))]
     for _ in range(draw(st.integers(0, 60))):
         kind, which = draw(st.sampled_from(RARE)), draw(st.integers(0, 99))

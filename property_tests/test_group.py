@@ -1,4 +1,4 @@
-"""Any events in any order, at any time: the worker group keeps its rules, and comes to its end."""
+"""Any events in any order, at any time: the worker group keeps its rules, and ends when it is told to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SPANS = (0.0, 0.0, 0.1, 0.1, 1.0, 1.3, 3.0, 40.0)
 
 
 class Shell:
-    """What carries out the commands: it starts each world once, and tells Reaped when no worker lives."""
+    """The shell around a group: it starts each world once, and reports Reaped when no worker lives."""
 
     def __init__(self, group: Group) -> None:
         self.group, self.now, self.round = group, 0.0, -1
@@ -52,7 +52,7 @@ class Shell:
         SEEN[f"{before.phase.name} + {type(event).__name__} -> {self.group.phase.name}"] += 1
 
     def rare(self) -> list[Event]:
-        """What leads to the end."""
+        """Return the events that lead to the end."""
         now, b = self.now, node("b")
         return [
             Closed(Verdict(Ending.CANCELLED, 0, b, Why.ASKED), now),
@@ -63,7 +63,7 @@ class Shell:
         ]
 
     def possible(self) -> list[Event]:
-        """Events that can come now: a world is ready after a Join only, a worker exits that lives."""
+        """Return the events that can come now: a world is ready only after a Join, and only living workers exit."""
         now, b = self.now, node("b")
         events: list[Event] = [
             Over(self.round, Why.FAILED, b, now),
@@ -82,7 +82,7 @@ class Shell:
 
 
 def wandered(choose: Callable[[int], int]) -> Shell:
-    """A group after up to 50 events; `choose(n)` is the one source of chance."""
+    """Return a group after up to 50 events; `choose(n)` is the one source of chance."""
     shell = Shell(
         Group(
             node("a"),
@@ -111,7 +111,7 @@ def test_a_group_keeps_its_rules_whatever_comes(shell: Shell) -> None:
 
 @given(shells())
 def test_a_group_that_is_told_to_stop_ends_whatever_came_before(shell: Shell) -> None:
-    """One signal, workers that die of SIGKILL, and no register: it ends by its own timers."""
+    """After one signal, without a register, the group ends by its own timers, and its workers die of SIGKILL."""
     shell.tells(Signalled(15, shell.now))
     while shell.group.until is not None:
         shell.now = max(shell.now, shell.group.until)
@@ -124,8 +124,8 @@ def test_a_group_that_is_told_to_stop_ends_whatever_came_before(shell: Shell) ->
 
 
 @given(shells())
-def test_a_group_names_no_time_that_it_does_not_wait_for(shell: Shell) -> None:
-    """Told of the time that it named, it waits for another or for none: it does not spin."""
+def test_a_group_does_not_spin_on_its_own_timers(shell: Shell) -> None:
+    """When a timer has elapsed, the group waits for a later one or for none."""
     for _ in range(5):
         if shell.group.until is None:
             return

@@ -1,7 +1,7 @@
-"""Exhaustive: all that a few whole nodes can come to whose store comes back empty, or with what it held when it was copied.
+"""Exhaustive: every state of a few whole nodes whose store comes back empty, or with what it held when it was copied.
 
-Every write is judged (R2 to R8, and all that is judged without a loss), every start too (one identity, one member list: S2);
-a store that is lost while all are well stops nobody (R12); and from every state the goal stays in reach (L1).
+Every write is judged (R2 to R8, and what is judged without a loss), and every start (one identity, one member list: S2). A
+store that is lost while all is well stops no worker (R12). From every state the end stays in reach (L1).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from elastic.core.rendezvous import Decision, Held, Limits, Operation, Restore, 
 
 
 def lossy(nodes: int, size: str, losses: int, *kinds: Cost, faults: int = 0, newcomers: int = 0) -> Small:
-    """`size` as in --nnodes; so many of the nodes come later."""
+    """Return a small world with a store that may be lost. `size` is as in --nnodes; the newcomers start later."""
     least, _, most = size.partition(":")
     limits = Limits(int(least), int(most or least), 1)
     return Small(nodes, limits, faults, frozenset(kinds), losses=losses, newcomers=newcomers)
 
 
-# The numbers of states are pinned: a rule that changes what can happen changes them, and then somebody should know why.
+# The numbers of states are pinned: a rule that changes what can happen changes them, and its author must know why.
 SMALL = [
     (lossy(1, "1", 2, Cost.EMPTY, Cost.OLDER), 187),
     (lossy(1, "1", 1, Cost.EMPTY, Cost.OLDER, Cost.SLEEP, faults=1), 163),
@@ -54,7 +54,7 @@ LARGE = [
     (lossy(2, "1:2", 1, Cost.OLDER, Cost.LATE_WRITE, faults=1), 608_236),
     (lossy(2, "1:2", 2, Cost.EMPTY, Cost.OLDER), 1_844_187),
 ]
-"""What `make soak` adds: minutes."""
+"""The worlds that `make soak` adds, which takes minutes."""
 
 
 @lru_cache(maxsize=len(SMALL))
@@ -66,9 +66,7 @@ def explored(small: Small, turn: Turn = turn) -> Enumerator[State]:
 
 
 @pytest.mark.parametrize(("small", "states"), SMALL + LARGE * SOAK)
-def test_whatever_a_small_world_loses_it_comes_to_its_end_and_nobody_is_restarted_for_it(
-    small: Small, states: int
-) -> None:
+def test_every_run_of_a_small_world_with_losses_is_legal_and_can_end(small: Small, states: int) -> None:
     assert len(explored(small).states) == states
 
 
@@ -81,7 +79,7 @@ def test_small_worlds_that_lose_their_store_show_what_is_worth_having_seen() -> 
 
 
 def nobody_restores(operation: Operation, held: Held, now: float) -> Decision:
-    """Survivors go on as if the store held what they hold."""
+    """Survivors go on as if the store still held what they hold."""
     return turn(operation, evolve(held, found=None), now)
 
 

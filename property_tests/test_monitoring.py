@@ -1,4 +1,4 @@
-"""The monitor process, whatever it sees: what the simulator's model of one takes for granted holds of the real one."""
+"""Random sights of the monitor: what the simulator's model of a monitor assumes holds of the real one."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ SIGHTS = st.builds(
 
 @define
 class Watcher:
-    """What the looks so far allow."""
+    """The rules that say what the monitor may do after the sights so far."""
 
     over: set[int] = field(factory=set)
-    """Spans that were seen in a round that is over."""
+    """The spans that were seen in a round that is over."""
     said: set[int] = field(factory=set)
     left: bool = False
     wished: dict[int, float] = field(factory=dict)
@@ -88,7 +88,7 @@ class Watcher:
 
 
 @given(st.lists(st.tuples(SIGHTS, INSTANTS), max_size=12))
-def test_it_acts_only_where_its_process_was_due_to_and_calls_back_only_from_a_round_that_is_over(
+def test_the_monitor_acts_only_when_its_process_is_late_and_calls_back_only_from_a_round_that_is_over(
     looks: list[tuple[Sight, float]],
 ) -> None:
     monitor, now, watcher = Monitor(), 0.0, Watcher()
@@ -105,7 +105,7 @@ def test_it_acts_only_where_its_process_was_due_to_and_calls_back_only_from_a_ro
 
 
 @given(SIGHTS, INSTANTS)
-def test_as_long_as_it_may_sleep_there_is_nothing_to_do(sight: Sight, now: float) -> None:
+def test_the_monitor_has_nothing_to_do_as_long_as_it_may_sleep(sight: Sight, now: float) -> None:
     monitor, _ = step(Monitor(), sight, now, RULES)
     wakes_at = until(monitor, sight, RULES)
     just_before = math.nextafter(min(wakes_at, 1e6), -math.inf)

@@ -1,8 +1,7 @@
 """Plausible bugs, one at a time: each must break the property of its number (docs/protocol.md#properties).
 
-A mutant is a small wrapper around the real rule. Those of `apply` are run over every state of a small world; those of what a
-node does are run in the shortest history that shows them. Not here, because they need what comes later: stale_before
-ignored, a batch past an end (helping), no fence (the simulator).
+A mutant is a small wrapper around the real rule. Mutants of `apply` run over every state of a small world. Mutants of what a
+node does run in the shortest history that shows them. Other mutants need more of the system: test_core_mutants.py has them.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ Change = Callable[[RendezvousState], RendezvousState]
 
 
 def after(state: RendezvousState, made: RendezvousState, change: Change) -> RendezvousState:
-    """What was made of the state, with a mutation, if anything was made."""
+    """Return what was made of the state with a mutation, or the state if nothing was made."""
     return made if made is state else change(made)
 
 
@@ -167,7 +166,7 @@ def version_stands_still(state: RendezvousState, edit: Edit, me: Node) -> Rendez
 
 
 def everybody_is_refunded(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
-    """Also for the culprit's own death, and by the arrival of the next incarnation."""
+    """The culprit's own death is refunded too, and so is the arrival of its next incarnation."""
     made = apply(state, edit, me)
     charged = state.ended is not None and state.ended.why is Why.FAILED and made.round == state.round
     lost = set(state.expected) - set(made.seats)
@@ -212,7 +211,7 @@ AT_ENDS: dict[str, tuple[Change, str]] = {
 
 
 def caught(mutant: Apply) -> set[str]:
-    """The numbers of all violations in small worlds: with a spare, full, with room, and with a second incarnation."""
+    """Return the numbers of all violations in small worlds: with a spare, full, with room, with a second incarnation."""
     worlds = (("1:1", "a b"), ("1:2", "a b"), ("1:3", "a b"), ("1:2", "a a#2"))
     found = [explore(register(size, 0), [node(name) for name in names.split()], mutant, True) for size, names in worlds]
     return set().union(*(each.violations for each in found))
@@ -324,7 +323,7 @@ def test_a_barrier_that_does_not_watch_is_caught_by_L2() -> None:
 
 
 def test_sightings_that_do_not_start_afresh_are_caught_by_L3() -> None:
-    """The coordinator stood still for a minute; b's heart beat all the while, but has not been heard again yet."""
+    """The coordinator was paused for a minute. b sent heartbeats all the time, but no new one has been read yet."""
     b, held = node("b"), holding("a", running(), ran=0)
     reads = [(0.0, 0.1), (60.0, 60.1)]
     mutant = Sightings()
@@ -336,7 +335,7 @@ def test_sightings_that_do_not_start_afresh_are_caught_by_L3() -> None:
 
 
 def test_a_seat_change_that_is_no_sign_of_life_is_caught_by_L3() -> None:
-    """b's heart is held up, but b itself has just written."""
+    """b's heartbeats are late, but b itself has just written."""
     b, state = node("b"), edited(running(restarts=1), "a", End(0, Why.FAILED))
     held = holding("a", state, ran=0)
     for second in range(5):
@@ -348,8 +347,10 @@ def test_a_seat_change_that_is_no_sign_of_life_is_caught_by_L3() -> None:
 
 
 def test_a_lease_that_ran_out_while_its_node_wrote_is_no_death_or_its_rounds_have_no_end_L4() -> None:
-    """b is cut off from its lease but not from the register: it would be thrown out of each round that it comes back to, at
-    once. Seeded runs show this once in a thousand; as their end, more rounds than causes for them."""
+    """b is cut off from its lease but not from the register. It would be evicted at once from each round that it returns to.
+
+    One random run in a thousand shows this, as more rounds than causes for them.
+    """
     b, state = node("b"), edited(running(restarts=1), "a", End(0, Why.FAILED))
     held = heard(holding("a", state, ran=0), {b: 1}, 0.0, 0.0)
     back = saw(held, arrived(state, "b"), 0.5, 0.5)
@@ -362,7 +363,7 @@ def test_a_lease_that_ran_out_while_its_node_wrote_is_no_death_or_its_rounds_hav
 
 
 def judged(mutant: Callable[[Group, Event], Step], *events: Event) -> None:
-    """Node a's group, fenced, under a mutated transition."""
+    """The group of node a, fenced, under a mutated transition."""
     group, judge = led(settings=FENCED), Judge()
     for event in events:
         after, commands = mutant(group, event)

@@ -1,4 +1,4 @@
-"""S3: the ranks of any world are dense, in the order of the world, and the fast path is the general formula."""
+"""S3: the ranks of any world are dense and in the order of the world, and the fast path agrees with the general formula."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def worlds(draw: st.DrawFn, alike: bool = False) -> World:
 
 
 def ranks_of(world: World) -> Iterator[tuple[str, int, int, int]]:
-    """(role, rank, local rank, role rank) of every worker, in the order of the world."""
+    """Yield role, rank, local rank and role rank of every worker, in the order of the world."""
     ranks = assign(world)
     for member in world.members:
         for worker in ranks[member.node].workers:

@@ -1,7 +1,6 @@
-"""Hypothesis drives the simulated world: whatever is done to it, no property is broken, and a healed world comes to rest.
+"""Hypothesis drives the simulated world: no operation breaks a property, and a healed world comes to rest.
 
-What fails is shrunk to a few operations; the text of the story that is printed runs again by itself
-(`elastic simulate --replay FILE`).
+Hypothesis shrinks a failure to a few operations and prints their story, which `elastic simulate --replay FILE` runs again.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def test_no_story_breaks_a_property(setting: Setting, operations: list[Operation
 
 
 class SimulatedWorld(RuleBasedStateMachine):
-    """The same by rules: what users of `World` may call, in any order."""
+    """The same by rules: the calls that a user of `World` may make, in any order."""
 
     world: World
 
@@ -100,8 +99,8 @@ TestSimulatedWorld.settings = settings(stateful_step_count=40)
 STANDARD_RUNS = 1_200
 
 
-def test_everything_worth_seeing_is_seen_in_the_standard_runs() -> None:
-    """A property that held over runs in which nothing happens is worth nothing."""
+def test_the_standard_runs_show_every_situation_that_they_must() -> None:
+    """A property that holds over runs in which nothing happens is worth nothing."""
     seen, done = Counter[str](), Counter[Kind]()
     for seed in range(STANDARD_RUNS):
         run = wander(seed, Shape(nodes=2 + seed % 5))
@@ -116,7 +115,7 @@ def test_everything_worth_seeing_is_seen_in_the_standard_runs() -> None:
 
 
 def history(story: Story) -> list[tuple[int, str, str]]:
-    """What happens, to the millisecond."""
+    """Return what happens in a story, with the time in whole milliseconds."""
     lines = list[tuple[int, str, str]]()
     tell(story, lambda at, who, what: lines.append((round(at * 1_000), who, what)))
     return lines

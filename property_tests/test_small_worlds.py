@@ -1,4 +1,4 @@
-"""Exhaustive: every state that two or three nodes can make of a register, and every step between them, verifies."""
+"""Exhaustive: every state that two or three nodes can make of a register is legal, and every step between them too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from elastic.core.rendezvous import Arrive, Done, Edit, Proposal, RendezvousStat
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.world import Node
 
-# The numbers are pinned: a rule that changes what can happen changes them, and then somebody should know why.
+# The numbers are pinned: a rule that changes what can happen changes them, and its author must know why.
 SMALL = [
     ("1:2", 0, "a b", 317, 1_026),
     ("2:2", 1, "a b", 788, 2_660),
@@ -80,7 +80,7 @@ def test_small_worlds_show_what_is_worth_having_seen() -> None:
 
 @pytest.mark.parametrize(("size", "restarts", "names"), [("1:2", 1, "a b a#2"), ("2:2", 1, "a b c")])
 def test_a_batch_makes_what_its_proposals_make_one_after_the_other(size: str, restarts: int, names: str) -> None:
-    """So it has nothing to stop at: an end, a completion or a verdict is the last thing that it can bring."""
+    """So it never has to stop early: an end, a completion or a verdict is the last thing that it can bring."""
     known, batches = set[Hashable](), Counter[str]()
 
     def beside(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
@@ -99,7 +99,7 @@ def test_a_batch_makes_what_its_proposals_make_one_after_the_other(size: str, re
 
 
 def _proposals(state: RendezvousState) -> Iterator[Mapping[Node, Proposal]]:
-    """Of all sets of those who are seated: to come back, or that their workers have succeeded."""
+    """Yield for each set of seated nodes that all ask to come back, or report the success of their workers."""
     for edit in (Arrive(profile("a")), Done(state.round)):
         for count in range(1, len(state.seats) + 1):
             for those in combinations(state.seats, count):

@@ -1,4 +1,4 @@
-"""Stories in which a property was broken once, as the simulator shrank them: they end well now."""
+"""Stories in which the simulator once broke a property, and shrank to a few operations: now they break none."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Agents that join, fail, succeed, leave and fall silent at any time, over a store that loses and delays writes: what must
-hold always, what must hold at last, and what must have been seen (docs/protocol.md#properties)."""
+"""Agents join, fail, succeed, leave and fall silent at any time, over a store that loses and delays writes.
+
+The runs hold what must always hold and what must hold at last, and show what they must (docs/protocol.md#properties).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from elastic.core.world import Why
 
 
 def wandered(wanderer: Wanderer, steps: int) -> Wanderer:
-    """A run, and then no more faults: the world must come to rest. A failure tells the run in words."""
+    """Make a run, then stop all faults: the world must come to rest. A failure is told with the run in words."""
     try:
         wanderer.runs(steps)
         wanderer.happened.append("no more faults")
@@ -61,7 +63,7 @@ WANTED = [
 ]
 
 
-def test_long_runs_by_seed_keep_the_rules_and_show_what_is_worth_having_seen() -> None:
+def test_long_random_runs_keep_the_rules_and_show_every_situation_that_they_must() -> None:
     seen: Counter[str] = Counter()
     for seed in range(200):
         try:

@@ -1,4 +1,4 @@
-"""Exhaustive: all that a few whole nodes can come to, with one or two faults, and that the goal stays in reach (L1)."""
+"""Exhaustive: every state of a few whole nodes with a few faults is legal, and its end stays in reach (L1)."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from elastic.core.rendezvous.context import Context, Handler
 
 
 def small(nodes: int, size: str, faults: int, *kinds: Cost, restarts: int = 0, budget: int = 1, **rest: bool) -> Small:
-    """`size` as in --nnodes; `restarts` of agents, a `budget` of restarts of the job; no kinds of faults: all of them."""
+    """Return a small world. `size` is as in --nnodes, `restarts` are those of agents, `budget` is the job's."""
     least, _, most = size.partition(":")
     limits = Limits(int(least), int(most or least), budget)
     return Small(nodes, limits, faults, frozenset(kinds) or FAULTS, restarts, **rest)
 
 
-# The numbers of states are pinned: a rule that changes what can happen changes them, and then somebody should know why.
+# The numbers of states are pinned: a rule that changes what can happen changes them, and its author must know why.
 SMALL = [
     (small(2, "1:2", 2), 27_816),
     (small(2, "1:2", 1, restarts=1), 9_218),
@@ -73,7 +73,7 @@ LARGE = [
     (small(4, "3:4", 0), 61_218),
     (small(4, "4", 1), 1_057_265),
 ]
-"""What `make soak` adds: some ten minutes."""
+"""The worlds that `make soak` adds, which takes some ten minutes."""
 
 
 @lru_cache(maxsize=len(SMALL))
@@ -128,7 +128,7 @@ def test_every_run_of_a_small_world_is_legal_and_never_out_of_reach_of_its_end(s
 
 
 def by(handler: Handler, mutant: Handler) -> Turn:
-    """A node that decides by the mutant where it should by this handler."""
+    """Return a turn that decides by the mutant in place of this handler."""
 
     def turned(operation: Operation, held: Held, now: float) -> Decision:
         return turn(evolve(operation, handler=mutant) if operation.handler is handler else operation, held, now)
@@ -137,7 +137,7 @@ def by(handler: Handler, mutant: Handler) -> Turn:
 
 
 def barrier_does_not_watch(ctx: Context, deadline: float) -> Action:
-    """Whoever is done waits for the verdict, and for nothing else."""
+    """A node that is done waits only for the verdict."""
     told = ctx.state is not None and ctx.state.closed
     return done(ctx, deadline) if told or ctx.status is Status.IN else Sync(math.inf)
 
@@ -184,7 +184,7 @@ def test_a_mutant_is_found(turn: Turn, world: Small, number: str) -> None:
     assert found.value.number == number
 
 
-def test_what_is_found_is_told_by_the_shortest_history_that_leads_there() -> None:
+def test_a_finding_is_told_by_the_shortest_history_that_leads_there() -> None:
     with pytest.raises(Found) as found:
         explored(Small(2, Limits(2, 2, 1), 2), by(leave, leave_without_bump))
     assert str(found.value).splitlines() == [

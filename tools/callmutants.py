@@ -1,7 +1,9 @@
-"""Mutants of restarts inside the process (property_tests/call_mutants.toml): which run of the simulator of calls finds each.
+"""Put bugs into restarts inside the process, one at a time, and tell which simulated run finds each of them.
 
-callmutants.py check            the run of the recorded seed, for each
-callmutants.py search [NAME]…   the first seeds that find them; the shortest run is told
+The mutants are rows of property_tests/call_mutants.toml.
+
+  callmutants.py check            make the run of the recorded seed, for each
+  callmutants.py search [NAME]…   look for the first seeds that find them, and tell the shortest run
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ TIMEOUT_S = 300
 
 @frozen
 class Known:
-    """A mutant, with the law that it breaks and the seed of a run in which it does."""
+    """A mutant, the law that it breaks, and the seed of a run in which it does."""
 
     mutant: Mutant
     number: str
@@ -44,7 +46,7 @@ def _known(row: dict[str, object]) -> Known:
 
 
 def found(mutant: Mutant, seeds: Iterable[int], finds: int) -> Answer:
-    """The shortest of the first runs that break a law, in a process in which the core is the mutant."""
+    """Return the shortest of the first `finds` runs that break a law, made in a process whose core is the mutant."""
 
     def look() -> Answer:
         mutate(sources(mutant))

@@ -1,10 +1,10 @@
-"""Every small change of the core's text that cosmic-ray's operators know: do the tests notice it?
+"""Make every small change that cosmic-ray's operators know in the core, and tell which ones no test notices.
 
-cosmic-ray's own runner writes each mutant into the working tree and starts the tests anew. Here the mutant is made while the
-core is imported, in a process forked from one that has loaded all else: nothing is written, and it is five times as fast.
+cosmic-ray's own runner writes each mutant into the working tree and starts the tests anew. Here a process that has loaded
+all else is forked, and imports the core with the changed text. So nothing is written, and it is five times as fast.
 
-Each mutant meets the tests of its own file, then all tests of the core's machines, then the simulator. What survives all is
-listed in property_tests/survivors.toml, each with the reason why nobody can tell it from the core; the list is held to.
+Each mutant meets the tests of its own file, then all tests of the core's machines, then the simulator. A change that
+survives must stand in property_tests/survivors.toml, with the reason why nothing can notice it.
 
   cosmic.py [FILE]…      files of the core, as "rendezvous/apply.py"; all when none is named
 """
@@ -76,14 +76,14 @@ ALL = (
     "tests/stories",
 )
 OF_CALLS = (CALLS, "tests/core/test_policies.py", "tests/core/test_caller.py", "tests/core/sim/test_calls.py")
-"""Instead of all others, for what a restart inside the process is made of."""
+"""The tests that mutants of a restart inside the process meet instead of ALL."""
 PASSED_OVER = ("Is_Eq", "IsNot_NotEq", "VariableReplacer", "VariableInserter")
-"""Of what is compared by identity (None, members of an enumeration) equality says the same; the others want a name."""
+"""Operators that are not used. For None and enumerations `==` says the same as `is`; the other two need a name."""
 PYTEST = (
     *("-x", "-q", "--rootdir", str(ROOT), "--noconftest", "--assert=plain", "-p", "pytest_timeout", "--timeout=0"),
     *("-p", "no:cacheprovider", "-p", "no:unraisableexception", "-p", "no:threadexception", "-p", "no:logging"),
 )
-"""Nothing that takes time and finds nothing."""
+"""pytest without what takes time and finds nothing."""
 
 
 @frozen
@@ -98,12 +98,12 @@ class Change:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Stands while the line does, wherever it moves to."""
+        """The name of the change in survivors.toml. It stays the same when the line moves."""
         return self.file, self.old, self.new
 
 
 def changes(file: str) -> Iterator[Change]:
-    """All that mean something: what is no Python is not worth a test, and an annotation is not read."""
+    """Yield the changes of a file that change what it does: it is still Python, and not only an annotation differs."""
     text = (CORE / file).read_text()
     meaning = _meaning(text)
     for name in operator_names():
@@ -117,7 +117,10 @@ def changes(file: str) -> Iterator[Change]:
 
 
 def _mutated(text: str, operator: object, occurrence: int) -> str | None:
-    """None when there are not so many places; the text itself where cosmic-ray fails (an exception with a dotted name)."""
+    """Return the changed text, or None if the operator applies to fewer places.
+
+    cosmic-ray fails on an exception with a dotted name; then the text is returned as it was.
+    """
     try:
         mutated: str | None = mutate_code(text, operator, occurrence)
     except AttributeError:
@@ -126,6 +129,7 @@ def _mutated(text: str, operator: object, occurrence: int) -> str | None:
 
 
 def _meaning(text: str) -> str | None:
+    """Return the syntax tree without annotations; None if the text is not Python."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
@@ -139,7 +143,7 @@ def _meaning(text: str) -> str | None:
 
 
 def _differing(text: str, mutated: str) -> tuple[int, str, str]:
-    """The number of the first line that differs, as it was and is."""
+    """Return the number of the first line that differs, the old line and the new one."""
     pairs = zip(text.splitlines(), mutated.splitlines(), strict=False)
     line, old, new = next((line, old, new) for line, (old, new) in enumerate(pairs, 1) if old != new)
     return line, old.strip(), new.strip()
@@ -149,6 +153,7 @@ def _differing(text: str, mutated: str) -> tuple[int, str, str]:
 
 
 def meets(change: Change) -> Answer:
+    """Return what notices this change: its own tests, the core's tests, the simulator, or nothing."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
     mutate({module(change.file): change.text})
     os.chdir(ROOT)
@@ -164,7 +169,6 @@ def meets(change: Change) -> Answer:
 
 
 def _fails(tests: tuple[str, ...]) -> bool:
-
     return pytest.main([*PYTEST, *tests]) != pytest.ExitCode.OK
 
 
@@ -185,13 +189,13 @@ def _calls_break() -> bool:
 
 
 def survivors() -> Mapping[tuple[str, str, str], str]:
-    """Change -> why nothing can notice it."""
+    """Return for each known survivor the reason why nothing can notice it."""
     rows = tomllib.loads(SURVIVORS.read_text())["survivor"]
     return {(row["file"], row["old"], row["new"]): row["why"] for row in rows}
 
 
 def tried(change: Change, timeout_s: int) -> str:
-    """What kills it."""
+    """Return what kills the change."""
     answer = in_a_fork(lambda: meets(change), timeout_s)
     return str(answer.get("by", "an error, or no end"))
 

@@ -1,11 +1,11 @@
-"""What the simulator makes of a mutant: the core is imported with some of its text changed, and runs until it is found out.
+"""Put bugs into the core, one at a time, and tell what finds each of them.
 
-The mutants are rows of property_tests/mutants.toml. Run as a script, each in a process of its own, forked before anything of
-the core is imported:
+The mutants are rows of property_tests/mutants.toml. Each mutant runs in a process of its own, forked before the core is
+imported. There the core is imported with the changed text, and nothing is written.
 
-  mutation.py check            what kills each mutant now, its recorded story or its directed test; one JSON line each
+  mutation.py check            tell whether its recorded story, or its directed test, kills each mutant; one JSON line each
   mutation.py search           look for a story by which each mutant breaks a property; --record keeps the shortest
-  mutation.py table            docs/mutants.md, from what is recorded
+  mutation.py table            write docs/mutants.md from what is recorded
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ TIMEOUT_S = 900
 CHECK_S = 60
 RUNS = 2_000
 FINDS = 3
-"""Of so many stories that break something, the shortest is kept."""
+"""The search keeps the shortest of so many stories that break something."""
 
 Answer = dict[str, Any]
 
 
 class Drifted(Exception):
-    """A mutant that no longer fits the core's text."""
+    """A mutant no longer fits the core's text."""
 
 
 @frozen
 class Edit:
-    """In this file of the core, this text becomes that one."""
+    """A change of one file of the core: the text `old` becomes `new`."""
 
     file: str
     old: str
@@ -55,7 +55,7 @@ class Edit:
 
 @frozen
 class Mutant:
-    """`test` is the directed test that kills what no run of the simulator does; "" where a recorded story does."""
+    """A bug. `test` is the directed test that kills it; "" if a recorded story does."""
 
     name: str
     edits: tuple[Edit, ...]
@@ -84,7 +84,7 @@ def _edits(*rows: Mapping[str, str]) -> Iterator[Edit]:
 
 
 def edited(file: str, edits: Iterable[Edit]) -> str:
-    """The text of a file of the core with these edits. Raises Drifted."""
+    """Return the text of a file of the core with these edits. Raises Drifted."""
     text = (ROOT / "core" / file).read_text()
     for edit in edits:
         if edit.file == file:
@@ -95,7 +95,7 @@ def edited(file: str, edits: Iterable[Edit]) -> str:
 
 
 def sources(mutant: Mutant) -> Mapping[str, str]:
-    """Module -> its text, of those that are changed. Raises Drifted."""
+    """Return the new text of each module that the mutant changes. Raises Drifted."""
     files = dict.fromkeys(edit.file for edit in mutant.edits)
     return {module(file): edited(file, mutant.edits) for file in files}
 
@@ -116,7 +116,7 @@ class _Loader(SourceFileLoader):
 
 
 class Mutating(MetaPathFinder):
-    """Imports these modules with another text."""
+    """A finder that imports these modules with another text."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = texts
@@ -131,7 +131,7 @@ class Mutating(MetaPathFinder):
 
 
 def mutate(texts: Mapping[str, str]) -> None:
-    """Whatever of the core is imported from now on has these texts."""
+    """Let the modules of the core that are imported from now on have these texts."""
     assert not any(name.startswith("elastic.core") for name in sys.modules), "too late: the core is imported"
     sys.meta_path.insert(0, Mutating(texts))
 
@@ -140,7 +140,7 @@ def mutate(texts: Mapping[str, str]) -> None:
 
 
 def told(story: str) -> Answer:
-    """What the simulator says of this story."""
+    """Return the property that this story breaks, if it breaks any."""
     from elastic.core.sim.run import tell
     from elastic.core.sim.story import parsed
 
@@ -149,7 +149,7 @@ def told(story: str) -> Answer:
 
 
 def searched(runs: int, finds: int) -> Answer:
-    """The shortest of the first stories that break something."""
+    """Return the shortest of the first `finds` stories that break something."""
     from elastic.core.sim.run import wander
     from elastic.core.sim.shrink import shrunk
     from elastic.core.sim.swarm import Shape
@@ -179,7 +179,7 @@ def searched(runs: int, finds: int) -> Answer:
 
 
 def tested(test: str) -> Answer:
-    """Whether a directed test fails."""
+    """Return the name of a directed test if it fails."""
     import pytest
 
     os.chdir(ROOT)
@@ -191,7 +191,7 @@ def tested(test: str) -> Answer:
 
 
 def in_a_fork(does: Callable[[], Answer], timeout_s: int = TIMEOUT_S) -> Answer:
-    """What it answers in a process of its own; an error is an answer too."""
+    """Call this in a forked process and return its answer. An error and a timeout are answers too."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -215,7 +215,7 @@ def in_a_fork(does: Callable[[], Answer], timeout_s: int = TIMEOUT_S) -> Answer:
 
 
 def check(those: Iterable[Mutant]) -> Iterator[Answer]:
-    """What kills each mutant now, and what the core itself makes of the same story."""
+    """Yield what kills each mutant now."""
     for mutant in those:
 
         def mutated(mutant: Mutant = mutant) -> Answer:
@@ -226,6 +226,7 @@ def check(those: Iterable[Mutant]) -> Iterator[Answer]:
 
 
 def search(those: Iterable[Mutant], runs: int, finds: int, record: bool) -> Iterator[Answer]:
+    """Yield the story found for each mutant; `record` also writes it down."""
     for mutant in those:
 
         def mutated(mutant: Mutant = mutant) -> Answer:
@@ -244,16 +245,17 @@ def search(those: Iterable[Mutant], runs: int, finds: int, record: bool) -> Iter
 
 
 def number_of(mutant: Mutant) -> str:
-    """The property that its recorded story breaks."""
+    """Return the property that the mutant's recorded story breaks."""
     return mutant.story.read_text().splitlines()[1].removeprefix("# ").partition(":")[0]
 
 
 def operations_of(mutant: Mutant) -> int:
+    """Return the number of operations of the mutant's recorded story."""
     return sum(1 for line in mutant.story.read_text().splitlines() if not line.startswith("#")) - 1
 
 
 def document(those: Iterable[Mutant]) -> str:
-    """Which property kills which mutant, and how long its story is."""
+    """Return the text of docs/mutants.md: which property kills which mutant, and how long its story is."""
     those = list(those)
     by_story = [each for each in those if not each.test]
     killed: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
-"""Threads in strict alternation: code that blocks, such as torch's, runs in virtual time without being changed.
+"""Threads that run one at a time, so that code that blocks, such as torch's, runs unchanged in virtual time.
 
-A fibre runs only when it is resumed, and whoever resumed it goes on only when the fibre waits or is over. So there is one
-order of events, the one of `Future`, and a run is the same every time.
+A fibre runs only when it is resumed, and its resumer goes on only when the fibre waits or is over. So `Future` alone orders
+the events, and a run is the same every time.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import ClassVar
 
 
 class Gone(BaseException):
-    """Raised inside a fibre whose process is no more: its frames are left, and nothing that they do has an effect."""
+    """Raised inside a fibre whose process is dead. It unwinds the frames, and nothing that they do has an effect."""
 
 
 class Fibre:
-    """`what` runs on a thread of its own, a stretch at a time. `ticket` numbers its waits: only the present one is ended."""
+    """A thread that runs `what` until its next wait, each time it is resumed. `ticket` is the number of the present wait."""
 
     current: ClassVar[Fibre | None] = None
 
@@ -33,7 +33,7 @@ class Fibre:
         self.over = self.gone = False
 
     def resume(self) -> None:
-        """Until it waits or is over. Raises what it died of."""
+        """Run it until it waits or is over. Raises the error that ended it."""
         self.ticket += 1
         Fibre.current = self
         if self._started:
@@ -53,7 +53,7 @@ class Fibre:
         self.resume()
 
     def end(self) -> None:
-        """It is no more, wherever it stands."""
+        """End it at any point of its run, as the death of its process does."""
         self.gone = True
         if self.over:
             return
@@ -63,7 +63,7 @@ class Fibre:
         self.over = True
 
     def wait(self) -> None:
-        """Called by itself: until it is resumed."""
+        """Wait until it is resumed. Only the fibre itself calls this."""
         self._back.release()
         self._go.acquire()
         if self._thrown is not None:
@@ -84,7 +84,7 @@ class Fibre:
 
 
 def this() -> Fibre:
-    """The fibre that calls. Raises Gone if it is no more: nothing that it does on its way out has an effect."""
+    """Return the calling fibre. Raises Gone if it was ended: nothing that it does while it unwinds has an effect."""
     fibre = Fibre.current
     if fibre is None:
         raise RuntimeError("torch's code runs outside a fibre: it would block the real world")

@@ -1,9 +1,12 @@
-"""What torch does in the world in which ours is tested: `python tests/peer/report.py`.
+"""Report what torch does in the world in which our agents are tested: `python tests/peer/report.py`.
 
-Each run is a story that was drawn for ours (core/sim/swarm) and is told to both. The table counts the runs in which a
-property was broken; what stands below it are the shortest stories that break them. `--runs N` for each family of faults;
-`show NAME` tells one of these stories to both, with all that happens; `show FAMILY SEED` one of the runs; `shrink FAMILY
-SEED FINDING` the run without what the finding does not need.
+Each run is a random story of core/sim/swarm, which torch's agents run and ours too. The table counts the runs in which a
+property was broken; the shortest stories that break each property stand below it.
+
+  report.py [--runs N]                    make N runs for each family of faults
+  report.py show NAME                     run one of the shortest stories with both, and print all that happens
+  report.py show FAMILY SEED              the same with one of the runs
+  report.py shrink FAMILY SEED FINDING    the same without the operations that the finding does not need
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ NODES = 4
 
 @frozen
 class Family:
-    """Which faults are drawn, and what torch's hosts are like."""
+    """A family of runs: the faults that may be drawn, and the settings of torch's hosts."""
 
     faults: frozenset[Kind]
     peers: Peers = field(factory=Peers)
@@ -45,17 +48,23 @@ FAMILIES: Mapping[str, Family] = {
     "delays": Family(_FAILURES | _DELAYS),
     "clock": Family(_FAILURES, Peers(clocks={"b": -7.0})),
 }
-"""Failures of workers and nodes that come late; with deaths, drains and early success; the same where workers fail a second
-after a peer; failures with pauses, slow and cut networks, outages; failures with one wall clock 7 s slow (TTL 3 or 5 s)."""
+"""The families of runs.
+
+failures: workers fail, and nodes start late
+deaths: nodes also die, drain, and succeed early
+noticed: as deaths, but workers fail a second after a peer
+delays: as failures, with pauses, slow and cut networks, and outages
+clock: as failures, with one wall clock that is 7 s slow (the TTL is 3 or 5 s)
+"""
 
 
 def drawn(family: Family, seed: int) -> run.Run:
-    """Ours, and the story for both."""
+    """Return the run of our agents; it has the story for both."""
     return run.wander(seed, Shape(nodes=NODES, faults=family.faults))
 
 
 def counted(family: Family, runs: int) -> tuple[Counter[str], Counter[str]]:
-    """Runs in which torch broke something, by property, and ours."""
+    """Return by property the number of runs in which torch broke it, and in which our agents did."""
     torchs, ours = Counter[str](), Counter[str]()
     for seed in range(1, runs + 1):
         our = drawn(family, seed)

@@ -1,25 +1,27 @@
-"""Where torch and we mean the same, we decide the same: its rendezvous and ours, led through the same calls.
+"""torch's rendezvous and ours decide alike in the same sequence of calls, where both are meant to do the same.
 
-torch's side is its own handler in virtual time (torchnode), without its agent; ours is `turn` in a small world. The calls:
+torch's side is its own handler in virtual time (torchnode), without its agent. Ours is `turn` in a small world. The calls:
 
-- join: arrive in the first round, in one that lacks members, behind a complete one, above the maximum, after a close
-- leave: a participant goes before the round is complete (torch: `_RendezvousExitOp`, as at the head of each
-  `next_rendezvous`); who has left may join again
-- crash: a participant of an open round, or somebody who waits, is no more; both must notice it
+- join: a node comes to the first round, to one that lacks members, behind a complete one, above the maximum, or too late
+- leave: a participant goes before the round is complete (torch: `_RendezvousExitOp`, as at the start of each
+  `next_rendezvous`); it may join again
+- crash: a participant of an open round, or a node that waits, dies; both must notice it
 - last call: its time passes
 - time-out: nobody comes to an open round below its minimum for as long as a joiner waits
-- close: somebody who is no member closes the job
+- close: a node that is no member closes the job
 
-After each call, when everybody is at rest, these must be equal: the round, whether it is complete or closed, who takes part,
-who waits with room and who is a spare (torch's wait list and redundancy list), who is refused, and the ranks of a complete
-round whose members arrived in the order of their names (torch sorts by name, we by arrival).
+After each call, when all nodes are at rest, these must be equal:
 
-Not compared, since ours is meant to differ:
+- the round, and whether it is complete or closed
+- the participants, the nodes that wait with room, the spares (torch's wait list and redundancy list) and the refused ones
+- the ranks of a complete round whose members arrived in the order of their names (torch sorts by name, we by arrival)
+
+Not compared, because ours is meant to differ:
 
 - a member that goes or dies after completion: torch's round shrinks, and is over when the last has gone; ours ends at once
-- more newcomers than there is room for: torch counts them all as waiting, ours the first ones; so who waits is compared as a
-  whole then (that torch counts them all is what makes it restart for ever: torchstories, "storm")
-- those who were refused: they drop off torch's lists a TTL after the close, while our register stands still
+- more newcomers than there is room for: torch counts them all as waiting, ours only the first ones; then the waiting nodes
+  and the spares are compared as one set (torch restarts for ever because it counts them all: torchstories, "storm")
+- refused nodes: they drop off torch's lists a TTL after the close, while our register stays as it is
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ from elastic.core.sim.story import Setting
 from elastic.core.world import Ending, Why
 
 LAST_CALL_S = 22.0
-"""No multiple of the rest, and far enough from each: torch looks once a second."""
+"""No multiple of REST_S, and far enough from one, because torch looks only once a second."""
 REST_S = 9.0
-"""After each call: more than the TTL of 5 s, and what it takes to notice."""
+"""The time after each call: more than the TTL of 5 s and the time to notice."""
 JOIN_S = 500.0
 SPANS = {"last call": LAST_CALL_S + REST_S / 2, "time-out": JOIN_S + REST_S}
 SIZES = ((1, 1), (1, 2), (2, 2), (2, 3), (3, 3))
@@ -61,7 +63,7 @@ NAMES = ("a", "b", "c", "d")
 
 @frozen
 class View:
-    """What both must agree on."""
+    """What both must agree on. The sets have names of nodes."""
 
     round: int
     complete: bool
@@ -80,7 +82,7 @@ class View:
         spare: Iterable[str],
         refused: Iterable[str],
     ) -> View:
-        """What is not compared is levelled."""
+        """Return a view without what is not compared."""
         told = frozenset(refused)
         inside, with_room, above = (frozenset(each) - told for each in (participants, waiting, spare))
         if with_room and above:
@@ -173,7 +175,7 @@ class Torchs:
         world.future.passes(world.future.now + REST_S)
 
     def _runs(self, process: TorchProcess, what: Callable[[], None]) -> None:
-        """Instead of what its main thread does."""
+        """Let the main thread do this, in place of what it does now."""
         if process.main is not None:
             process.main.end()
         process.main = self.world.begins(process, what)
@@ -211,7 +213,7 @@ Call = tuple[str, str]
 
 
 def legal(view: View, gone: set[str], least: int) -> Iterator[Call]:
-    """What can be called next, where both are meant to answer alike."""
+    """Yield the calls that may come next and that both are meant to answer alike."""
     here = view.participants | view.waiting | view.spare
     yield from (("join", who) for who in NAMES if who not in here | gone | view.refused)
     if view.closed:
@@ -227,7 +229,7 @@ def legal(view: View, gone: set[str], least: int) -> Iterator[Call]:
 def led(
     least: int, most: int, choose: Callable[[list[Call]], Call | None], ours_last_call: float = LAST_CALL_S
 ) -> list[Call]:
-    """Both through the same calls; they must agree after each. Returns the calls."""
+    """Make the same calls of both, and return the calls. Both must agree after each."""
     ours, torchs = Ours.of(least, most, ours_last_call), Torchs.of(least, most)
     calls, gone = list[Call](), set[str]()
     with clocked(torchs.world, 0):
@@ -247,7 +249,7 @@ def led(
 
 
 def every(least: int, most: int, length: int) -> Iterator[list[Call]]:
-    """All sequences of so many calls in which newcomers come in the order of their names."""
+    """Make all sequences of so many calls in which newcomers come in the order of their names."""
     prefixes: list[tuple[int, ...]] = [()]
     while prefixes:
         prefix, widths = prefixes.pop(), list[int]()
@@ -271,7 +273,7 @@ def at_random(least: int, most: int, seed: int) -> list[Call]:
     chance, left = seeded(seed), iter(range(CALLS))
 
     def choose(calls: list[Call]) -> Call | None:
-        """A close ends a run that has little to say after it: rarely."""
+        """Choose a close rarely, because little can happen after it."""
         wanted = [call for call in calls if call[0] != "close" or chance(8) == 0]
         return None if not wanted or next(left, None) is None else one(chance, wanted)
 
@@ -293,7 +295,7 @@ def test_both_decide_alike_in_long_sequences_drawn_at_random(least: int, most: i
 
 
 def test_the_comparison_can_fail() -> None:
-    """With another last call on one side they are found apart."""
+    """With another last call on one side, the two differ."""
     calls = iter([("join", "a"), ("join", "b")])
     with pytest.raises(AssertionError, match="--nnodes 1:3"):
         led(1, 3, lambda _: next(calls, None), ours_last_call=1.0)

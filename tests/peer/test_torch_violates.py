@@ -1,6 +1,6 @@
-"""What torch's own code breaks, each by its shortest story; and that ours, told the same story, does not.
+"""torch's own code breaks a property in each of the shortest stories, and our agents keep it in the same story.
 
-They also hold the report to what was found: a new torch that mends one of them fails here, and is then given its due.
+A new torch that mends one of them fails here, and then the report is corrected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from elastic.core.world import Ending, Verdict
 
 
 def ours(story: Story, ends: bool = True) -> run.Run:
-    """Ours, told the same; whatever its own properties say is a failure."""
+    """Return the run of our agents with this story, in which they must break no property."""
     said = run.tell(story, ends=ends)
     assert said.violation is None
     return said
@@ -38,7 +38,7 @@ def outcomes(said: run.Run) -> dict[str, Outcome | None]:
 
 
 def endings(said: run.Run) -> set[Ending | None]:
-    """Of all who were there to the end."""
+    """Return the endings of all agents that have ended."""
     ended = [process.outcome for process in said.world.by_node.values() if process.outcome is not None]
     return {each.ending if isinstance(each, Verdict) else None for each in ended}
 
@@ -54,7 +54,7 @@ def seats(said: run.Run) -> dict[str, Status]:
 
 
 @pytest.mark.parametrize("which", PINS)
-def test_torch_breaks_it(which: str) -> None:
+def test_torch_breaks_the_property_of_the_story(which: str) -> None:
     pin = PINS[which]
     found = told(pin.story, pin.peers).findings
     assert set(pin.breaks) <= {finding.number for finding in found}, found
@@ -133,7 +133,7 @@ def test_a_run_of_torch_is_the_same_every_time(which: str) -> None:
 
 
 def test_nothing_of_a_world_stays_behind_in_torch() -> None:
-    """No clock of ours, and no thread."""
+    """Neither the clock nor a thread stays behind."""
     clock = SimpleElasticAgent._invoke_run.__globals__["time"]
     threads = set(threading.enumerate())
     world = told(PINS["spare"].story)
@@ -143,8 +143,10 @@ def test_nothing_of_a_world_stays_behind_in_torch() -> None:
 
 
 def test_a_call_that_waits_holds_up_all_others_of_its_connection() -> None:
-    """With a real TCPStore: a node that waits at the exit barrier cannot send heartbeats. The simulated store is kinder to
-    torch: there, calls of one process do not wait for each other."""
+    """With a real TCPStore, a node that waits at the exit barrier cannot send heartbeats.
+
+    The simulated store is kinder to torch: there, calls of one process do not wait for each other.
+    """
     server: Any = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)  # type: ignore[attr-defined]
     client: Any = dist.TCPStore("localhost", server.port, is_master=False)  # type: ignore[attr-defined]
 

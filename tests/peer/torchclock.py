@@ -1,9 +1,9 @@
-"""The only thing that is replaced in torch: the clock, as its modules read it, and where they sleep.
+"""The clock that torch's modules read in a simulated world. It is the only part of torch that is replaced.
 
-`time` and `datetime` in the modules of the rendezvous and the agent give the clocks of the process whose thread runs. The
-only chance in torch (a delay of up to 0.3 s before the first round) is seeded, logging is off, and agents do not share their
-store with the workers (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1): where they do, which is the default, 2.13 cannot let a new
-agent into a later round at all, and there would be little left to compare.
+`time` and `datetime` in the modules of the rendezvous and the agent show the clocks of the process whose thread runs. The
+only random value in torch (a delay of up to 0.3 s before the first round) is seeded, and logging is off. Agents do not share
+their store with the workers (TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1). With sharing, the default, torch 2.13 cannot let a new
+agent into a later round at all, and little would be left to compare.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHARING_OFF = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 
 
 class Clocks(Protocol):
-    """The world, as torch's modules ask it for the time."""
+    """The clocks of a world, as torch's modules read them."""
 
     def monotonic(self) -> float: ...
 
@@ -51,7 +51,7 @@ class _Datetime:
 
 @contextmanager
 def clocked(clocks: Clocks, seed: int) -> Iterator[None]:
-    """While this lasts, torch's elastic modules live in the time of these clocks."""
+    """Let torch's elastic modules read these clocks while the context lasts."""
     rendezvous: Any = dynamic
     modules: tuple[Any, ...] = (rendezvous, utils, agent)
     times, dates = [module.time for module in modules], rendezvous.datetime

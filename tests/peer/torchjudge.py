@@ -1,7 +1,7 @@
-"""What torch does that ours must not do: each write of its register, each start of workers, and the end of a run, judged.
+"""The judge of torch's runs: it judges each write of torch's register, each start of workers, and the end of a run.
 
-A finding has the number of its property in docs/protocol.md, or a word where it has none (`torchstories.WORDS`). Nothing is
-raised: a run goes on, and may break more.
+A finding is what our agents must not do. It has the number of its property in docs/protocol.md, or a word of ours if there
+is none (`torchstories.WORDS`). The judge notes and does not raise: a run goes on, and may break more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def judges_write(world: TorchWorld, process: TorchProcess, before: _RendezvousSt
         other = world.of(desc)
         world.counts["evicted"] += 1
         world.causes["evictions"] += 1
-        # half, so that nobody counts whose slow messages were at fault
+        # half of the TTL, so that a node whose messages were slow does not count
         silent_for = world.future.now - other.heard_at
         if other.alive and other.outcome is None and silent_for < world.ttl / 2:
             world.finds("L3", f"{process.name} throws out {other.name}, last heard {silent_for:.1f} s ago")
@@ -52,7 +52,7 @@ def judges_world(world: TorchWorld, now: set[str]) -> None:
 
 
 def judges_close(world: TorchWorld, process: TorchProcess) -> None:
-    """By the agent's own end: success, failure for good, or an exception."""
+    """Judge a close by the way its agent ends: with success, with a final failure, or with an exception."""
     why = process.phase
     others = [
         other
@@ -118,7 +118,7 @@ def at_rest(world: TorchWorld, process: TorchProcess) -> bool:
 
 
 def notes_lost(world: TorchWorld) -> None:
-    """The world rests, and yet one of its members is dead: the others were not told."""
+    """Note a member that is dead in a world at rest: the others were not told."""
     for process in world.living():
         if process.ran and process.workers:
             gone = [name for name in process.ran[1] if not any(other.name == name for other in world.living())]

@@ -1,16 +1,16 @@
-"""torch's own agent on one simulated node: its rendezvous handler, its agent loop, and what its launcher does around them.
+"""torch's own agent on one simulated node: its rendezvous handler, its agent loop, and the end of its launcher.
 
-Everything that decides is torch's code as installed: `C10dRendezvousBackend`, `_BackendRendezvousStateHolder`,
+All decisions are made by torch's code as installed: `C10dRendezvousBackend`, `_BackendRendezvousStateHolder`,
 `_DistributedRendezvousOpExecutor` with its operations, `DynamicRendezvousHandler.next_rendezvous`, and
 `SimpleElasticAgent.run` with `_invoke_run`, `_restart_workers`, `_rendezvous`, `_assign_worker_ranks` and `_exit_barrier`.
-The subclasses here only fill in what needs a machine, where torch leaves it to a subclass or keeps it in one method:
+The subclasses replace only what needs a machine:
 
 - the heartbeats' thread and the handler's lock, in virtual time (`rendezvous/utils.py`, _PeriodicTimer);
 - a round's store, which in torch is a PrefixStore of the C++ library (`_wrap_store`);
 - workers: `_start_workers`, `_stop_workers`, `_monitor_workers`, `_shutdown`, as `local_elastic_agent.py` has them: a failed
-  worker stops its peers, all at zero is success, stopping is SIGTERM, a grace, SIGKILL, and waits for the last;
+  worker stops its peers, success is 0 from all, and stopping is SIGTERM, a grace, SIGKILL and a wait for the last;
 - the launcher's end, as `launcher/api.py`, launch_agent, from `shutdown_rdzv = True` on;
-- telemetry, which does nothing (each record walks the Python stack, which would cost milliseconds an action).
+- telemetry, which does nothing, because each record walks the Python stack and costs milliseconds.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
     from torchworld import TorchWorld
 
 LAST_CALL_MIN_S = 1.0
-"""torch takes whole seconds."""
+"""torch takes whole seconds, and at least one."""
 
 RUN_ID = "job"
 
 
 @define(eq=False)
 class TorchProcess:
-    """One agent's process: its threads, its clocks, its workers, and what has been done to it.
+    """One agent's process: its threads, its clocks, its workers and its faults.
 
-    Its monotonic clock shows `offset + rate × true time`, as in core/sim; its wall clock the true time and `skew`.
+    Its monotonic clock shows `offset + rate × true time`, as in core/sim. Its wall clock shows the true time plus `skew`.
     """
 
     name: str
@@ -67,7 +67,7 @@ class TorchProcess:
     rate: float
     skew: float
     heard_at: float = -math.inf
-    """When its last heartbeat reached the store, in true time."""
+    """The true time at which its last heartbeat reached the store."""
     fibres: list[Fibre] = field(factory=list)
     main: Fibre | None = None
     """The thread that a signal interrupts."""
@@ -75,22 +75,22 @@ class TorchProcess:
     alive: bool = True
     outcome: str | None = None
     raising: str | None = None
-    """The exception that it ends with, while it shuts its rendezvous down."""
+    """The name of the exception that ends it, while it shuts its rendezvous down."""
     phase: str = "joins"
     stopped_until: float = 0.0
     sound_from: float = 0.0
-    """Since when nothing has been wrong with the node or its network."""
+    """The time from which on nothing is wrong with the node or its network."""
 
     workers: dict[int, int] = field(factory=dict)
-    """Local ranks of the workers that live -> the start that they belong to."""
+    """The start that each living worker belongs to, by local rank."""
     codes: list[int] = field(factory=list)
     starts: int = 0
     ran: tuple[int, tuple[str, ...]] | None = None
-    """The round, and the members, that its workers were started with."""
+    """The round and the members that its workers were started with."""
     hung: bool = False
     unstartable: bool = False
     spent: int = 0
-    """Restarts that its agent has charged itself for."""
+    """The restarts that its agent has taken from its budget."""
 
     delay: float = 0.0
     cut_out_until: float = 0.0
@@ -104,7 +104,7 @@ class TorchProcess:
         return str(self.desc.addr)
 
     def true(self, at: float) -> float:
-        """The true time at which its monotonic clock shows this."""
+        """Return the true time at which its monotonic clock shows `at`."""
         return (at - self.offset) / self.rate
 
     def clock(self, now: float) -> float:
@@ -112,7 +112,7 @@ class TorchProcess:
 
 
 class VirtualLock:
-    """threading.Lock, for fibres."""
+    """A lock for fibres, in place of threading.Lock."""
 
     def __init__(self, world: TorchWorld, process: TorchProcess) -> None:
         self._world, self._process = world, process
@@ -134,7 +134,7 @@ class VirtualLock:
 
 
 class VirtualTimer:
-    """`_PeriodicTimer`: the function every interval until it is cancelled; cancel waits for the thread's end."""
+    """A timer for fibres, in place of `_PeriodicTimer`. `cancel` waits for the end of its thread."""
 
     def __init__(self, world: TorchWorld, process: TorchProcess, interval: float, function: Callable[[], None]) -> None:
         self._world, self._process = world, process
@@ -169,14 +169,14 @@ class VirtualTimer:
 
 
 class Executor(_DistributedRendezvousOpExecutor):
-    """torch's, without telemetry."""
+    """torch's executor without telemetry."""
 
     def _record(self, *_: Any, **__: Any) -> None:
         pass
 
 
 class TorchHandler(DynamicRendezvousHandler):
-    """torch's, with virtual threads, and with the store of the simulated world."""
+    """torch's handler with virtual threads, over the store of the simulated world."""
 
     def __init__(self, world: TorchWorld, process: TorchProcess) -> None:
         self.world, self.process = world, process
@@ -227,7 +227,7 @@ class TorchHandler(DynamicRendezvousHandler):
         return store.under(f"torch.rendezvous.{RUN_ID}.{self._state_holder.state.round}")
 
     def leaves(self) -> None:
-        """`_RendezvousExitOp` alone; torch runs it only at the head of `next_rendezvous`."""
+        """Run `_RendezvousExitOp` alone. torch itself runs it only at the start of `next_rendezvous`."""
         from torch.distributed.elastic.rendezvous.dynamic_rendezvous import _RendezvousExitOp
 
         self._stop_heartbeats()
@@ -235,7 +235,7 @@ class TorchHandler(DynamicRendezvousHandler):
 
 
 class TorchAgent(SimpleElasticAgent):
-    """torch's, with simulated workers."""
+    """torch's agent with simulated workers."""
 
     def __init__(self, world: TorchWorld, process: TorchProcess, handler: TorchHandler) -> None:
         self.world, self.process, self.handler = world, process, handler
@@ -286,7 +286,7 @@ class TorchAgent(SimpleElasticAgent):
 
 
 def launches(world: TorchWorld, process: TorchProcess) -> None:
-    """The body of an agent's main thread: `launcher/api.py`, launch_agent, and what its caller makes of its end."""
+    """Run an agent's main thread: launch_agent of `launcher/api.py`, and the exit that its caller makes of the result."""
     try:
         outcome = _launched(world, process)
     except SignalException as error:
@@ -315,5 +315,5 @@ def _launched(world: TorchWorld, process: TorchProcess) -> str:
 
 
 def spelled(desc: _NodeDesc) -> str:
-    """`a` is the first incarnation of slot a, `a#2` its second, as in the stories."""
+    """Return a node's name as in the stories: `a` is the first incarnation of slot a, `a#2` its second."""
     return str(desc.addr) if desc.pid == 1 else f"{desc.addr}#{desc.pid}"

@@ -1,8 +1,8 @@
-"""The store as torch's processes see it: a TCPStore's operations on plain keys, over a network that loses nothing.
+"""The store of torch's simulated processes: a TCPStore's operations on plain keys, over a network that loses nothing.
 
-torch talks to its store over one connection, and blocks until it is answered. So a message that our simulator loses is only
-late here: a cut or an outage holds it until it is over, as TCP's retransmission would, and an answer that is lost takes as
-long as ours waits before it asks again. That is kinder to torch than the network of core/sim is to us.
+torch talks to its store over one connection, and blocks until it gets an answer. So a message that our simulator loses is
+only late here. A cut or an outage holds it until the end, as TCP's retransmission would. A lost answer takes as long as our
+client waits before it asks again. This network is kinder to torch than that of core/sim is to us.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from torchworld import TorchWorld
 
 READ_TIMEOUT_S = 60.0
-"""c10d's read_timeout: how long a call waits, for an answer or for a key."""
+"""How long a call waits for an answer or for a key: c10d's read_timeout."""
 
 Waiter = Callable[[], None]
 
 
 class NotYet(Exception):
-    """A key that the call needs is not there."""
+    """A key that the call needs does not exist yet."""
 
 
 @define
 class TorchStore:
-    """The keys, and who waits for one to be set."""
+    """The keys, and the calls that wait for one to be set."""
 
     keys: dict[str, bytes] = field(factory=dict)
     waiting: list[Waiter] = field(factory=list)
@@ -42,7 +42,7 @@ class TorchStore:
 
 @define(eq=False)
 class Connection:
-    """A process' client. Its methods are those of `torch.distributed.Store` that the agent and its rendezvous use."""
+    """The client of one process, with the methods of `torch.distributed.Store` that torch's agent uses."""
 
     world: TorchWorld
     process: TorchProcess
@@ -50,7 +50,7 @@ class Connection:
     timeout: timedelta = timedelta(seconds=READ_TIMEOUT_S)
 
     def under(self, prefix: str) -> Connection:
-        """As a PrefixStore."""
+        """Return a client that puts this prefix before each key, as a PrefixStore does."""
         return evolve(self, prefix=f"{self.prefix}{prefix}/")
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -84,7 +84,7 @@ class Connection:
         return int(self._call(adds))
 
     def compare_set(self, key: str, expected: str, desired: str) -> bytes:
-        """What stands then. The register's key is written by this alone."""
+        """Return the value after a compare-and-set. Nothing else writes the register's key."""
 
         def sets(keys: dict[str, bytes]) -> bytes:
             stands = keys.get(self.prefix + key, b"")

@@ -1,6 +1,6 @@
-"""The shortest stories in which torch breaks a property that ours keeps; each is told to both.
+"""The shortest stories in which torch breaks a property that our agents keep.
 
-`python tests/peer/report.py show NAME` tells one, with all that happens. test_torch_violates.py pins them.
+`python tests/peer/report.py show NAME` runs one with both and prints all that happens. test_torch_violates.py pins them.
 """
 
 from __future__ import annotations
@@ -30,17 +30,21 @@ WORDS: Mapping[str, str] = {
     "verdict": "all members end with the same verdict",
     "spare's verdict": "an agent that never ran ends with the job's verdict",
 }
-"""What a finding breaks. Those that are numbered are those of docs/protocol.md."""
+"""The property that a finding breaks. docs/protocol.md defines those with a number."""
 
 
 @frozen
 class Pin:
-    """`breaks`: findings of torch. `torch`, `ours`: what happens, in a sentence."""
+    """One story, and what it shows."""
 
     breaks: tuple[str, ...]
+    """The findings of torch."""
     lines: str
+    """The story, with `;` between its lines."""
     torch: str
+    """What torch does."""
     ours: str
+    """What our agents do."""
     peers: Peers = field(factory=Peers)
 
     @property

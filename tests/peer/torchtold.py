@@ -1,6 +1,6 @@
-"""A run of torch from its beginning to its end: what is done, a world that is healed and must come to rest, then success.
+"""A run of torch: the operations of a story, then a healed world that must come to rest, then the success of all workers.
 
-It is `core/sim/run.py` for torch: `told` is its `tell`, with the bound that ours has.
+This is `core/sim/run.py` for torch: `told` does what `tell` does there, with the same bound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from elastic.core.sim.story import Kind, Operation, Story
 
 
 def told(story: Story, peers: Peers | None = None, tell: Narrator | None = None, ends: bool = True) -> TorchWorld:
-    """The run of this story; with `ends`, healed and brought to its end, as `core/sim/run.tell` does it."""
+    """Return the world after this story. If it `ends`, the world is also healed and brought to its end."""
     world = TorchWorld(story.setting, peers or Peers(), tell)
     with clocked(world, story.setting.seed):
         try:
@@ -31,7 +31,7 @@ def told(story: Story, peers: Peers | None = None, tell: Narrator | None = None,
 
 
 def converges(world: TorchWorld) -> None:
-    """No more faults: within the bound that ours has, everybody alive must be in the one complete world, or a spare."""
+    """Stop all faults and judge the rest: within the bound, each living agent is in the one complete world, or a spare."""
     world.heals()
     bound = patience(world.setting)
     if _hops(world, bound, rests, _supervises):
@@ -79,7 +79,7 @@ def _succeeds(world: TorchWorld) -> None:
 
 
 def shrunk(story: Story, number: str, peers: Peers | None = None, tries: int = 200) -> Story:
-    """The story without what the finding does not need."""
+    """Return the story without the operations that the finding does not need."""
     size = len(story.operations)
     while size:
         for start in range(len(story.operations) - size, -1, -size):

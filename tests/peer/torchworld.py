@@ -1,7 +1,7 @@
-"""torch's agents in a simulated world: the stories of core/sim, told to torch.
+"""A simulated world of torch's agents, which runs the stories of core/sim.
 
-The same operations (`core/sim/story.py`), the same virtual time, the same delays of messages. What torch does that ours must
-not do is judged (`torchjudge`) and noted (`finds`).
+It has the same operations (`core/sim/story.py`), the same virtual time and the same delays of messages. `torchjudge` judges
+what torch does, and the world keeps the findings.
 """
 
 from __future__ import annotations
@@ -27,44 +27,45 @@ from elastic.core.sim.workers import DEATHS_S, STOPS_S
 
 Narrator = Callable[[float, str, str], None]
 FAULT_LINGERS_S = 10.0
-"""A fault that waits for the node's next message may strike so much later."""
+"""How much later a fault may strike that waits for the node's next message."""
 WAKE_S = 0.0005
-"""A thread that slept wakes so much later than it asked for. With none, a second's sleep would end just when a state that is
-kept for a second still counts, and torch would wait another one: no real clock does that."""
+"""How much later than asked a sleeping thread wakes. Without it, a sleep of one second would end exactly when a state that
+is kept for a second still counts, and torch would wait for another second. No real clock does that."""
 KEY = f"torch.rendezvous.{RUN_ID}"
 
 
 @frozen
 class Peers:
-    """What torch has and our setting does not; its own defaults. Spans in seconds.
-
-    `clocks`: how far the wall clocks of these slots are off. `spreads`: how long after a worker's failure or a node's death
-    the other workers of its world fail too (as those do that communicate); None: they run on.
-    """
+    """Settings of torch that ours do not have, with torch's defaults, and of torch's hosts. Spans are in seconds."""
 
     join: float = 600.0
     monitor_interval: float = 0.1
     exit_barrier: float = 300.0
     clocks: Mapping[str, float] = field(factory=dict)
+    """How far the wall clock of each of these slots is off."""
     spreads: float | None = None
+    """How long after the failure of a worker or node its peers fail too, as workers that communicate do; None: never."""
 
 
 @frozen
 class Finding:
-    """`number` is the property's name in docs/protocol.md, or a word of ours where it has none."""
+    """A property that torch has broken."""
 
     number: str
+    """The property's number in docs/protocol.md, or a word of `torchstories.WORDS`."""
     at: float
     text: str
 
 
 @define(eq=False)
 class TorchWorld:
+    """The store, the processes and the clocks of one run, and what the judge has found."""
+
     setting: Setting
     peers: Peers = field(factory=Peers)
     tell: Narrator | None = None
     body: Callable[[TorchWorld, TorchProcess], None] = launches
-    """What an agent's main thread does."""
+    """Runs the main thread of an agent."""
     future: Future = field(factory=Future)
     choose: Choose = field(init=False)
     store: TorchStore = field(factory=TorchStore)
@@ -72,15 +73,15 @@ class TorchWorld:
     owners: dict[Fibre, TorchProcess] = field(factory=dict)
     findings: list[Finding] = field(factory=list)
     counts: Counter[str] = field(factory=Counter)
-    """What happened: to know that it is no world in which nothing does."""
+    """How often each thing happened. A world in which nothing happens proves nothing."""
     causes: Counter[str] = field(factory=Counter)
     members: tuple[str, ...] = ()
-    """Of the last world that was complete."""
+    """The members of the last complete world."""
     spares: set[str] = field(factory=set)
     worlds: dict[int, tuple[tuple[str, ...], int]] = field(factory=dict)
-    """Round -> members and world size, as the first of its members was told."""
+    """The members and the world size of each round, as its first member was told."""
     failed: set[int] = field(factory=set)
-    """Rounds in which a worker failed by itself."""
+    """The rounds in which a worker failed by itself."""
     own_failures: Counter[str] = field(factory=Counter)
 
     def __attrs_post_init__(self) -> None:
@@ -89,7 +90,7 @@ class TorchWorld:
     # --- what is done to it
 
     def does(self, operation: Operation) -> None:
-        """An operation that means nothing here does nothing; so does one that torch has no word for."""
+        """Carry out an operation. One that torch does not have, or that applies to nothing here, does nothing."""
         kind, span, now = operation.kind, operation.span, self.future.now
         process = self.at(operation.slot)
         if kind is Kind.PASS:
@@ -166,9 +167,9 @@ class TorchWorld:
             process.sound_from = min(process.sound_from, now)
 
     def closes(self) -> None:
-        """The world is over: no thread stays behind."""
+        """End all processes and their threads."""
         for process in self.processes:
-            self._bury(process)
+            self._kills(process)
 
     # --- processes come and go
 
@@ -187,7 +188,7 @@ class TorchWorld:
         return process
 
     def begins(self, process: TorchProcess, what: Callable[[], None]) -> Fibre:
-        """A new thread of this process."""
+        """Start a thread of this process."""
         fibre = Fibre(what)
         process.fibres.append(fibre)
         self.owners[fibre] = process
@@ -195,7 +196,7 @@ class TorchWorld:
         return fibre
 
     def wakes(self, process: TorchProcess, fibre: Fibre, ticket: int) -> None:
-        """If it still stands at this wait."""
+        """Resume the fibre if it is still at this wait."""
         if fibre.over or fibre.ticket != ticket:
             return
         if process.stopped_until > self.future.now:
@@ -203,10 +204,10 @@ class TorchWorld:
             return
         fibre.resume()
         if process.outcome is not None and process.alive:
-            self._bury(process)
+            self._kills(process)
 
     def _signals(self, process: TorchProcess) -> None:
-        """SIGTERM: torch's handler, which comes with the first workers, raises in the main thread, wherever that stands."""
+        """Send SIGTERM. torch's handler, set with the first workers, raises in the main thread at any point."""
         if not process.alive or process.main is None or process.main.over:
             return
         if process.stopped_until > self.future.now:
@@ -217,14 +218,14 @@ class TorchWorld:
         else:
             process.main.throw(SignalException("SIGTERM", sigval=15))  # type: ignore[arg-type]
         if process.outcome is not None:
-            self._bury(process)
+            self._kills(process)
 
     def crashes(self, process: TorchProcess) -> None:
         self.causes["losses"] += 1
-        self._bury(process)
+        self._kills(process)
         self._spreads(process)
 
-    def _bury(self, process: TorchProcess) -> None:
+    def _kills(self, process: TorchProcess) -> None:
         process.alive = False
         process.workers.clear()
         for fibre in process.fibres:
@@ -233,7 +234,7 @@ class TorchWorld:
         process.fibres.clear()
 
     def ends(self, process: TorchProcess, outcome: str) -> None:
-        """Called by its main thread, last."""
+        """Keep the outcome of a process. Its main thread calls this last."""
         process.outcome = outcome
         self._narrate(process.name, f"ends: {outcome}")
 
@@ -278,7 +279,7 @@ class TorchWorld:
         judges_start(self, process, group)
 
     def stops_workers(self, process: TorchProcess) -> None:
-        """SIGTERM, the grace, SIGKILL; waits until nobody lives."""
+        """Stop the workers by SIGTERM, a grace and SIGKILL, and wait until none lives."""
         if not process.workers:
             return
         spans = list[float]()
@@ -320,7 +321,7 @@ class TorchWorld:
         return next((finding for finding in self.findings if finding.number == number), None)
 
     def landed(self, process: TorchProcess, stood: bytes, stands: bytes) -> None:
-        """A write of the register."""
+        """Judge a write of the register that has succeeded."""
         before, after = decoded(stood), decoded(stands)
         if after is None:
             return
@@ -330,7 +331,7 @@ class TorchWorld:
         if self.tell and (text := sentence(after)) != sentence(before):
             self._narrate(process.name, f"→ {text}")
 
-    # --- who is where
+    # --- processes by name
 
     def living(self) -> Iterator[TorchProcess]:
         return (process for process in self.processes if process.alive)
