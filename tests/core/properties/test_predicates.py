@@ -147,7 +147,7 @@ def test_S9_asks_nothing_of_another_life() -> None:
     judged(Started(A, WORLD), Started(B, evolve(BACK.world, id=WorldId(Life("new", TWO.life.epoch), BACK.world.round))))
 
 
-def test_who_is_superseded_is_remembered() -> None:
+def test_a_superseded_node_is_remembered() -> None:
     after = edited(TWO, "a#2", Arrive(TWO.seats[A].profile))
     assert judged(wrote(TWO, "a#2", Arrive(TWO.seats[A].profile), after)).superseded == {A}
 
@@ -202,19 +202,19 @@ def test_V11_a_quorum_that_is_older_than_its_round() -> None:
     broken("V11", wrote(before, "a", EndEdit(0, Why.UPSCALE), evolve(grown, quorum_at=1)))
 
 
-def test_V8_who_has_left_and_is_still_seated() -> None:
+def test_V8_a_node_that_left_and_is_still_seated() -> None:
     stays = edited(TWO, "a", EndEdit(0, Why.FENCED))
     broken("V8", wrote(TWO, "a", Leave(), evolve(stays, ended=Ended(0, Why.LEFT, A))))
 
 
-def test_V10_who_had_gone_and_is_expected_back() -> None:
+def test_V10_a_node_that_was_gone_and_is_expected_back() -> None:
     gone = edited(edited(TWO, "b", Done(0)), "b", Leave())
     after = edited(gone, "a", EndEdit(0, Why.FENCED))
     back = {**after.seats, B: evolve(gone.seats[B], status=Status.EXPECTED)}
     broken("V10", wrote(gone, "a", EndEdit(0, Why.FENCED), evolve(after, seats=back, target=2)))
 
 
-def test_what_one_state_or_one_step_breaks_is_found_too() -> None:
+def test_a_step_that_verify_refuses_is_found_too() -> None:
     broken("S7", wrote(TWO, "b", Done(0), evolve(TWO, version=TWO.version + 2)))
 
 
@@ -226,7 +226,7 @@ def restore(held: RendezvousState, before: RendezvousState | None = None, **chan
     return Wrote(A, before, deed, evolve(restored(deed, before), **changes))
 
 
-def test_R8_an_edit_of_what_another_store_had_written() -> None:
+def test_R8_an_edit_of_a_copy() -> None:
     broken("R8", evolve(wrote(BACK, "b", Leave()), here=False))
     judged(evolve(restore(BACK, BACK), here=False))
 
@@ -251,7 +251,7 @@ def test_a_restored_world_was_completed_before() -> None:
     assert not wrote(BACK, "b", Leave()).completes
 
 
-def test_who_left_may_be_seated_by_what_was_held_before_that() -> None:
+def test_a_restore_of_an_older_state_may_seat_a_node_that_left() -> None:
     spare = running("a", size="1")
     judged(Left(B), restore(spare), wrote(restore(spare).after, "b", Arrive(TWO.seats[B].profile)))
 
@@ -322,7 +322,7 @@ def test_a_step_that_does_nothing_is_not_judged() -> None:
     judged(Stepped(GROUP, over(7), GROUP, (), 1.0))
 
 
-def test_who_leaves_is_remembered() -> None:
+def test_a_node_that_leaves_is_remembered() -> None:
     leaving = stepped(GROUP, Signalled(15, 1.0), Phase.LEAVING, leave_by=5.0)
     assert judged(leaving).leaving == {A}
 

@@ -51,7 +51,7 @@ def test_a_watch_gives_way_to_any_request() -> None:
     assert under_way(submitted(watching(), Errand("record"))) is None
 
 
-def test_what_else_is_under_way_is_carried_out_first() -> None:
+def test_another_operation_under_way_is_carried_out_first() -> None:
     agenda = about(end, Request(join))
     assert under_way(agenda) is end
     assert handlers(agenda) == [join]
@@ -96,14 +96,14 @@ def test_an_errand_is_the_shells_to_do() -> None:
     assert (agenda, held, errand) == (Agenda(), HELD, Errand("record"))
 
 
-def test_who_has_joined_watches_and_remembers_the_world() -> None:
+def test_a_node_that_has_joined_watches_and_remembers_the_world() -> None:
     world = running().world
     agenda, held = answered(about(join), HELD, world)
     assert agenda == Agenda(watching=True)
     assert held.mine == world.id
 
 
-def test_who_has_marked_success_watches_on() -> None:
+def test_a_node_that_has_marked_success_watches_on() -> None:
     assert answered(about(done, watching=True), HELD, Settled()) == (Agenda(watching=True), HELD)
 
 

@@ -312,7 +312,7 @@ def test_evict_refunds_also_over_budget_so_that_the_job_goes_on() -> None:
 # --- complete, overdue, close
 
 
-def test_complete_goes_with_those_who_are_in() -> None:
+def test_complete_makes_a_world_of_the_nodes_that_are_in() -> None:
     assert edited(arrived(register("1:3"), "a b"), "a", Complete(0)).complete
 
 
@@ -323,7 +323,7 @@ def test_complete_does_nothing_below_the_minimum_or_for_another_round_or_while_s
     assert leaves_unchanged(running(), "a", Complete(0))
 
 
-def test_overdue_drops_the_expected_and_goes_on_with_those_who_are_back() -> None:
+def test_overdue_drops_the_expected_and_goes_on_with_the_nodes_that_are_back() -> None:
     state = edited(returning("a b c", size="2:4", back="a b"), "a", Overdue(1))
     assert (seats(state), state.target, state.complete) == ({"a": "in", "b": "in"}, 2, True)
 
@@ -423,7 +423,7 @@ def test_settle_4_does_not_complete_below_the_minimum_although_all_that_can_are_
     assert (state.target, state.complete, state.quorum_at) == (1, False, None)
 
 
-def test_a_newcomer_gets_the_seat_of_nobody_who_is_on_the_way_back() -> None:
+def test_a_newcomer_gets_no_seat_of_a_node_on_its_way_back() -> None:
     state = arrived(returning("a b", restarts=1), "c")
     assert (state.room, seats(state)["c"]) == (0, "waiting")
 

@@ -116,7 +116,7 @@ VALID = encode(CLOSED)
     ],
     ids=lambda data: f"{data[:16]!r}"[2:-1] + f" ({len(data)})",
 )
-def test_what_is_no_state_is_refused(data: bytes) -> None:
+def test_bytes_that_are_no_state_are_refused(data: bytes) -> None:
     with pytest.raises(Refused, match="no register state: "):
         decode(data)
 

@@ -40,7 +40,7 @@ def on_host(state: RendezvousState, who: str, host: str) -> RendezvousState:
         (CANCELLED, "closed: cancelled in round 0 (asked)"),
     ],
 )
-def test_it_says_what_the_round_waits_for(state: RendezvousState | None, text: str) -> None:
+def test_the_sentence_says_what_the_round_waits_for(state: RendezvousState | None, text: str) -> None:
     assert explain(state, node("a")) == text
 
 

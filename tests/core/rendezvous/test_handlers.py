@@ -278,7 +278,7 @@ def test_join_6_a_node_that_is_not_seated_does_no_chores() -> None:
     assert action(join, held, now=7) == Arrive(profile("b"))
 
 
-def test_join_6_a_look_of_more_than_two_heartbeats_ago_evicts_nobody() -> None:
+def test_join_6_a_look_of_more_than_two_heartbeats_ago_evicts_no_node() -> None:
     held = seen_silent(holding("b", returning()), "a", alive="c")
     assert action(join, held, now=7) == Evict(nodes("a"))
     assert action(join, held, now=7.1) == Arrive(profile("b"))
@@ -302,7 +302,7 @@ def test_join_8_overdue_counts_from_when_i_saw_the_round_open() -> None:
     assert action(join, held, now=145, deadline=999) == Overdue(1)
 
 
-def test_join_8_a_spare_says_who_is_overdue_if_nobody_before_it_does() -> None:
+def test_join_8_a_spare_calls_nodes_overdue_if_no_node_before_it_does() -> None:
     held = holding("d", arrived(returning(size="3", back="a"), "d"), at=0)
     waiting = action(join, held, now=45)
     assert isinstance(waiting, Sync) and 45 < waiting.until < 50
@@ -431,7 +431,7 @@ def test_watch_the_last_call_of_the_exit_barrier_is_its_deadline() -> None:
     [running(), edited(edited(running(), "a", Done(0)), "a", Leave())],
     ids=["running", "gone"],
 )
-def test_watch_a_barrier_deadline_that_is_past_keeps_nobody_awake_who_is_not_done(state: RendezvousState) -> None:
+def test_watch_ignores_a_past_barrier_deadline_until_the_node_is_done(state: RendezvousState) -> None:
     assert action(watch, holding("a", state, ran=0), now=10, deadline=10) == Sync(math.inf)
 
 
@@ -453,7 +453,7 @@ def test_watch_ends_no_round_for_a_spare_without_room() -> None:
 
 
 @pytest.mark.parametrize("also", [(), (Leave(),)], ids=["done", "gone"])
-def test_watch_ends_no_round_for_a_newcomer_when_somebody_is_done(also: tuple[Leave, ...]) -> None:
+def test_watch_ends_no_round_for_a_newcomer_when_a_node_is_done(also: tuple[Leave, ...]) -> None:
     state = edited(running("a b", size="1:3"), "b", Done(0))
     for edit in also:
         state = edited(state, "b", edit)
@@ -508,7 +508,7 @@ def test_leave_is_settled_for_one_that_is_not_seated_and_owes_nothing() -> None:
 
 
 @pytest.mark.parametrize("state", [None, register(), closed(), arrived(register("3"), "b")])
-def test_declare_dead_is_settled_where_nobody_counts_on_the_dead(state: RendezvousState | None) -> None:
+def test_declare_dead_is_settled_where_the_dead_have_no_seat_that_counts(state: RendezvousState | None) -> None:
     assert action(declare_dead, holding("a", state)) == Finish(Settled())
 
 
@@ -559,7 +559,7 @@ def test_close_is_finished_with_the_verdict_that_stands() -> None:
     assert action(close, holding("a", closed(), ran=0)) == Finish(CANCELLED)
 
 
-def test_close_says_which_round_and_who_and_why() -> None:
+def test_close_names_the_round_the_node_and_the_reason() -> None:
     state = arrived(returning(), "a b c")
     assert action(close, holding("a", state), deadline=5) == Close(Verdict(Ending.CANCELLED, 1, node("a"), Why.ASKED))
 

@@ -156,7 +156,7 @@ def test_a_world_is_restored_as_it_was_in_another_life() -> None:
     assert after.rank == ((1, 3), (2, 4))
 
 
-def test_in_an_open_round_nobody_is_taken_for_present() -> None:
+def test_a_restored_open_round_takes_no_node_for_present() -> None:
     half = arrived(LATER, "b")
     assert seats(half) == {"a": "expected", "b": "in"}
     after = back(half)
@@ -177,7 +177,7 @@ def test_a_first_round_waited_for_nobody_and_does_not_wait_for_less_when_they_st
     assert (after.target, seats(after)) == (0, {})
 
 
-def test_who_waits_has_to_come_again() -> None:
+def test_a_restore_drops_the_waiting_nodes() -> None:
     spare = arrived(running("a b", size="2"), "c")
     assert seats(back(spare)) == {"a": "in", "b": "in"}
 
@@ -316,7 +316,7 @@ RESTORES: dict[str, tuple[str, RendezvousState, RendezvousState | None, Rendezvo
 @pytest.mark.parametrize(
     ("number", "held", "found", "after"), RESTORES.values(), ids=[f"{of[0]} {name}" for name, of in RESTORES.items()]
 )
-def test_what_no_restore_may_be_is_refused_with_its_number(
+def test_an_illegal_restore_is_refused_with_its_number(
     number: str, held: RendezvousState, found: RendezvousState | None, after: RendezvousState
 ) -> None:
     with pytest.raises(Violation) as refused:
@@ -328,7 +328,7 @@ def test_every_number_of_a_restore_is_tested_here() -> None:
     assert {number for number, *_ in RESTORES.values()} == {"S5", "S7", "R2", "R4", "R5", "R6", "R7"}
 
 
-def test_a_verdict_may_be_restored_over_what_was_made_from_more() -> None:
+def test_a_verdict_may_be_restored_over_a_state_that_counts_more() -> None:
     more = back(back(LATER))
     assert back(CLOSED, more).closed == VERDICT
     assert back(CLOSED, more).life.epoch == 4

@@ -80,7 +80,7 @@ def test_an_answer_to_a_request_from_before_i_held_my_state_says_nothing(late: R
 
 
 @pytest.mark.parametrize("late", [ONE, OTHER, None], ids=["older", "another life", "empty"])
-def test_nor_does_one_that_came_before_what_was_found(late: RendezvousState | None) -> None:
+def test_an_answer_from_before_the_finding_says_nothing(late: RendezvousState | None) -> None:
     found = saw(holding("a", THREE, at=5), ONE, 6, 6)
     assert saw(found, late, 4, 7) == found
 
@@ -186,14 +186,14 @@ def test_a_closed_job_has_no_facts() -> None:
     assert first_seen(holding("a", edited(ONE, "a", Close(Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED))))) == {}
 
 
-def test_somebody_dead_is_a_fact_from_the_read_that_showed_it() -> None:
+def test_a_death_is_a_fact_from_the_read_that_showed_it() -> None:
     held = holding("a", TWO)
     for second in range(7):
         held = heard(held, {node("b"): 1}, second, second)
     assert first_seen(held)[Fact.DEAD] == 5
 
 
-def test_my_own_pause_makes_nobody_dead() -> None:
+def test_my_own_pause_makes_no_node_dead() -> None:
     held = heard(heard(holding("a", TWO), {node("b"): 1}, 0, 0), {node("b"): 1}, 60, 60)
     assert Fact.DEAD not in first_seen(held)
 
@@ -252,7 +252,7 @@ def test_the_token_is_that_of_the_state_held() -> None:
     assert holding("a", None).token is None
 
 
-def test_nobody_is_dead_in_a_register_that_is_absent() -> None:
+def test_no_node_is_dead_in_an_absent_register() -> None:
     assert heard(holding("a", None), dict.fromkeys(nodes("b"), 1), 0, 0).spans == {}
 
 
@@ -328,7 +328,7 @@ def test_a_spare_of_the_life_that_is_taken_over_is_one_from_now_on() -> None:
     [None, WORLD, evolve(ONE, life=Life("new"), job="new"), evolve(back(WORLD), version=9)],
     ids=["nothing", "older", "a forming job", "restored from less"],
 )
-def test_what_counts_less_is_found_and_mine_is_to_be_restored(shown: RendezvousState | None) -> None:
+def test_a_state_that_counts_less_is_found_and_mine_is_to_be_restored(shown: RendezvousState | None) -> None:
     before = experienced()
     held = saw(before, shown, 4, 5)
     assert held.found == Found(shown, NEXT, 5)
@@ -336,7 +336,7 @@ def test_what_counts_less_is_found_and_mine_is_to_be_restored(shown: RendezvousS
     assert (held.unsure_at, held.silent_since, held.trouble) == (None, None, None)
 
 
-def test_what_was_found_is_found_since_then() -> None:
+def test_the_time_of_a_finding_does_not_change() -> None:
     held = saw(holding("a", NEXT, at=1), None, 4, 5)
     assert saw(held, None, 6, 6) == held
     assert saw(held, WORLD, 6, 6).found == Found(WORLD, NEXT, 6)

@@ -60,7 +60,7 @@ def test_a_mark_for_another_round_or_by_a_stranger_changes_nothing() -> None:
     assert apply(state, Reserve(0), node("x")) is state
 
 
-def test_nobody_waits_for_a_reserve() -> None:
+def test_no_round_waits_for_a_reserve() -> None:
     closed = edited(edited(reserved(), "a", Done(0)), "b", Done(0)).closed
     assert closed is not None
     assert closed.ending is Ending.SUCCEEDED
@@ -78,7 +78,7 @@ def test_the_last_reserve_s_mark_may_be_what_the_job_waited_for() -> None:
 
 
 @pytest.mark.parametrize("loss", [Leave(), Evict(nodes("c"))], ids=["leave", "evict"])
-def test_the_loss_of_a_reserve_ends_nobody_s_round(loss: Leave | Evict) -> None:
+def test_the_loss_of_a_reserve_ends_no_round(loss: Leave | Evict) -> None:
     state = edited(reserved(), "c" if isinstance(loss, Leave) else "a", loss)
     assert (state.round, seats(state)) == (0, {"a": "in", "b": "in", "c": "absent"})
     assert apply(state, loss, node("c")) is state
@@ -96,7 +96,7 @@ def test_a_reserve_is_expected_back_when_the_round_ends() -> None:
     assert (seats(state), state.target) == ({"a": "expected", "b": "expected", "c": "expected"}, 3)
 
 
-def test_a_newcomer_may_end_a_round_with_a_reserve_but_none_with_somebody_done() -> None:
+def test_a_newcomer_may_end_a_round_with_a_reserve_but_none_with_a_done_node() -> None:
     assert not reserved().finishing
     assert edited(reserved(), "a", Done(0)).finishing
 
@@ -152,7 +152,7 @@ def test_a_reserve_s_mark_is_a_sign_of_life() -> None:
 # --- the policy
 
 
-def test_whoever_completes_a_world_says_what_the_policy_makes_of_it() -> None:
+def test_the_node_that_completes_a_world_applies_the_policy() -> None:
     settings = Settings(limits=register("1:2").limits, last_call_timeout=0.0)
     alone = arrived(register("1:2"), "a")
     held = evolve(holding("a", alone, settings), policy=lambda world: f"{len(world.members)} ranks")
@@ -172,7 +172,7 @@ def test_a_policy_belongs_to_a_world_and_does_not_change_under_it() -> None:
         verify_step(before, evolve(edited(before, "c", Reserve(0)), policy="x"))
 
 
-def test_nobody_has_succeeded_without_having_done_anything() -> None:
+def test_a_job_of_reserves_alone_has_not_succeeded() -> None:
     closed = edited(edited(reserved("a b", "b"), "a", Done(0)), "x", Leave())
     with pytest.raises(Violation, match="S14: closed as succeeded though nobody"):
         verify(reseated(closed, a=Status.RESERVE))

@@ -42,7 +42,7 @@ def test_one_late_heartbeat_is_no_death() -> None:
         Settings(keep_alive_max_attempt=1)
 
 
-def test_nobody_helps_a_single_node() -> None:
+def test_a_single_node_is_not_helped() -> None:
     assert Settings(helping_above=1).helping_above == 1
     with pytest.raises(ValueError, match="helping_above: at least 1"):
         Settings(helping_above=0)

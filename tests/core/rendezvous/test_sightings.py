@@ -25,7 +25,7 @@ def observed(*reads: tuple[float, int | None], leased: bool = False) -> Sighting
     return sightings
 
 
-def test_nobody_is_silent_before_the_first_read() -> None:
+def test_no_node_is_silent_before_the_first_read() -> None:
     assert Sightings().silence(A) == 0
 
 
@@ -97,7 +97,7 @@ def test_a_node_without_a_heartbeat_falls_silent_too() -> None:
     assert observed((0, None), (1, None)).silence(A) == pytest.approx(0.9)
 
 
-def test_every_sighting_starts_afresh_after_a_pause_of_mine() -> None:
+def test_every_sighting_starts_afresh_after_my_pause() -> None:
     assert observed((0, 1), (1, 1), (3.01, 1)).silence(A) == 0
     assert observed((0, 1), (1, 1), (3.0, 1)).silence(A) == pytest.approx(2.9)
 
@@ -126,7 +126,7 @@ def test_an_arrival_and_a_success_are_signs_of_life() -> None:
     assert signs(RUNNING, edited(RUNNING, "a", Done(0))) == nodes("a")
 
 
-def test_what_others_did_to_a_seat_is_no_sign_of_life() -> None:
+def test_a_seat_changed_by_another_node_is_no_sign_of_life() -> None:
     spare = arrived(RUNNING, "c")
     promoted = edited(spare, "b", Leave())
     assert signs(spare, promoted) == frozenset()

@@ -59,7 +59,7 @@ def given_up(answer: object) -> bool:
 
 
 @pytest.mark.parametrize("handler", [handlers.end, handlers.done])
-def test_what_must_be_written_is_tried_for_as_long_as_a_join_may_take(handler: Handler) -> None:
+def test_a_write_that_must_be_made_is_tried_for_as_long_as_a_join_may_take(handler: Handler) -> None:
     assert isinstance(turn(begun(handler), running(), 609.9), Write)
     assert given_up(turn(begun(handler), running(), 610.0))
     assert given_up(turn(begun(handler), running(), 9_999.0))

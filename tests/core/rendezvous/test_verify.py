@@ -343,7 +343,7 @@ def test_B2_one_failure_of_many_is_refunded() -> None:
         (evolve(BEFORE, failures=2), "complete after 2 failures with 1 restarts allowed"),
     ],
 )
-def test_a_violation_names_what_is_wrong(state: RendezvousState, says: str) -> None:
+def test_a_violation_names_the_broken_fact(state: RendezvousState, says: str) -> None:
     with pytest.raises(Violation, match=says):
         verify(state)
 
@@ -355,7 +355,7 @@ def test_a_violation_names_what_is_wrong(state: RendezvousState, says: str) -> N
         (OPEN, after(OPEN, round=1), r"round 1 after round 0 \(open\)"),
     ],
 )
-def test_a_violation_says_what_was_before(before: RendezvousState, now: RendezvousState, says: str) -> None:
+def test_a_violation_names_the_value_before(before: RendezvousState, now: RendezvousState, says: str) -> None:
     with pytest.raises(Violation, match=says):
         verify_step(before, now)
 
@@ -376,7 +376,7 @@ def anew(state: RendezvousState) -> RendezvousState:
     return decode(encode(state))
 
 
-def test_what_is_read_is_judged_as_what_was_written() -> None:
+def test_a_state_that_was_read_is_judged_as_if_it_was_written() -> None:
     # Far on, where numbers are no single objects either.
     far = evolve(BEFORE, version=1_000, round=1_000, failures=1_000, limits=Limits(1, 3, 9_999))
     ended = edited(far, "a", End(1_000, Why.FAILED))

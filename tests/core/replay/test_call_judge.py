@@ -88,7 +88,7 @@ def hearing(facts: list[Fact], kind: type, **changes: Any) -> list[Fact]:
     [AGAIN, DONE, ranks(), ranks().finish(), ranks(terms=ONE_ACTIVE), ranks(terms=ONE_ACTIVE).finish()],
     ids=["again", "again, done", "running", "done", "with a reserve", "with a reserve, done"],
 )
-def test_what_ranks_do_breaks_no_law(made: Ranks) -> None:
+def test_the_traces_of_real_ranks_break_no_law(made: Ranks) -> None:
     assert number(made.history) is None
     for rank in (made.a, made.b):
         (alone,) = histories([replayed(rank.trace)])
@@ -124,7 +124,7 @@ def left_behind(also: list[Fact]) -> list[Fact]:
     return [*FACTS[: called + 1], *also, *rest]
 
 
-def test_i4_nobody_is_called_while_a_member_is_in_an_older_round() -> None:
+def test_i4_no_function_is_called_while_a_member_is_in_an_older_round() -> None:
     assert law(left_behind([])) == "I4"
     assert law(left_behind([BreaksOff(A)])) is None
 
@@ -160,7 +160,7 @@ def test_i7_a_call_returns_when_the_register_says_so() -> None:
     assert law(other) == "I7"
 
 
-def test_i8_who_was_active_holds_a_result_when_the_job_succeeds() -> None:
+def test_i8_each_active_rank_holds_a_result_when_the_job_succeeds() -> None:
     closing = place(closes)
     returned = max(at for at, fact in enumerate(FACTS[:closing]) if is_step(A, hears=SpanEnded)(fact))
     moved = [*FACTS[:returned], FACTS[closing], *FACTS[returned:closing], *FACTS[closing + 1 :]]
@@ -168,7 +168,7 @@ def test_i8_who_was_active_holds_a_result_when_the_job_succeeds() -> None:
     assert law(hearing(FACTS, Ready, active=False)) == "I8"
 
 
-def test_i9_who_was_done_returns_its_value() -> None:
+def test_i9_a_rank_that_was_done_returns_its_value() -> None:
     other = [evolve(fact, commands=(Finish(Returned(None)),)) if ends(fact) else fact for fact in FACTS]  # type: ignore[arg-type]
     assert law(other) == "I9"
 
@@ -188,7 +188,7 @@ def test_i10_a_reserve_ends_no_round() -> None:
     assert law(map(by_the_reserve, facts)) == "I10"
 
 
-def test_i13_who_left_is_never_seated_again() -> None:
+def test_i13_a_rank_that_left_is_never_seated_again() -> None:
     made = ranks()
     made.a.hears(Terminated()).ends(How.INJECTED)
     made.run()

@@ -17,7 +17,7 @@ from elastic.core.world import Why
 AGAIN = called_again()
 
 
-def test_a_restart_tells_who_saw_it_first_and_each_moment_in_its_order() -> None:
+def test_a_restart_names_its_first_witness_and_each_moment_in_order() -> None:
     (only,) = restarts(AGAIN.history)
     assert (only.ended, only.began, only.first, only.span) == (0, 1, AGAIN.b.held.node, Span.FUNCTION)
     assert only.event == SpanEnded(2, How.FAILED)
@@ -34,7 +34,7 @@ def test_iterations_are_rounds() -> None:
     assert recoveries(AGAIN.history) == ()
 
 
-def test_what_was_not_called_again_has_no_restart() -> None:
+def test_a_round_without_another_call_is_no_restart() -> None:
     assert restarts(ranks().history) == ()
     assert restarts(finished_history()) == ()
 

@@ -61,7 +61,7 @@ def difference(run: Replayed) -> str:
 
 
 @pytest.mark.parametrize("rank", [DONE.a, DONE.b, RUNNING.a, ranks(terms=ONE_ACTIVE).finish().b])
-def test_what_a_rank_did_is_what_the_core_says(rank: Rank) -> None:
+def test_the_trace_of_a_real_rank_agrees_with_the_core(rank: Rank) -> None:
     run = replayed(*traces(rank.lines))
     assert (run.differs, run.calls, run.ended) == (None, True, rank.call.outcome is not None)
     assert run.moments[-1].after.call == rank.call
@@ -82,7 +82,7 @@ def test_a_command_that_the_core_would_not_have_given_is_found() -> None:
     assert difference(tampered(other)) == "what the call commands (0)"
 
 
-def test_what_the_call_hears_of_the_rendezvous_must_have_been_answered() -> None:
+def test_an_event_of_the_rendezvous_without_its_answer_is_found() -> None:
     assert difference(hearing(Ready, round=5)) == "what the call hears (round)"
     assert difference(told(Ready(0))) == "what the call hears"
 
@@ -92,7 +92,7 @@ def test_which_ranks_are_active_is_taken_at_the_rank_s_word() -> None:
 
 
 @pytest.mark.parametrize("event", [SpanEnded(0, How.RETURNED), GateRead(0, 0), AbortEnded()])
-def test_what_nobody_has_caused_is_not_heard(event: Event) -> None:
+def test_an_event_without_a_cause_is_found(event: Event) -> None:
     assert difference(told(event)) == "what the call hears"
 
 
@@ -118,7 +118,7 @@ def test_progress_may_move_a_deadline_and_one_that_runs_no_longer_says_nothing()
     assert run.moments[-1].after.call.over
 
 
-def test_what_comes_from_outside_may_come_at_any_time() -> None:
+def test_an_event_from_outside_may_come_at_any_time() -> None:
     assert difference(told(Terminated())) == "what the call commands"
 
 
@@ -138,7 +138,7 @@ def test_a_fault_is_put_on_record_behind_the_end_of_the_round() -> None:
     assert difference(tampered(nothing)).startswith("what the agent requests")
 
 
-def test_what_a_rank_policy_makes_of_a_world_is_the_rank_s_word_and_nothing_else_of_a_write_is() -> None:
+def test_only_the_rank_policy_s_part_of_a_write_is_taken_from_the_trace() -> None:
     def written(**changes: Any) -> Callable[[Step], Step | None]:
         def other(step: Step) -> Step | None:
             match step:

@@ -57,7 +57,7 @@ def difference(run: Replayed) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("agent", [PAIR.a, PAIR.b, started().a], ids=["a", "b", "still running"])
-def test_what_agents_did_is_what_the_core_says(agent: object) -> None:
+def test_the_traces_of_real_agents_agree_with_the_core(agent: object) -> None:
     run = replayed(agent.trace)  # type: ignore[attr-defined]
     assert run.differs is None
     assert len(run.moments) == len(run.trace.steps)
@@ -83,7 +83,7 @@ def test_an_agent_that_took_no_step_is_at_its_beginning() -> None:
     assert (run.moments, run.ended, run.ended_at) == ((), False, TRACE.header.now)
 
 
-def test_a_state_that_was_changed_on_its_way_is_found_by_what_follows() -> None:
+def test_a_state_that_was_changed_is_found_by_the_steps_after_it() -> None:
     def later(step: Step) -> Step | None:
         match step:
             case Asked(Shown(state) | Pushed(state) as input) if state and state.round == 1:
@@ -115,7 +115,7 @@ def test_commands_that_the_core_would_not_have_given_are_found() -> None:
     assert difference(tampered(lazy, PAIR.a.trace))[:2] == ("what the group commands", "[]")
 
 
-def test_what_the_group_hears_must_have_been_answered() -> None:
+def test_an_event_of_the_group_without_its_answer_is_found() -> None:
     verdict = Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)
     invented = evolve(TRACE, steps=(TRACE.steps[0], Stepped(Closed(verdict, 200.0), (), 200.0)), lines=(2, 3))
     what, traced, core = difference(replayed(invented))
@@ -137,7 +137,7 @@ def test_what_is_requested_must_have_been_commanded(item: Request | Errand) -> N
     assert difference(tampered(other))[0].startswith("what the agent requests")
 
 
-def test_what_only_the_shell_knows_of_an_errand_is_not_compared() -> None:
+def test_the_shell_s_part_of_an_errand_is_not_compared() -> None:
     def named(step: Step) -> Step | None:
         match step:
             case Asked(Submitted((Errand(),))):

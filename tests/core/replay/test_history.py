@@ -73,7 +73,7 @@ A, B = replayed(FINISHED.a.trace), replayed(FINISHED.b.trace)
 
 
 @pytest.mark.parametrize("pair", [started(), restarted(), FINISHED], ids=["started", "restarted", "finished"])
-def test_what_real_agents_did_breaks_nothing(pair: Pair) -> None:
+def test_the_history_of_real_agents_breaks_no_property(pair: Pair) -> None:
     assert broken(history(pair.a, pair.b)) is None
 
 
@@ -107,7 +107,7 @@ def test_of_a_node_without_a_trace_it_is_believed_that_its_workers_failed_and_su
     assert broken(found) is None
 
 
-def test_versions_that_nobody_s_trace_shows_are_counted_and_nothing_is_concluded_from_them() -> None:
+def test_versions_that_no_trace_shows_are_counted_and_not_judged() -> None:
     found = of(unseen(A, 3, 4))
     assert found.missing == (3, 4)
     assert broken(found) is None
@@ -167,14 +167,14 @@ def test_a_failure_that_the_register_counts_and_no_worker_of_the_writer_had_is_f
     assert numbers(broken(of(A, without(B, failing)))) == "B4"
 
 
-def test_who_is_done_has_succeeded() -> None:
+def test_a_done_node_without_success_is_found() -> None:
     def barrier(moment: Moment) -> bool:
         return isinstance(moment.step, Stepped) and moment.after.group.phase.value == "barrier"
 
     assert numbers(broken(of(A, without(B, barrier)))) == "S14b"
 
 
-def test_who_has_left_is_never_seated_again() -> None:
+def test_a_node_that_leaves_is_not_seated_again() -> None:
     pair = started()
     pair.a.hears(Signalled(15, pair.a.shared.now))
     pair.run()
@@ -262,7 +262,7 @@ def test_of_a_job_of_which_only_the_restored_life_is_known_that_life_s_word_is_t
     assert broken(found) is None
 
 
-def test_versions_that_nobody_saw_are_missing_in_each_life() -> None:
+def test_missing_versions_are_counted_in_each_life() -> None:
     found = of(unseen(LOST_A, 3, 7), unseen(LOST_B, 3, 7))
     assert found.missing == (3, 7)
     assert broken(found) is None

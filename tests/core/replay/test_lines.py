@@ -52,7 +52,7 @@ def test_a_trace_across_a_loss_comes_back_as_it_was() -> None:
         assert list(traces(agent.lines)) == [agent.trace]
 
 
-def test_what_is_restored_is_referred_to_where_it_was_just_seen_and_told_where_it_was_not() -> None:
+def test_a_restore_refers_to_a_state_just_seen_and_spells_out_any_other() -> None:
     held, forming = running(), arrived(register("2"), "c")
     deed = Restore(held, "again")
     write = Asked(Passed(), 1.0, Write(made := restore(deed, forming), forming.token, deed))

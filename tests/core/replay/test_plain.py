@@ -138,7 +138,7 @@ def test_text_that_is_no_text_is_made_one() -> None:
         ({"min_nodes": 0, "max_nodes": 1, "max_restarts": 0}, Limits, "min_nodes: at least 1, not 0"),
     ],
 )
-def test_what_is_not_exactly_that_is_refused(data: object, kind: Any, why: str) -> None:
+def test_a_value_of_another_shape_is_refused(data: object, kind: Any, why: str) -> None:
     with pytest.raises(ValueError) as refused:
         made(data, kind)
     assert why in str(refused.value)

@@ -24,7 +24,7 @@ def history(pair: Pair) -> History:
     return found
 
 
-def test_rounds_tell_who_was_in_them_and_why_they_ended() -> None:
+def test_a_round_tells_its_members_and_why_it_ended() -> None:
     first, second = rounds(history(FINISHED))
     assert (first.number, first.members, first.workers) == (0, (node("a"), node("b")), 2)
     assert (first.why, first.by, first.verdict) == (Why.FAILED, node("b"), None)
@@ -45,7 +45,7 @@ def test_a_round_that_is_not_complete_has_no_members() -> None:
     assert (only.members, only.workers, only.complete_at) == ((), 0, None)
 
 
-def test_a_recovery_tells_who_saw_it_first_and_each_moment_in_its_order() -> None:
+def test_a_recovery_names_its_first_witness_and_each_moment_in_order() -> None:
     (only,) = recoveries(history(FINISHED))
     assert (only.ended, only.began, only.first) == (0, 1, node("b"))
     assert isinstance(only.event, Exited)
@@ -76,7 +76,7 @@ def test_each_host_tells_of_a_recovery_by_its_own_clock() -> None:
     assert {each.first: type(each.event) for each in by_clock} == {node("a"): Over, node("b"): Exited}
 
 
-def test_lanes_tell_what_each_node_was_about() -> None:
+def test_a_lane_tells_the_phases_of_its_node() -> None:
     drawn = lanes(history(FINISHED))
     assert drawn.nodes == (node("a"), node("b"))
     of_b = [(span.kind, span.label) for span in drawn.spans if span.node == node("b")]
@@ -109,7 +109,7 @@ def test_lanes_have_marks_for_faults_and_writes() -> None:
     ]
 
 
-def test_a_loss_of_the_store_ends_no_round_and_is_marked_by_who_restored_it() -> None:
+def test_a_loss_of_the_store_ends_no_round_and_is_marked_by_the_node_that_restores() -> None:
     whole, lost = history(restarted()), history(restored())
     assert [(each.number, each.why, each.by) for each in rounds(lost)] == [
         (each.number, each.why, each.by) for each in rounds(whole)

@@ -229,7 +229,7 @@ def requests(stage: Stage) -> list[Handler]:
     return [each.handler for each in stage.rank().agenda.queue if isinstance(each, Request)]
 
 
-def test_who_gives_the_store_up_with_a_join_behind_an_end_does_not_join_when_it_is_reached_again() -> None:
+def test_a_rank_that_gave_up_the_store_does_not_join_when_the_store_is_back() -> None:
     """Seed 0x5eed0008, run 24,967: it was seated though it was leaving."""
     stage = Stage().runs().does("is cut off").does("user code ends", how=How.FAILED)
     while requests(stage) != [end, join]:
@@ -287,7 +287,7 @@ def test_a_callback_that_is_over_when_its_signal_comes_is_not_hit() -> None:
 # --- walks, and small worlds
 
 
-def test_many_walks_break_no_law_and_show_what_they_should() -> None:
+def test_random_walks_break_no_law_and_show_every_situation_that_they_must() -> None:
     seen = Counter[str]()
     for seed in range(250):
         walk = walked(seed)
@@ -300,12 +300,12 @@ FEW = 15
 """Of what 250 walks do not show."""
 
 
-def test_the_smallest_world_of_two_ranks_is_gone_through_whole() -> None:
+def test_every_run_of_the_smallest_world_of_two_ranks_keeps_the_laws() -> None:
     told = explored(Shape(2))
     assert (told.worlds, told.steps, told.ends) == (957, 1732, 8)
 
 
-def test_a_run_is_the_same_again() -> None:
+def test_the_same_seed_is_the_same_run_of_calls() -> None:
     assert walked(7) == walked(7)
     assert str(Move("time passes", 1, Deadline(Timer.SOFT, 1, 2.0))) == "1 time passes (soft)"
     assert str(Move("user code ends", 0, How.FAILED)) == "0 user code ends (failed)"
@@ -337,14 +337,14 @@ def test_i1_the_function_is_called_once_in_a_round() -> None:
     laws.called(changed(RUNNING, 0, called_in=-1), evolve(RUNNING.rank(), called_in=-1), 0)
 
 
-def test_i2_i3_an_order_is_given_to_who_waits_and_when_abort_has_ended() -> None:
+def test_i2_i3_an_order_is_given_to_a_thread_that_waits_after_abort_has_ended() -> None:
     run = Run(Span.FUNCTION, 9)
     broken("I2", lambda: laws.ordered(RUNNING.rank(), run))
     broken("I3", lambda: laws.ordered(evolve(RUNNING.rank(), main=Main(), aborts=True), run))
     laws.ordered(evolve(RUNNING.rank(), main=Main(), aborts=True), Run(Span.TERMINATE, 9))
 
 
-def test_i4_nobody_is_called_while_a_member_is_in_an_older_round() -> None:
+def test_i4_no_function_is_called_while_a_member_is_in_an_older_round() -> None:
     late = changed(RUNNING, 1, page=gate.Page(armed=2, armed_round=-1))
     broken("I4", lambda: laws.called(late, evolve(RUNNING.rank(), called_in=-1), 0))
 
@@ -363,7 +363,7 @@ def test_i6_abort_and_atomic_sections_exclude_each_other() -> None:
     broken("I6", lambda: laws.sheltered(evolve(RUNNING.rank(), aborts=True)))
 
 
-def test_i7_a_call_returns_what_counts() -> None:
+def test_i7_a_call_returns_its_value_or_raises_as_the_job_ended() -> None:
     broken("I7", lambda: laws.finished(RUNNING.world, RUNNING.rank(), Returned(0)))
     done = Stage().rests()
     broken("I7", lambda: laws.finished(done.world, done.rank(), Returned(3)))
@@ -371,7 +371,7 @@ def test_i7_a_call_returns_what_counts() -> None:
     laws.finished(RUNNING.world, RUNNING.rank(), Raised(Reason.EXITED))
 
 
-def test_i8_a_success_is_that_of_all_who_were_active() -> None:
+def test_i8_a_job_succeeds_by_all_its_active_ranks() -> None:
     done = Stage().rests()
     forgot = changed(done, 1, returned=None, call=Call())
     broken("I8", lambda: laws.wrote(forgot, RUNNING.register, done.register))
@@ -380,12 +380,12 @@ def test_i8_a_success_is_that_of_all_who_were_active() -> None:
     laws.wrote(done.world, RUNNING.register, done.register)
 
 
-def test_i9_who_was_done_returns_its_value() -> None:
+def test_i9_a_rank_that_was_done_returns_its_value() -> None:
     done = Stage().rests()
     broken("I9", lambda: laws.ended(changed(done, 1, returned=Returned(None))))
 
 
-def test_i10_reserves_end_nobody_s_round() -> None:
+def test_i10_a_reserve_ends_no_round() -> None:
     stage = Stage(Shape(2, terms=Terms(at_most(1)), budget=Budget(9))).rests("main thread ends")
     before = stage.register
     reserve = next(rank for rank in stage.world.ranks if not rank.call.active)
@@ -393,7 +393,7 @@ def test_i10_reserves_end_nobody_s_round() -> None:
     broken("I10", lambda: laws.wrote(stage.world, before, after))
 
 
-def test_i13_who_left_is_gone_for_good() -> None:
+def test_i13_a_rank_that_left_is_gone_for_good() -> None:
     seated = evolve(RUNNING.world, unseated=frozenset({RUNNING.rank().node}))
     broken("I13", lambda: laws.wrote(seated, RUNNING.register, RUNNING.register))
     stays = changed(RUNNING, 0, returned=Raised(Reason.EXITED), monitor=True)
@@ -410,7 +410,7 @@ def test_i14_the_first_world_waits_for_all_that_are_on_their_way() -> None:
     laws.wrote(changed(RUNNING, 1, alive=False), alone, early)
 
 
-def test_i18_who_fails_the_same_way_too_often_gives_the_job_up_and_nobody_else() -> None:
+def test_i18_only_a_rank_that_fails_the_same_way_too_often_gives_up_the_job() -> None:
     twice = evolve(RUNNING.rank(), alike=("fails here", 2))
     thrice = evolve(RUNNING.rank(), alike=("fails here", 3))
     limited = evolve(RUNNING.world, calls=Settings(max_repeats=1))
@@ -427,11 +427,11 @@ def test_i15_if_nothing_goes_wrong_the_job_succeeds_without_a_timer() -> None:
     broken("I15", lambda: laws.ended(evolve(Stage().rests().world, rings=1)))
 
 
-def test_i16_nobody_waits_for_ever() -> None:
+def test_i16_no_thread_waits_for_ever() -> None:
     broken("I16", lambda: laws.ended(RUNNING.world))
 
 
-def test_a_walk_tells_what_broke() -> None:
+def test_a_walk_names_the_law_that_broke() -> None:
     never_enough = Shape(2, terms=Terms(at_most(1), min_active_world_size=2))
     tale = walked(0, never_enough)
     assert (tale.broken or ("", ""))[0] == "I15"
@@ -442,12 +442,12 @@ def test_a_walk_that_does_not_end_breaks_i17() -> None:
     assert (walked(0, steps_max=3).broken or ("", ""))[0] == "I17"
 
 
-def test_what_nobody_carries_out_is_a_fault_of_the_simulator() -> None:
+def test_a_command_that_the_simulator_does_not_carry_out_is_its_own_fault() -> None:
     for move in (Move("user code ends", 0), Move("time passes", 0)):
         with pytest.raises(Broken, match="wiring"):
             step(RUNNING.world, move, _note)
 
 
-def test_who_has_nothing_to_ask_changes_nothing() -> None:
+def test_a_rank_with_nothing_to_ask_changes_nothing() -> None:
     assert step(RUNNING.world, Move("driver asks", 0), _note) is RUNNING.world
     assert edited(beginning(RICH), Leave(), RUNNING.rank().node).register is None

@@ -44,7 +44,7 @@ def test_a_node_joins_holds_runs_waits_for_the_verdict_and_is_gone() -> None:
     assert [span.label for span in alone.spans] == ["", "round 0", "round 0", "round 0"]
 
 
-def test_writes_say_what_came_of_them() -> None:
+def test_a_write_shows_its_outcome() -> None:
     assert marks(lanes(ONE), A) == [("complete", "round 0"), ("closed", "closed SUCCEEDED")]
 
 
@@ -62,7 +62,7 @@ def test_a_first_start_is_no_fault_and_a_second_one_has_a_lane_of_its_own() -> N
     assert marks(twice, Node("a", 2))[0] == ("fault", "started again")
 
 
-def test_a_crash_ends_what_was_the_case() -> None:
+def test_a_crash_ends_the_phase_of_its_node() -> None:
     crashed = lanes("world nodes=2 min=2 max=2; start a; pass 1; crash a; pass 5; start b; pass 1")
     assert [span for span in crashed.spans if span.node == A] == [Span(A, 0.0, 1.0, "joining")]
 
@@ -77,7 +77,7 @@ def test_a_spare_that_is_promoted_joins() -> None:
     assert kinds(promoted, B)[:4] == ["joining", "waiting", "joining", "held"]
 
 
-def test_what_is_done_to_the_store_and_by_an_operator_has_a_lane_too() -> None:
+def test_the_store_and_the_operator_have_lanes_too() -> None:
     store, operator = Node("store", 0), Node("operator", 0)
     told = lanes("world nodes=1 min=1 max=1; start a; pass 1; outage 3; pass 4; cancel; pass 1")
     assert told.nodes == (A, operator, store)
@@ -85,7 +85,7 @@ def test_what_is_done_to_the_store_and_by_an_operator_has_a_lane_too() -> None:
     assert marks(told, operator) == [("fault", "cancel"), ("closed", "closed CANCELLED")]
 
 
-def test_a_loss_is_the_store_s_and_what_is_restored_is_a_write() -> None:
+def test_a_loss_is_drawn_at_the_store_and_a_restore_is_a_write() -> None:
     told = lanes(
         "world nodes=2 min=2 max=2; start a; start b; pass 1; empty; pass 1; fail a; pass 1; older 1.5; pass 1; cancel; "
         "pass 0.005; empty; pass 1"
@@ -97,11 +97,11 @@ def test_a_loss_is_the_store_s_and_what_is_restored_is_a_write() -> None:
     assert "closed CANCELLED" in written
 
 
-def test_what_meant_nothing_is_not_drawn() -> None:
+def test_an_operation_without_effect_is_not_drawn() -> None:
     assert ("fault", "fail") not in marks(lanes("world nodes=1 min=1 max=1; start a; fail a; pass 1"), A)
 
 
-def test_a_crash_of_nobody_is_nothing() -> None:
+def test_a_crash_of_an_absent_node_is_not_drawn() -> None:
     assert lanes("world nodes=1 min=1 max=1; crash a; start a").spans
 
 
@@ -116,7 +116,7 @@ def test_a_violation_is_drawn_where_the_run_stopped() -> None:
     assert told.marks[-1] == Mark(A, run.world.future.now, "violation", "never: a#1 starts workers")
 
 
-def test_one_before_anybody_started_is_the_store_s() -> None:
+def test_a_violation_before_any_start_is_drawn_at_the_store() -> None:
     """Nobody can be asked to live where nobody may."""
     _, told = drawn(parsed(["world nodes=1 min=2 max=2"]))
     assert [(mark.node, mark.kind) for mark in told.marks][-1][1] == "violation"

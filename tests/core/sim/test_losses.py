@@ -56,7 +56,7 @@ def asked_for(made: World) -> bool:
     return made.witness.losses.kept is not None
 
 
-def test_a_loss_while_all_are_well_stops_nobody() -> None:
+def test_a_loss_while_all_is_well_stops_no_worker() -> None:
     for loss in ("empty", "older 0.5", "older 60"):
         made = then(calm(), loss)
         assert asked_for(made)
@@ -67,7 +67,7 @@ def test_a_loss_while_all_are_well_stops_nobody() -> None:
         assert made.counts["restored over an older copy" if loss == "older 0.5" else "restored by a survivor"] == 1
 
 
-def test_R12_a_world_that_nobody_restores_is_seen() -> None:
+def test_R12_a_world_that_is_not_restored_is_found() -> None:
     made = calm()
     for slot in "ab":
         process = at(made, slot)
@@ -75,7 +75,7 @@ def test_R12_a_world_that_nobody_restores_is_seen() -> None:
     broken("R12", "all were well when the store lost round 0, but it does not stand again", then(made, "empty"))
 
 
-def test_R12_workers_that_are_stopped_are_seen() -> None:
+def test_R12_workers_that_are_stopped_are_found() -> None:
     made = then(calm(), "empty", "pass 0.5")
     b = at(made, "b")
     b.group = evolve(b.group, phase=Phase.STOPPING)
@@ -85,12 +85,12 @@ def test_R12_workers_that_are_stopped_are_seen() -> None:
 @pytest.mark.parametrize(
     "trouble", ["cut b 0.1", "pause b 0.1", "slow b 0.1", "outage 6", "crash b", "fail a", "hang a; drain a"]
 )
-def test_of_a_world_that_was_not_well_nothing_is_asked(trouble: str) -> None:
+def test_R12_asks_nothing_of_a_world_that_was_not_well(trouble: str) -> None:
     made = then(calm(), *trouble.split("; "), "pass 0.001", "empty")
     assert made.witness.losses.kept is None
 
 
-def test_of_an_open_round_or_a_closed_job_nothing_is_asked() -> None:
+def test_R12_asks_nothing_of_an_open_round_or_a_closed_job() -> None:
     assert world("start a", "pass 12", "empty", setting="world nodes=2 min=2 max=2").witness.losses.kept is None
     assert world("start a", "empty", "pass 1").witness.losses.kept is None
     closed = then(calm(), "cancel", "pass 0.003", "empty")
@@ -98,21 +98,21 @@ def test_of_an_open_round_or_a_closed_job_nothing_is_asked() -> None:
     assert closed.witness.losses.kept is None
 
 
-def test_what_is_done_after_the_loss_excuses_everybody() -> None:
+def test_R12_asks_nothing_after_another_fault() -> None:
     for trouble in ("fail a", "crash b", "empty"):
         made = then(calm(), "empty", "pass 0.001", trouble)
         assert made.witness.losses.kept is None
         then(made, "pass 10")
 
 
-def test_a_new_job_at_the_empty_store_excuses_those_who_knew_the_old_one() -> None:
+def test_R12_asks_nothing_when_a_new_job_has_begun_at_the_empty_store() -> None:
     losses = Losses(10.0, kept=WORLD.world_id)
     first = arrived(register("2"), "c")
     losses.wrote(Wrote(node("c"), None, Arrive(profile("c")), first), (), 0.0)
     assert losses.kept is None
 
 
-def test_a_world_that_is_ended_for_another_reason_is_asked_for_no_longer() -> None:
+def test_R12_asks_nothing_of_a_world_that_has_ended_for_another_reason() -> None:
     losses = Losses(10.0, kept=WORLD.world_id)
     ended = edited(WORLD, "b", Evict(frozenset({node("a")})))
     losses.wrote(Wrote(node("b"), WORLD, Evict(frozenset({node("a")})), ended), (), 0.0)
@@ -126,7 +126,7 @@ def test_R12_a_member_that_flees_from_a_world_that_was_restored_is_seen() -> Non
         losses.wrote(Wrote(node("a"), WORLD, End(0, Why.FENCED), fled), (), 0.0)
 
 
-def test_a_copy_of_a_world_of_another_job_excuses_those_who_knew_this_one() -> None:
+def test_R12_asks_nothing_when_the_store_came_back_with_another_job() -> None:
     made = calm()
     other = evolve(running("y z"), life=Life("new"), job="new", completed_in=Life("new"))
     made.store.past.clear()
@@ -180,7 +180,7 @@ def test_R10_a_restored_register_that_forgot_a_failure_is_seen() -> None:
         "of my life",
     ],
 )
-def test_R10_asks_of_what_was_restored_of_my_job_only(state: RendezvousState) -> None:
+def test_R10_judges_only_restores_of_the_node_s_own_job(state: RendezvousState) -> None:
     taken_over(holding("a", FAILED), state)
 
 
@@ -223,7 +223,7 @@ def knower(held: Held | None = None, since: float = NOW - KNOWN_S - 0.1, **chang
     return process
 
 
-def test_R11_a_world_that_completes_while_somebody_knows_the_verdict_is_seen() -> None:
+def test_R11_a_world_that_completes_while_a_node_knows_the_verdict_is_found() -> None:
     with pytest.raises(Violation, match="R11: round 1 is complete, but a knows the verdict"):
         Losses(10.0).wrote(COMPLETES, [knower()], NOW)
 
@@ -242,11 +242,11 @@ def test_R11_a_world_that_completes_while_somebody_knows_the_verdict_is_seen() -
     ],
     ids=["not for long", "out of reach", "asleep", "no verdict", "nothing", "another job's", "awoken", "unread"],
 )
-def test_R11_asks_nothing_of_who_could_not_have_told(process: Process) -> None:
+def test_R11_asks_nothing_of_a_node_that_could_not_have_told(process: Process) -> None:
     Losses(10.0).wrote(COMPLETES, [process], NOW)
 
 
-def test_R11_asks_of_a_world_that_completes_only() -> None:
+def test_R11_judges_only_worlds_that_complete() -> None:
     Losses(10.0).wrote(
         Wrote(node("b"), back(FAILED), Arrive(profile("b")), arrived(back(FAILED), "b")), [knower()], NOW
     )
@@ -256,7 +256,7 @@ def test_R11_asks_of_a_world_that_completes_only() -> None:
 # --- who knows the verdict lingers
 
 
-def test_who_knows_the_verdict_stays_until_the_store_knows_it() -> None:
+def test_a_node_that_knows_the_verdict_stays_until_the_store_knows_it() -> None:
     """The store forgets the verdict a millisecond after it was told. Whoever was told restores it before it ends."""
     made = then(both_running(), "cancel", "pass 0.005")
     assert made.store.register and made.store.register.closed
@@ -268,7 +268,7 @@ def test_who_knows_the_verdict_stays_until_the_store_knows_it() -> None:
     assert made.counts["a late agent told the verdict"] == 1
 
 
-def test_who_has_something_else_under_way_lingers_after_it() -> None:
+def test_a_node_lingers_after_the_operation_that_is_under_way() -> None:
     """a stood still when the job was closed, and a worker of it failed then: the failure's record is under way when the last
     worker is dead."""
     made = world(*TWO, setting="world nodes=2 min=2 max=2 workers=2")
@@ -297,13 +297,13 @@ def test_a_start_is_held_back_while_the_answer_names_another_life() -> None:
     assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
 
 
-def test_a_sleeper_takes_what_goes_on_without_it() -> None:
+def test_a_sleeper_adopts_the_world_that_went_on_without_it() -> None:
     made = then(calm(), "pause a 8", "pass 1", "empty", "pass 20")
     assert made.counts["a sleeper wakes into another life"] == 1
     assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
 
 
-def test_who_stood_still_for_less_than_a_ttl_did_not_sleep() -> None:
+def test_a_node_paused_for_less_than_a_ttl_did_not_sleep() -> None:
     made = then(calm(), "pause a 3", "pass 1", "empty", "pass 9")
     assert made.counts["a sleeper wakes into another life"] == 0
     assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
@@ -342,7 +342,7 @@ def test_R11_a_verdict_that_is_given_up() -> None:
         Losses(10.0).changed(process, holding("a", CLOSED))
 
 
-def test_R14_who_slept_decides_only_when_it_has_looked_and_not_by_what_it_held() -> None:
+def test_R14_a_sleeper_that_decides_before_it_reads_the_register_is_found() -> None:
     process = at(both_running(), "a")
     remembers(process, holding("a", WORLD))
     leaves = Write(edited(WORLD, "a", Leave()), WORLD.token, Leave())

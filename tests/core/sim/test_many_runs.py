@@ -54,13 +54,13 @@ def test_a_world_has_the_backend_that_was_asked_for() -> None:
     assert backends == {Backend.LEASE}
 
 
-def test_nothing_is_done_but_what_was_asked_for() -> None:
+def test_only_the_faults_that_were_asked_for_happen() -> None:
     for kinds in (frozenset[Kind](), frozenset((Kind.CRASH,))):
         done = {kind for seed in range(12) for kind in wander(seed, Shape(faults=kinds)).world.done}
         assert done == kinds | {Kind.START}
 
 
-def test_no_more_is_done_than_was_asked_for() -> None:
+def test_no_more_faults_happen_than_were_asked_for() -> None:
     for seed in range(20):
         assert {each.kind for each in wander(seed, Shape(operations=0)).story.operations} <= {Kind.START, Kind.PASS}
 
@@ -82,14 +82,14 @@ TWO_ROUNDS = Story(
 )
 
 
-def test_a_property_of_one_s_own_is_judged_beside_ours() -> None:
+def test_a_user_s_property_is_judged_beside_ours() -> None:
     assert tell(TWO_ROUNDS).violation is None
     broken = tell(TWO_ROUNDS, also=(one_world,)).violation
     assert broken
     assert (broken.number, str(broken)) == ("one world", "one world: round 1 begins")
 
 
-def test_what_breaks_it_is_made_smaller_as_what_breaks_ours() -> None:
+def test_a_story_that_breaks_a_user_s_property_is_shrunk_too() -> None:
     smaller = shrunk(tell(TWO_ROUNDS, also=(one_world,)))
     assert smaller.violation
     assert smaller.violation.number == "one world"
@@ -105,7 +105,7 @@ def test_a_property_that_holds_changes_nothing() -> None:
     assert (plain.story, plain.world.steps) == (judged.story, judged.world.steps)
 
 
-def test_what_is_written_can_be_judged_by_who_wrote_it() -> None:
+def test_a_user_s_property_knows_the_writer_of_each_write() -> None:
     writers: list[str] = []
 
     def notes(judge: Judge, fact: Fact) -> tuple[tuple[str, str], ...]:

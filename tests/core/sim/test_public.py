@@ -18,7 +18,7 @@ def test_every_name_can_be_had_from_the_room_itself() -> None:
 @pytest.mark.parametrize(
     "imported", ["import elastic.core", "import elastic.adapters.report.trace_file", "import elastic.cli.root"]
 )
-def test_nothing_of_the_simulator_is_imported_by_those_who_do_not_run_it(imported: str) -> None:
+def test_an_agent_that_writes_a_trace_imports_nothing_of_the_simulator(imported: str) -> None:
     """An agent that writes a trace needs files of core.replay, and no world."""
     program = f"import sys; {imported}; print([m for m in sys.modules if m.startswith('elastic.core.sim')])"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

@@ -36,7 +36,7 @@ def test_a_run_told_again_from_its_text_is_the_same_run() -> None:
         assert _told(str(run.story)) == lines
 
 
-def test_what_is_asked_for_is_kept() -> None:
+def test_a_run_keeps_the_settings_that_were_asked_for() -> None:
     shape = Shape(
         nodes=4, min=2, max=3, backend=Backend.LEASE, faults=frozenset((Kind.CRASH, Kind.START)), operations=10
     )

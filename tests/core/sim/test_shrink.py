@@ -42,7 +42,7 @@ def small(text: str, *needed: str, tries: int = 3_000) -> str:
     return str(shrunk(again(parsed(text.splitlines())), tries, again).story)
 
 
-def test_only_what_is_needed_is_left() -> None:
+def test_a_shrunk_story_has_only_the_operations_that_it_needs() -> None:
     assert small(LONG) == "world nodes=1 max=1"
     assert small(LONG, "fail") == "world nodes=1 max=1\nfail a"
     assert small(LONG, "backend=lease", "pass") == "world nodes=1 max=1 backend=lease\npass 1"
@@ -54,7 +54,7 @@ def test_waits_become_one_and_round() -> None:
     assert str(run.story) == "world nodes=1 max=1\npass 10"
 
 
-def test_two_that_only_together_can_go_are_left_out() -> None:
+def test_two_operations_that_can_only_go_together_are_left_out() -> None:
     def even(story: str) -> bool:
         return story.count("fail") % 2 == 0 and "crash" in story
 
@@ -80,7 +80,7 @@ def test_settings_that_forbid_each_other_are_passed_over() -> None:
     assert small("world nodes=1 max=1 attempts=6 fence=4", "fence=4") == "world nodes=1 max=1 attempts=6 fence=4"
 
 
-def test_another_violation_is_not_what_was_looked_for() -> None:
+def test_a_story_that_breaks_another_property_is_not_taken() -> None:
     first = breaks(lambda story: True, "X1")(parsed(LONG.splitlines()))
     assert shrunk(first, again=breaks(lambda story: True, "X2")) is first
 
@@ -116,7 +116,7 @@ def told(*lines: str) -> Run:
     return tell(parsed(lines), also=(two_in,))
 
 
-def test_what_is_not_needed_is_left_out() -> None:
+def test_operations_that_are_not_needed_are_left_out() -> None:
     run = told(
         "world min=2", "start c", "pass 0.5", "gap c", "pass 0.5", "start a", "pass 1", "fail a", "start b", "crash b"
     )
@@ -126,7 +126,7 @@ def test_what_is_not_needed_is_left_out() -> None:
     assert len(smaller.story.operations) <= 2
 
 
-def test_settings_are_made_plainer_as_long_as_the_same_is_broken() -> None:
+def test_settings_become_plainer_while_the_same_property_breaks() -> None:
     lines = ("start a", "start b", "start c", "start d", "pass 1")
     run = told("world nodes=6 min=1 max=4 workers=2 seed=9 drift=0.01 fence=3 barrier=2", *lines)
     setting = shrunk(run).story.setting

@@ -25,7 +25,7 @@ def wrote(store: Store, state: RendezvousState, based_on: RendezvousState | None
     return store.set(Write(state, based_on.token if based_on else None, Arrive(profile("a"))), now)
 
 
-def test_a_write_is_made_on_what_it_names_only() -> None:
+def test_a_write_succeeds_only_on_the_token_that_it_names() -> None:
     store = written(ONE, TWO)
     assert not wrote(store, TWO, ONE, 3.0)
     assert not wrote(store, ONE, None, 3.0)
@@ -60,7 +60,7 @@ def test_an_empty_store_knows_no_proposal_but_a_backup_may_know_too_many() -> No
     assert store.propose(node("a"), proposal) == 1
 
 
-def test_a_backup_is_a_copy_of_what_was_there_then() -> None:
+def test_a_backup_is_a_copy_of_the_register_at_that_time() -> None:
     store = written(ONE, TWO)
     store.is_restored(1.5)
     assert store.shown == Shown(ONE, False)
@@ -81,7 +81,7 @@ def test_a_copy_takes_no_write_of_the_life_that_it_copies() -> None:
     assert store.shown == Shown(ONE, False)
 
 
-def test_what_is_restored_is_the_store_s_own() -> None:
+def test_a_restored_register_is_the_store_s_own() -> None:
     store = written(ONE, TWO)
     store.is_restored(1.5)
     deed = Restore(TWO, "again")

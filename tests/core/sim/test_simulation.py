@@ -21,7 +21,7 @@ def test_two_nodes_come_to_run() -> None:
     assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
 
 
-def test_what_means_nothing_does_nothing() -> None:
+def test_an_operation_that_applies_to_nothing_does_nothing() -> None:
     made = world("start zz", "fail a", "start a", "fail a", "succeed a", "hang a", setting="world")
     assert (made.done[Kind.START], made.done[Kind.FAIL], made.done[Kind.SUCCEED]) == (1, 0, 0)
 
@@ -53,7 +53,7 @@ def test_a_program_that_cannot_be_started_closes_the_job() -> None:
     assert made.counts["closed FAILED, cannot start"] == 1
 
 
-def test_what_happens_is_told_in_words() -> None:
+def test_a_run_is_told_in_words() -> None:
     lines = list[str]()
     text = """
 world nodes=3 min=1 max=3 barrier=2 last_call=0.5 grace=20
@@ -106,14 +106,14 @@ def test_L6_a_process_that_asks_without_end_is_seen() -> None:
         made.does(Operation(Kind.PASS, span=0.5))
 
 
-def test_L2_who_gives_up_in_a_world_that_is_well_is_seen() -> None:
+def test_L2_a_node_that_gives_up_in_a_world_that_is_well_is_found() -> None:
     made = world("start a", setting="world nodes=2 min=2 max=2 join=15")
     made.witness.well_at = 10.0
     with pytest.raises(Violation, match="L2: a has found no world, but all has been well for long"):
         made.does(Operation(Kind.PASS, span=20.0))
 
 
-def test_a_register_that_nobody_may_have_written_is_named() -> None:
+def test_an_illegal_register_is_named() -> None:
     made = both_running()
     register = made.store.register
     assert register is not None
@@ -124,7 +124,7 @@ def test_a_register_that_nobody_may_have_written_is_named() -> None:
         made.does(Operation(Kind.PASS, span=1.0))
 
 
-def test_L3_whoever_throws_out_a_node_that_is_well_is_seen() -> None:
+def test_L3_an_eviction_of_a_node_that_is_well_is_found() -> None:
     made = both_running()
     a, b = at(made, "a"), at(made, "b")
     now = a.clock(made.future.now)
@@ -156,7 +156,7 @@ CROWD = ("start a", "start b", "start c", "start d", "pass 3")
 HELPED = "world nodes=4 min=4 max=4 helping=1"
 
 
-def test_many_who_come_back_do_so_by_one_write() -> None:
+def test_many_nodes_come_back_by_one_write() -> None:
     made, told = world(*CROWD, setting=HELPED), list[str]()
     made.witness.tell = lambda at, who, what: told.append(what)
     made = then(made, "fail b", "pass 0.5")
@@ -166,7 +166,7 @@ def test_many_who_come_back_do_so_by_one_write() -> None:
     assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
 
 
-def test_many_who_succeed_close_the_job_by_one_write() -> None:
+def test_many_nodes_that_succeed_close_the_job_by_one_write() -> None:
     made = world(*CROWD, *(f"succeed {slot}" for slot in "abcd"), "pass 2", setting=HELPED)
     assert made.counts["a batch closes the job"] == 1
     assert made.writes == 4 + 1

@@ -39,12 +39,12 @@ outage 0.5
 cancel"""
 
 
-def test_a_story_is_written_with_what_differs_from_the_defaults() -> None:
+def test_a_story_is_written_with_the_settings_that_differ_from_the_defaults() -> None:
     assert str(STORY) == TEXT
     assert str(Setting()) == "world"
 
 
-def test_what_is_written_is_what_is_read() -> None:
+def test_a_story_is_read_as_it_was_written() -> None:
     assert parsed(TEXT.splitlines()) == STORY
 
 
@@ -74,7 +74,7 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world\npass soon", "line 2"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_line(text: str, complaint: str) -> None:
+def test_an_illegible_line_is_named_with_its_number(text: str, complaint: str) -> None:
     with pytest.raises(StoryError, match=complaint):
         parsed(text.splitlines())
 

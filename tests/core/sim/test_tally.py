@@ -25,14 +25,14 @@ def tally(*showed: Showed) -> Tally:
     return made
 
 
-def test_what_runs_showed_is_added_up() -> None:
+def test_the_situations_of_runs_are_added_up() -> None:
     both = tally(one(0, ["a spare"]), one(1, ["a spare", "the bump"]))
     assert (both.runs, both.steps, both.writes, both.rounds, both.seconds) == (2, 20, 4, 2, 7.0)
     assert both.done == {Kind.CRASH: 2}
     assert both.counts == {"a spare": 4, "the bump": 2}
 
 
-def test_what_was_seen_is_counted_in_runs_and_the_rarest_is_named() -> None:
+def test_a_situation_is_counted_in_runs_and_the_rarest_is_named() -> None:
     both = tally(one(0, ["a spare"]), one(1, ["a spare", "the bump"]))
     assert both.seen == {"a spare": 2, "the bump": 1}
     assert both.rarest == ("the bump", 1)
@@ -52,7 +52,7 @@ def test_violations_are_kept_by_number_and_the_first_run_comes_first() -> None:
     assert tally(one(0)).first is None
 
 
-def test_a_run_is_boiled_down_to_what_it_showed() -> None:
+def test_a_run_is_summed_up_by_the_situations_that_it_showed() -> None:
     run = wander(run_seed(1, 0), Shape(nodes=3))
     small = showed(7, run)
     assert (small.run, small.steps, small.writes) == (7, run.world.steps, run.world.writes)
@@ -67,5 +67,5 @@ def never(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
         yield "never", "somebody wrote"
 
 
-def test_a_violation_is_boiled_down_to_its_number_and_its_fact() -> None:
+def test_a_violation_is_summed_up_by_its_number_and_its_fact() -> None:
     assert showed(0, wander(1, Shape(), also=(never,))).broken == Broken("never", "never: somebody wrote")
