@@ -313,7 +313,9 @@ def test_evict_refunds_also_over_budget_so_that_the_job_goes_on() -> None:
 
 
 def test_complete_makes_a_world_of_the_nodes_that_are_in() -> None:
-    assert edited(arrived(register("1:3"), "a b"), "a", Complete(0)).complete
+    state = edited(arrived(register("1:3"), "a b"), "a", Complete(0))
+    assert state.complete
+    assert [member.node for member in state.world.members] == [node("a"), node("b")]
 
 
 def test_complete_does_nothing_below_the_minimum_or_for_another_round_or_while_somebody_is_expected() -> None:

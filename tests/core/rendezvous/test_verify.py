@@ -136,8 +136,11 @@ def test_S8_a_gone_seat_of_the_same_slot_is_no_second_incarnation() -> None:
 @pytest.mark.parametrize("ending", [Ending.CANCELLED, Ending.LIMIT])
 def test_V4_to_V6_hold_no_longer_once_closed(ending: Ending) -> None:
     verdict = closed(ending, Why.ASKED)
-    verify(evolve(reseated(arrived(register("1:3"), "a b"), b=WAITING), quorum_at=None, closed=verdict))
-    verify(evolve(running(), complete=False, completed_in=None, closed=verdict))
+    waiting = evolve(reseated(arrived(register("1:3"), "a b"), b=WAITING), quorum_at=None)
+    full = evolve(running(), complete=False, completed_in=None)
+    for broken in (waiting, full):
+        assert refused(broken) in ("V4", "V5", "V6")
+        verify(evolve(broken, closed=verdict))
 
 
 def test_R2_as_many_states_as_count_may_have_been_its_origin() -> None:

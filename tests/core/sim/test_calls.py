@@ -307,6 +307,7 @@ def test_every_run_of_the_smallest_world_of_two_ranks_keeps_the_laws() -> None:
 
 def test_the_same_seed_is_the_same_run_of_calls() -> None:
     assert walked(7) == walked(7)
+    assert walked(7) != walked(8)
     assert str(Move("time passes", 1, Deadline(Timer.SOFT, 1, 2.0))) == "1 time passes (soft)"
     assert str(Move("user code ends", 0, How.FAILED)) == "0 user code ends (failed)"
 

@@ -124,10 +124,11 @@ def test_a_violation_before_any_start_is_drawn_at_the_store() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_drawn_run_is_the_run_that_was_drawn(seed: int) -> None:
-    """The pen changes nothing; spans of a node follow each other, and all lies within the run."""
+    """Drawing changes nothing. The spans of a node follow each other, and all marks lie within the run."""
     run = wander(seed, Shape(operations=60))
     again, told = drawn(run.story)
     assert (again.world.steps, again.world.writes) == (run.world.steps, run.world.writes)
+    assert told.spans
     for node in told.nodes:
         spans = [span for span in told.spans if span.node == node]
         assert all(span.start <= span.end for span in spans)
