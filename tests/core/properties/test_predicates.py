@@ -1,4 +1,4 @@
-"""Each property can fail: by the smallest lie about a run, told to the judge."""
+"""Each property can fail: the judge finds the smallest lie about a run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def judged(*facts: Fact, judge: Judge | None = None) -> Judge:
 
 
 def wrote(before: RendezvousState | None, who: str, edit: Edit, after: RendezvousState | None = None) -> Wrote:
-    """A write; `after` when it is not what the edit makes."""
+    """Return the fact of a write; `after` is its state if the edit does not make it."""
     if after is None:
         assert before is not None
         after = edited(before, who, edit)
@@ -106,7 +106,7 @@ def test_S2_another_world_of_the_same_round() -> None:
 
 
 def _shifted(world: World) -> Mapping[Node, Ranks]:
-    """The ranks of a world, each one too high."""
+    """Return the ranks of a world, each of them one too high."""
     return {
         who: evolve(ranks, workers=tuple(evolve(worker, rank=worker.rank + 1) for worker in ranks.workers))
         for who, ranks in assign(world).items()
@@ -114,7 +114,7 @@ def _shifted(world: World) -> Mapping[Node, Ranks]:
 
 
 def _crowded(world: World) -> Mapping[Node, Ranks]:
-    """One worker more than the node has."""
+    """Return the ranks of a world with one worker more than a node has."""
     return {
         who: evolve(ranks, workers=(*ranks.workers, WorkerRanks(ranks.world_size, 1, 0)))
         for who, ranks in assign(world).items()

@@ -1,4 +1,4 @@
-"""Edits and settle: what each makes of a state (docs/protocol.md#edits)."""
+"""Edits and settle: the state that each makes (docs/protocol.md#edits)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAILED = End(0, Why.FAILED)
 
 
 def returning(names: str, size: str = "", restarts: int = 1, back: str = "") -> RendezvousState:
-    """Round 0 of these nodes was ended by the first one's failure; `back` are those that have returned."""
+    """Return round 1 after the first node's failure has ended round 0. The nodes in `back` have returned."""
     return arrived(edited(running(names, size, restarts), names.split()[0], FAILED), back)
 
 

@@ -1,4 +1,4 @@
-"""Bytes to state and back: what is not exactly a state is refused, and nothing but Refused comes of it."""
+"""The codec of states: other bytes than those of a state are refused, and raise nothing but Refused."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def test_a_node_that_is_seated_twice_is_refused() -> None:
 
 
 def test_the_seats_of_the_version_before_are_found_again_and_no_older_ones() -> None:
-    """So a change of one seat costs one seat, and a process that reads for ever holds the seats of one version."""
+    """So a change of one seat costs one seat, and a process holds the seats of one version only."""
     first, next = decode(encode(running("a b"))), decode(encode(arrived(running("a b", size="2:3"), "c")))
     assert all(next.seats[who] is seat for who, seat in first.seats.items())
     decode(encode(register("1")))

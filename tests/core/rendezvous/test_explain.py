@@ -1,4 +1,4 @@
-"""A state in one sentence, for people."""
+"""The sentence that explains a state to people."""
 
 from __future__ import annotations
 

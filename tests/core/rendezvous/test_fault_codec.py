@@ -1,4 +1,4 @@
-"""Fault records as bytes: what comes back is what was written, and nothing else is believed."""
+"""The codec of failure records: a record comes back as it was, and other bytes are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each operation does next: one test per question of docs/protocol.md#handlers, named by its number."""
+"""The decisions of the handlers: one test per question of docs/protocol.md#handlers, named by its number."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def returning(size: str = "1:3", back: str = "") -> RendezvousState:
 
 
 def seen_silent(held: Held, silent: str, alive: str = "", until: float = 5.0) -> Held:
-    """One read of the heartbeats each second: those of `silent` never move."""
+    """Return what a node holds after a read of the heartbeats each second. Those of `silent` never move."""
     for second in range(int(until) + 1):
         counters = dict.fromkeys(nodes(silent), 7) | dict.fromkeys(nodes(alive), second)
         held = heard(held, counters, float(second), float(second))
@@ -71,7 +71,7 @@ def seen_silent(held: Held, silent: str, alive: str = "", until: float = 5.0) ->
 
 
 def lingering(state: RendezvousState | None, confirmed_at: float | None) -> Action:
-    """Since 5, at 7."""
+    """Return the decision at 7 of a node that lingers since 5."""
     held = evolve(holding("a", state, ran=0 if state else None), confirmed_at=confirmed_at)
     return linger(context(operation(linger, since=5.0, deadline=20.0), held, 7.0), 20.0)
 
@@ -172,7 +172,7 @@ def test_join_3_a_complete_round_later_than_mine_is_the_world() -> None:
 
 
 def test_join_3_a_world_that_i_never_ran_in_is_the_world_whatever_its_round() -> None:
-    """A store that lost its memory may have gone back in rounds, and on with other worlds."""
+    """A store that lost its memory may show an earlier round and other worlds."""
     other = Life("other", 2)
     state = evolve(running(), life=other, completed_in=other)
     assert action(join, joined(holding("a", state), WorldId(LIFE, 7))) == Finish(state.world)
@@ -180,7 +180,7 @@ def test_join_3_a_world_that_i_never_ran_in_is_the_world_whatever_its_round() ->
 
 @pytest.mark.parametrize("round", [0, 6, 7])
 def test_join_4_a_round_of_a_life_in_which_i_ran_a_later_one_is_ended_and_not_run(round: int) -> None:
-    """Whoever slept through rounds and restored an older one is told so; of each life only the last one is remembered."""
+    """A node that slept through rounds may restore an older one. Of each life it remembers only the last world."""
     state = evolve(running(), round=round)
     assert action(join, holding("a", state, ran=7), deadline=10) == End(round, Why.FENCED)
 
@@ -192,7 +192,7 @@ def test_join_3_a_later_round_of_a_life_is_the_world_though_another_life_came_be
 
 @pytest.mark.parametrize("state", [running(), edited(running(), "a", Done(0))], ids=["in", "done"])
 def test_join_4_a_world_that_i_ran_in_before_the_last_one_is_ended_and_not_run_again(state: RendezvousState) -> None:
-    """A store that was given back an older state shows it again, and its members have nothing that runs in it."""
+    """A store that came back with an older state shows the world again, but no worker runs in it."""
     held = joined(joined(holding("a", state), state.world.id), WorldId(Life("later", 2), 3))
     assert action(join, held, deadline=10) == End(0, Why.FENCED)
 
@@ -614,7 +614,7 @@ def test_nobody_is_coordinator_of_a_register_without_seats() -> None:
 
 
 def test_one_that_has_left_but_is_still_here_does_chores_last() -> None:
-    """Else nobody would see that the last one that was not done has died."""
+    """Else no node would notice the death of the last one that was not done."""
     state = edited(edited(running("a b c"), "a", Done(0)), "a", Leave())
     held = seen_silent(holding("a", state, ran=0), "c", alive="b")
     assert action(watch, held, now=5 + 1.1) == Sync(math.inf)

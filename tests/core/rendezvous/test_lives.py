@@ -1,4 +1,4 @@
-"""Which of two states counts when a store has lost its memory, and what is restored of it.
+"""The state that counts when a store has lost its memory, and what is restored of it.
 
 See docs/protocol.md#when-the-store-loses-its-memory.
 """
@@ -47,13 +47,13 @@ CLOSED = edited(PINNED, "a", Close(VERDICT))
 
 
 def of_job(job: str, state: RendezvousState, **changes: Any) -> RendezvousState:
-    """The same, of another job, whose first life this is."""
+    """Return the same state in the first life of another job."""
     completed_in = Life(job) if state.complete else None
     return evolve(state, **{"life": Life(job), "job": job, "completed_in": completed_in, **changes})
 
 
 def back(held: RendezvousState, found: RendezvousState | None = None, nonce: str = "again") -> RendezvousState:
-    """What is restored, judged."""
+    """Return the restored state. Raises Violation."""
     deed = Restore(held, nonce)
     after = restored(deed, found)
     verify_restore(deed, found, after)
@@ -129,7 +129,7 @@ def _states() -> list[RendezvousState]:
 
 
 def test_of_two_states_at_most_one_counts_more_and_restored_it_counts_more_than_both() -> None:
-    """Every pair of a small world: no two survivors replace each other's for ever."""
+    """This holds for every pair in a small world, so two survivors never replace each other's state for ever."""
     states, replaced = _states(), 0
     for held, found in product(states, states):
         assert held is not found or not outranks(held, found)

@@ -1,4 +1,4 @@
-"""What a node remembers after an answer."""
+"""The memory of a node: what it holds after each answer."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_joined_and_introduced_are_remembered() -> None:
 
 
 def test_of_the_worlds_of_a_life_the_last_one_is_remembered() -> None:
-    """A life may have rounds without end."""
+    """A life may have any number of rounds."""
     held = joined(holding("a", ONE), WorldId(Life("before"), 0))
     for round in range(3):
         held = joined(held, WorldId(LIFE, round))
@@ -283,7 +283,7 @@ def back(held: RendezvousState, found: RendezvousState | None = None, nonce: str
 
 
 def experienced(state: RendezvousState = NEXT) -> Held:
-    """One that has sightings, spans, and a write whose outcome it does not know."""
+    """Return a node that has sightings, spans, and a write with an unknown outcome."""
     held = heard(marked(holding("a", state, at=1, ran=0)), {node("b"): 1}, 2, 2)
     return unanswered(silent(held, 3), state.token, 3)
 
@@ -351,7 +351,7 @@ def test_an_answer_from_before_my_restore_was_lost_leaves_me_unsure_of_it() -> N
 
 
 def test_a_register_that_turns_out_to_be_mine_again_is_to_be_restored_no_longer() -> None:
-    """The answer that showed less came from a member of the store that had fallen behind."""
+    """The answer that showed less came from a member of the store that was behind."""
     found = saw(holding("a", NEXT, at=1), WORLD, 4, 5)
     assert saw(found, NEXT, 6, 6).found is None
     held = saw(found, back_in := arrived(NEXT, "a"), 6, 6)
@@ -444,7 +444,7 @@ def test_heartbeats_are_heard_by_one_that_holds_nothing() -> None:
 
 
 def slept(state: RendezvousState | None = NEXT) -> Held:
-    """It held this, and woke at 100."""
+    """Return a node that held this and woke at 100."""
     return woke(holding("a", state, at=1, ran=0 if state else None), 100)
 
 
@@ -469,7 +469,7 @@ def test_a_sleeper_whose_life_goes_on_goes_on_with_it() -> None:
     ids=["older", "a forming job", "restored", "a new job"],
 )
 def test_a_sleeper_takes_what_it_finds(shown: RendezvousState) -> None:
-    """Also where what it holds would count more: others may have gone on without it, and begun anew."""
+    """This holds even if its own state counts more: the others may have gone on without it."""
     before = slept()
     held = saw(evolve(before, owed=NEXT.token), shown, 100, 101)
     assert (held.state, held.found, held.owed, held.woke_at) == (shown, None, None, None)

@@ -1,4 +1,4 @@
-"""Reserves: members of a world for whose workers nobody waits, and the policy that made them so."""
+"""Reserves: members of a world whose workers are not waited for, and the policy that makes them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from elastic.core.world import Ending, Why
 
 
 def reserved(names: str = "a b c", who: str = "c") -> RendezvousState:
-    """A world in which the last one is a reserve."""
+    """Return a world in which the last node is a reserve."""
     return edited(running(names, "1:4"), who, Reserve(0))
 
 

@@ -1,4 +1,4 @@
-"""Settings refuse at birth what cannot work."""
+"""Settings refuse values that cannot work when they are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is alive, by the observer's own clock (docs/protocol.md#time-and-liveness)."""
+"""Sightings tell which nodes are alive, by the observer's own clock (docs/protocol.md#time-and-liveness)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TTL = 5.0
 
 
 def observed(*reads: tuple[float, int | None], leased: bool = False) -> Sightings:
-    """Reads of a's counter, sent at these times and answered a tenth later."""
+    """Return the sightings after reads of a's counter, each sent at its time and answered 0.1 s later."""
     sightings = Sightings()
     for sent_at, counter in reads:
         sightings = observe(sightings, {A: counter}, sent_at, sent_at + 0.1, FRESH_AFTER, TTL, leased)
@@ -55,7 +55,7 @@ def test_a_heartbeat_that_is_gone_is_dead_at_once() -> None:
 
 
 def test_a_heartbeat_that_is_gone_soon_after_an_outage_is_waited_for() -> None:
-    """The store stood still for all: nobody could renew what it ended when it went on."""
+    """The store was paused for all, so no node could renew the lease that it ended afterwards."""
     assert observed((0, 1), (60, 1), (61, None)).silence(A) == pytest.approx(0.9)
     later = [(float(at), 1) for at in range(60, 66)]
     assert observed((0, 1), *later, (66, None)).silence(A) == math.inf
@@ -63,7 +63,7 @@ def test_a_heartbeat_that_is_gone_soon_after_an_outage_is_waited_for() -> None:
 
 
 def test_a_heartbeat_that_is_gone_after_a_sign_of_life_is_waited_for_a_ttl() -> None:
-    """A lease that ran out while its node wrote: it was cut off, and is back."""
+    """The lease ended while its node was cut off. The node has written since, so it is back."""
     sightings = refreshed(observed((0, 1), (1, 1)), [A], 1.5)
     for sent_at in (2, 3):
         sightings = observe(sightings, {A: None}, sent_at, sent_at + 0.1, FRESH_AFTER, TTL)

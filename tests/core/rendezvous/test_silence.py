@@ -1,4 +1,4 @@
-"""A store that does not answer: what is given up after a while, and what never is."""
+"""A store that does not answer: the operations that end after a while, and those that never do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Handler = Callable[[Context, float], Action]
 
 
 def running(done: bool = False) -> Held:
-    """A in the world of A and B, seen at 0, silent since 10."""
+    """Return what A holds in the world of A and B, read at 0, over a store that is silent since 10."""
     state = apply(apply(blank(LIFE, SETTINGS.limits), Arrive(PROFILE), A), Arrive(PROFILE), B)
     held = saw(Held(A, PROFILE, SETTINGS, LIFE), state, 0.0, 0.0)
     held = joined(held, state.world.id)
@@ -75,7 +75,7 @@ def test_running_workers_are_not_stopped_for_it_however_long_it_lasts() -> None:
 
 
 def test_nor_for_a_write_whose_outcome_is_unknown_however_short_the_exit_barrier_is() -> None:
-    """Found by the simulator: the barrier's deadline is that of nodes that are done."""
+    """Found by the simulator: only nodes that are done have the barrier's deadline."""
     patient = evolve(running(), settings=evolve(SETTINGS, barrier_timeout=2.0))
     unsure = unanswered(patient, patient.token, 11.0)
     watching = operation(handlers.watch, unsure.settings, 0.0)

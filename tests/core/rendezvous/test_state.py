@@ -1,4 +1,4 @@
-"""The register's value: what can be read off it."""
+"""The register's value, and what is derived from it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def refused(state: RendezvousState) -> str:
 
 
 def step_refused(before: RendezvousState, after: RendezvousState) -> str:
-    """Both states may stand by themselves: it is the step that is refused."""
+    """Return the number of the refused step between two legal states."""
     verify(before)
     with pytest.raises(Violation) as caught:
         verify_step(before, after)
@@ -166,7 +166,7 @@ OVER_BUDGET = returning(restarts=0, back="a")
 
 
 def after(state: RendezvousState, **changes: Any) -> RendezvousState:
-    """One version later, with these changes."""
+    """Return the state one version later, with these changes."""
     return evolve(state, version=state.version + 1, **changes)
 
 
@@ -375,7 +375,7 @@ def test_V6_a_full_round_of_many_is_complete() -> None:
 
 
 def anew(state: RendezvousState) -> RendezvousState:
-    """As another node reads it: equal, but nothing in it is the same object."""
+    """Return the state as another node reads it: equal, but with no object in common."""
     return decode(encode(state))
 
 

@@ -1,4 +1,4 @@
-"""The laws of calls over merged traces: what real ranks do breaks none, and each is seen when it is broken."""
+"""The laws of calls over merged traces: traces of real ranks break none, and a broken law is found."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FACTS = call_facts(DONE.history)
 
 
 def law(facts: Iterable[Fact]) -> str | None:
-    """The first that these break."""
+    """Return the first law that these facts break."""
     judge = CallJudge()
     try:
         for fact in facts:
@@ -67,12 +67,12 @@ def closes(fact: Fact) -> bool:
 
 
 def place(claim: Callable[[Fact], bool], facts: list[Fact] = FACTS) -> int:
-    """Of the first such fact."""
+    """Return the index of the first such fact."""
     return next(index for index, fact in enumerate(facts) if claim(fact))
 
 
 def hearing(facts: list[Fact], kind: type, **changes: Any) -> list[Fact]:
-    """As if every such event had been another one."""
+    """Return the facts with these changes in every event of this kind."""
 
     def other(fact: Fact) -> Fact:
         if isinstance(fact, Took) and isinstance(fact.event, kind):
@@ -118,7 +118,7 @@ def test_i3_no_abort_runs_when_user_code_starts() -> None:
 
 
 def left_behind(also: list[Fact]) -> list[Fact]:
-    """Rank 0 is called in round 0, and nothing more is heard of it."""
+    """Rank 0 calls its function in round 0, and its trace ends there."""
     called = place(is_step(A, orders=Span.FUNCTION))
     rest = [fact for fact in FACTS[called + 1 :] if not is_step(A)(fact)]
     return [*FACTS[: called + 1], *also, *rest]
@@ -212,7 +212,7 @@ def test_a_step_that_the_call_s_own_rules_forbid_is_found() -> None:
 
 
 def test_in_a_round_that_is_over_nothing_is_missed() -> None:
-    """An event that came too late is a step like others."""
+    """An event that came too late is a step like any other."""
     made = ranks()
     made.b.hears(Over(7))
     assert number(made.history) is None

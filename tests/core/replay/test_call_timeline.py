@@ -1,4 +1,4 @@
-"""What happened when to a wrapped function, read off its history: restarts, and the lanes of its ranks."""
+"""The timeline of a wrapped function, read from its history: restarts, and the lanes of its ranks."""
 
 from __future__ import annotations
 

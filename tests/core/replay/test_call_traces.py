@@ -1,4 +1,4 @@
-"""The steps of a rank's call, taken again: real ones come out as they were traced, and the first that does not is named."""
+"""The steps of a rank's call, taken again: real traces agree with the core, and the first difference is named."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TRACE = DONE.b.trace
 
 
 def tampered(change: Callable[[Step], Step | None]) -> Replayed:
-    """With the first step changed that the change is for."""
+    """Return the trace with the first step changed that the change applies to."""
     index, changed = next((at, made) for at, step in enumerate(TRACE.steps) if (made := change(step)))
     return replayed(evolve(TRACE, steps=(*TRACE.steps[:index], changed, *TRACE.steps[index + 1 :])))
 
@@ -50,7 +50,7 @@ def hearing(kind: type[Event], **changes: Any) -> Replayed:
 
 
 def told(*events: Event) -> Replayed:
-    """Events that come after the first step, and that the core would only note."""
+    """Return the trace with these events after the first step, which bring no command."""
     steps = (TRACE.steps[0], *(CallStepped(event, (), 200.0) for event in events))
     return replayed(evolve(TRACE, steps=steps, lines=tuple(range(2, 2 + len(steps)))))
 

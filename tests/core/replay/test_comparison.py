@@ -1,4 +1,4 @@
-"""Steps taken again: real ones come out as they were traced, and the first that does not is named."""
+"""The steps of an agent, taken again: real traces agree with the core, and the first difference is named."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TRACE = PAIR.b.trace
 
 
 def tampered(change: Callable[[Step], Step | None], trace: Trace = TRACE) -> Replayed:
-    """With the first step changed that the change is for."""
+    """Return the trace with the first step changed that the change applies to."""
     for index, step in enumerate(trace.steps):
         if changed := change(step):
             return replayed(evolve(trace, steps=(*trace.steps[:index], changed, *trace.steps[index + 1 :])))

@@ -1,4 +1,4 @@
-"""Several traces as one history: put in order by versions, judged over all, and lenient where a trace is missing."""
+"""Several traces as one history: it is ordered by versions, judged as a whole, and lenient where a trace is missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def history(*agents: Agent) -> History:
 
 
 def without(run: Replayed, unwanted: Callable[[Moment], bool]) -> Replayed:
-    """As if some moments had not been: what no agent does, for the judge to see."""
+    """Return the run without some moments, as no agent makes it."""
     return evolve(run, moments=tuple(moment for moment in run.moments if not unwanted(moment)))
 
 
@@ -42,7 +42,7 @@ def unseen(run: Replayed, *versions: int) -> Replayed:
 
 
 def resaw(run: Replayed, change: Callable[[RendezvousState], RendezvousState]) -> Replayed:
-    """As if the register had shown something else."""
+    """Return the run as if the register had shown something else."""
 
     def other(moment: Moment) -> Moment:
         match moment.step:
@@ -55,7 +55,7 @@ def resaw(run: Replayed, change: Callable[[RendezvousState], RendezvousState]) -
 
 
 def of(*runs: Replayed) -> History:
-    """Of the job that the first of them saw last."""
+    """Return the history of the job that the first run saw last."""
     state = runs[0].moments[-1].after.held.state
     assert state
     return History(state.job, runs)
@@ -197,7 +197,7 @@ def test_points_in_time_are_those_of_one_clock_within_a_boot_and_of_the_wall_bet
 
 
 def failed_after_the_loss() -> Pair:
-    """A worker fails in the restored world too, and they run in round 2."""
+    """Let a worker fail in the restored world too, so that both run in round 2."""
     pair = restored()
     pair.b.exits(9)
     pair.run()
@@ -212,7 +212,7 @@ LATER = "by a/2"
 
 
 def since_the_loss(run: Replayed) -> Replayed:
-    """As if it had begun to write its trace only then."""
+    """Return the run as if its trace had begun after the loss."""
     began = next(at for at, moment in enumerate(run.moments) if _restores(moment) or _epoch(moment) == 2)
     return evolve(run, moments=run.moments[began:])
 
@@ -256,7 +256,7 @@ def test_where_one_trace_of_a_job_that_was_restored_is_missing_the_register_s_wo
 def test_of_a_job_of_which_only_the_restored_life_is_known_that_life_s_word_is_taken(
     runs: tuple[Replayed, ...],
 ) -> None:
-    """What was charged before is charged: no trace shows the workers that failed."""
+    """Failures charged before the restore stay charged, though no trace shows them."""
     found = of(*map(since_the_loss, runs))
     assert [state.life.epoch for (state, *_) in found.lives] == [2]
     assert broken(found) is None
@@ -281,7 +281,7 @@ def test_a_restore_over_what_no_trace_shows_is_taken_at_its_word() -> None:
 
 
 def changed(run: Replayed, change: Callable[[RendezvousState], RendezvousState]) -> Replayed:
-    """As if the writer had written something else, and the register shown it."""
+    """Return the runs as if the writer had written something else and the register had shown it."""
 
     def other(moment: Moment) -> Moment:
         match moment.step:

@@ -1,4 +1,4 @@
-"""The lines of a trace: what was written is read again, and what no agent has written is refused with its line's number."""
+"""The lines of a trace: they are read as they were written, and any other line is refused with its number."""
 
 from __future__ import annotations
 

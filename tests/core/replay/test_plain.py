@@ -1,4 +1,4 @@
-"""The core's values as JSON has them: what goes out comes back as it was, and what is not exactly that is refused."""
+"""The core's values as JSON: a value comes back as it was, and data of another shape is refused."""
 
 from __future__ import annotations
 

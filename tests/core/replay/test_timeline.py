@@ -1,4 +1,4 @@
-"""What happened when, read off a history: rounds, recoveries, lanes."""
+"""The timeline of a job, read from its history: rounds, recoveries, lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A world of calls: the traps that chance finds seldom, step by step, and laws that notice when they are broken."""
+"""A world of calls: rare traps, led step by step, and a broken world for each law that it must find."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _note(word: str) -> None:
 
 
 class Stage:
-    """A world that is led by hand."""
+    """A world that a test leads by hand."""
 
     def __init__(self, shape: Shape = RICH) -> None:
         self.world = beginning(shape)
 
     def does(self, *whats: str, rank: int = 0, how: How | Deadline | None = None) -> Stage:
-        """These moves of one rank, which must be possible now."""
+        """Make these moves of one rank, which must be possible now."""
         for what in whats:
             move = Move(what, rank, how if what in ("user code ends", "time passes") else None)
             assert move in [*prompt(self.world), *faults(self.world), *timed(self.world)], f"{move} cannot happen now"
@@ -51,13 +51,13 @@ class Stage:
         return self
 
     def rests(self, *without: str) -> Stage:
-        """Until no thread can move; moves of these names are left out."""
+        """Let threads move until none can. Moves of these names are left out."""
         while moves := [move for move in prompt(self.world) if move.what not in without]:
             self.world = step(self.world, moves[0], _note)
         return self
 
     def runs(self) -> Stage:
-        """Until both ranks are in the function."""
+        """Let threads move until both ranks are in the function."""
         while not all(rank.main.span is Span.FUNCTION and rank.main.at is At.USER for rank in self.world.ranks):
             moves = [move for move in prompt(self.world) if not self._in_function(move)]
             self.world = step(self.world, moves[0], _note)
@@ -84,7 +84,7 @@ class Stage:
         return self.world.register
 
     def ends(self) -> Stage:
-        """Whatever takes time, until nothing moves; judged as an end."""
+        """Let threads move and time pass until nothing moves, and judge the end."""
         for _ in range(STEPS_MAX):
             moves = prompt(self.world) or timed(self.world)
             if not moves:
@@ -225,12 +225,12 @@ def test_a_store_that_is_out_of_reach_is_given_up() -> None:
 
 
 def requests(stage: Stage) -> list[Handler]:
-    """What the first rank has yet to ask the register for."""
+    """Return the handlers that the first rank has yet to run."""
     return [each.handler for each in stage.rank().agenda.queue if isinstance(each, Request)]
 
 
 def test_a_rank_that_gave_up_the_store_does_not_join_when_the_store_is_back() -> None:
-    """Seed 0x5eed0008, run 24,967: it was seated though it was leaving."""
+    """Found by the simulator (seed 0x5eed0008, run 24,967): the rank was seated though it was leaving."""
     stage = Stage().runs().does("is cut off").does("user code ends", how=How.FAILED)
     while requests(stage) != [end, join]:
         stage.does(next(move.what for move in prompt(stage.world) if move.rank == 0))
@@ -254,7 +254,7 @@ LOOPING = Shape(2, max_restarts=9, budget=Budget(9), calls=Settings(repeat_windo
 
 
 def fails(stage: Stage, *whats: str) -> Stage:
-    """The first rank's function, once in each round."""
+    """Let the first rank's function fail once in each round."""
     for what in whats:
         stage.runs().does(what)
     return stage
@@ -322,7 +322,7 @@ ROUND_OVER = (
 
 
 def changed(stage: Stage, place: int = 0, **changes: Any) -> World:
-    """A world that no step makes."""
+    """Return a world that no step makes."""
     ranks = [evolve(rank, **changes) if at == place else rank for at, rank in enumerate(stage.world.ranks)]
     return evolve(stage.world, ranks=tuple(ranks))
 

@@ -1,4 +1,4 @@
-"""The lanes of a run: when a node was about what, and what was done to it."""
+"""The lanes of a run: the phases of each node, and the faults that struck it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_violation_is_drawn_where_the_run_stopped() -> None:
 
 
 def test_a_violation_before_any_start_is_drawn_at_the_store() -> None:
-    """Nobody can be asked to live where nobody may."""
+    """No node can start in a world of one node that needs two."""
     _, told = drawn(parsed(["world nodes=1 min=2 max=2"]))
     assert [(mark.node, mark.kind) for mark in told.marks][-1][1] == "violation"
 

@@ -1,4 +1,4 @@
-"""A store that loses its memory: what that must not cost is seen when it does (R10, R11, R12)."""
+"""A store that loses its memory: the judge finds a loss that costs more than it may (R10, R11, R12)."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def broken(number: str, text: str, made: World) -> None:
 
 
 def calm() -> World:
-    """Nothing was done to a and b for long."""
+    """Return a world in which a and b have run for long without a fault."""
     return then(both_running(), "pass 12")
 
 
 def asked_for(made: World) -> bool:
-    """A world must stand again."""
+    """Return True if the judge waits for a world to be restored."""
     return made.witness.losses.kept is not None
 
 
@@ -148,7 +148,7 @@ def test_while_the_store_is_away_nothing_can_stand_in_it() -> None:
 
 
 def taken_over(before: Held, state: RendezvousState, losses: Losses | None = None) -> None:
-    """What the process holds becomes this."""
+    """Judge that a process which held `before` takes over this state."""
     process = at(both_running(), "a")
     remembers(process, evolve(before, state=state, woke_at=None))
     (losses or Losses(10.0)).changed(process, before)
@@ -185,7 +185,7 @@ def test_R10_judges_only_restores_of_the_node_s_own_job(state: RendezvousState) 
 
 
 def test_R10_asks_nothing_of_one_that_knew_of_a_restore_that_came_to_nothing() -> None:
-    """What it held had been made from less than what stands."""
+    """The state that it held was made from less than the one that it takes over."""
     fork = evolve(back(FAILED), base=((1, 2),))
     taken_over(holding("a", fork), evolve(back(WORLD), base=((1, 9),), failures=0))
 
@@ -215,7 +215,7 @@ NOW = 20.0
 
 
 def knower(held: Held | None = None, since: float = NOW - KNOWN_S - 0.1, **changes: float) -> Process:
-    """One that learned the verdict then, by the true time."""
+    """Return a process that learned the verdict at this true time."""
     process = at(both_running(), "a")
     remembers(process, held or holding("a", CLOSED, at=process.clock(since)))
     for name, value in changes.items():
@@ -257,7 +257,7 @@ def test_R11_judges_only_worlds_that_complete() -> None:
 
 
 def test_a_node_that_knows_the_verdict_stays_until_the_store_knows_it() -> None:
-    """The store forgets the verdict a millisecond after it was told. Whoever was told restores it before it ends."""
+    """The store forgets the verdict a millisecond after it was told. A node that was told restores it before it ends."""
     made = then(both_running(), "cancel", "pass 0.005")
     assert made.store.register and made.store.register.closed
     assert [process.group.phase for process in made.living()][:2] == [Phase.STOPPING, Phase.STOPPING]
@@ -310,7 +310,7 @@ def test_a_node_paused_for_less_than_a_ttl_did_not_sleep() -> None:
 
 
 def test_two_nodes_that_begin_anew_do_not_wait_for_the_join_timeout() -> None:
-    """Both slept, and the store was given back a world that they had run before the last one."""
+    """Both nodes slept, and the store came back with a world that they had run before the last one."""
     patient = "world nodes=2 min=2 max=2 join=600"
     made = world(
         *TWO, "fail a", "pass 4", "pause a 10", "pause b 10", "pass 1", "older 5.5", "pass 30", setting=patient

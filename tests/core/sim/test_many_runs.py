@@ -1,4 +1,4 @@
-"""What many runs are drawn from: seeds that share nothing, shapes that can be meant, a user's own properties."""
+"""Many runs: their seeds share nothing, their shapes are checked, and a user's own properties are judged."""
 
 from __future__ import annotations
 

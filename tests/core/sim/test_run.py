@@ -1,4 +1,4 @@
-"""Runs: the same seed is the same run, and every run ends well."""
+"""Runs of the simulator: the same seed is the same run, and no run breaks a property."""
 
 from __future__ import annotations
 

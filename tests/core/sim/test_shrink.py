@@ -1,4 +1,4 @@
-"""A story is made smaller while it still breaks what it broke: by operations first, then by plainer words."""
+"""A story shrinks while it still breaks the same property: operations go first, then settings become plainer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ crash c"""
 
 
 def breaks(needed: Callable[[str], bool], number: str = "X1") -> Callable[[Story], Run]:
-    """A teller to whom a story breaks something when its text says so."""
+    """Return a teller of stories in which a story breaks a property if its text says so."""
 
     def again(story: Story) -> Run:
         broken = Violation(number, "as it was needed") if needed(str(story)) else None

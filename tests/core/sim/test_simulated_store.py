@@ -1,4 +1,4 @@
-"""The store of a simulated world: what it remembers, and whether that was written there."""
+"""The store of a simulated world: what it remembers, and what it marks as a copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TWO = arrived(ONE, "b")
 
 
 def written(*states: RendezvousState) -> Store:
-    """One state each second, from 1 on."""
+    """Return a store to which one state was written each second, from 1 on."""
     store = Store(Backend.CAS, 5.0)
     for second, state in enumerate(states, 1):
         assert wrote(store, state, store.register, second)
@@ -21,7 +21,7 @@ def written(*states: RendezvousState) -> Store:
 
 
 def wrote(store: Store, state: RendezvousState, based_on: RendezvousState | None, now: float) -> bool:
-    """Whether this came to stand."""
+    """Return True if the write succeeded."""
     return store.set(Write(state, based_on.token if based_on else None, Arrive(profile("a"))), now)
 
 
@@ -74,7 +74,7 @@ def test_a_backup_of_a_time_before_everything_is_empty() -> None:
 
 
 def test_a_copy_takes_no_write_of_the_life_that_it_copies() -> None:
-    """Its writer does not know yet that it is one."""
+    """Its writer does not know yet that the register is a copy."""
     store = written(ONE, TWO)
     store.is_restored(1.5)
     assert not wrote(store, TWO, ONE, 3.0)

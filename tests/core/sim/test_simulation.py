@@ -1,4 +1,4 @@
-"""The world itself: what is done to it has the effect that it says, and what must not happen is seen when it does."""
+"""The simulated world: an operation has the effect that its name says, and a broken property is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a story: what is written is what is read, and what cannot be read is said with its line."""
+"""The text of a story: it is read as it was written, and an illegible line is named with its number."""
 
 from __future__ import annotations
 

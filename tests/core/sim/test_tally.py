@@ -1,4 +1,4 @@
-"""What many runs showed, together."""
+"""The sum of what many runs have shown."""
 
 from __future__ import annotations
 
