@@ -147,6 +147,12 @@ def test_waits_that_follow_each_other_become_one() -> None:
     assert all(shrunk(run, tries).violation for tries in range(20))
 
 
+def test_two_waits_in_a_row_are_tried_as_one_of_their_sum() -> None:
+    lines = ["world nodes=3 max=3", "start a", "start b", "start c", "pass 0.5", "pass 0.25", "drain a", "crash b"]
+    tries = [[str(each) for each in story.operations] for story in smaller_stories(parsed(lines))]
+    assert ["start a", "start b", "start c", "pass 0.75", "drain a", "crash b"] in tries
+
+
 @pytest.mark.parametrize("tries", [0, 1, 3])
 def test_no_more_tries_are_made_than_are_allowed(tries: int) -> None:
     """A search that is cut short still returns a run that breaks the same property."""

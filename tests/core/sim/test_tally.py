@@ -36,6 +36,7 @@ def test_a_situation_is_counted_in_runs_and_the_rarest_is_named() -> None:
     both = tally(one(0, ["a spare"]), one(1, ["a spare", "the bump"]))
     assert both.seen == {"a spare": 2, "the bump": 1}
     assert both.rarest == ("the bump", 1)
+    assert tally(one(0, ["the bump", "a spare"])).rarest == ("a spare", 1)
     assert both.never == tuple(what for what in SOMETIMES if what not in ("a spare", "the bump"))
 
 
