@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from ..adapters.clock import Clock
+from ..adapters.secret_variables import ETCD_PASSWORD
 from ..adapters.store.connection import AgentConnection, EtcdConnection
 from ..adapters.store.port import Denied
 from ..adapters.store.tcpstore.serving import address_towards
 from ..adapters.store.tcpstore.wire import Address
-from ..adapters.workers.environment import ETCD_PASSWORD
 from ..core import rendezvous
 from .launch_options import LaunchOptions
 from .mistakes import Mistake, why

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING
 
+from ..adapters.secret_variables import STORE_TOKEN as VARIABLE
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
     from ..adapters.store.secret import Secret
-
-VARIABLE = "ELASTIC_STORE_TOKEN"
 
 
 def store_token(conf: Mapping[str, str], environment: MutableMapping[str, str]) -> Secret | None:

@@ -23,6 +23,7 @@ from attrs import asdict, frozen
 from ...core.backoff import pause_s
 from ...core.inprocess.monitoring import Rules
 from ...core.world import Node
+from ..secret_variables import without_secrets
 from .alarm import Alarm
 from .shared_page import Page
 
@@ -130,6 +131,7 @@ class Supervisor:
         self._started_at = time.monotonic()
         self._process = subprocess.Popen(
             [self._python, "-P", "-m", PROGRAM],
+            env=without_secrets(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -172,10 +172,10 @@ def _end_as_json(end: WorkerEnd) -> dict[str, Any]:
 
 
 def write_report(path: str, report: Report) -> None:
-    """Write it whole or not at all. Raises OSError."""
-    temporary = f"{path}.{os.getpid()}"
+    """Write it whole or not at all, and through no link that somebody else has put beside it. Raises OSError."""
+    temporary = f"{path}.{os.urandom(8).hex()}"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
+        with open(temporary, "x", encoding="utf-8") as file:
             json.dump(as_json(report), file, indent=2)
             file.write("\n")
         os.replace(temporary, path)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NoReturn
 
+from ..secret_variables import without_secrets
 from .nvml import DRIVER, VARIABLE, NoDevices, Nvml, asked, load_nvml, visible_devices
 
 Kind = Literal["gpu", "auto", "cpu", "xpu"]
@@ -61,6 +62,7 @@ def _count_by_torch(kind: str) -> int | None:
     try:
         told = subprocess.run(
             [sys.executable, "-P", str(_PROGRAM), kind],
+            env=without_secrets(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TORCH_TIMEOUT_S,

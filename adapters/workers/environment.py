@@ -17,6 +17,7 @@ from typing import assert_never
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import World
 from ..launch_settings import Function, LaunchSettings, Program
+from ..secret_variables import without_secrets
 from ..store.relay.relay_server import VARIABLE as RELAY
 
 SCOPE = "ELASTIC_RESTART_SCOPE"
@@ -26,13 +27,11 @@ WORLD = "ELASTIC_WORLD"
 TRACE = "ELASTIC_TRACE"
 """The directory that gets the traces of wrapped functions; unset: none are written."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-ETCD_PASSWORD = "ELASTIC_ETCD_PASSWORD"
-"""The agent's secret, which no worker inherits."""
 
 
 def environment(settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks) -> dict[str, str]:
     """Return the whole environment of one worker but for its error file; its own variables override inherited ones."""
-    inherited = {name: text for name, text in settings.environment.items() if name != ETCD_PASSWORD}
+    inherited = without_secrets(settings.environment)
     master = world.members[0].profile.endpoint
     return {
         **_threads(settings.local_world_size),

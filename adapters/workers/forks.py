@@ -16,6 +16,7 @@ from typing import Any
 
 from attrs import frozen
 
+from ..secret_variables import without_secrets
 from . import function
 from .function import Call, receive, send
 from .programs import find_setpriv
@@ -147,6 +148,6 @@ def _execute(folder: str) -> _Server:
         number,
     ]
     with theirs:
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
+        process = subprocess.Popen(command, env=without_secrets(), pass_fds=[theirs.fileno()], start_new_session=True)
     process.returncode = 0  # it is reaped here, and not when it is thrown away
     return _Server(process.pid, ours)

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..secret_variables import without_secrets
 from . import reaper
 
 _VARIABLE = "ELASTIC_AGENT"
@@ -118,7 +119,7 @@ def _spawn(python: str, token: str, told: str) -> tuple[subprocess.Popen[bytes],
 
     Its output goes nowhere: a copy of the agent's would hold up a reader of that output after the agent's end.
     """
-    environment = {name: value for name, value in os.environ.items() if name != _VARIABLE}
+    environment = {name: value for name, value in without_secrets().items() if name != _VARIABLE}
     read, write = os.pipe()
     os.set_blocking(write, False)
     try:

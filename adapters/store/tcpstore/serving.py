@@ -13,6 +13,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from ...secret_variables import without_secrets
 from .wire import Address
 
 _BACKLOG = 4_096
@@ -30,6 +31,7 @@ class StoreHost:
         with listening:
             self._helper = subprocess.Popen(
                 [sys.executable, "-P", str(PROGRAM), str(listening.fileno())],
+                env=without_secrets(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(listening.fileno(),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +169,12 @@ def test_a_report_that_cannot_be_put_in_place_leaves_nothing(tmp_path: Path) -> 
     with pytest.raises(OSError, match="directory"):
         write_report(str(in_the_way), report())
     assert list(tmp_path.iterdir()) == [in_the_way]
+
+
+def test_a_report_is_not_written_through_a_link_that_stands_beside_it(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "report.json"
+    victim.write_text("precious")
+    (tmp_path / f"report.json.{os.getpid()}").symlink_to(victim)
+    write_report(str(path), report(SUCCEEDED))
+    assert victim.read_text() == "precious"
+    assert json.loads(path.read_text())["format"] == 1
