@@ -22,6 +22,7 @@ from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Tr
 from ..adapters.store.connection import AgentConnection
 from ..adapters.store.relay.relay_server import Relay
 from ..adapters.threads import NoThread
+from ..adapters.workers.orphans import Orphans
 from ..adapters.workers.spawner import Spawner
 from . import places, tokens
 from .agent_settings import launch_settings, script_program
@@ -64,7 +65,7 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
     """
     options = LaunchOptions(**given)
     program = script_program(options, script, arguments, os.environ)
-    report, _ = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)))
+    report, _ = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)), adopts=True)
     return report.exit_code
 
 
@@ -75,14 +76,16 @@ def launched(
     spawner: Spawner | None = None,
     said: Sequence[str] = (),
     tells_failure: bool = True,
+    adopts: bool = False,
 ) -> tuple[Report, Sequence[str]]:
     """Run the job; return how it ended, and the lines that say so to people. Raises Mistake.
 
     A secret is removed from `environment`. The lines of `said` are printed before all others. Without `tells_failure`, the
-    lines of a failure are not printed: the caller shows them.
+    lines of a failure are not printed: the caller shows them. `adopts`: this process runs nothing else, so orphans below it
+    are its own to reap and to kill.
     """
     try:
-        return _launched(options, program, environment, spawner, said, tells_failure)
+        return _launched(options, program, environment, spawner, said, tells_failure, adopts)
     except NoThread as error:
         raise Mistake(f"no agent can run on this host: {error.strerror}") from None
 
@@ -94,6 +97,7 @@ def _launched(
     spawner: Spawner | None,
     said: Sequence[str],
     tells_failure: bool,
+    adopts: bool,
 ) -> tuple[Report, Sequence[str]]:
     where = places.place(options, environment, tokens.store_token(options.rdzv_conf, environment))
     settings = launch_settings(options, program, where, environment)
@@ -111,7 +115,10 @@ def _launched(
         relay = _relay(connection)
         settings = evolve(settings, relay=relay.path if relay else "")
         observer = Observers(status, *logs)
-        result, directory = _run(settings, connection, clock, observer, _trace(options.trace), spawner, failures)
+        plugged = bool(logs) or settings.logs_plugin is not None  # whose processes are not the agent's to reap
+        orphans = Orphans() if adopts and not plugged else None
+        trace = _trace(options.trace)
+        result, directory = _run(settings, connection, clock, observer, trace, spawner, orphans, failures)
         code = exit_code(result.outcome)
         report = Report(settings, result, code, clock.now() - status.began_at)
         written, lost = _write(report, options.report, directory)
@@ -194,12 +201,13 @@ def _run(
     observer: Observer,
     trace: Trace,
     spawner: Spawner | None,
+    orphans: Orphans | None,
     failures: list[Exception],
 ) -> tuple[Result, str | None]:
     """Run the agent; return its result, and where the report belongs if the user keeps logs. `failures` gets those of its
     clean-up. Raises Mistake."""
     try:
-        agent = Agent(settings, connection.backend, clock, observer, trace, spawner)
+        agent = Agent(settings, connection.backend, clock, observer, trace, spawner, orphans)
     except ValueError as reason:
         raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
     except OSError as error:

@@ -63,9 +63,10 @@ from ..report.worker_ends import WorkerEnds
 from ..store.port import Backend
 from ..workers.attempts import worker_logs
 from ..workers.child_processes import SubprocessWorkers
+from ..workers.orphans import Orphans
 from ..workers.spawner import Spawner
 from ..workers.worker_port import CannotStart, Exit, Shortage, passes
-from .inbox import Asked, Died, Heartbeat, Inbox, Stuck
+from .inbox import Asked, ChildDied, Died, Heartbeat, Inbox, Stuck
 from .signals import signals_as_events
 from .watchdogs import Watchdogs
 from .worker_group import WorkerGroup
@@ -87,6 +88,7 @@ class Agent:
         observer: Observer,
         trace: Trace | None = None,
         spawner: Spawner | None = None,
+        orphans: Orphans | None = None,
     ) -> None:
         """Raises ValueError if no log directory can be made, OSError if the host has no port or descriptor left."""
         self._settings = settings
@@ -94,6 +96,7 @@ class Agent:
         self._observer = observer
         self._trace = trace or NoTrace()
         self._inbox = Inbox(clock)
+        self._orphans = orphans
         self._logs = worker_logs(settings)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
@@ -134,7 +137,8 @@ class Agent:
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. No process, thread or descriptor
         of it is left afterwards. Raises CannotTrace or CannotWatch before anything is done."""
-        with signals_as_events(self._settings.signals, self._inbox.signalled):
+        child_died = self._inbox.child_died if self._orphans else None
+        with signals_as_events(self._settings.signals, self._inbox.signalled, child_died):
             try:
                 self._begin_trace()
                 self._watchdogs.start()
@@ -189,6 +193,10 @@ class Agent:
             case Stuck(local_rank, pid, text):
                 ended = self._workers.give_up(local_rank, pid, text)
                 return self._exited(ended) if ended else None
+            case ChildDied():
+                if self._orphans:
+                    self._orphans.reap(self._workers.pids)
+                return None
             case Asked(answer):
                 answer()
                 return None
@@ -266,6 +274,8 @@ class Agent:
             started = self._workers.start(world)
             self._trace.took(Start, started.world.round, started.pids, started.at)
             self._observer.saw(started)
+            if self._orphans:
+                self._orphans.adopt()
         except (CannotStart, Shortage, OSError) as error:
             now = self._clock.now()
             self._inbox.post(Unstartable(str(error), now, passes(error)))
@@ -282,6 +292,7 @@ class Agent:
         return failures_of(
             self._watchdogs.close,
             self._workers.close,
+            *([self._orphans.kill] if self._orphans else []),
             self._rendezvous.stop,
             self._heart.stop,
             self._trace.end,

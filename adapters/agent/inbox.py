@@ -44,6 +44,11 @@ class Asked:
 
 
 @frozen
+class ChildDied:
+    """A child of this process died: a worker, or an orphan that the agent has adopted."""
+
+
+@frozen
 class Heartbeat:
     """A store that holds a register of this life acknowledged the heartbeat that was sent at this time."""
 
@@ -51,7 +56,7 @@ class Heartbeat:
     life: Life | None
 
 
-Message: TypeAlias = Event | Died | Stuck | Asked | Heartbeat | Notice | TraceLost
+Message: TypeAlias = Event | Died | Stuck | Asked | ChildDied | Heartbeat | Notice | TraceLost
 
 
 class Inbox:
@@ -88,6 +93,9 @@ class Inbox:
     def signalled(self, signum: int, frame: FrameType | None) -> None:
         self._signalled = True
         self.post(Signalled(signum, self._clock.now()))
+
+    def child_died(self, signum: int, frame: FrameType | None) -> None:
+        self.post(ChildDied())
 
     def has_had_a_signal(self) -> bool:
         """Return True if a signal came, taken or not."""

@@ -11,7 +11,9 @@ from types import FrameType
 
 @contextmanager
 def signals_as_events(
-    signals: Iterable[signal.Signals], post: Callable[[int, FrameType | None], None]
+    signals: Iterable[signal.Signals],
+    post: Callable[[int, FrameType | None], None],
+    child_died: Callable[[int, FrameType | None], None] | None,
 ) -> Iterator[None]:
     """Post each of these signals instead of what it meant before. Called from another thread than the main one, which alone
     may handle signals, this changes nothing.
@@ -21,7 +23,7 @@ def signals_as_events(
     before = {}
     try:
         if threading.current_thread() is threading.main_thread():
-            before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, child_died or signal.SIG_DFL)
             for signum in signals:
                 if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):  # nohup
                     before[signum] = signal.signal(signum, post)

@@ -6,7 +6,7 @@ The agent calls, from its own thread alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...core.ranks import assign, by_node_rank
 from ...core.world import Node, World
@@ -88,6 +88,11 @@ class WorkerGroup:
             now = self._clock.now()
             return self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now))
         return StartedAgain(local_rank, pid, self._clock.now())
+
+    @property
+    def pids(self) -> Collection[int]:
+        """The process ids of the workers that were started last, reaped or not."""
+        return self._pids.values()
 
     def signal(self, signum: int) -> None:
         self._workers.signal(signum)

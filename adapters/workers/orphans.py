@@ -1,0 +1,83 @@
+"""Processes that lost their parent below the agent: the agent adopts them, reaps the dead, and kills the rest at its end.
+
+A worker's child may have a session of its own and an empty environment; neither its group nor its token finds it then. But
+when its parents are dead the kernel gives it to the agent, which asked to be the reaper of its descendants. So does a
+container give its orphans to its first process. Only a process that runs nothing but an agent may do so: the children of
+another program are not the agent's to reap.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Collection
+
+from .process_groups import died_within
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PASSES_MAX = 100
+"""A program that forks faster than it is killed must not keep the agent for ever."""
+_DYING_TIMEOUT_S = 5.0
+
+
+class Orphans:
+    """The orphans of this process. Children that it has when this is made are left alone."""
+
+    def __init__(self) -> None:
+        self._before = set(_children())
+        self._adopts = False
+
+    def adopt(self) -> None:
+        """Be given the orphans from now on. Idempotent."""
+        if not self._adopts:
+            import ctypes  # which costs some milliseconds before the first worker runs
+
+            self._adopts = True
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def reap(self, own: Collection[int]) -> None:
+        """Reap the dead. `own` are children that somebody else waits for."""
+        for pid in _children():
+            if pid not in own and pid not in self._before:
+                _reaped(pid)
+
+    def kill(self) -> None:
+        """Kill those that live, and those that they leave as orphans; call this when all other children are gone."""
+        for _ in range(_PASSES_MAX):
+            orphans = [pid for pid in _children() if pid not in self._before]
+            if not orphans:
+                return
+            for pid in orphans:
+                os.kill(pid, signal.SIGKILL)
+            if not all(_dies(pid) for pid in orphans):
+                return
+
+
+def _children() -> list[int]:
+    """Return the children of all threads of this process, dead ones included."""
+    found = []
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{thread}/children", "rb") as children:
+                found += [int(pid) for pid in children.read().split()]
+        except OSError:  # the thread has ended; or the kernel has no such file
+            continue
+    return found
+
+
+def _reaped(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def _dies(pid: int) -> bool:
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return _reaped(pid)
+    try:
+        return died_within(pidfd, _DYING_TIMEOUT_S) and _reaped(pid)
+    finally:
+        os.close(pidfd)
