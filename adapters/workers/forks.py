@@ -1,7 +1,8 @@
 """Workers that are forked from a process that holds the function to call: the agent's end of it (workers/function.py).
 
 `fork`: the server is a copy of the caller, made before any thread of ours exists. `forkserver`: it is executed afresh, and
-again if it died. Workers die with the server by the kernel's parent-death signal, and the server so with the agent's thread.
+again if it died. Workers die with the server by the kernel's parent-death signal. When the agent's thread
+has ended, or its end of the socket is closed, the server kills all its descendants and ends.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from attrs import frozen
 from ..secret_variables import without_secrets
 from . import function
 from .function import Call, receive, send
+from .process_groups import died_within
 from .programs import find_setpriv
 from .spawner import Death, Process
 from .worker_port import CannotStart, WorkerSpec
 
 _LOST = Death(-signal.SIGKILL)
 """The death of a worker whose server has died."""
+
+
+_END_TIMEOUT_S = 5.0
 
 
 class _Server:
@@ -49,7 +54,13 @@ class _Server:
         return self._answers and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def close(self) -> None:
+        """Have it kill what is left of its workers, and end. One that does not is killed itself."""
         self._control.close()
+        pidfd = os.pidfd_open(self.pid)
+        try:
+            died_within(pidfd, _END_TIMEOUT_S)
+        finally:
+            os.close(pidfd)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
@@ -123,7 +134,7 @@ def _fork(call: Call, folder: str) -> _Server:
     if pid == 0:
         try:
             os.setsid()
-            function.die_with(parent)
+            function.die_with(parent, signal.SIGTERM)
             ours.close()
             function.serve(theirs, lambda: call, folder)
         finally:
@@ -138,7 +149,7 @@ def _execute(folder: str) -> _Server:
     command = [
         find_setpriv(),
         "--pdeathsig",
-        "KILL",
+        "TERM",
         "--",
         sys.executable,
         "-u",

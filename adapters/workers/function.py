@@ -28,6 +28,9 @@ from typing import Any, NamedTuple
 CALL = "call"
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PASSES_MAX = 100
+"""A program that forks faster than it is killed must not keep the server for ever."""
 NAMES = {1: "stdout", 2: "stderr"}
 
 
@@ -125,13 +128,65 @@ def _words(error: Exception) -> str:
 
 
 def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None:
-    """Fork and reap workers as requested, until the agent has gone."""
-    while request := receive(control):
-        content, descriptors = request
-        if "reap" in content:
-            send(control, _reaped(content["reap"], content["wait"]))
-        else:
-            send(control, _forked(content, descriptors, control, load, folder))
+    """Fork and reap workers as requested, until the agent has gone; then kill all their descendants, whatever they hide:
+    the kernel gives this process their orphans."""
+    server, before = os.getpid(), signal.getsignal(signal.SIGTERM)
+    workers: set[int] = set()
+
+    def end(signum: int, frame: object) -> None:  # the agent's thread has ended
+        if os.getpid() == server:
+            _kill_descendants()
+        os._exit(128 + signum)
+
+    signal.signal(signal.SIGTERM, end)
+    _adopt_orphans()
+    with suppress(OSError):
+        while request := receive(control):
+            content, descriptors = request
+            if "reap" in content:
+                ended = _reaped(content["reap"], content["wait"])
+                if ended:
+                    workers.discard(content["reap"])
+                send(control, ended)
+                continue
+            _reap_orphans(workers)
+            answer = _forked(content, descriptors, control, load, folder, before)
+            workers.add(answer.get("pid", 0))
+            send(control, answer)
+    _kill_descendants()
+
+
+def _adopt_orphans() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _children() -> list[int]:
+    found = []
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(OSError), open(f"/proc/self/task/{thread}/children", "rb") as children:
+            found += [int(pid) for pid in children.read().split()]
+    return found
+
+
+def _reap_orphans(workers: set[int]) -> None:
+    """Reap the dead that this process has adopted. The agent asks for the workers."""
+    for pid in set(_children()) - workers:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def _kill_descendants() -> None:
+    for _ in range(_PASSES_MAX):
+        if not (children := _children()):
+            return
+        for pid in children:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in children:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def _reaped(pid: int, wait: bool) -> Mapping[str, Any]:
@@ -151,6 +206,7 @@ def _forked(
     control: socket.socket,
     load: Callable[[], Call],
     folder: str,
+    on_term: Any,
 ) -> Mapping[str, Any]:
     """The worker's process id, once it leads its session and dies with this process."""
     ready, tell = os.pipe()
@@ -164,6 +220,7 @@ def _forked(
         if pid == 0:
             code = 1
             try:
+                signal.signal(signal.SIGTERM, on_term)
                 control.close()
                 os.close(ready)
                 _settle(content, descriptors, server)
@@ -200,11 +257,11 @@ def _bootstrapped(load: Callable[[], Call], folder: str) -> int:
     return code
 
 
-def die_with(parent: int) -> None:
-    """The kernel kills this process when the parent's thread that forked it has ended."""
+def die_with(parent: int, signum: int = signal.SIGKILL) -> None:
+    """Have the kernel send this signal when the parent's thread that forked this process has ended."""
     import ctypes
 
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 

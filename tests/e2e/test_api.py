@@ -38,8 +38,8 @@ def test_neither_workers_nor_their_children_nor_what_forked_them_outlive_the_pro
     start: Start, nothing_left: str, method: str, signum: signal.Signals
 ) -> None:
     job = start(method)
-    family = job.hears(4)
-    assert sorted(told.words for told in family) == ["child", "child", "worker", "worker"]
+    family = job.hears(6)
+    assert sorted(told.words for told in family) == ["child"] * 2 + ["session"] * 2 + ["worker"] * 2
     job.signal(signum)
     ended = job.ends()
     assert all(dies(told.pid) for told in family)

@@ -1,7 +1,9 @@
-"""launches_itself.py METHOD: launch a function of this very module, whose workers have a child each, and stay."""
+"""launches_itself.py METHOD: launch a function of this very module, whose workers have a child each and one with a
+session of its own that executes nothing, and stay."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +19,10 @@ FAMILY = Path(__file__).with_name("family.py")
 
 def stay() -> None:
     subprocess.Popen([sys.executable, FAMILY])
+    if os.fork() == 0:
+        os.setsid()
+        stage.tell("session")
+        stage.wait_for_signal()
     stage.tell("worker")
     stage.wait_for_signal()
 
