@@ -18,6 +18,7 @@ from ...core.caller import Terms, signature
 from ...core.inprocess.monitoring import Rules
 from ...core.rendezvous import Held, Limits, Settings
 from ...core.world import COUNT_MAX, Endpoint, Life, Node, Profile
+from ..clean_up import run_all
 from ..clock import SystemClock
 from ..rendezvous.loop import RendezvousLoop
 from ..store.port import Backend
@@ -31,7 +32,7 @@ from .driver import Driver, log, supervised
 from .gate import Gate
 from .main_thread import serve
 from .parameters import rank_and_world_size
-from .shared_page import Page
+from .shared_page import BYE, Bye, Page
 from .stores import Store
 from .supervisor import Charge, Supervisor
 from .task import Task
@@ -154,8 +155,13 @@ class Assembly:
         )
         if impediment := self._parts.gate.impediment():
             log.warning("rank %s can be called back at safe points alone: %s", self._me.slot, impediment)
-        self._supervisor.start()
-        driver.start()
+        try:
+            self._supervisor.start()
+            driver.start()
+        except OSError:  # no monitor or no thread can be had: nothing has begun
+            self._parts.page.words[BYE] = Bye.UNSETTLED
+            self._let_go()
+            raise
         finished = serve(self._parts.gate, self._parts.orders)
         _token, _last_state = driver.token, self.task.state
         if self._connection.serves:
@@ -164,10 +170,12 @@ class Assembly:
 
     def _let_go(self) -> None:
         """Clean up. The register knows how the call ended, or the monitor tells it."""
-        self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S)
-        self._connection.close(FAREWELL_S)
-        self._parts.close()
-        untraced(self._trace)
+        run_all(
+            lambda: self._supervisor.close(self._plan.settings.leave_timeout + FAREWELL_S),
+            lambda: self._connection.close(FAREWELL_S),
+            self._parts.close,
+            lambda: untraced(self._trace),
+        )
 
 
 def _place() -> tuple[int, int]:

@@ -27,6 +27,8 @@ from ...core.inprocess.progress_limits import Marks
 from ...core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
 from ...core.rendezvous import Raise
 from ...core.world import Node, Profile, Why, World
+from .. import threads
+from ..clean_up import failures_of
 from ..clock import Clock
 from ..rendezvous.loop import RendezvousLoop, ToRecord
 from ..rendezvous.reserved_ports import Reservation
@@ -70,6 +72,10 @@ def supervised(thread: Callable[[], None]) -> None:
     except BaseException:  # noqa: BLE001 - no caller is left to tell
         traceback.print_exc()
         os._exit(INTERNAL)
+
+
+def _nothing() -> None:
+    pass
 
 
 @define
@@ -127,8 +133,13 @@ class Driver:
         return self._call.token
 
     def start(self) -> None:
-        self._loop.start()
-        self._thread.start()
+        """Start the rendezvous and this thread. Raises NoThread; then nothing of them runs."""
+        try:
+            self._loop.start()
+            threads.start(self._thread)
+        except threads.NoThread:
+            self._loop.stop()
+            raise
 
     def join(self) -> None:
         """Wait until everything is let go of."""
@@ -172,10 +183,9 @@ class Driver:
                 error = raised(failed, task.state.initial_rank, value, self._last_error, task.meets_at)
                 self._orders.put(Finished(None, error))
         self._kept = _Iteration()
-        self._loop.stop()
-        if self._reserved:
-            self._reserved.release()
-        self._farewell()
+        release = self._reserved.release if self._reserved else _nothing
+        for error in failures_of(self._loop.stop, release, self._farewell):
+            log.error("rank %s: the clean-up after a call failed in part", self._me.slot, exc_info=error)
 
     # --- events in
 
@@ -289,7 +299,7 @@ class Driver:
             case core.Inject():
                 self._gate.inject()
             case core.Abort():
-                threading.Thread(target=self._abort, name="elastic-abort", daemon=True).start()
+                self._start_abort()
             case core.Kill():
                 self._page.words[UNWIND_AT] = int(self._clock.now() * NS)
                 self._page.ring()
@@ -332,6 +342,13 @@ class Driver:
                 int((settings.hard_timeout if watched else settings.callback_timeout + settings.unwind_timeout) * NS),
             )
         )
+
+    def _start_abort(self) -> None:
+        try:
+            threads.start(threading.Thread(target=self._abort, name="elastic-abort", daemon=True))
+        except threads.NoThread as error:
+            log.error("rank %s: abort cannot run: %s", self._me.slot, error)
+            self._inbox.put(AbortEnded(error))
 
     def _abort(self) -> None:
         """Run the user's abort. After one that fails this process runs no further round: what it left open would pile up."""

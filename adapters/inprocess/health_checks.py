@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from attrs import frozen
 
+from .. import threads
 from .callbacks import State
 from .parameters import seconds
 
@@ -46,7 +47,7 @@ def within(timeout: timedelta | float, check: Check) -> Check:
                 raised.append(error)
 
         thread = threading.Thread(target=run, name="elastic-health", daemon=True)
-        thread.start()
+        threads.start(thread)
         thread.join(timeout_s)
         if thread.is_alive():
             name = getattr(check, "__name__", type(check).__name__)

@@ -50,6 +50,7 @@ from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
 from ..report.news import Notice, Told
 from ..store.port import Backend
+from ..threads import NoThread
 from ..workers.error_files import leave_error_file
 from ..workers.logs import ERROR_FILE_VARIABLE
 from .gate import SIGNUM
@@ -228,14 +229,29 @@ class Program:
             self._speak(handlers.end, state.world_id)
 
     def _speak(self, handler: Handler, mine: WorldId | None = None) -> None:
-        """Run this operation on the register, in the node's name."""
+        """Run this operation on the register, in the node's name. Raises NoThread while the process lives: its supervisor
+        starts another monitor. For a dead process no other would come, so this one tries again."""
+        while True:
+            try:
+                self._begin(handler, mine)
+            except NoThread:
+                if not self._dead:
+                    raise
+            else:
+                return
+
+    def _begin(self, handler: Handler, mine: WorldId | None) -> None:
         nonce = Life(os.urandom(8).hex())
         held = Held(self._node, SPEAKER, Settings(leave_timeout=self._rules.leave_s), nonce, mine=mine)
         loop: RendezvousLoop = RendezvousLoop(
             self._backend, held, self._clock, lambda notice: self._heard(loop, notice)
         )
+        try:
+            loop.start()
+        except NoThread:
+            loop.stop()
+            raise
         self._loops.append(loop)
-        loop.start()
         loop.submit(Request(handler, Why.FAILED))
 
     def _say(self, text: str) -> None:

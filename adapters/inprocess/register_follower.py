@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ...core.backoff import pause_s
 from ...core.rendezvous import FIRST_PAUSE_S, RendezvousState
+from .. import threads
 from ..store.port import Backend, StoreError
 
 LONGEST_PAUSE_S = 1.0
@@ -26,7 +27,8 @@ class RegisterFollower:
         self._thread = threading.Thread(target=self._run, name="elastic-following", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin to follow. Raises NoThread."""
+        threads.start(self._thread)
 
     def stop(self) -> None:
         self._stopped.set()

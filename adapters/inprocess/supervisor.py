@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import select
 import subprocess
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from attrs import asdict, frozen
@@ -23,6 +25,8 @@ from attrs import asdict, frozen
 from ...core.backoff import pause_s
 from ...core.inprocess.monitoring import Rules
 from ...core.world import Node
+from .. import threads
+from ..clean_up import run_all
 from ..secret_variables import without_secrets
 from .alarm import Alarm
 from .shared_page import Page
@@ -33,8 +37,10 @@ PROGRAM = "elastic.adapters.inprocess.monitor"
 BEAT_S = 1.0
 """The interval in which the alarm is renewed."""
 SHORT_LIFE_S = 1.0
-"""A monitor that dies sooner than that twice in a row is started again after a pause, which doubles each time."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+"""A monitor that dies sooner is started again after a pause, which doubles each time, up to `PAUSE_MAX_S`."""
+PAUSE_MIN_S, PAUSE_MAX_S = 0.1, 5.0
+PATIENCE_S = 5.0
+"""How long the first start is tried again before the call is given up."""
 
 _pid_files = threading.Lock()
 """Held while a pid file is written or removed: two calls, one after the other, may share one."""
@@ -83,9 +89,10 @@ class Supervisor:
         self._self = os.pidfd_open(os.getpid())
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._process: subprocess.Popen[bytes] | None = None
+        self._pidfd = -1
         self._started_at = 0.0
         self._starts = 0
-        self._short_lives = 0
+        self._tries = 0
         self._thread = threading.Thread(target=self._run, name="elastic-supervisor", daemon=True)
 
     @property
@@ -98,9 +105,11 @@ class Supervisor:
         return self._starts
 
     def start(self) -> None:
-        """Start the monitor and the thread that watches it. Raises OSError if the monitor cannot be started."""
-        self._spawn()
-        self._thread.start()
+        """Start the monitor and the thread that watches it. Raises OSError if the host has none to give for `PATIENCE_S`."""
+        ends_at = time.monotonic() + PATIENCE_S
+        while not self._spawned(ends_at):
+            self._is_stopped(PAUSE_MIN_S)
+        threads.start(self._thread)
 
     def close(self, timeout_s: float) -> None:
         """Have the monitor read the page's `Bye`. Kill it if it has not ended after `timeout_s`. Idempotent."""
@@ -109,11 +118,12 @@ class Supervisor:
         os.eventfd_write(self._stop, 1)
         if self._thread.ident is not None:
             self._thread.join()
-        self._end(timeout_s)
-        self._remove_pid()
-        os.close(self._stop)
-        os.close(self._self)
-        self._stop = -1
+        stop, self._stop = self._stop, -1
+        run_all(
+            lambda: self._end(timeout_s),
+            self._remove_pid,
+            *(partial(os.close, each) for each in (stop, self._self, self._pidfd) if each != -1),
+        )
 
     def _end(self, timeout_s: float) -> None:
         if self._process is None:
@@ -126,10 +136,9 @@ class Supervisor:
             self._process.wait()
 
     def _spawn(self) -> None:
+        """Start a monitor. Raises OSError."""
         descriptors = {"page": self._page.descriptor, "bell": self._page.bell, "process": self._self}
-        self._starts += 1
-        self._started_at = time.monotonic()
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             [self._python, "-P", "-m", PROGRAM],
             env=without_secrets(),
             stdin=subprocess.PIPE,
@@ -138,11 +147,23 @@ class Supervisor:
             pass_fds=[*descriptors.values()],
             start_new_session=True,
         )
-        assert self._process.stdin
+        assert process.stdin
+        try:
+            pidfd = os.pidfd_open(process.pid)
+        except OSError:
+            process.stdin.close()
+            process.kill()
+            process.wait()
+            raise
+        if self._pidfd != -1:
+            os.close(self._pidfd)
+        self._process, self._pidfd = process, pidfd
+        self._starts += 1
+        self._started_at = time.monotonic()
         self._write_pid()  # the monitor does nothing before it has its charge, so the file is there first
         try:
-            self._process.stdin.write(self._charge.written(descriptors))
-            self._process.stdin.close()
+            process.stdin.write(self._charge.written(descriptors))
+            process.stdin.close()
         except BrokenPipeError:
             pass  # it is dead, and will be started again
 
@@ -171,32 +192,48 @@ class Supervisor:
                 return  # the page says that the call is over
             log.warning("the monitor process of %s died (%s); starting another", self._charge.node, code)
             short = time.monotonic() - self._started_at < SHORT_LIFE_S
-            pause = pause_s(self._short_lives, FIRST_PAUSE_S, LONGEST_PAUSE_S) if self._short_lives else 0.0
-            if short and self._stopped(pause):
+            if not short:
+                self._tries = 0
+            elif self._paused():
                 return
-            self._short_lives = self._short_lives + 1 if short else 0
-            try:
-                self._spawn()
-            except OSError as error:
-                log.error("no monitor process can be started: %s", error)
-                return
+            while not self._spawned():
+                if self._paused():
+                    return
+
+    def _spawned(self, ends_at: float = math.inf) -> bool:
+        """Start a monitor. Return False if the host cannot give one now. Raises OSError after `ends_at`."""
+        try:
+            self._spawn()
+        except OSError as error:
+            if time.monotonic() >= ends_at:
+                raise
+            log.error("the monitor process of %s cannot be started, and is tried again: %s", self._charge.node, error)
+            return False
+        return True
+
+    def _paused(self) -> bool:
+        """Wait, longer after each try, and not before the first. Return True when the monitor is to be let go."""
+        pause = pause_s(self._tries, PAUSE_MIN_S, PAUSE_MAX_S) if self._tries else 0.0
+        self._tries += 1
+        return self._is_stopped(pause)
 
     def _wait_for_death(self) -> bool:
         """Wait. Return True when the monitor has died, False when it is to be let go."""
-        assert self._process
-        pidfd = os.pidfd_open(self._process.pid)
-        try:
-            poll = select.poll()
-            poll.register(pidfd, select.POLLIN)
-            poll.register(self._stop, select.POLLIN)
-            while not (ready := poll.poll(BEAT_S * 1000)):
-                if self._alarm:
-                    self._alarm.beat()
-            return self._stop not in dict(ready)
-        finally:
-            os.close(pidfd)
+        while not (ready := self._ready(BEAT_S, self._pidfd, self._stop)):
+            pass
+        return self._stop not in ready
 
-    def _stopped(self, within_s: float) -> bool:
+    def _is_stopped(self, within_s: float) -> bool:
+        ends_at = time.monotonic() + within_s
+        while not (stopped := self._ready(ends_at - time.monotonic(), self._stop)) and time.monotonic() < ends_at:
+            pass
+        return bool(stopped)
+
+    def _ready(self, within_s: float, *descriptors: int) -> list[int]:
+        """Return the descriptors that are readable; none after at most `BEAT_S`. Renew the alarm: this thread is at work."""
+        if self._alarm:
+            self._alarm.beat()
         poll = select.poll()
-        poll.register(self._stop, select.POLLIN)
-        return bool(poll.poll(within_s * 1000))
+        for each in descriptors:
+            poll.register(each, select.POLLIN)
+        return [descriptor for descriptor, _ in poll.poll(min(max(within_s, 0.0), BEAT_S) * 1000)]

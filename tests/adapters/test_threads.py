@@ -14,7 +14,7 @@ GUARDED_OTHERWISE = {
     "adapters/store/tcpstore/store_host.py": "the store's helper, whose parent says that it did not come up",
 }
 """Files that start threads by themselves, each with the reason why that is all right."""
-OTHERS_FOR_NOW = ("adapters/inprocess/", "adapters/store/")
+OTHERS_FOR_NOW = ("adapters/store/",)
 """Rooms whose thread starts are looked at elsewhere."""
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -47,3 +50,62 @@ def test_a_call_that_lets_go_leaves_the_next_one_s_pid_file_alone(tmp_path: Path
         last.close(TIMEOUT_S)
         assert file.read_text() == f"{following.pid}\n"
     assert not file.exists()
+
+
+SHORT_OF_DESCRIPTORS = """
+import logging, os, resource, signal, sys
+from contextlib import suppress
+from elastic.adapters.inprocess.alarm import Alarm
+from elastic.adapters.inprocess.shared_page import BYE, NS, Bye, Page
+from elastic.adapters.inprocess.supervisor import Charge, Supervisor
+from elastic.core.inprocess.monitoring import Rules
+from elastic.core.world import Node
+from processes import comes_true
+
+TRIES = 6  # after 3 s of pauses, while the alarm goes off 2 s after it was last renewed
+tries = []
+log = logging.getLogger("elastic.inprocess")
+log.addHandler(logging.StreamHandler(sys.stdout))
+log.addFilter(lambda record: tries.append(record.getMessage()) or True)
+page = Page.new()
+alarm = Alarm(slack_s=1.5)
+supervisor = Supervisor(page, Charge(Node("a", 1), {"relay": "/none", "space": "one"}, Rules(), 1.0), alarm)
+supervisor.start()
+alarm.set(NS // 2)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+held = []
+with suppress(OSError):
+    while True:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+os.kill(supervisor.pid, signal.SIGKILL)
+assert comes_true(lambda: sum("cannot be started" in each for each in tries) >= TRIES), tries
+for each in held:
+    os.close(each)
+assert comes_true(lambda: supervisor.starts == 2)
+alarm.set(0)
+page.words[BYE] = Bye.SETTLED
+supervisor.close(60.0)
+assert supervisor.starts == 2
+"""
+
+
+def test_a_monitor_that_cannot_be_started_once_is_tried_again_and_the_alarm_kills_nobody_meanwhile() -> None:
+    program = [sys.executable, "-c", SHORT_OF_DESCRIPTORS]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Too many open files" in ran.stdout
+
+
+def test_a_supervisor_that_cannot_start_its_monitor_says_so_in_time_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("elastic.adapters.inprocess.supervisor.PATIENCE_S", 0.2)
+    held = os.listdir("/proc/self/fd")
+    with closing(Page.new()) as page:
+        charge = Charge(node("a"), {"relay": "/none", "space": "one"}, Rules(), 1.0)
+        supervisor = Supervisor(page, charge, python="/no/such/python")
+        with pytest.raises(FileNotFoundError):
+            supervisor.start()
+        supervisor.close(TIMEOUT_S)
+    assert os.listdir("/proc/self/fd") == held
