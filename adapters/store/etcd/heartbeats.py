@@ -54,13 +54,23 @@ class Beats:
         those = {node: keys.heartbeat(node) for node in nodes}
         one = [rpc.RangeRequest(key=key) for key in those.values()] if len(those) < 2 else []
         asks = one or ([keys.below("heartbeat", limit=2 * NODES_MAX)] if those else [])
-        answer = self._client.ask(transacted, rpc.TxnRequest(success=[*(asked(each) for each in asks), self._life]))
-        *read, _ = answer.responses
+        beside = asked(rpc.RangeRequest(key=keys.register, keys_only=True))
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[*map(asked, asks), beside, self._life]))
+        *read, register, _ = answer.responses
+        self._check(register.response_range.kvs)
         found = {kv.key: kv.value for each in read for kv in each.response_range.kvs}
         return Heartbeats(
             {node: counter(found.get(key, b"")) for node, key in those.items()},
             self._named(answer),
         )
+
+    def _check(self, register: Iterable[Any]) -> None:
+        """Read the register if it is another than the one that this process knows. Raises Unreadable: a node that is
+        content with heartbeats would otherwise never say that it has lost the register beside them."""
+        latest = self._client.shared.latest
+        revisions = {kv.mod_revision for kv in register}
+        if revisions and latest and revisions != {latest.revision}:
+            self._client.read()
 
     def remove(self, node: Node) -> None:
         """Remove the node's heartbeat with its lease, which holds nothing else."""

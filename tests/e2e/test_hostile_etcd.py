@@ -1,0 +1,46 @@
+"""What somebody else writes under a job's keys in an etcd: it is told at once, and workers run on until they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from etcd_clients import addresses, made
+from etcds import Cluster, single
+from jobs import alive, codes, end, jobs, run
+from launches import Launcher
+
+from elastic.adapters.store.etcd.members import transacted
+from elastic.adapters.store.etcd.rpc import rpc
+from elastic.adapters.store.etcd.run_keys import put
+from elastic.adapters.store.tcpstore.wire import Address
+
+SOON_S = 5.0
+"""A few heartbeats, on a loaded machine."""
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with single(tmp_path_factory.mktemp("etcd")) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("key", ["register", "life"])
+def test_a_poisoned_register_in_an_etcd_is_told_as_soon_as_in_a_tcpstore(
+    launch: Launcher, tmp_path: Path, etcd: Cluster, key: str
+) -> None:
+    launch.forged = True
+    with jobs(launch, tmp_path, Address("localhost", 1), etcd) as job:
+        both = job("1:2", "--last-call=1000")
+        agents = both.nodes("ab")
+        told = run(agents)
+        both.reaches(lambda state: state.complete)
+        client = made(addresses(etcd), both.run_id)
+        client._client.ask(transacted, rpc.TxnRequest(success=[put(client._client.keys.key(key), b"garbage", 0)]))
+        client.close()
+        assert all(agent.says_within("holds no register", SOON_S) for agent in agents)
+        assert alive(told)
+        ended = end(agents)
+    assert codes(ended) == [3, 3]
+    assert all("--rdzv-id" in one.err for one in ended)
