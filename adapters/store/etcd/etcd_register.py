@@ -28,7 +28,7 @@ from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Fault, Life, Node
 from ...clock import Clock
 from ..failure_records import FAULTS_HALF, read_faults
-from ..port import Heartbeats, OutcomeUnknown, Shown
+from ..port import FAULTS_MAX, Heartbeats, OutcomeUnknown, Shown
 from .change_waiter import ChangeWaiter
 from .cluster_client import LeaseGone
 from .heartbeats import Beats
@@ -41,7 +41,7 @@ from .run_keys import Keys, Seen, Stamp, asked, deleted, put, spelled
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late agent reads the verdict."""
 _FORGOTTEN_AT_ONCE = 64
-"""Counts of proposals that are deleted with one question: etcd takes 128 operations."""
+"""Keys that are deleted with one question: etcd takes 128 operations."""
 
 _FAULTS_PER_PAGE = 8
 """Failure records that are read with one question, since each may be large."""
@@ -156,10 +156,25 @@ class EtcdBackend:
         lease = self._lease.beside()
         name = f"faults/{fault.round}/{spelled(fault.node)}/{os.urandom(8).hex()}"
         written = put(self._client.keys.key(name), codec.encode_fault(fault), lease)
-        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
+        counted = asked(self._client.keys.below("faults", count_only=True))
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, counted]))
+        if answer.responses[-1].response_range.count >= FAULTS_MAX + _FORGOTTEN_AT_ONCE:
+            self._trim_faults()
 
     def faults(self) -> tuple[Fault, ...]:
         return read_faults(_fault_records(self._client))
+
+    def _trim_faults(self) -> None:
+        """Delete records from the middle, which no reader is shown: the first and the last are."""
+        first = self._client.keys.below(
+            "faults",
+            sort_target=rpc.RangeRequest.CREATE,
+            sort_order=rpc.RangeRequest.ASCEND,
+            limit=FAULTS_HALF + _FORGOTTEN_AT_ONCE,
+            keys_only=True,
+        )
+        middle = self._client.ask(ranged, first).kvs[FAULTS_HALF:]
+        self._client.ask(transacted, rpc.TxnRequest(success=[deleted(kv.key) for kv in middle]))
 
     # --- clients
 

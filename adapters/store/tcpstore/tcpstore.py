@@ -3,6 +3,7 @@
     root                    the first state of the register, set if absent: its life names this instance of the store
     <root>/<version>        each later state, set if absent; the next version's key is what a reader waits for
     <root>/head             a hint: some late version, where a reader begins to look for the head
+    <root>/floor            the last version that may be missing: old ones are removed
     heartbeat/<node>        a counter, as text
     wish/<node>             what it would have written for it
     wished/<kind>           how many propose so in this era

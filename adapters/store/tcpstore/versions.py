@@ -2,6 +2,10 @@
 
 A client remembers the last version that it saw and reads a few versions ahead of it, so the head is mostly one request
 away. A client that has slept finds marks in place of old versions. It goes on from the hint, or walks over the marks.
+
+Marks are removed in blocks, or a store would grow for as long as a job restarts. Before a block is removed, the floor is
+raised to its last version: the floor names the last version that may be missing. No version up to it counts. So a client
+that has slept finds a free key there, and reads right after its write that the write does not count.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ _EMPTIED = b"-"
 """The mark that is left of an old version."""
 _KEPT = 16
 """How many versions behind the head are kept whole for late readers."""
+_BLOCK = 256
+"""How many marks are removed at once, and at least kept."""
 _STRIDE = 4
 """How many versions ahead a reader looks with one request."""
 
@@ -32,20 +38,22 @@ class Versions:
         self._seal = seal
         self._root = b""
         self._first: RendezvousState | None = None
+        self._floor = b""
+        """As it was last read."""
         self.seen: RendezvousState | None = None
         """The last version, as of the last look."""
 
     def head(self, client: WireClient) -> RendezvousState | None:
         """Return the last version, None if there is none. Raises Unreadable."""
         seen = self.seen
-        root, *ahead = client.get(self._keys.root, *(self._ahead(seen.version) if seen else ()))
+        root, *beside = client.get(self._keys.root, *(self._beside(seen.version) if seen else ()))
         if not root:
             self.seen = None
         elif seen is None or root != self._root:
-            self._first = self._decoded(self._opened(self._keys.root, root), self._keys.root)
-            self._root, self.seen = root, self._last(client, self._first, ())
+            self._first = first = self._decoded(self._opened(self._keys.root, root), self._keys.root)
+            self._root, self.seen = root, self._last(client, first, client.get(*self._beside(first.version)))
         else:
-            self.seen = self._last(client, seen, ahead)
+            self.seen = self._last(client, seen, beside)
         return self.seen
 
     def write(self, client: WireClient, state: RendezvousState, token: Token | None) -> RendezvousState | None:
@@ -58,21 +66,50 @@ class Versions:
             self._tidy(client, token.version)
         key = self.next_key(token)
         data = self._seal.sealed(key, codec.encode(state))
-        if client.compare_set(key, b"", data) != data:
+        if not (self._is_next(client, key, data, token.version + 1) if token else self._is_root(client, data, state)):
             return self.head(client)
-        if not token:
-            self._root, self._first = data, state
         self.seen = state
         return state
+
+    def _is_root(self, client: WireClient, data: bytes, state: RendezvousState) -> bool:
+        """Write the root. Returns False if there is another one."""
+        if client.compare_set(self._keys.root, b"", data) != data:
+            return False
+        self._root, self._first, self._floor = data, state, b""
+        return True
+
+    def _is_next(self, client: WireClient, key: str, data: bytes, version: int) -> bool:
+        """Write this version. Returns False if there is another one, or was: then it was removed, and ours counts for
+        nothing."""
+        stands, self._floor = client.compare_set_and_get(key, b"", data, self._floor_key)
+        if stands == data and self._floor_version() >= version:
+            client.delete(key)
+            return False
+        return stands == data
 
     def next_key(self, token: Token | None) -> str:
         """Return the key of the version that will follow this one; the root, if there is none yet."""
         return self._version_key(token.version + 1) if token else self._keys.root
 
-    def _last(self, client: WireClient, known: RendezvousState, ahead: Sequence[bytes]) -> RendezvousState:
-        """Go from a known version to the last one. `ahead` holds the values that follow it, if they were read already."""
-        version, data = known.version, b""
-        found = _present(ahead or client.get(*self._ahead(version)))
+    def _last(self, client: WireClient, known: RendezvousState, beside: Sequence[bytes]) -> RendezvousState:
+        """Go from a known version to the last one. `beside` holds the floor, and the values that follow the version."""
+        while True:
+            self._floor, *ahead = beside
+            floor = self._floor_version()
+            begin = max(known.version, floor)
+            version, data = self._walk(client, begin, ahead if begin == known.version else None)
+            if data and data != _EMPTIED:
+                return self._version(known, version, data)
+            if not data and begin == known.version:
+                return known
+            beside = client.get(*self._beside(known.version))
+            if beside[0] == self._floor:  # else marks were removed under way
+                raise self._keys.not_ours(f"no version follows {self._version_key(version)}")
+
+    def _walk(self, client: WireClient, version: int, ahead: Sequence[bytes] | None) -> tuple[int, bytes]:
+        """Return the last version from this one on, and its value: b"" if none follows."""
+        data = b""
+        found = _present(client.get(*self._ahead(version)) if ahead is None else ahead)
         while found:
             version = version + len(found)
             data = self._opened(self._version_key(version), found[-1])
@@ -80,8 +117,9 @@ class Versions:
             if jumps:
                 version, data = self._jump(client, version)
             found = _present(client.get(*self._ahead(version))) if jumps or len(found) == _STRIDE else []
-        if not data:
-            return known
+        return version, data
+
+    def _version(self, known: RendezvousState, version: int, data: bytes) -> RendezvousState:
         state = self._decoded(data, key := self._version_key(version))
         if state.version != version or not (state.life == known.life or state.life.epoch > known.life.epoch):
             raise self._keys.not_ours(f"{key} holds {state.token}")
@@ -101,6 +139,26 @@ class Versions:
         put(self._seal, client, self._instance_key("head"), b"%d" % head)
         if self._first and head - _KEPT > self._first.version:
             put(self._seal, client, self._version_key(head - _KEPT), _EMPTIED)
+            self._compact(client, self._first.version, head - _KEPT)
+
+    def _compact(self, client: WireClient, first: int, last: int) -> None:
+        """Remove a block of marks if there are two, of which `last` is the last. The floor is raised before."""
+        floor = max(self._floor_version(), first)
+        if last - floor < 2 * _BLOCK:
+            return
+        raised = self._seal.sealed(self._floor_key, b"%d" % (floor + _BLOCK))
+        if client.compare_set(self._floor_key, self._floor, raised) == raised:
+            self._floor = raised
+            client.delete(*(self._version_key(version) for version in range(floor + 1, floor + _BLOCK + 1)))
+
+    def _floor_version(self) -> int:
+        """Return the last version that may be missing; 0 for none. Raises Unreadable."""
+        if not self._floor:
+            return 0
+        floor = number(self._opened(self._floor_key, self._floor))
+        if floor is None:
+            raise self._keys.not_ours(f"{self._floor_key} is no number")
+        return floor
 
     def _opened(self, key: str, data: bytes) -> bytes:
         try:
@@ -117,6 +175,13 @@ class Versions:
 
     def _ahead(self, version: int) -> tuple[str, ...]:
         return tuple(self._version_key(version + step) for step in range(1, _STRIDE + 1))
+
+    def _beside(self, version: int) -> tuple[str, ...]:
+        return (self._floor_key, *self._ahead(version))
+
+    @property
+    def _floor_key(self) -> str:
+        return self._instance_key("floor")
 
     def _version_key(self, version: int) -> str:
         return self._instance_key(str(version))

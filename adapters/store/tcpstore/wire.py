@@ -99,6 +99,15 @@ class WireClient:
         except Broken as error:
             raise Doubtful(str(error)) from error
 
+    def compare_set_and_get(self, key: str, expected: bytes, value: bytes, other: str) -> tuple[bytes, bytes]:
+        """Do the same, and read another key right after it. Returns both values."""
+        try:
+            write = bytes([COMPARE_SET]) + _text(key) + _bytes(expected) + _bytes(value)
+            self._send(write + bytes([MULTI_GET]) + _keys([other]))
+            return self._read_bytes(), self._read_bytes()
+        except Broken as error:
+            raise Doubtful(str(error)) from error
+
     def add(self, key: str, amount: int) -> int:
         """Add to a counter. Returns the sum."""
         self._send(bytes([ADD]) + _text(key) + struct.pack("<q", amount))
@@ -109,9 +118,9 @@ class WireClient:
         self._send(bytes([MULTI_GET]) + _keys(keys))
         return tuple(self._read_bytes() for _ in keys)
 
-    def delete(self, key: str) -> None:
-        self._send(bytes([DELETE]) + _text(key))
-        self._read(8)
+    def delete(self, *keys: str) -> None:
+        self._send(b"".join(bytes([DELETE]) + _text(key) for key in keys))
+        self._read(8 * len(keys))
 
     def wait(self, keys: Sequence[str], timeout_s: float | None) -> bool:
         """Wait until all of these keys have a value. False after `timeout_s`."""

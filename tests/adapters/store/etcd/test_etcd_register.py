@@ -23,8 +23,8 @@ from elastic.adapters.store.connection import EtcdConnection
 from elastic.adapters.store.etcd.etcd_register import EtcdBackend
 from elastic.adapters.store.etcd.members import transacted
 from elastic.adapters.store.etcd.rpc import rpc
-from elastic.adapters.store.etcd.run_keys import put
-from elastic.adapters.store.port import Backend, OutOfReach, Shown, Unreadable
+from elastic.adapters.store.etcd.run_keys import asked, put
+from elastic.adapters.store.port import FAULTS_MAX, Backend, OutOfReach, Shown, Unreadable
 from elastic.core.rendezvous import Limits, Restore, Settings, codec, restored
 
 NEVER_S = 60.0
@@ -219,6 +219,16 @@ def test_a_fault_that_nobody_can_read_hides_no_other(client: Etcds, garbage: byt
     plant(client(), "faults/0/x/1", garbage)
     client().put_fault(fault("b"))
     assert client().faults() == (fault("b"),)
+
+
+def test_an_etcd_does_not_grow_with_the_failures_of_a_run(client: Etcds) -> None:
+    one = client()
+    for number in range(FAULTS_MAX + 100):
+        one.put_fault(fault("a", round=number))
+    counted = rpc.TxnRequest(success=[asked(one._client.keys.below("faults", count_only=True))])
+    assert one._client.ask(transacted, counted).responses[0].response_range.count < FAULTS_MAX + 64
+    half = FAULTS_MAX // 2
+    assert [each.round for each in one.faults()] == [*range(half), *range(half + 100, FAULTS_MAX + 100)]
 
 
 def test_faults_are_read_a_few_at_a_time_and_none_is_lost(client: Etcds) -> None:

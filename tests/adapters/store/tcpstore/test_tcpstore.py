@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import Empty
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -25,14 +26,16 @@ from processes import comes_true, is_stopped
 from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node
 
-from elastic.adapters.store.port import OutcomeUnknown, OutOfReach, Unreadable
+from elastic.adapters.store.port import Backend, OutcomeUnknown, OutOfReach, Unreadable
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore import wire
-from elastic.adapters.store.tcpstore.seal import seal
+from elastic.adapters.store.tcpstore.keys import Keys
+from elastic.adapters.store.tcpstore.seal import UNSEALED, seal
 from elastic.adapters.store.tcpstore.serving import StoreHost
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
+from elastic.adapters.store.tcpstore.versions import Versions
 from elastic.adapters.store.tcpstore.wire import Address, Oversized, Unsent, WireClient
-from elastic.core.rendezvous import Done, Limits, Over, Proposal, Settings, Token, codec, handlers
+from elastic.core.rendezvous import Done, Limits, Over, Proposal, RendezvousState, Settings, Token, codec, handlers
 from elastic.core.world import Why, World
 
 
@@ -162,6 +165,84 @@ def test_old_versions_take_no_space(address: Address) -> None:
         sizes = [len(value) for value in other.get(*(f"elastic/{run_id}/life/{version}" for version in range(2, 61)))]
     assert sum(size > 1 for size in sizes) <= 20
     assert all(sizes)
+
+
+# --- versions that are removed
+
+MANY = 1_500
+"""Versions: some five times as many as are removed at once."""
+
+
+def history(writer: Backend, state: RendezvousState, count: int) -> RendezvousState:
+    """Write so many versions after this one; return the last."""
+    for _ in range(count):
+        before, state = state, evolve(state, version=state.version + 1)
+        assert writer.set(state, before.token).state == state
+    return state
+
+
+def test_a_store_does_not_grow_with_the_versions_of_a_register(address: Address) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        writer = client()
+        writer.set(born(), None)
+        last = history(writer, born(), MANY)
+        left = other.get(*(f"elastic/{run_id}/life/{version}" for version in range(last.version + 1)))
+        assert sum(map(bool, left)) <= 2 * 256 + 20
+        assert left[last.version]
+
+
+@pytest.mark.parametrize("hint", [None, b"1", b"9" * 15, b"garbage"])
+def test_a_reader_that_has_slept_past_removed_versions_finds_the_head(address: Address, hint: bytes | None) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        writer, slept = client(), client()
+        writer.set(born(), None)
+        slept.get()
+        last = history(writer, born(), MANY)
+        if hint:
+            plant(other, f"elastic/{run_id}/life/head", hint)
+        assert slept.get().state == last
+        assert client().get().state == last
+        assert slept.set(evolve(born(), version=born().version + 1), born().token).state == last
+
+
+class Sleeping(WireClient):
+    """Sleeps between the look at the register and the write that follows it."""
+
+    def __init__(self, address: Address, sleep: Callable[[], object]) -> None:
+        super().__init__(address, ANSWER_S, codec.BYTES_MAX)
+        self._sleep = sleep
+
+    def compare_set_and_get(self, *given: Any) -> tuple[bytes, bytes]:
+        self._sleep()
+        return super().compare_set_and_get(*given)
+
+
+def test_a_write_over_a_version_that_was_removed_meanwhile_counts_for_nothing(address: Address) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        writer = client()
+        writer.set(born(), None)
+        second = history(writer, born(), 1)
+        versions = Versions(Keys(run_id, str(address)), UNSEALED)
+        ours = evolve(second, version=second.version + 1, next_order=second.next_order + 1)
+        with Sleeping(address, lambda: history(writer, second, MANY)) as slept:
+            slept.greet()
+            assert versions.write(slept, ours, second.token) == writer.get().state
+        assert other.get(f"elastic/{run_id}/life/{ours.version}") == (b"",)
+
+
+@pytest.mark.parametrize("floor", [b"garbage", b"-1", b"9" * 15, b"9" * 99])
+def test_a_forged_floor_is_refused(address: Address, floor: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        writer = client()
+        writer.set(born(), None)
+        plant(other, f"elastic/{run_id}/life/floor", floor)
+        for each in (writer, client()):
+            with pytest.raises(Unreadable, match=run_id):
+                each.get()
 
 
 # --- what nobody of us wrote
