@@ -6,7 +6,7 @@ read it there. No message repeats a secret.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,9 @@ class EtcdPlace:
     addresses: tuple[Address, ...]
     access: Access
 
-    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> AgentConnection:
+    def open(
+        self, run_id: str, clock: Clock, settings: rendezvous.Settings, warn: Callable[[str], None] = lambda text: None
+    ) -> AgentConnection:
         """Return a connection to the etcd, which may be out of reach. Raises Mistake if it refuses this agent."""
         if find_spec("etcd3") is None:
             raise Mistake("--rdzv-backend=etcd: needs the package etcd3; write pip install 'elastic-launch[etcd]'")

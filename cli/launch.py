@@ -110,7 +110,7 @@ def _launched(
     connection, relay = None, None
     failures: list[Exception] = []
     try:
-        connection = where.open(settings.run_id, clock, settings.rendezvous)
+        connection = where.open(settings.run_id, clock, settings.rendezvous, status.warn)
         status.serves_store = connection.serves
         relay = _relay(connection)
         settings = evolve(settings, relay=relay.path if relay else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -37,13 +37,15 @@ class Place:
     said_by: str = "--rdzv-endpoint"
     """The option that named the endpoint."""
 
-    def open(self, run_id: str, clock: Clock, settings: rendezvous.Settings) -> AgentConnection:
+    def open(
+        self, run_id: str, clock: Clock, settings: rendezvous.Settings, warn: Callable[[str], None] = lambda text: None
+    ) -> AgentConnection:
         """Return a connection to the store. Raises Mistake if this host was told to serve the store and cannot."""
         if self.endpoint is None:
             return MemoryConnection(clock)
         try:
             return TCPStoreConnection(
-                self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token
+                self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token, warn
             )
         except CannotServe as reason:
             raise Mistake(f"{self.said_by}={reason}") from None

@@ -5,6 +5,7 @@ torch loads `handler` in every torchrun that finds this package, so nothing is i
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -38,7 +39,7 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         where = places.place(options, os.environ, tokens.store_token(options.rdzv_conf, os.environ))
         settings = rendezvous_settings(options)
         address = parameters.local_addr or where.own_address()
-        connection = where.open(parameters.run_id, clock, settings)
+        connection = where.open(parameters.run_id, clock, settings, logging.getLogger(__name__).warning)
     except Mistake as mistake:
         raise ValueError(one_line(mistake)) from None
     return ElasticRendezvous(connection, parameters.run_id, address, settings, clock)

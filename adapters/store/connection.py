@@ -11,7 +11,7 @@ place that says for whom it waits.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _ANSWER_S = 2.0
 """How long a member of an etcd may take to answer. The TTL of a heartbeat can make this shorter."""
 _ANSWERS_PER_TTL = 4
+_WARNINGS_MAX = 16
+"""A foreigner who writes much is not repeated for ever."""
 
 
 class StoreConnection(Protocol):
@@ -99,13 +101,24 @@ class TCPStoreConnection:
         is_host: bool | None,
         fallback_s: float = 1.0,
         token: Secret | None = None,
+        warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Serve the store if `is_host` says so (`serve` has the rule). Raises CannotServe."""
+        """Serve the store if `is_host` says so (`serve` has the rule). `warn` is called by any thread, once for each text.
+        Raises CannotServe."""
         from .tcpstore.seal import seal
         from .tcpstore.tcpstore import TCPStoreBackend  # with the codec behind it, which a register in memory needs not
 
         self._host, self.address = serve(address, is_host)
-        self._of_run = partial(TCPStoreBackend, self.address, clock=clock, fallback_s=fallback_s, seal=seal(token))
+        told: set[str] = set()
+
+        def warn_once(text: str) -> None:
+            if text not in told and len(told) < _WARNINGS_MAX:
+                told.add(text)
+                warn(text)
+
+        self._of_run = partial(
+            TCPStoreBackend, self.address, clock=clock, fallback_s=fallback_s, seal=seal(token), warn=warn_once
+        )
         self._run_id = run_id
         self.backend = self._of_run(run_id)
 

@@ -98,6 +98,10 @@ class StatusLines:
             case TraceLost(text):
                 self._say(f"the trace ends here, the job goes on: {text}")
 
+    def warn(self, text: str) -> None:
+        """Print a warning that came from any thread."""
+        self._say(f"warning: {text}")
+
     def passed(self, now: float) -> None:
         """Show a wait that has lasted. Called at the time that `until` gave."""
         if self.until is None or now < self.until:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from jobs import CONF, Job, Jobs, alive, client_of, codes, end, kill, lose, prefix, run, slots, worlds
-from launches import PROGRAMS, Launcher
+from jobs import CONF, TTL_S, Job, Jobs, alive, client_of, codes, end, kill, lose, prefix, run, slots, worlds
+from launches import PROGRAMS, Launch, Launcher
 from leftovers import alive_with
 from processes import comes_true
 
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore.seal import UNSEALED, seal
+from elastic.adapters.store.tcpstore.wire import WireClient
 from elastic.core.rendezvous import Close, RendezvousState, apply, codec
 from elastic.core.world import Ending, Fault, Node, Verdict, Why
 
@@ -126,6 +128,41 @@ def test_what_a_foreigner_writes_beside_the_register_changes_nothing(tokened: To
         assert codes(end(agents)) == [0, 0]
     for name in "ab":
         assert [failure["exit"] for failure in both.report(name)["failures"]] == ["killed by SIGKILL"]
+
+
+def attacked(both: Job, agents: list[Launch], attack: Callable[[WireClient, str], None]) -> None:
+    """Attack the heartbeats of all nodes, again and again, for two TTLs: nobody is evicted."""
+    state = both.reaches(lambda state: state.complete)
+    keys = [f"{prefix(both)}/heartbeat/{quote(str(node), safe='')}" for node in state.seats]
+    with client_of(both) as foreigner:
+        ends_at = time.monotonic() + 2 * TTL_S
+        while time.monotonic() < ends_at:
+            for key in keys:
+                attack(foreigner, key)
+            assert not any(agent.says_within("round 1", 0.005) for agent in agents)
+
+
+def test_with_a_token_a_deleted_heartbeat_of_a_healthy_node_evicts_nobody(tokened: Tokened) -> None:
+    both = tokened("2", "--max-restarts=1")
+    agents = both.nodes("ab")
+    told = run(agents)
+    attacked(both, agents, lambda foreigner, key: foreigner.delete(key))
+    assert alive(told)
+    assert codes(end(agents)) == [0, 0]
+
+
+def test_with_a_token_forged_heartbeats_are_named_and_evict_nobody_who_is_heard_by_the_other_key(
+    tokened: Tokened,
+) -> None:
+    both = tokened("2", "--max-restarts=1")
+    agents = both.nodes("ab")
+    told = run(agents)
+    attacked(both, agents, lambda foreigner, key: foreigner.set(key, b"7"))
+    assert agents[0].says_within("warning: a forged heartbeat of b", 1.0)
+    assert alive(told)
+    ended = end(agents)
+    assert codes(ended) == [0, 0]
+    assert ended[0].err.count("a forged heartbeat of b") == 1
 
 
 def test_a_foreigner_cannot_keep_a_dead_node_alive(tokened: Tokened) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAGIC = b"elastic-sealed-1:"
 """The first bytes of each sealed value, and of no other."""
 _SIZE = 32
+_NAME = b"elastic-secret-name-1"
+"""No sealed value is this, so no seal is the name of a key."""
 _SAME = "give every agent of the job the same token_file (or ELASTIC_STORE_TOKEN), or the job another --rdzv-id"
 
 
@@ -39,6 +41,9 @@ class Seal(Protocol):
     def opened(self, key: str, data: bytes) -> bytes:
         """Return the value in these bytes. Raises Forged."""
 
+    def secret_name(self, key: str) -> str | None:
+        """Return a name for this key that nobody without the token can guess; None for a job without a token."""
+
 
 @frozen
 class _NoSeal:
@@ -54,6 +59,9 @@ class _NoSeal:
                 "ELASTIC_STORE_TOKEN, as for the job's other agents"
             )
         return data
+
+    def secret_name(self, key: str) -> str | None:
+        return None
 
 
 @frozen
@@ -74,6 +82,9 @@ class TokenSeal:
         if not _same(mac, self._mac(key, value)):
             raise Forged(f"is sealed with another token, or was copied or changed by somebody; {_SAME}")
         return value
+
+    def secret_name(self, key: str) -> str | None:
+        return self._mac(key, _NAME)[:16].hex()
 
     def _mac(self, key: str, value: bytes) -> bytes:
         """Return the HMAC. The length of the key comes first, so no other pair of key and value spells the same."""

@@ -5,6 +5,7 @@
     <root>/head             a hint: some late version, where a reader begins to look for the head
     <root>/floor            the last version that may be missing: old ones are removed
     heartbeat/<node>        a counter, as text
+    heartbeat/<secret>      with a token: the same again, under a name that a foreigner cannot guess
     wish/<node>             what it would have written for it
     wished/<kind>           how many propose so in this era
     bye/<node>              the node has learned the verdict, or has left
@@ -24,10 +25,11 @@ job wrote is not believed at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ....core.rendezvous import Proposal, RendezvousState, Token, codec
+from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Fault, Life, Node
 from ...clock import Clock
 from ..failure_records import read_faults
@@ -37,7 +39,7 @@ from .keys import Keys
 from .link import Link
 from .seal import UNSEALED, Seal, put, trusted
 from .versions import Versions
-from .wire import Address
+from .wire import Address, WireClient
 
 TIMEOUT_S = 5.0
 
@@ -55,17 +57,20 @@ class TCPStoreBackend:
         fallback_s: float = 1.0,
         timeout_s: float = TIMEOUT_S,
         seal: Seal = UNSEALED,
+        warn: Callable[[str], None] = lambda text: None,
     ) -> None:
         """The first question connects. `fallback_s` is how often a wait reads the register without being told of a change;
-        `timeout_s` is how long an answer may take."""
-        self._clone = partial(TCPStoreBackend, address, run_id, clock, fallback_s, timeout_s, seal)
+        `timeout_s` is how long an answer may take. `warn` is told of each forged heartbeat, by the thread that reads."""
+        self._clone = partial(TCPStoreBackend, address, run_id, clock, fallback_s, timeout_s, seal, warn)
+        self._warn = warn
         self._clock = clock
         self._fallback_s = fallback_s
         self._seal = seal
         self._keys = Keys(run_id, str(address))
         self._link = Link(address, timeout_s, self._keys.not_ours)
         self._versions = Versions(self._keys, seal)
-        self._counters: Mapping[Node, int] = {}
+        self._counters: dict[Node, int] = {}
+        """The last counter of each node that was heard of."""
         self._proposed: list[str] = []
         """The keys of counts to which this client has added, without those that were deleted."""
 
@@ -94,17 +99,21 @@ class TCPStoreBackend:
 
     def heartbeat(self, node: Node, counter: int) -> Life | None:
         with self._link.asking() as client:
-            put(self._seal, client, self._keys.of_node("heartbeat", node), b"%d" % counter)
+            for key in self._heartbeat_keys(node):
+                put(self._seal, client, key, b"%d" % counter)
             return Shown(self._versions.head(client)).life  # this answer is what acknowledges the heartbeat before it
 
     def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
-        keys = {node: self._keys.of_node("heartbeat", node) for node in nodes}
+        keys = {node: self._heartbeat_keys(node) for node in nodes}
         with self._link.asking() as client:
-            answers = client.get(*keys.values()) if keys else ()
+            every = [key for each in keys.values() for key in each]
+            values = dict(zip(every, client.get(*every) if every else (), strict=True))
+            silent = [node for node, each in keys.items() if not any(values[key] for key in each)]
+            left = self._left(client, silent)
             life = Shown(self._versions.head(client)).life
-        found = {node: self._counter(node, keys[node], answer) for node, answer in zip(keys, answers, strict=True)}
-        self._counters = {node: counter for node, counter in found.items() if counter is not None}
-        return Heartbeats(found, life)
+        if len(self._counters) > 4 * NODES_MAX:
+            self._counters.clear()
+        return Heartbeats({node: self._counter(node, keys[node], values, node in left) for node in keys}, life)
 
     def put_proposal(self, node: Node, proposal: Proposal) -> int:
         counted = self._keys.key(f"wished/{proposal.like}")
@@ -125,8 +134,8 @@ class TCPStoreBackend:
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._link.asking() as client:
-            client.delete(self._keys.of_node("heartbeat", node))
             put(self._seal, client, self._keys.of_node("bye", node), b"1")
+            client.delete(*self._heartbeat_keys(node))
             client.get(self._keys.root)
 
     def wait_until_gone(self, nodes: Sequence[Node], timeout_s: float) -> bool:
@@ -159,9 +168,35 @@ class TCPStoreBackend:
     def close(self) -> None:
         self._link.close()
 
-    def _counter(self, node: Node, key: str, data: bytes) -> int | None:
+    def _heartbeat_keys(self, node: Node) -> tuple[str, ...]:
+        key = self._keys.of_node("heartbeat", node)
+        secret = self._seal.secret_name(key)
+        return (key, self._keys.key(f"heartbeat/{secret}")) if secret else (key,)
+
+    def _left(self, client: WireClient, silent: Sequence[Node]) -> set[Node]:
+        """Return those of these nodes without a heartbeat that took it away themselves. With a token each has sealed a
+        goodbye before: anybody can delete a key."""
+        if not (silent and self._seal.secret_name("")):
+            return set(silent)
+        keys = {node: self._keys.of_node("bye", node) for node in silent}
+        answers = zip(keys.items(), client.get(*keys.values()), strict=True)
+        return {node for (node, key), data in answers if trusted(self._seal, key, data)}
+
+    def _counter(self, node: Node, keys: Iterable[str], values: Mapping[str, bytes], has_left: bool) -> int | None:
         """Return a heartbeat's counter. One that is forged, no number, or lower than the last counts as standing still: it
-        shows nobody alive. None means that the node took its heartbeat away."""
-        if not data:
+        shows nobody alive. None means that the node took its heartbeat away, or that none was ever seen."""
+        if has_left:
+            self._counters.pop(node, None)
             return None
-        return max(number(trusted(self._seal, key, data)) or 0, self._counters.get(node, 0))
+        counter = self._counters.get(node)
+        for key in keys:
+            if data := values[key]:
+                value = trusted(self._seal, key, data)
+                counter = max(number(value) or 0, counter or 0)
+                if not value:
+                    self._warn(
+                        f"a forged heartbeat of {node} stands in the store: {key}; no agent of this job wrote it"
+                    )
+        if counter is not None:
+            self._counters[node] = counter
+        return counter
