@@ -27,7 +27,7 @@ from elastic.core.group.state import (
 from elastic.core.group.state import Reaped as GroupReaped
 from elastic.core.properties.facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
 from elastic.core.properties.judge import Judge
-from elastic.core.properties.predicates import ALWAYS, EVENTUALLY, fences
+from elastic.core.properties.predicates import ALWAYS, EVENTUALLY, fences, of_group
 from elastic.core.ranks import Ranks, WorkerRanks, assign
 from elastic.core.rendezvous import (
     Arrive,
@@ -105,12 +105,16 @@ def test_S2_another_world_of_the_same_round() -> None:
     broken("S2", Started(A, WORLD), Started(B, evolve(WORLD, failures=1)))
 
 
-def _shifted(world: World) -> Mapping[Node, Ranks]:
-    """Return the ranks of a world, each of them one too high."""
-    return {
-        who: evolve(ranks, workers=tuple(evolve(worker, rank=worker.rank + 1) for worker in ranks.workers))
-        for who, ranks in assign(world).items()
-    }
+def _shifted(by: int) -> Callable[[World], Mapping[Node, Ranks]]:
+    """Return a policy whose ranks are all wrong by so much."""
+
+    def policy(world: World) -> Mapping[Node, Ranks]:
+        return {
+            who: evolve(ranks, workers=tuple(evolve(worker, rank=worker.rank + by) for worker in ranks.workers))
+            for who, ranks in assign(world).items()
+        }
+
+    return policy
 
 
 def _crowded(world: World) -> Mapping[Node, Ranks]:
@@ -121,11 +125,25 @@ def _crowded(world: World) -> Mapping[Node, Ranks]:
     }
 
 
-def _boasting(world: World) -> Mapping[Node, Ranks]:
-    return {who: evolve(ranks, world_size=9) for who, ranks in assign(world).items()}
+def _empty(world: World) -> Mapping[Node, Ranks]:
+    """Return the ranks of a world without workers."""
+    return {who: evolve(ranks, workers=(), world_size=0) for who, ranks in assign(world).items()}
 
 
-@pytest.mark.parametrize("policy", [_shifted, _crowded, _boasting])
+def _sized(size: int) -> Callable[[World], Mapping[Node, Ranks]]:
+    """Return a policy that tells all nodes this world size."""
+
+    def policy(world: World) -> Mapping[Node, Ranks]:
+        return {who: evolve(ranks, world_size=size) for who, ranks in assign(world).items()}
+
+    return policy
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [_shifted(1), _shifted(-1), _crowded, _empty, _sized(9), _sized(0)],
+    ids=["too high", "too low", "too many", "none", "too large a world", "too small a world"],
+)
 def test_S3_ranks_that_are_not_dense(policy: Callable[[World], Mapping[Node, Ranks]]) -> None:
     broken("S3", Started(A, World(WORLD.id, WORLD.members[:1])), judge=Judge(assign=policy))
 
@@ -311,6 +329,19 @@ LEAVING = evolve(GROUP, phase=Phase.LEAVING)
 )
 def test_a_group_that_goes_wrong_is_found(number: str, fact: Stepped) -> None:
     broken(number, fact)
+
+
+def test_F1_judges_only_a_start_within_a_quarter_of_the_ttl_before_the_fence() -> None:
+    held, quarter = led(ready(), settings=FENCED), FENCED.ttl / 4
+    starts = stepped(held, beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0 + quarter * 0.9)
+    broken("F1", starts)
+    judged(evolve(starts, after=evolve(starts.after, acked_at=-2.0 + quarter)))
+
+
+def test_G5_an_ended_group_hears_more_but_does_not_change() -> None:
+    ended = evolve(GROUP, phase=Phase.ENDED, running=NOBODY)
+    assert list(of_group(stepped(ended, over(), Phase.ENDED))) == []
+    assert [number for number, _ in of_group(stepped(ended, over(), Phase.ENDED, acked_at=9.0))] == ["G5"]
 
 
 def test_a_killing_stop_needs_no_other_end() -> None:
