@@ -9,11 +9,12 @@ from typing import assert_never
 import click
 
 from ..adapters.launch_settings import HANDLED
+from ..adapters.secret_variables import STORE_TOKEN
 from ..adapters.store.tcpstore.serving import CannotServe
 from ..adapters.store.tcpstore.store_server import Ended, Signalled, serve_until_signalled
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.error_files import exit_sentence, signal_name
-from . import tokens, values
+from . import values
 from .exit_codes import RENDEZVOUS, SIGNALLED
 from .mistakes import Mistake, Value
 from .option import Command
@@ -49,7 +50,7 @@ def store(endpoint: tuple[str, int | None] | None) -> int:
     if endpoint is None:
         raise Mistake(f"--endpoint is missing: write elastic store --endpoint=HOST:{PORT}")
     host, port = endpoint
-    os.environ.pop(tokens.VARIABLE, None)
+    os.environ.pop(STORE_TOKEN, None)
     try:
         end = serve_until_signalled(Address(host, PORT if port is None else port), HANDLED, _ready)
     except CannotServe as reason:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING
 
-from ..adapters.secret_variables import STORE_TOKEN as VARIABLE
+from ..adapters.secret_variables import STORE_TOKEN
 from .mistakes import Mistake
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def store_token(conf: Mapping[str, str], environment: MutableMapping[str, str]) 
 
     The variable is removed from the environment, so that no worker inherits it.
     """
-    text, path = environment.pop(VARIABLE, None), conf.get("token_file")
+    text, path = environment.pop(STORE_TOKEN, None), conf.get("token_file")
     if path is None and text is None:
         return None
     from ..adapters.store.secret import read_secret, spoken  # most jobs have none
@@ -25,4 +25,4 @@ def store_token(conf: Mapping[str, str], environment: MutableMapping[str, str]) 
     try:
         return read_secret(path) if path else spoken((text or "").encode(errors="surrogateescape"))
     except ValueError as reason:
-        raise Mistake(f"{f'--rdzv-conf: token_file={path}' if path else VARIABLE}: {reason}") from None
+        raise Mistake(f"{f'--rdzv-conf: token_file={path}' if path else STORE_TOKEN}: {reason}") from None

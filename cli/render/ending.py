@@ -11,8 +11,9 @@ from ...adapters.report.worker_ends import How
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Stopped
 from ...core.group.state import Refused, Unawaited
+from ...core.rendezvous.explain import named
 from ...core.world import Ending, Fault, Verdict, Why
-from .sentences import named, who
+from .sentences import who
 from .text import count, first_line, printable
 
 CALLSTACK_LINES = 24

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from elastic.adapters.secret_variables import STORE_TOKEN
 from elastic.adapters.store.secret import Secret
-from elastic.cli.tokens import VARIABLE, store_token
+from elastic.cli.tokens import store_token
 
 TOKEN = "correct horse battery staple"
 
@@ -29,13 +30,13 @@ def test_without_file_and_variable_there_is_no_token() -> None:
 
 
 def test_the_variable_is_read_and_removed_from_the_environment() -> None:
-    environment = {"HOME": "/", VARIABLE: TOKEN}
+    environment = {"HOME": "/", STORE_TOKEN: TOKEN}
     assert store_token({}, environment) == Secret(TOKEN.encode())
     assert environment == {"HOME": "/"}
 
 
 def test_a_file_overrides_the_variable_which_is_removed_all_the_same(file: Path) -> None:
-    environment = {VARIABLE: TOKEN}
+    environment = {STORE_TOKEN: TOKEN}
     assert store_token({"token_file": str(file)}, environment) == Secret(b"another horse, another staple")
     assert environment == {}
 
@@ -43,12 +44,12 @@ def test_a_file_overrides_the_variable_which_is_removed_all_the_same(file: Path)
 def test_no_worker_inherits_the_token(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from elastic.cli.main import run
 
-    monkeypatch.setenv(VARIABLE, TOKEN)
+    monkeypatch.setenv(STORE_TOKEN, TOKEN)
     assert run(["launch", "--no-python", "env"]) == 0
     out, err = capfd.readouterr()
     assert "ELASTIC_ROUND=0" in out
-    assert VARIABLE not in out and TOKEN not in out + err
-    assert VARIABLE not in os.environ
+    assert STORE_TOKEN not in out and TOKEN not in out + err
+    assert STORE_TOKEN not in os.environ
 
 
 GIVEN = [
@@ -90,7 +91,7 @@ def test_a_variable_without_a_token_is_a_mistake(
     mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     """A script that failed to read its secret must not start a job that everybody can write to."""
-    monkeypatch.setenv(VARIABLE, text)
+    monkeypatch.setenv(STORE_TOKEN, text)
     answer = mistake("x")
     assert answer.startswith(f"ELASTIC_STORE_TOKEN: has {len(text.strip())} bytes, and 16 to 4096 are wanted; ")
     assert "openssl rand" in answer
