@@ -58,6 +58,7 @@ from ..report.news import (
     Told,
     Trace,
     TraceLost,
+    WatchdogTold,
 )
 from ..report.worker_ends import WorkerEnds
 from ..store.port import Backend
@@ -109,7 +110,7 @@ class Agent:
         self.failures: list[Exception] = []
         """What went wrong in the clean-up at the end, which the result does not depend on."""
         self._state: RendezvousState | None = None
-        self._watchdogs = Watchdogs(settings.watchdogs, self._inbox.stuck, self._inbox.asked)
+        self._watchdogs = Watchdogs(settings.watchdogs, self._inbox.stuck, self._inbox.asked, self._inbox.watchdog_told)
         workers = SubprocessWorkers(self._inbox.died, clock.now, spawner=spawner)
         submit = self._rendezvous.submit
         self._ends = WorkerEnds(self.node, self._host, backend, submit, clock.wall_text, workers.drain)
@@ -142,6 +143,7 @@ class Agent:
             try:
                 self._begin_trace()
                 self._watchdogs.start()
+                self._tell_of_watchdog("watchdog started")
                 self._rendezvous.start()
                 self._heart.start()
                 return self._run()
@@ -211,7 +213,7 @@ class Agent:
                 self._ends.recorded(recorded.fault)
                 self._observer.saw(recorded)
                 return None
-            case Restored() | Seen() | StoreSilent() | StoreBack() | TraceLost() as news:
+            case Restored() | Seen() | StoreSilent() | StoreBack() | TraceLost() | WatchdogTold() as news:
                 self._state = news.state if isinstance(news, Seen) else self._state
                 self._observer.saw(news)
                 return None
@@ -288,9 +290,14 @@ class Agent:
             case Exit() as ended:
                 self._inbox.post(self._exited(ended))
 
+    def _tell_of_watchdog(self, name: str) -> None:
+        if self._settings.watchdogs.timer_file is not None:
+            self._observer.saw(WatchdogTold(name, {}, self._clock.now()))
+
     def _close(self) -> list[Exception]:
         return failures_of(
             self._watchdogs.close,
+            partial(self._tell_of_watchdog, "watchdog stopped"),
             self._workers.close,
             *([self._orphans.kill] if self._orphans else []),
             self._rendezvous.stop,

@@ -6,7 +6,7 @@ Posting changes nothing else: a `put` of a SimpleQueue is safe in a signal handl
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from attrs import frozen
 from ...core.group.state import Event, Signalled
 from ...core.world import Life
 from ..clock import Clock
-from ..report.news import Notice, TraceLost
+from ..report.news import Notice, TraceLost, WatchdogTold
 
 
 @frozen
@@ -56,7 +56,7 @@ class Heartbeat:
     life: Life | None
 
 
-Message: TypeAlias = Event | Died | Stuck | Asked | ChildDied | Heartbeat | Notice | TraceLost
+Message: TypeAlias = Event | Died | Stuck | Asked | ChildDied | Heartbeat | Notice | TraceLost | WatchdogTold
 
 
 class Inbox:
@@ -86,6 +86,9 @@ class Inbox:
 
     def asked(self, answer: Callable[[], None]) -> None:
         self.post(Asked(answer))
+
+    def watchdog_told(self, name: str, timer: Mapping[str, str]) -> None:
+        self.post(WatchdogTold(name, timer, self._clock.now()))
 
     def beaten(self, sent_at: float, life: Life | None) -> None:
         self.post(Heartbeat(sent_at, life))

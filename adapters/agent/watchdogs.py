@@ -37,17 +37,20 @@ class CannotWatch(Exception):
 
 
 class Watchdogs:
-    """The watchdogs of one agent. They call `stuck(local_rank, pid, text)` and `ask(answer)` from their threads."""
+    """The watchdogs of one agent. They call `stuck(local_rank, pid, text)`, `ask(answer)` and
+    `told(name, timer)` from their threads."""
 
     def __init__(
         self,
         asked: WatchdogSettings,
         stuck: Callable[[int, int, str], None],
         ask: Callable[[Callable[[], None]], None],
+        told: Callable[[str, Mapping[str, str]], None],
     ) -> None:
         self._asked = asked
         self._tell_stuck = stuck
         self._ask = ask
+        self._told = told
         self._timers: FileTimers | None = None
         self._stuck: StuckWatch | None = None
         self._health: HealthServer | None = None
@@ -56,7 +59,7 @@ class Watchdogs:
         """Start those that were asked for. Raises CannotWatch; `close` ends those that were started."""
         asked = self._asked
         if asked.timer_file is not None:
-            self._timers = _timers(asked.timer_file)
+            self._timers = _timers(asked.timer_file, self._told)
         if asked.health_port is not None:
             self._health = _health(asked.health_host, asked.health_port, self._ask)
         if asked.stuck_after is not None:
@@ -82,11 +85,11 @@ class Watchdogs:
         run_all(*closing)
 
 
-def _timers(file: str) -> FileTimers:
+def _timers(file: str, told: Callable[[str, Mapping[str, str]], None]) -> FileTimers:
     from ..workers.file_timers import FileTimers
 
     try:
-        return FileTimers(Path(os.path.abspath(file)))
+        return FileTimers(Path(os.path.abspath(file)), told)
     except OSError as error:
         raise CannotWatch(f"{TIMER_FILE}={file}: {_why(error)}; name a new file") from error
 

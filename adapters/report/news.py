@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from attrs import frozen
@@ -58,7 +58,18 @@ class StartedAgain:
     at: float
 
 
-News: TypeAlias = Step | Started | StartedAgain | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
+@frozen
+class WatchdogTold:
+    """The watchdog of file timers did something, under torch's name; `timer` has torch's fields of the timer, if any."""
+
+    name: str
+    timer: Mapping[str, str]
+    at: float
+
+
+News: TypeAlias = (
+    WatchdogTold | Step | Started | StartedAgain | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
+)
 """The news of the agent."""
 
 

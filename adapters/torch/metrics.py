@@ -19,6 +19,10 @@ from ..report.news import News, Started, Step
 
 _GROUP = "torchelastic"
 RENDEZVOUS = "SimpleElasticAgent._rendezvous"
+_ASSIGN = "SimpleElasticAgent._assign_worker_ranks"
+_INITIALIZE = "SimpleElasticAgent._initialize_workers"
+_MONITOR = "LocalElasticAgent._monitor_workers"
+"""torch sends it for each look, ten times a second; here it is one for each generation, from its start to its end."""
 _RESTART = "SimpleElasticAgent._restart_workers"
 _RUN = "SimpleElasticAgent.run"
 START = "LocalElasticAgent._start_workers"
@@ -51,6 +55,7 @@ class Metrics:
         match news:
             case Started(world, _, at):
                 self._failures, self._started_at = world.failures, at
+                yield from self._lasted(_INITIALIZE, at - self._joined_at)
                 if self._broke_at is not None:
                     yield from self._lasted(_RESTART, at - self._broke_at)
                 self._broke_at = None
@@ -74,6 +79,7 @@ class Metrics:
             yield from self._lasted(START, self._started_at - at)  # the step is told once it is carried out
         match step.event:
             case Ready() if after.phase is Phase.HELD:
+                yield from self._lasted(_ASSIGN, 0.0)  # a world has them
                 yield from self._lasted(RENDEZVOUS, at - self._joined_at)
             case Exited() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
                 yield self._of_workers("failed", 1)
@@ -89,6 +95,9 @@ class Metrics:
             return
         if before.phase in (Phase.RUNNING, Phase.BARRIER):
             self._broke_at = at
+        if before.phase is Phase.RUNNING and self._started_at is not None:
+            yield from self._lasted(_MONITOR, at - self._started_at)
+            self._started_at = None
         match after.phase:
             case Phase.BARRIER:
                 yield self._of_workers("succeeded", 1)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ...core.group import Outcome, Phase, Stopped
 from ...core.group.state import Exited, Join, Ready, Record, Refused, Unawaited
@@ -19,7 +19,7 @@ from ...core.ranks import Ranks, WorkerRanks, assign
 from ...core.world import Ending, Fault, Verdict, World
 from ..clock import Clock
 from ..launch_settings import Function, LaunchSettings
-from ..report.news import News, Recorded, Started, StartedAgain, Step
+from ..report.news import News, Recorded, Started, StartedAgain, Step, WatchdogTold
 from ..report.worker_ends import how_it_ended
 from ..workers.error_files import error_data, signal_name
 
@@ -67,6 +67,10 @@ class Events:
                 self._pids, self._died_at = dict(enumerate(pids)), {}
                 for worker in self._workers():
                     yield self._of_worker("START", worker, at, self._pids[worker.local_rank])
+            case WatchdogTold(name, timer, at):
+                told = self._event("RUNNING", "AGENT", at, {}, None, None)
+                details = json.dumps({"watchdog_event": name, **timer})
+                yield evolve(told, name=name, metadata={**told.metadata, "metadata": details})
             case StartedAgain(local_rank, pid, at) if self._ranks:
                 self._pids[local_rank] = pid
                 yield self._of_worker("START", self._ranks.workers[local_rank], at, pid)

@@ -16,7 +16,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from attrs import define, field, frozen
@@ -46,6 +46,16 @@ class Request:
     signal: int
 
     @property
+    def as_torch_has_it(self) -> dict[str, str]:
+        """The fields of torch's event."""
+        return {
+            "worker_pid": str(self.pid),
+            "scope_id": self.scope_id,
+            "expiration_time": str(self.expiration_time),
+            "signal": str(self.signal),
+        }
+
+    @property
     def key(self) -> tuple[int, str]:
         return self.pid, self.scope_id
 
@@ -64,6 +74,8 @@ class FileTimers:
     """Reads the pipe, and kills, in a thread of its own. Raises OSError if the pipe cannot be made."""
 
     path: Path
+    tell: Callable[[str, Mapping[str, str]], None] = lambda name, timer: None
+    """Called from this thread with torch's name of what was done, and torch's fields of the timer."""
     _errors: Mapping[int, Path | None] = field(factory=dict, init=False)
     _timers: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
     _early: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
@@ -156,7 +168,9 @@ class FileTimers:
                 self._early[request.key] = timer
             elif request.signal > 0:
                 leave_error_file(self._errors[leader], expired(timer))
+                self.tell("timer expired", request.as_torch_has_it)
                 signal.pidfd_send_signal(pidfd, request.signal)
+                self.tell("kill worker process", request.as_torch_has_it)
         except (OSError, ValueError):
             pass  # it has just ended, or there is no such signal
         finally:

@@ -13,7 +13,7 @@ from torch.distributed.elastic.events.api import Event as TorchEvent
 
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.launch_settings import Kind, LaunchSettings, Logs, Program
+from elastic.adapters.launch_settings import Kind, LaunchSettings, Logs, Program, WatchdogSettings
 from elastic.adapters.report.news import News
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.torch.metrics import Metric, Metrics
@@ -163,6 +163,9 @@ def test_the_metrics_count_runs_and_time_what_was_done(environment: dict[str, st
     spans = found.values("duration.ms")
     run = spans.pop("SimpleElasticAgent.run.duration.ms")
     assert sorted(name.split(".")[1] for name in spans) == [
+        "_assign_worker_ranks",
+        "_initialize_workers",
+        "_monitor_workers",
         "_rendezvous",
         "_restart_workers",
         "_start_workers",
@@ -170,6 +173,27 @@ def test_the_metrics_count_runs_and_time_what_was_done(environment: dict[str, st
     ]
     assert all(0 <= span <= run for span in spans.values())
     assert all(value == 1 for value in found.values(".success").values())
+
+
+TIMED_OUT = (
+    'echo "{\\"pid\\": $$, \\"scope_id\\": \\"step\\", \\"expiration_time\\": 1, \\"signal\\": 9}" '
+    '>"$TORCHELASTIC_TIMER_FILE"; exec sleep 1000'
+)
+
+
+def test_the_watchdog_of_file_timers_says_what_torch_s_says(environment: dict[str, str], tmp_path: Path) -> None:
+    watchdogs = WatchdogSettings(str(tmp_path / "timers"))
+    events = told(TIMED_OUT, environment, local_world_size=1, watchdogs=watchdogs).events
+    found = [event for event in events if "watchdog_event" in event.metadata["metadata"]]
+    assert [event.name for event in found] == [
+        "watchdog started",
+        "timer expired",
+        "kill worker process",
+        "watchdog stopped",
+    ]
+    timer = json.loads(found[2].metadata["metadata"])
+    assert (timer["watchdog_event"], timer["scope_id"], timer["signal"]) == ("kill worker process", "step", "9")
+    assert {event.source for event in found} == {"AGENT"}
 
 
 def test_a_failed_run_is_counted_as_one(environment: dict[str, str]) -> None:
