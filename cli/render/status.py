@@ -22,6 +22,7 @@ from ...adapters.report.news import (
     StoreBack,
     StoreSilent,
     TraceLost,
+    WatchdogTold,
 )
 from ...core.group import Group, Phase
 from ...core.group.state import (
@@ -84,8 +85,8 @@ class StatusLines:
                 self._started(world, at)
             case Step():
                 self._moved(news)
-            case StartedAgain():
-                pass  # its step is printed
+            case StartedAgain() | WatchdogTold():
+                pass  # its step is printed; the failure that a timer makes is
             case Seen(state):
                 self._say(*sentences.cause_found(self._state, state))
                 self._state = state

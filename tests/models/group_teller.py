@@ -25,6 +25,7 @@ from elastic.core.group.state import (
     Refused,
     Signalled,
     Start,
+    Unawaited,
     Unstartable,
 )
 from elastic.core.world import Ending, Verdict, Why
@@ -103,5 +104,7 @@ def _outcome(group: Group) -> str:
             return f"the job has {ending.value}"
         case Stopped(signum):
             return f"stopped by signal {signum}"
+        case Unawaited():
+            return "waits no longer"
         case other:
             return f"refused: {other.why.value if other else ''}"
