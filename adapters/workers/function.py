@@ -172,9 +172,10 @@ def _children() -> list[int]:
 
 def _reap_orphans(workers: set[int]) -> None:
     """Reap the dead that this process has adopted. The agent asks for the workers."""
-    for pid in set(_children()) - workers:
-        with suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
+    with suppress(OSError):  # no descriptor for now: at the next request
+        for pid in set(_children()) - workers:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
 
 def _kill_descendants() -> None:

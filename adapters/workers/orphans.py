@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Collection
+from contextlib import suppress
 
 from .process_groups import died_within
 
@@ -36,10 +37,12 @@ class Orphans:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def reap(self, own: Collection[int]) -> None:
-        """Reap the dead. `own` are children that somebody else waits for."""
-        for pid in _children():
-            if pid not in own and pid not in self._before:
-                _reaped(pid)
+        """Reap the dead. `own` are children that somebody else waits for. Without a free descriptor they wait for the next
+        death."""
+        with suppress(OSError):
+            for pid in _children():
+                if pid not in own and pid not in self._before:
+                    _reaped(pid)
 
     def kill(self) -> None:
         """Kill those that live, and those that they leave as orphans; call this when all other children are gone."""
