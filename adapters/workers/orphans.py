@@ -31,10 +31,8 @@ class Orphans:
     def adopt(self) -> None:
         """Be given the orphans from now on. Idempotent."""
         if not self._adopts:
-            import ctypes  # which costs some milliseconds before the first worker runs
-
             self._adopts = True
-            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            _ask_for_orphans(True)
 
     def reap(self, own: Collection[int]) -> None:
         """Reap the dead. `own` are children that somebody else waits for. Without a free descriptor they wait for the next
@@ -45,7 +43,16 @@ class Orphans:
                     _reaped(pid)
 
     def kill(self) -> None:
-        """Kill those that live, and those that they leave as orphans; call this when all other children are gone."""
+        """Kill those that live, and those that they leave as orphans, and be given none any longer; call this when all other
+        children are gone."""
+        try:
+            self._kill()
+        finally:
+            if self._adopts:
+                self._adopts = False
+                _ask_for_orphans(False)
+
+    def _kill(self) -> None:
         for _ in range(_PASSES_MAX):
             orphans = [pid for pid in _children() if pid not in self._before]
             if not orphans:
@@ -54,6 +61,12 @@ class Orphans:
                 os.kill(pid, signal.SIGKILL)
             if not all(_dies(pid) for pid in orphans):
                 return
+
+
+def _ask_for_orphans(asks: bool) -> None:
+    import ctypes  # which costs some milliseconds before the first worker runs
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(asks), 0, 0, 0)
 
 
 def _children() -> list[int]:
