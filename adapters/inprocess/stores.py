@@ -40,7 +40,7 @@ class RelayStore:
 
 class TCPStore:
     """A TCPStore. Under torchrun it is the agent's, which outlives all ranks. Elsewhere the first process on its host that
-    gets the port serves it in a process of its own, which lives as long as that rank."""
+    gets the port serves it in a process of its own, which lives on if that rank is killed."""
 
     def __init__(self, host_name: str | None = None, port: int | None = None, **unused: object) -> None:
         """The default is MASTER_ADDR and MASTER_PORT. `unused` holds the other parameters of torch's class."""
@@ -50,7 +50,7 @@ class TCPStore:
         self._is_host = False if agents else None
 
     def connect(self, space: str, clock: Clock) -> RankConnection:
-        return TCPStoreConnection(self._address, _run(space), clock, self._is_host)
+        return TCPStoreConnection(self._address, _run(space), clock, self._is_host, outlives=True)
 
 
 def store_of_the_launcher(**given: Any) -> Store:

@@ -102,13 +102,14 @@ class TCPStoreConnection:
         fallback_s: float = 1.0,
         token: Secret | None = None,
         warn: Callable[[str], None] = lambda text: None,
+        outlives: bool = False,
     ) -> None:
-        """Serve the store if `is_host` says so (`serve` has the rule). `warn` is called by any thread, once for each text.
-        Raises CannotServe."""
+        """Serve the store if `is_host` says so (`serve` has the rule, also for `outlives`). `warn` is called by any thread,
+        once for each text. Raises CannotServe."""
         from .tcpstore.seal import seal
         from .tcpstore.tcpstore import TCPStoreBackend  # with the codec behind it, which a register in memory needs not
 
-        self._host, self.address = serve(address, is_host)
+        self._host, self.address = serve(address, is_host, outlives)
         told: set[str] = set()
 
         def warn_once(text: str) -> None:

@@ -248,6 +248,21 @@ def test_what_went_wrong_on_any_rank_is_on_record(launch: Launcher) -> None:
 
 
 @needs_torch
+def test_without_a_launcher_the_store_outlives_the_killed_rank_that_served_it(launch: Launcher) -> None:
+    with reserved() as port:
+        rank = (
+            f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=3 {sys.executable} {RESTARTS} 0:0:kill 1:1:exception"
+        )
+        serves = f"until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2> /dev/null; do :; done"
+        script = f"unset ELASTIC_RELAY; RANK=0 {rank} & {serves}; RANK=1 {rank} & RANK=2 {rank} & wait"
+        running = launch("--no-python", "bash", "-c", script)
+        begun(running, ranks=(0, 1, 2))
+        begun(running, 1, ranks=(1, 2), more=2)
+        comes_to(running, *entered(2, 1, 2), *returned(2, 1, 2))
+        assert running.ends().code == 0
+
+
+@needs_torch
 def test_without_a_launcher_the_first_rank_serves_the_store_until_all_have_heard(launch: Launcher) -> None:
     """Plain processes that know of each other by the environment alone."""
     with reserved() as port:

@@ -25,12 +25,15 @@ class CannotServe(OSError):
 
 
 class StoreHost:
-    """The helper process that serves a store until this object is closed."""
+    """The helper process that serves a store until this object is closed.
 
-    def __init__(self, listening: socket.socket) -> None:
+    It ends with this process. With `outlives` it serves on if this process is killed, until no client is connected.
+    """
+
+    def __init__(self, listening: socket.socket, outlives: bool = False) -> None:
         with listening:
             self._helper = subprocess.Popen(
-                [sys.executable, "-P", str(PROGRAM), str(listening.fileno())],
+                [sys.executable, "-P", str(PROGRAM), str(listening.fileno()), *(["outlives"] if outlives else [])],
                 env=without_secrets(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -54,11 +57,11 @@ class StoreHost:
             self._helper.stdin.close()
 
 
-def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Address]:
+def serve(address: Address, told: bool | None, outlives: bool = False) -> tuple[StoreHost | None, Address]:
     """Serve the store at `address` if this host should. Returns the helper, and the address with its real port.
 
     `told` True: this host must, or CannotServe; False: it must not; None: it does if the address is one of its own and
-    nobody listens there yet, as torch's c10d decides it.
+    nobody listens there yet, as torch's c10d decides it. `outlives`: the store outlives this process if that is killed.
     """
     if told is False:
         return None, address
@@ -70,7 +73,7 @@ def serve(address: Address, told: bool | None) -> tuple[StoreHost | None, Addres
             remedy = f"{_remedy(error)}, or is_host=false where another serves it"
             raise CannotServe(f"{address}: {told_to}, but {_why(error)}; {remedy}") from error
         return None, address
-    return _served(address, listening)
+    return _served(address, listening, outlives)
 
 
 def serve_alone(address: Address) -> tuple[StoreHost, Address]:
@@ -84,12 +87,12 @@ def serve_alone(address: Address) -> tuple[StoreHost, Address]:
     return _served(address, listening)
 
 
-def _served(address: Address, listening: socket.socket) -> tuple[StoreHost, Address]:
+def _served(address: Address, listening: socket.socket, outlives: bool = False) -> tuple[StoreHost, Address]:
     if find_spec("torch") is None:
         listening.close()
         raise CannotServe(f"{address}: this node is to serve the store there, which needs torch; pip install torch")
     bound = Address(address.host, listening.getsockname()[1])
-    return StoreHost(listening), bound
+    return StoreHost(listening, outlives), bound
 
 
 def _why(error: OSError) -> str:

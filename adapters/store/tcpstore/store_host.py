@@ -1,9 +1,10 @@
 """The program that serves a TCPStore: torch is imported here and not in an agent.
 
-    python store_host.py FD
+    python store_host.py FD [outlives]
 
-FD is an inherited socket that listens; clients that connect before torch is imported wait in its backlog. The program serves
-until its stdin closes, so it ends with the process that started it.
+FD is an inherited socket that listens; clients that connect before torch is imported wait in its backlog. The program
+serves until its stdin closes, so it ends with the process that started it. With `outlives` it then serves on, until no
+client has been connected for a while: the others of a job lose no store when the process that started it is killed.
 
 Each client is a descriptor here: an agent has three, and each register of its wrapped ranks another three. So the program
 takes all descriptors that the hard limit allows, and says on stderr when nearly all of them are in use.
@@ -27,12 +28,19 @@ _FEW = 16
 """So few descriptors left are too few for one more node."""
 
 
-def main(descriptor: int) -> None:
+_IDLE_LOOKS = 2
+"""Without a client in so many looks in a row, a program that outlived its parent ends."""
+
+_serves = threading.Event()
+"""Set once the server takes the clients out of the backlog."""
+
+
+def main(descriptor: int, outlives: bool) -> None:
     """Serve until stdin closes. Signals of a terminal are for the agent, which then closes this program's stdin."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(signum, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    end = _started(threading.Thread(target=_end_with_stdin, daemon=True))
+    end = _started(threading.Thread(target=_end_with_stdin, args=(outlives,), daemon=True))
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # torch's server asks for the name of each peer that connects, for its log, in the one thread that serves them all: a
     # name server that takes 5 s to answer once held every agent up for so long. It needs no names, so it asks for none.
@@ -42,6 +50,7 @@ def main(descriptor: int) -> None:
     with socket.socket(fileno=os.dup(descriptor)) as listening:
         host, port = listening.getsockname()[:2]
     _served = TCPStore(host, port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
+    _serves.set()
     end.join()
 
 
@@ -56,8 +65,8 @@ def _started(thread: threading.Thread) -> threading.Thread:
             return thread
 
 
-def _end_with_stdin() -> None:
-    """End this program when stdin closes, also while torch is being imported. There is nothing here to lose."""
+def _end_with_stdin(outlives: bool) -> None:
+    """End this program when stdin closes, also while torch is being imported; if it `outlives` that, when it is idle."""
     poll = select.poll()
     poll.register(0, select.POLLIN)
     was_short = False
@@ -67,7 +76,44 @@ def _end_with_stdin() -> None:
         if is_short and not was_short:
             _say(f"store: its {limit:,} descriptors are in use, and no other node can connect; raise ulimit -Hn here")
         was_short = is_short
+    if outlives:
+        _wait_until_idle()
     os._exit(0)
+
+
+def _wait_until_idle() -> None:
+    _serves.wait()
+    idle = 0
+    while idle < _IDLE_LOOKS:
+        time.sleep(_LOOK_S)
+        idle = 0 if _has_clients() else idle + 1
+
+
+def _has_clients() -> bool:
+    """Return True if another process is connected, or if there is no descriptor to find out by."""
+    own, peers = set(), set()
+    try:
+        names = os.listdir("/proc/self/fd")
+    except OSError:
+        return True
+    for name in names:
+        try:
+            borrowed = socket.socket(fileno=int(name))
+        except OSError:
+            continue  # no socket
+        try:
+            if borrowed.family in (socket.AF_INET, socket.AF_INET6):
+                own.add(_ends(borrowed.getsockname()))
+                peers.add(_ends(borrowed.getpeername()))
+        except OSError:
+            pass  # not connected
+        finally:
+            borrowed.detach()
+    return bool(peers - own)  # the server has a client of its own
+
+
+def _ends(name: tuple[str, int]) -> tuple[str, int]:
+    return name[0].removeprefix("::ffff:"), name[1]
 
 
 def _descriptors(limit: int) -> int:
@@ -86,4 +132,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2:] == ["outlives"])
