@@ -22,8 +22,15 @@ group waits for gloo's thread while it holds the interpreter's lock, and that th
 
 
 def forget_groups() -> None:
-    """Drop the last iteration's groups, when none of its frames holds them any more."""
+    """Drop the last iteration's groups, when none of its frames holds them any more, and torch's count of them.
+
+    torch names a group by its number, and begins anew when the groups are destroyed. A rank that was called back from within
+    `init_process_group` has counted a group that torch does not know: it would wait for the others under another name.
+    """
     _held.clear()
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and not distributed.is_initialized():
+        distributed.distributed_c10d._world.group_count = 0
 
 
 class Distributed(Protocol):

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 
 import pytest
 from spans import stage
+from wrapped import needs_torch
 
 from elastic.adapters.inprocess.aborts import AbortTorchDistributed
 from elastic.adapters.inprocess.callbacks import State
@@ -185,3 +186,29 @@ def test_a_group_outlives_the_frames_of_its_iteration_and_no_longer(monkeypatch:
     with stage() as on:
         serve(on.gate, orders)
     assert (seen, there()) == ([True], None)
+
+
+INTERRUPTED = """
+from datetime import timedelta
+import torch.distributed as dist
+from elastic.adapters.inprocess.aborts import forget_groups
+
+def numbered() -> int:
+    return dist.distributed_c10d._world.group_count
+
+try:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=2, timeout=timedelta(seconds=0.2))
+except (RuntimeError, dist.DistError) as error:
+    print(type(error).__name__, numbered(), dist.is_initialized())
+forget_groups()
+print(numbered())
+"""
+
+
+@needs_torch
+def test_a_group_whose_making_was_interrupted_is_not_counted_among_the_next_iteration_s() -> None:
+    """torch names a group by its number, and the ranks meet under that name."""
+    program = [sys.executable, "-W", "ignore", "-c", INTERRUPTED]
+    ran = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    before, after = ran.stdout.splitlines()
+    assert (before.split()[1:], after) == (["1", "False"], "0"), ran.stderr
