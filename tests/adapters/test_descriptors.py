@@ -1,0 +1,45 @@
+"""Each descriptor that is duplicated has an owner that closes it, whatever fails in between."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("adapters", "cli")
+MAKERS = {"os.dup", "os.dup2", "socket.dup", "socket.fromfd", "fcntl.F_DUPFD", "fcntl.F_DUPFD_CLOEXEC", "F_DUPFD"}
+OWNERS = {
+    "adapters/inprocess/torch_sockets.py": "_tcp closes it, also if it is no socket",
+    "adapters/store/tcpstore/store_host.py": "a with statement of the program that serves the store",
+    "adapters/workers/console.py": "the console's close",
+    "adapters/workers/function.py": "the worker's standard streams, which live as long as the process",
+    "cli/main.py": "the command's standard streams, which live as long as the process",
+}
+"""Files that duplicate descriptors, each with the owner of the duplicate."""
+
+
+def duplications(tree: ast.Module) -> Iterator[int]:
+    """The lines on which a descriptor is duplicated, by a function or by a socket's own method."""
+    for node in ast.walk(tree):
+        if (isinstance(node, ast.Attribute) and (ast.unparse(node) in MAKERS or node.attr == "dup")) or (
+            isinstance(node, ast.Name) and node.id in {"dup", "dup2", "fromfd", "F_DUPFD", "F_DUPFD_CLOEXEC"}
+        ):
+            yield node.lineno
+
+
+def test_no_descriptor_is_duplicated_without_an_owner() -> None:
+    found = {
+        str(file.relative_to(ROOT)): lines
+        for room in ROOMS
+        for file in sorted((ROOT / room).rglob("*.py"))
+        if (lines := list(duplications(ast.parse(file.read_text()))))
+    }
+    assert found.keys() == OWNERS.keys(), f"name the owner here that closes each duplicate: {found}"
+
+
+def test_a_duplication_is_found_however_it_is_written() -> None:
+    text = (
+        "os.dup(1)\nit.dup()\nsocket.fromfd(1, 2, 3)\nfcntl.fcntl(1, fcntl.F_DUPFD, 0)\ndup2(1, 2)\nos.open('x', 0)\n"
+    )
+    assert list(duplications(ast.parse(text))) == [1, 2, 3, 4, 5]
