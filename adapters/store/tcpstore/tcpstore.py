@@ -173,14 +173,14 @@ class TCPStoreBackend:
         secret = self._seal.secret_name(key)
         return (key, self._keys.key(f"heartbeat/{secret}")) if secret else (key,)
 
-    def _left(self, client: WireClient, silent: Sequence[Node]) -> set[Node]:
+    def _left(self, client: WireClient, silent: Sequence[Node]) -> frozenset[Node]:
         """Return those of these nodes without a heartbeat that took it away themselves. With a token each has sealed a
         goodbye before: anybody can delete a key."""
         if not (silent and self._seal.secret_name("")):
-            return set(silent)
+            return frozenset(silent)
         keys = {node: self._keys.of_node("bye", node) for node in silent}
         answers = zip(keys.items(), client.get(*keys.values()), strict=True)
-        return {node for (node, key), data in answers if trusted(self._seal, key, data)}
+        return frozenset(node for (node, key), data in answers if trusted(self._seal, key, data))
 
     def _counter(self, node: Node, keys: Iterable[str], values: Mapping[str, bytes], has_left: bool) -> int | None:
         """Return a heartbeat's counter. One that is forged, no number, or lower than the last counts as standing still: it
