@@ -14,7 +14,7 @@ from typing import TypeAlias, assert_never
 from attrs import frozen
 
 from ..backoff import pause_s
-from ..evolving import evolve
+from ..evolving import evolve, maker
 from .actions import Outcome
 from .agenda import Agenda, Errand, answered, begun, submitted
 from .context import Held, Operation
@@ -62,10 +62,9 @@ LOOK, DRAW, IDLE = Look(), Draw(), Idle()
 Turn: TypeAlias = Callable[[Operation, Held, float], Decision]
 
 
-@frozen(slots=False)
+@frozen
 class Client:
-    """A node at the register, between two inputs. (Without slots: such a frozen value is born faster, and
-    one or two are at every step.)"""
+    """A node at the register, between two inputs."""
 
     held: Held
     agenda: Agenda = Agenda()
@@ -79,6 +78,9 @@ class Client:
     """The waiter waits. One that waits on an older token is about to tell, since the register has moved on."""
     unanswered: int = 0
     """Questions in a row without an answer."""
+
+
+_born = maker(Client)
 
 
 Step: TypeAlias = tuple[Client, Ask | None, tuple[Notice, ...]]
@@ -168,7 +170,7 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
 
 
 def _submitted(client: Client, agenda: Agenda) -> Client:
-    return Client(client.held, agenda, client.out, client.asked_at, client.pushed, client.armed, client.unanswered)
+    return _born(client.held, agenda, client.out, client.asked_at, client.pushed, client.armed, client.unanswered)
 
 
 def _begun(client: Client, jitter: float, now: float) -> _Taken:
@@ -176,13 +178,13 @@ def _begun(client: Client, jitter: float, now: float) -> _Taken:
     if not client.agenda.due:
         raise Misfit("a number was drawn, and nothing is due")
     agenda, held, errand = begun(client.agenda, client.held, now, jitter)
-    return Client(held, agenda, errand, now, client.pushed, client.armed, client.unanswered), errand, ()
+    return _born(held, agenda, errand, now, client.pushed, client.armed, client.unanswered), errand, ()
 
 
 def _heard(client: Client, held: Held, now: float) -> _Taken:
     """After an answer, by which this is what the node remembers."""
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
-    return Client(held, client.agenda, None, 0.0, client.pushed, client.armed), None, back
+    return _born(held, client.agenda, None, 0.0, client.pushed, client.armed, 0), None, back
 
 
 def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, armed: bool) -> _Taken:
@@ -190,7 +192,7 @@ def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, arme
     before, held = client.held, saw(client.held, shown.state, sent_at, now, shown.here)
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
     notices = (*back, *_moved(before, held.state, now)) if held.state is not before.state else back
-    return Client(held, client.agenda, None, 0.0, client.pushed, armed), None, notices
+    return _born(held, client.agenda, None, 0.0, client.pushed, armed, 0), None, notices
 
 
 def _moved(before: Held, state: RendezvousState | None, now: float) -> tuple[Notice, ...]:
@@ -231,13 +233,13 @@ def _decide(client: Client, notices: tuple[Notice, ...], now: float, turn: Turn)
             return _told(client, agenda.operation, refusal, notices)
         case question:
             ask = question
-    return Client(held, agenda, ask, now, None, client.armed, client.unanswered), ask, notices
+    return _born(held, agenda, ask, now, None, client.armed, client.unanswered), ask, notices
 
 
 def _waits(client: Client, wait: Wait, notices: tuple[Notice, ...]) -> Step:
     if client.armed:
         return client, wait, notices
-    armed = Client(client.held, client.agenda, armed=True, unanswered=client.unanswered)
+    armed = _born(client.held, client.agenda, None, 0.0, None, True, client.unanswered)
     return armed, Wait(wait.token, wait.until, arm=True), notices
 
 
@@ -245,5 +247,5 @@ def _told(client: Client, operation: Operation, answer: Outcome | Raise, notices
     """After an operation has come to its end. What is due next is asked for when the owner has been told: it may want
     something else first."""
     agenda, held = answered(client.agenda, client.held, answer)
-    after = Client(held, agenda, armed=client.armed, unanswered=client.unanswered)
+    after = _born(held, agenda, None, 0.0, None, client.armed, client.unanswered)
     return after, DRAW if agenda.due else IDLE, (*notices, Told(operation.handler, answer, held))

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from attrs import define, field
 
+from ..evolving import maker
 from ..rendezvous import (
     Answer,
     Counted,
@@ -73,10 +74,11 @@ class Witness(Protocol):
 
 DID, UNKNOWN, SILENT = Did(), Unknown(), Silent()
 MISSED = Missed(SILENT)
+_heartbeats, _news = maker(Heartbeats), maker(Pushed)
 
 
 def _pushed(shown: Shown, sent_at: float) -> Pushed:
-    return Pushed(shown.state, sent_at, shown.here)
+    return _news(shown.state, sent_at, shown.here)
 
 
 @define
@@ -129,7 +131,7 @@ class Network:
                 self._push()
             answer = store.shown
         elif isinstance(question, Observe):
-            answer = Heartbeats(store.counters(question.nodes, now), store.named)
+            answer = _heartbeats(store.counters(question.nodes, now), store.named)
         elif isinstance(question, Look):
             answer = store.shown
         elif isinstance(question, Propose):

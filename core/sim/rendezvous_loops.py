@@ -84,15 +84,17 @@ class RendezvousLoops:
     def hears(self, process: Process, fed: Input) -> None:
         """A step of its client, and what that asks for; until it asks something, or waits, or has nothing to do."""
         self._steps(process, fed)
-        for _ in range(self.turns_max):
-            ask, process.ask = process.ask, None
-            if ask is None or not process.alive:
-                return None
+        begun = 0
+        while (ask := process.ask) is not None and process.alive:
+            process.ask = None
             if not isinstance(ask, Draw):
-                return self._carries_out(process, ask)
+                self._carries_out(process, ask)
+                return
+            begun += 1
+            if begun >= self.turns_max:
+                raise Violation("L6", f"{process.name} spins")
             jitter = 0.0 if self.setting.seed == 0 else self.choose(1_000) / 1_000
             self._steps(process, Drawn(jitter))
-        raise Violation("L6", f"{process.name} spins")
 
     def end(self, process: Process) -> None:
         """Nothing is left to do for it: its agent exits."""

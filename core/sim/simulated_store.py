@@ -40,6 +40,7 @@ class Store:
     register: RendezvousState | None = None
     here: bool = True
     """The register was written here, and not in another store of which this is a copy."""
+    _shown: Shown = Shown(None)
     past: deque[tuple[float, RendezvousState]] = field(factory=lambda: deque(maxlen=PAST_MAX))
     """What it held, and from when on."""
     pulses: dict[Node, Pulse] = field(factory=dict)
@@ -58,7 +59,9 @@ class Store:
 
     @property
     def shown(self) -> Shown:
-        return Shown(self.register, self.here)
+        if self._shown.state is not self.register or self._shown.here is not self.here:
+            self._shown = Shown(self.register, self.here)
+        return self._shown
 
     @property
     def named(self) -> Life | None:
