@@ -31,6 +31,8 @@ _ANSWER_S = 2.0
 """How long a member of an etcd may take to answer. The TTL of a heartbeat can make this shorter."""
 _ANSWERS_PER_TTL = 4
 _WARNINGS_MAX = 16
+_BESIDE_MAX = 256
+"""The most registers beside the nodes' own that a connection in memory keeps: one per world of wrapped ranks."""
 """A foreigner who writes much is not repeated for ever."""
 
 
@@ -81,10 +83,15 @@ class MemoryConnection:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._beside: dict[str, MemoryStore] = {}
         self.backend = MemoryBackend(MemoryStore(), clock)
 
     def beside(self, name: str) -> Backend:
-        return MemoryBackend(MemoryStore(), self._clock)
+        """Return a client of the register `name`, which also stands while it has no client. The oldest of many go."""
+        store = self._beside.setdefault(name, MemoryStore())
+        if len(self._beside) > _BESIDE_MAX:
+            del self._beside[next(iter(self._beside))]
+        return MemoryBackend(store, self._clock)
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()

@@ -164,3 +164,21 @@ def test_whoever_must_serve_a_store_and_cannot_says_why() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(CannotServe, match=rf"^localhost:{port}: .*somebody listens there already; "):
             connected(Address("localhost", port), True)
+
+
+def test_a_register_in_memory_stands_while_nobody_is_connected_to_it() -> None:
+    """A rank that is started again when all others have gone finds the verdict, and begins no new job."""
+    connection = MemoryConnection(CLOCK)
+    first = connection.beside("ranks")
+    first.set(OVER, None)
+    first.close()
+    assert connection.beside("ranks").get().state == OVER
+    assert connection.beside("others").get().state is None
+
+
+def test_the_registers_in_memory_are_bounded_and_the_oldest_go_first() -> None:
+    connection = MemoryConnection(CLOCK)
+    for number in range(257):
+        connection.beside(str(number)).set(OVER, None)
+    assert connection.beside("1").get().state == OVER
+    assert connection.beside("0").get().state is None
