@@ -104,8 +104,6 @@ class RendezvousLoops:
     # --- a step
 
     def _steps(self, process: Process, fed: Input) -> None:
-        if not process.alive:
-            return
         now = process.clock(self.future.now)
         if process.slept_at is not None:
             _looks(process, fed)

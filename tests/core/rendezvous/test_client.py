@@ -202,6 +202,10 @@ def test_an_errand_that_the_store_did_not_answer_is_not_done_again() -> None:
     assert fed(newborn(ALONE), Submitted((ERRAND,)), Drawn(0.0), Silent("gone"), Passed())[1] == Idle()
 
 
+def test_a_copy_shows_no_life() -> None:
+    assert (Shown(RUNNING).life, Shown(RUNNING, here=False).life, Shown(None).life) == (RUNNING.life, None, None)
+
+
 # --- while a question is out
 
 
