@@ -1,0 +1,24 @@
+"""The words in which a simulated world tells how an agent ended."""
+
+from __future__ import annotations
+
+import pytest
+from worlds import node
+
+from elastic.core.group import Outcome, Stopped
+from elastic.core.group.state import Refused, Unawaited
+from elastic.core.sim.narration import outcome
+from elastic.core.world import Ending, Verdict, Why
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (Verdict(Ending.SUCCEEDED, 0, node("a"), Why.DONE), "succeeded"),
+        (Refused(Why.TIMEOUT, "", 1.0), "refused (timeout)"),
+        (Unawaited(), "waits no longer"),
+        (Stopped(15), "stopped by signal 15"),
+    ],
+)
+def test_each_outcome_of_an_agent_has_its_words(how: Outcome, words: str) -> None:
+    assert outcome(how) == words
