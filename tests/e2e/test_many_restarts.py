@@ -39,13 +39,8 @@ def test_restarts_of_a_gloo_call_leave_descriptors_threads_and_memory_as_they_we
 
 
 def restarted(launch: Launcher, iterations: int, *how: str, records_each: int) -> None:
-    arguments: tuple[str | Path, ...] = (
-        "--restart-scope=rank",
-        "--nproc-per-node=2",
-        PROGRAMS / "many_restarts.py",
-        str(iterations),
-        *how,
-    )
+    program = PROGRAMS / "many_restarts.py", str(iterations), *how
+    arguments: tuple[str | Path, ...] = ("--restart-scope=rank", "--nproc-per-node=2", *program)
     traced = iterations <= REPLAYED_MAX
     running = launch(*arguments, traced=traced)
     words: list[str] = []
