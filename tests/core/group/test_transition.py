@@ -274,6 +274,12 @@ def test_barrier_a_round_that_is_over_makes_the_result_void() -> None:
 IMPATIENT = Settings(barrier_timeout=10.0, leave_timeout=5.0)
 
 
+@pytest.mark.parametrize("span", [-1.0, float("nan")])
+def test_a_barrier_timeout_that_is_no_span_is_refused(span: float) -> None:
+    with pytest.raises(ValueError, match=rf"barrier_timeout: a span of 0 or more seconds, or inf, not {span}"):
+        Settings(barrier_timeout=span)
+
+
 def test_barrier_the_others_are_waited_for_as_long_as_the_setting_says() -> None:
     done = led(*SUCCEED, settings=IMPATIENT)
     assert done.until is not None and done.done_at is not None
