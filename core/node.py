@@ -8,14 +8,16 @@ from __future__ import annotations
 from typing import assert_never
 
 from .group import state as group
-from .rendezvous import Fail, Outcome, Over, Raise, RendezvousState, Settled, handlers
+from .rendezvous import Fail, Held, Over, Raise, RendezvousState, Settled, Told, handlers
 from .rendezvous.agenda import Request
-from .rendezvous.context import Handler
-from .world import Life, Profile, Verdict, Why, World
+from .world import Ending, Life, Profile, Verdict, Why, World
+
+CAME_LATE = "the job had succeeded before this node came"
 
 
-def heard(handler: Handler, answer: Outcome | Raise, now: float) -> group.Event | None:
-    """What came of an operation, as the group hears it; None for what it already knows."""
+def heard(told: Told, now: float) -> group.Event | None:
+    """Return the event of the group that follows from an answer; None for what the group already knows."""
+    handler, answer = told.handler, told.answer
     match answer:
         case World() as world:
             return group.Ready(world, now)
@@ -26,11 +28,18 @@ def heard(handler: Handler, answer: Outcome | Raise, now: float) -> group.Event 
         case Settled():
             return group.Gone(now) if handler is handlers.leave else None
         case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
-            return group.Closed(verdict, now)
+            late = verdict.ending is Ending.SUCCEEDED and not _took_part(told.held)
+            return group.Refused(Why.CLOSED, CAME_LATE, now) if late else group.Closed(verdict, now)
         case Raise(failure, text):
             return group.Refused(failure.why, text, now)
         case other:
             assert_never(other)
+
+
+def _took_part(held: Held) -> bool:
+    """Return True if this node had workers in the job, or a seat, or was a spare that lost its seat."""
+    seated = held.state is not None and held.node in held.state.seats
+    return seated or bool(held.ran) or held.spare_at is not None
 
 
 def requested(command: group.Command, profile: Profile) -> Request | None:

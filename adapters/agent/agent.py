@@ -206,7 +206,7 @@ class Agent:
                 self._lingers = False
                 return None
             case Told() as told:
-                return heard(told.handler, told.answer, self._clock.now())
+                return heard(told, self._clock.now())
             case Heartbeat(sent_at, life):
                 return Beaten(sent_at, self._clock.now()) if acknowledged(life, self._state) else None
             case Recorded() as recorded:

@@ -62,6 +62,11 @@ def _refused(refused: Refused, report: Report) -> str:
             return f"gave up: no round began within {waited} · {text}"
         case Why.LIMITS:
             return f"refused: {text}; all nodes of a job must be given the same"
+        case Why.CLOSED:
+            job = printable(settings.run_id)
+            return (
+                f"nothing ran here: {text}; store {settings.store} remembers job {job}, a new job has another --rdzv-id"
+            )
         case Why.PROGRAM:
             return (
                 f"refused: {text}; another job has this --rdzv-id ({printable(settings.run_id)}): choose another one, "

@@ -135,7 +135,7 @@ def _heard(replica: Replica, told: Told, now: float) -> Event | inprocess.Event 
     """What the machine is to hear of an answer."""
     if isinstance(replica.machine, Call):
         return heard_by_the_call(told.handler, told.answer, Terms(), told.held)
-    return heard_by_the_group(told.handler, told.answer, now)
+    return heard_by_the_group(told, now)
 
 
 def _stepped(replica: Replica, step: Stepped) -> Replica:

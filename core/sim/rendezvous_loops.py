@@ -135,7 +135,7 @@ class RendezvousLoops:
             return
         if isinstance(answer, World):
             process.worlds += 1
-        event = heard(handler, answer, now)
+        event = heard(told, now)
         if event is not None:
             self.hear(process, event)
         if _has_left(handler, answer):

@@ -17,6 +17,7 @@ from elastic.cli.render.ending import render_report
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused
+from elastic.core.node import CAME_LATE
 from elastic.core.ranks import Ranks, WorkerRanks
 from elastic.core.rendezvous import RendezvousState
 from elastic.core.world import Ending, Fault, Node, Verdict, Why
@@ -213,7 +214,19 @@ def test_nodes_that_share_a_host_are_told_apart_by_their_slots() -> None:
 
 WAITING = "round 0: waiting for 1 of 2 nodes · here: gpu-02 · not yet seen: 1"
 LIMITS = "the job runs with --nnodes=2:2 --max-restarts=1, this agent was given --nnodes=3:3 --max-restarts=1"
+OTHER = "a#1 runs train.py, this node was given eval.py"
 REFUSED = {
+    Why.CLOSED: (
+        CAME_LATE,
+        f"nothing ran here: {CAME_LATE}; store gpu-01:29400 remembers job none, a new job has another --rdzv-id",
+    ),
+    Why.PROGRAM: (
+        OTHER,
+        (
+            f"refused: {OTHER}; another job has this --rdzv-id (none): choose another one, or allow it with "
+            "--rdzv-conf=same_program=false"
+        ),
+    ),
     Why.TIMEOUT: (
         WAITING,
         f"gave up: no round began within 600 s (--rdzv-conf=join_timeout=...) · {WAITING}",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 from groups import FENCED, beat, exited, led, ready, world
-from worlds import node, profile, running
+from worlds import holding, node, profile, running
 
 from elastic.core.group import Phase, transition
 from elastic.core.group.state import (
@@ -28,8 +29,23 @@ from elastic.core.group.state import (
     Stopped,
 )
 from elastic.core.group.state import Over as RoundOver
-from elastic.core.node import acknowledged, farewell, follows, heard, requested
-from elastic.core.rendezvous import Fail, Outcome, Over, Raise, Settled, close, done, end, join, leave, linger, watch
+from elastic.core.node import CAME_LATE, acknowledged, farewell, follows, heard, requested
+from elastic.core.rendezvous import (
+    Fail,
+    Held,
+    Outcome,
+    Over,
+    Raise,
+    Settled,
+    Told,
+    close,
+    done,
+    end,
+    join,
+    leave,
+    linger,
+    watch,
+)
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.state import Ended
@@ -53,7 +69,26 @@ VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
     ],
 )
 def test_each_answer_is_an_event_or_nothing_new(handler: Handler, answer: Outcome | Raise, event: Event | None) -> None:
-    assert heard(handler, answer, 7.0) == event
+    assert heard(Told(handler, answer, holding("a", running(), ran=0)), 7.0) == event
+
+
+SUCCESS = Verdict(Ending.SUCCEEDED, 0, node("b"), Why.DONE)
+LATE = Refused(Why.CLOSED, CAME_LATE, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("held", "verdict", "event"),
+    [
+        (holding("c", running()), SUCCESS, LATE),
+        (holding("c", running()), VERDICT, Closed(VERDICT, 7.0)),
+        (holding("a", running()), SUCCESS, Closed(SUCCESS, 7.0)),
+        (holding("c", running(), ran=0), SUCCESS, Closed(SUCCESS, 7.0)),
+        (evolve(holding("c", running()), spare_at=1.0), SUCCESS, Closed(SUCCESS, 7.0)),
+    ],
+    ids=["a stranger", "a failed job", "seated", "it ran here", "it was a spare"],
+)
+def test_a_node_that_comes_after_the_success_of_a_job_is_refused(held: Held, verdict: Verdict, event: Event) -> None:
+    assert heard(Told(join, Raise(Fail(Why.CLOSED, verdict)), held), 7.0) == event
 
 
 @pytest.mark.parametrize(

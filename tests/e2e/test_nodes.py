@@ -81,6 +81,15 @@ def test_a_node_with_another_program_is_refused_with_both_names_and_the_job_goes
     assert codes(end([first])) == [0]
 
 
+def test_a_second_job_with_the_id_of_one_that_has_succeeded_runs_nothing_and_ends_with_3(job: Jobs) -> None:
+    first = job("1")
+    assert codes(end([first.node("a")])) == [0]
+    second = first.node("b").ends()
+    assert second.code == 3
+    assert second.lines[-1].startswith("nothing ran here: the job had succeeded before this node came; store ")
+    assert second.lines[-1].endswith(f" remembers job {first.run_id}, a new job has another --rdzv-id")
+
+
 def test_nodes_with_different_programs_run_together_where_the_job_allows_it(job: Jobs) -> None:
     both = job("2", conf=f"{CONF}same_program=false,")
     agents = [both.node("a"), both.node("b", program=[PROGRAMS / "meeting_place.py"])]

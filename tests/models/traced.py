@@ -173,7 +173,7 @@ class Party:
         self.ask = ask or self.ask
         for notice in notices:
             if isinstance(notice, Told):
-                self.answered(notice.handler, notice.answer)
+                self.answered(notice)
 
     def feeds(self, *inputs: Input) -> None:
         """It hears these, one after the other."""
@@ -232,8 +232,8 @@ class Agent(Party):
         self._took(transition, None, commands, self.began_at)
         self._carry_out(commands)
 
-    def answered(self, handler: Handler, answer: Outcome | Raise) -> None:
-        if event := heard(handler, answer, self.shared.tick()):
+    def answered(self, told: Told) -> None:
+        if event := heard(told, self.shared.tick()):
             self.hears(event)
 
     @property

@@ -23,9 +23,8 @@ from elastic.core.inprocess.words import (
     Want,
 )
 from elastic.core.policies import at_most, chain
-from elastic.core.rendezvous import Client, Errand, Limits, Outcome, Raise
+from elastic.core.rendezvous import Client, Errand, Limits, Told
 from elastic.core.rendezvous import Settings as Rendezvous
-from elastic.core.rendezvous.context import Handler
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.evidence import broken
 from elastic.core.replay.history import History, histories
@@ -55,8 +54,8 @@ class Rank(Party):
         self._took(transition, None, commands, self.began_at)
         self._carry_out(commands)
 
-    def answered(self, handler: Handler, answer: Outcome | Raise) -> None:
-        if event := heard(handler, answer, self.terms, self.held):
+    def answered(self, told: Told) -> None:
+        if event := heard(told.handler, told.answer, self.terms, self.held):
             self.hears(event)
 
     @property

@@ -150,7 +150,7 @@ class Walk:
         if isinstance(answer, Raise) and self.group.phase is Phase.RUNNING:
             raise Violation("L2", f"{self.held.node} gives up a world that runs: {answer.failure.why.value}")
         self.started = self.started and self.held.mine == mine
-        if event := heard(handler, answer, 0.0):
+        if event := heard(told, 0.0):
             self.hears(event)
         if handler is leave and isinstance(answer, Settled):
             self.news.append(News.LEFT)
