@@ -1,8 +1,7 @@
-"""One rank put together: what the rendezvous tells is what its call hears, and the other way round.
+"""The events and requests between one rank's call and its rendezvous.
 
-The two machines do not know each other, nor do they know the rank policy. Whoever runs them (the wrapper, the simulator)
-passes their words on by this table, as `agent` does for a node whose workers are processes.
-"""
+The two machines do not know each other, nor do they know the rank policy. The wrapper, or the simulator, runs them and
+passes their words on by these functions, as `node` does for a node whose workers are processes."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from .world import Node, Profile, Verdict, Why, World
 
 @frozen
 class Terms:
-    """What makes a world good enough to start in, and who is active there."""
+    """The conditions of a world: how large it must be to start in, and the policy that says who is active there."""
 
     policy: Policy = chain()
     min_world_size: int = 1
@@ -29,12 +28,12 @@ class Terms:
 
 
 def signature(terms: Terms, world: World) -> str:
-    """What the completer of a world says of it (`Held.policy`)."""
+    """Return what the completer of a world says of it (`Held.policy`)."""
     return digest(terms.policy, place(terms.policy, world))
 
 
 def entered(terms: Terms, world: World, me: Node) -> words.Ready:
-    """A world as one of its members hears of it."""
+    """Return the event by which a member hears of its world."""
     placing = place(terms.policy, world)
     active = placing.active_world_size
     enough = placing.world_size >= terms.min_world_size and active >= max(terms.min_active_world_size, 1)
@@ -48,13 +47,14 @@ WHY_OVER: Mapping[Why, str] = {
     Why.LEFT: "a rank left",
     Why.UPSCALE: "a rank waited and there was room",
 }
-"""Why an iteration was over, for people."""
+"""The reasons for the end of an iteration, for people."""
 
 
 def heard(handler: Handler, answer: Outcome | Raise, terms: Terms, held: Held) -> words.Event | None:
-    """What came of an operation, as the call hears it; None for what it already knows. `held`: after the answer.
+    """Return the event of the call that follows from an answer; None for what the call already knows. `held` is the memory
+    after the answer.
 
-    A node that has ended its round watches it no longer: that the word was taken is all it hears of the round's end.
+    A node that has ended its round watches it no longer. The confirmation of its own write is all that it hears of the end.
     """
     match answer:
         case World() as world:
@@ -79,15 +79,15 @@ def heard(handler: Handler, answer: Outcome | Raise, terms: Terms, held: Held) -
 
 
 def _closed(verdict: Verdict, held: Held) -> words.Closed:
-    """`counted`: this rank's function had returned in the round in which the job ended."""
+    """Return the event of a closed job. `counted`: this rank's function had returned in the round in which the job ended."""
     state = held.state
     seat = state.seats.get(held.node) if state and state.closed == verdict and state.round == verdict.round else None
     return words.Closed(verdict, seat is not None and seat.status in (Status.DONE, Status.GONE))
 
 
 def requested(command: words.Command, profile: Profile) -> Request | None:
-    """What a command of the call asks of the rendezvous; None for one that is for somebody else. `profile` is what the rank
-    says of itself when it joins."""
+    """Return the request that follows from a command of the call; None for a command to another part. `profile` is what the
+    rank says of itself when it joins."""
     match command:
         case words.Join():
             return Request(handlers.join, profile=profile)

@@ -1,9 +1,8 @@
-"""A property that is worked out once for each value, and remembered beside it: the value itself is never written to.
+"""A property that is computed once for each value, and remembered beside it: the value itself is never written to.
 
-A class that has such properties gives each value a memo of its own, at birth: `memo: Memo = beside()`. The memo is no part
-of the value: it is neither compared nor shown, and `evolve` does not take it over. (Working all of them out at birth made a
-simulation 12 % slower: most states are only steps towards the next.)
-"""
+A class with such properties gives each value a memo of its own, at birth: `memo: Memo = beside()`. The memo is no part of
+the value: it is neither compared nor shown, and `evolve` does not take it over. (Computing all of them at birth made a
+simulation 12 % slower: most states are only steps towards the next.)"""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ T = TypeVar("T")
 C = TypeVar("C", covariant=True)
 
 Memo: TypeAlias = dict[str, Any]
-"""What is known of a value, by name."""
+"""The known properties of a value, by name."""
 
 
 def beside() -> Any:
@@ -29,7 +28,7 @@ class Derived(Protocol[C]):
 
 
 def derived(make: Callable[[Any], T]) -> Derived[T]:
-    """Return a property of a class that has a `memo`. `make` works it out when a value is asked for it first."""
+    """Return a property of a class that has a `memo`. `make` computes it when it is first asked for."""
     name = make.__name__
 
     def known(value: Any) -> T:

@@ -16,7 +16,7 @@ from attrs import AttrsInstance, define, fields
 T = TypeVar("T", bound=AttrsInstance)
 
 _Shape: TypeAlias = tuple[Callable[[Any], tuple[Any, ...]], Mapping[str, int], Callable[..., Any]]
-"""What reads all fields of a value, the place of each by its name, and the twin class."""
+"""A function that reads all fields of a value, the place of each field by its name, and the twin class."""
 _shapes: dict[type[AttrsInstance], _Shape] = {}
 
 

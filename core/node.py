@@ -1,6 +1,6 @@
-"""One node put together: what the rendezvous tells is what the worker group hears, and the other way round.
+"""The events and requests between a node's worker group and its rendezvous.
 
-The two machines do not know each other. Whoever runs both (the agent, the simulator) passes their words on by this table.
+The two machines do not know each other. The agent, or the simulator, runs both and passes their words on by these functions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _took_part(held: Held) -> bool:
 
 
 def requested(command: group.Command, profile: Profile) -> Request | None:
-    """What a command of the group asks of the rendezvous; None for one that is for somebody else. `profile` is what the
+    """Return the request that follows from a command of the group; None for a command to another part. `profile` is what the
     node says of itself when it joins."""
     match command:
         case group.Join():
@@ -61,16 +61,17 @@ def requested(command: group.Command, profile: Profile) -> Request | None:
 
 
 def follows(event: group.Event, after: group.Group, now: float) -> group.Event | None:
-    """What must be told to the group next: when the last worker has exited, none lives any longer."""
+    """Return the event that must follow: when the last worker has exited, no worker lives any longer."""
     return group.Reaped(now) if isinstance(event, group.Exited) and not after.running else None
 
 
 def acknowledged(named: Life | None, held: RendezvousState | None) -> bool:
-    """Whether the answer to a heartbeat counts: it names the life of the register that I hold. In a store that began anew my
-    heartbeat may be heard by nobody who knows me."""
+    """Return True if the answer to a heartbeat counts: it names the life of the register that this node holds. In a store
+    that began anew the heartbeat may be heard by nodes that do not know this one."""
     return held is not None and held.life == named
 
 
 def farewell(outcome: group.Outcome) -> Request | None:
-    """What a node does last, when its group has ended: who knows the verdict sees to it that the store knows it."""
+    """Return the last request of a node whose group has ended: a node that knows the verdict sees to it that the store
+    does."""
     return Request(handlers.linger) if isinstance(outcome, Verdict) else None

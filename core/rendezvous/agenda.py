@@ -1,10 +1,9 @@
-"""What a node is to do at the register, one thing after the other.
+"""The agenda of a node at the register: its requests, one after the other.
 
-The agent's requests stand in a queue; each is carried out until the register has answered. A node whose workers run (or that
-stands at the exit barrier) watches when nothing else is to be done, and a watch gives way to any request. Leaving voids what
-was requested before, but for a close and for errands: the shell's own work that has to be done in its turn. A join gives
-way to a close: it may wait for long, and nobody joins a job that it ends. A refusal voids it too: the node is out, and would
-be seated again.
+The agent's requests stand in a queue. Each is carried out until the register has answered. A node whose workers run, or that
+stands at the exit barrier, watches when the queue is empty; a watch gives way to any request. A leave voids the requests
+before it, except a close and errands (work of the shell that has to be done in its turn). A close voids a join: it may wait
+for long, and no node joins a job that it ends. A refusal voids a join too: the node is out, and would be seated again.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Request:
 
 @frozen
 class Errand:
-    """Something that the shell does in its turn, and that no register knows of."""
+    """Work that the shell does in its turn, and that no register knows of."""
 
     what: object
 
@@ -41,18 +40,18 @@ class Errand:
 class Agenda:
     queue: tuple[Request | Errand, ...] = ()
     operation: Operation | None = None
-    """What is under way."""
+    """The operation that is under way."""
     watching: bool = False
     """A world runs here: with nothing else to do, the node watches it."""
 
     @property
     def due(self) -> bool:
-        """Nothing is under way, and something is to begin."""
+        """Return True if no operation is under way, and one is to begin."""
         return self.operation is None and (bool(self.queue) or self.watching)
 
 
 def submitted(agenda: Agenda, item: Request | Errand) -> Agenda:
-    """After the agent has submitted this."""
+    """Return the agenda after the agent has submitted this."""
     queue, under_way = agenda.queue, agenda.operation
     if under_way and under_way.handler is watch:
         under_way = None
@@ -70,7 +69,8 @@ def _without_join(queue: tuple[Request | Errand, ...]) -> tuple[Request | Errand
 
 
 def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda, Held, Errand | None]:
-    """When something is due: its operation under way, or an errand to do. `jitter` in [0, 1) is the shell's draw."""
+    """Begin what is due. Return the agenda with its operation under way, the memory, and the errand if it is one. `jitter`
+    in [0, 1) is the shell's draw."""
     if not agenda.queue:
         return Agenda((), operation(watch, held.settings, now, jitter), agenda.watching), held, None
     first, *rest = agenda.queue
@@ -83,7 +83,8 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
 
 
 def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agenda, Held]:
-    """When the operation under way has come to its end: who is in a world, or done with it, watches."""
+    """Return the agenda and the memory after the end of an operation: a node that is in a world, or done with it,
+    watches."""
     handler = agenda.operation.handler if agenda.operation and isinstance(answer, Settled) else None
     if handler is done:
         held = marked(held)

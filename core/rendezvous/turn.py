@@ -1,7 +1,7 @@
-"""One step of an operation: what to ask of the backend next.
+"""One step of an operation: the next ask of the backend.
 
-A turn is where an edit becomes the state to write, where my own write is judged before it is sent, and where a wait is cut
-into what is waited for: the register, or the next look at heartbeats. Only the client (`client.step`) turns.
+A turn makes an edit into the state to write, judges this node's own write before it is sent, and cuts a wait into its parts:
+the change of the register, and the next look at heartbeats. Only the client (`client.step`) calls `turn`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .state import Limits, RendezvousState, Status, Token, blank
 from .verify import Violation, verify, verify_step
 
 RESTORE_JITTER_S = 0.02
-"""Within which the survivors of a lost store spread their offers to restore it: one write does it."""
+"""The survivors of a lost store spread their offers to restore it over this span: one write does it."""
 
 
 @frozen
 class Write:
-    """Set the register to `state` if `token` still names what it holds (None: if it holds nothing). `edit` is what made it,
-    for those who tell what happened."""
+    """Set the register to `state` if `token` still names what it holds (None: if it holds nothing). `edit` made the state,
+    for the programs that tell what happened."""
 
     state: RendezvousState
     token: Token | None
@@ -37,8 +37,8 @@ class Write:
 
 @frozen
 class Wait:
-    """Return when the register is no longer what `token` names, or at `until`; at once if that is past. `arm` is the
-    client's word: nobody waits for the register yet, so the waiter is to be given the token."""
+    """Return when the register is no longer what `token` names, or at `until`; at once if that is past. If the client sets
+    `arm`, the waiter does not wait yet and is to be given the token."""
 
     token: Token | None
     until: float
@@ -54,7 +54,7 @@ class Observe:
 
 @frozen
 class Propose:
-    """Put down what I propose, where others find it, and say how many have put down the like."""
+    """Leave this proposal where other nodes find it, and say how many nodes have proposed the same."""
 
     proposal: Proposal
 
@@ -85,7 +85,7 @@ Decision = Write | Wait | Observe | Propose | Gather | Return | Raise
 
 
 def turn(operation: Operation, held: Held, now: float) -> Decision:
-    """What to ask next. Total: a store's nonsense and my own bug both end as `Raise`, with nothing written."""
+    """Return the next ask. Total: a store's nonsense and a bug of this program both end as `Raise`, with nothing written."""
     unsure = held.held_at is None or held.unsure_at is not None or held.woke_at is not None
     if held.trouble and unsure:
         return _raise(held.trouble)
@@ -109,7 +109,8 @@ def turn(operation: Operation, held: Held, now: float) -> Decision:
 
 
 def _deadline(operation: Operation, ctx: Context) -> float:
-    """A spare has no deadline; it starts afresh when there is room. Who watches has one at the exit barrier only."""
+    """Return the operation's deadline. A spare has none; it starts afresh when there is room. A node that watches has one at
+    the exit barrier only."""
     if operation.handler is watch and ctx.status is not Status.DONE:
         return math.inf
     if operation.handler is not join or ctx.held.spare_at is None:
@@ -118,8 +119,8 @@ def _deadline(operation: Operation, ctx: Context) -> float:
 
 
 def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
-    """The store has not answered for as long as a join may take, or until the operation's deadline. Running workers are not
-    stopped for that, nor is a reserve: a node that watches goes on watching."""
+    """Return True if the store has not answered for as long as a join may take, or until the operation's deadline. A node
+    that watches goes on watching: neither running workers nor a reserve are stopped for that."""
     silent_since = ctx.held.silent_since
     if silent_since is None or (operation.handler is watch and ctx.status in (Status.IN, Status.RESERVE)):
         return False
@@ -127,7 +128,7 @@ def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
 
 
 def _wait(ctx: Context, until: float) -> Decision:
-    """For the register; or first a look at heartbeats, when that is due."""
+    """Wait for the register; read heartbeats first if that is due."""
     watched = _watched(ctx)
     if not watched:
         return Wait(ctx.held.token, until)
@@ -139,8 +140,8 @@ def _wait(ctx: Context, until: float) -> Decision:
 
 
 def _watched(ctx: Context) -> tuple[Node, ...]:
-    """Whose heartbeats I read: the coordinator everybody's, the others the coordinator's; when that one is silent for half
-    a TTL, everybody reads all until it is gone."""
+    """Return the nodes whose heartbeats this node reads. The coordinator reads all, the others read the coordinator's. When
+    the coordinator is silent for half a TTL, all nodes read all until it is gone."""
     state, me = ctx.state, ctx.me
     if state is None or state.closed or ctx.seat is None:
         return ()
@@ -155,8 +156,8 @@ def _is_silent(ctx: Context, node: Node) -> bool:
 
 
 def _edit(ctx: Context, edit: Edit, deadline: float) -> Decision:
-    """By a write of my own; or, where many have the same to write, by a proposal: the last of them writes for all, and if
-    that one is gone, whoever first loses patience."""
+    """Write the edit; or, where many nodes have the same to write, propose it. The last of them writes for all. If that node
+    is gone, the first node that loses its patience writes."""
     state, proposed, crowd = ctx.state, ctx.held.proposed, ctx.alike
     if state is None or not isinstance(edit, Arrive | Done) or len(crowd) <= ctx.settings.helping_above:
         return _write(ctx, edit)
@@ -182,14 +183,14 @@ def _write(ctx: Context, edit: Edit) -> Decision:
 
 
 def _signed(before: RendezvousState, after: RendezvousState, ctx: Context) -> RendezvousState:
-    """With what my rank policy makes of the world, if this write completes it."""
+    """Return the state with what this node's rank policy makes of the world, if this write completes it."""
     policy = ctx.held.policy
     completed = after.complete and (not before.complete or after.round > before.round)
     return evolve(after, policy=policy(after.world)) if policy and completed else after
 
 
 def _restore(ctx: Context, found: Found) -> Decision:
-    """Before anything else: what counts is written back, by whoever comes first."""
+    """Write back the register that counts, before anything else; the first survivor does it."""
     token = found.state.token if found.state else None
     at = found.at + ctx.operation.jitter * RESTORE_JITTER_S
     if ctx.now < at:

@@ -1,4 +1,4 @@
-"""A trace taken again, step by step (`retaken`): the first step that differs is told, and nothing after it can be judged."""
+"""A trace and the core, compared step by step. The first step that differs is told; nothing after it can be judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .steps import Calling, Step, Trace, step_at
 
 @frozen
 class Moment:
-    """A step that was taken again, as on this line of its file, at this point of the agent's clock."""
+    """A step that was taken again: the line of its file, and the agent's clock."""
 
     line: int
     at: float
@@ -24,26 +24,26 @@ class Moment:
 
 @frozen
 class Replayed:
-    """A trace, the moments up to its end or to the first step that differs, and that one."""
+    """A trace, its moments up to the end or to the first step that differs, and that step."""
 
     trace: Trace
     moments: tuple[Moment, ...]
     differs: tuple[int, Differs] | None = None
-    """The line, and in what."""
+    """The line of the step that differs, and the difference."""
 
     @property
     def ended(self) -> bool:
-        """The agent came to its end, and its trace tells."""
+        """Return True if the agent came to its end, and its trace tells."""
         return bool(self.moments) and self.moments[-1].after.machine.phase in (Phase.ENDED, inprocess.Phase.ENDED)
 
     @property
     def calls(self) -> bool:
-        """It is the trace of a rank that calls a wrapped function."""
+        """Return True for the trace of a rank that calls a wrapped function."""
         return isinstance(self.trace.header.machine, Calling)
 
     @property
     def ended_at(self) -> float:
-        """The agent's clock at the last of the moments."""
+        """Return the agent's clock at the last of the moments."""
         return self.moments[-1].at if self.moments else self.trace.header.now
 
 

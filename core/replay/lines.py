@@ -1,8 +1,7 @@
-"""The lines of a trace: NDJSON, a header, then a line per step, in the order in which they were taken.
+"""The lines of a trace: NDJSON, a header, then one line per step, in the order of the steps.
 
-Lines are bounded and checked. A state that is the last one written is referred to by its version. A line that was cut off
-by the end of its agent is no error: it has no end, or the next agent that writes to the file has marked it (`CUT`).
-"""
+Lines are bounded and checked. A state that equals the last one written is referred to by its version. A line that was cut
+off by the end of its agent is no error: it has no end, or the next agent that writes to the file has marked it (`CUT`)."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from .steps import Header, Step, Trace
 NAME = "elastic trace"
 FORMAT = 5
 READERS = {4: "elastic 0.1.0"}
-"""Format -> the version that reads it, of those that this one does not."""
+"""Format -> the version of elastic that reads it, for formats that this version does not read."""
 LINE_MAX = 2 * BYTES_MAX
 """A longer line is refused unread."""
 CUT = b" ... cut off\n"
-"""What ends a line that its writer did not end."""
+"""The end of a line that its writer did not finish."""
 SAME = "same"
 """The key of a reference: the version of the last state written."""
 
@@ -39,7 +38,8 @@ class Corrupt(ValueError):
 
 
 def encoded(step: Header | Step, last: RendezvousState | None) -> tuple[bytes, RendezvousState | None]:
-    """The line of a step, and the state that a later one may refer to; `last` is the one that an earlier line wrote."""
+    """Return the line of a step, and the state that a later line may refer to; `last` is the one that an earlier line
+    wrote."""
     data = plain(step, Header | Step)
     for place, key in registers(data):
         state = place[key]
@@ -49,8 +49,8 @@ def encoded(step: Header | Step, last: RendezvousState | None) -> tuple[bytes, R
 
 
 def registers(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Where in a line (or in an ask) a register stands, in the order in which they are referred to: in what was shown, in
-    what is restored, and in what is written."""
+    """Yield the places of registers in a line, or in an ask, in the order of references: what was shown, what is restored,
+    what is written."""
     ask = data.get("ask", data)
     edit = ask.get("edit") if isinstance(ask, dict) else None
     places = ((data.get("fed"), "state"), (edit, "held"), (ask, "state"))
@@ -61,7 +61,7 @@ def registers(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def traces(lines: Iterable[bytes]) -> Iterator[Trace]:
-    """The traces of one file, one after the other. Raises Corrupt."""
+    """Yield the traces of one file, one after the other. Raises Corrupt."""
     header: Header | None = None
     steps: list[tuple[int, Step]] = []
     last: RendezvousState | None = None
@@ -96,7 +96,7 @@ def _checked(number: int, line: bytes, last: RendezvousState | None) -> tuple[He
 
 
 def decoded(line: bytes, last: RendezvousState | None) -> tuple[Header | Step, RendezvousState | None]:
-    """What a line tells, and the state that a later one may refer to. Raises ValueError."""
+    """Return the step of a line, and the state that a later line may refer to. Raises ValueError."""
     if len(line) > LINE_MAX:
         raise ValueError(f"more than the {LINE_MAX} bytes that a line may have")
     data = msgspec.json.decode(line, type=dict[str, Any])

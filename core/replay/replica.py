@@ -1,9 +1,8 @@
-"""A step of a trace taken again: through the core's own functions, from what the trace says went in.
+"""A replica of an agent, or of a rank: it takes the steps of a trace again, by the core's own functions.
 
-What the node remembers (`Held`), its agenda and its group are derived here as the agent derived them. Where the core decides
-something else than the trace says, or where the trace's two halves do not fit (the group hears what no operation answered, a
-request is submitted that no command made), the trace was not written by this core: the step `Differs`.
-"""
+The memory (`Held`), the agenda and the group are derived here as the agent derived them. A step `Differs` if the core
+decides something else than the trace says. It also differs if the two halves of the trace do not fit: the group hears what
+no operation answered, or a request is submitted that no command made."""
 
 from __future__ import annotations
 
@@ -32,40 +31,41 @@ Item: TypeAlias = Request | Errand
 
 @frozen
 class Replica:
-    """One agent, or one rank that calls, between two steps, and the words that are on their way between its two machines."""
+    """One agent, or one rank that calls, between two steps, with the words that are on their way between its two
+    machines."""
 
     client: Client
     machine: Group | Call
     requests: tuple[Item, ...] = ()
-    """What the machine requested and the rendezvous has not been given yet."""
+    """Requests of the machine that the rendezvous has not been given yet."""
     told: tuple[Event | inprocess.Event, ...] = ()
-    """What the rendezvous answered and the machine has not heard yet."""
+    """Answers of the rendezvous that the machine has not heard yet."""
 
     timers: Timers = IDLE
-    """Of a call."""
+    """The timers of a call."""
 
     @property
     def held(self) -> Held:
-        """What the node remembers."""
+        """Return the node's memory."""
         return self.client.held
 
     @property
     def group(self) -> Group:
-        """An agent's. Raises Differs."""
+        """Return the worker group of an agent. Raises Differs."""
         if not isinstance(self.machine, Group):
             raise Differs("whose step this is", '"a worker group"', '"a call"')
         return self.machine
 
     @property
     def call(self) -> Call:
-        """A rank's. Raises Differs."""
+        """Return the call of a rank. Raises Differs."""
         if not isinstance(self.machine, Call):
             raise Differs("whose step this is", '"a call"', '"a worker group"')
         return self.machine
 
 
 def newborn(header: Header) -> Replica:
-    """Before its first step."""
+    """Return the replica before its first step."""
     client = Client(Held(header.node, header.profile, header.rendezvous, header.nonce))
     match header.machine:
         case Working(settings):
@@ -77,7 +77,7 @@ def newborn(header: Header) -> Replica:
 
 
 def taken(replica: Replica, step: Step) -> Replica:
-    """The agent after a step. Raises Differs if the core would have taken another one."""
+    """Return the replica after a step. Raises Differs if the core would have taken another one."""
     match step:
         case Asked():
             return _asked(replica, step)
@@ -120,7 +120,7 @@ def _asked(replica: Replica, traced: Asked) -> Replica:
 
 
 def _submitted(requests: tuple[Item, ...], items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """What is left of what the machine requested."""
+    """Return the requests of the machine that are left."""
     for item in items:
         first, *rest = requests or (None,)
         # each round has an endpoint of its own, which the agent drew
@@ -132,7 +132,7 @@ def _submitted(requests: tuple[Item, ...], items: tuple[Item, ...]) -> tuple[Ite
 
 
 def _heard(replica: Replica, told: Told, now: float) -> Event | inprocess.Event | None:
-    """What the machine is to hear of an answer."""
+    """Return the event that the machine hears of an answer."""
     if isinstance(replica.machine, Call):
         return heard_by_the_call(told.handler, told.answer, Terms(), told.held)
     return heard_by_the_group(told, now)

@@ -1,9 +1,8 @@
-"""What one agent was told and what it decided, step by step: the values of a trace. Their lines are those of `trace_lines`.
+"""The values of a trace: what one agent was told, and what the core decided, step by step. `lines` writes and reads them.
 
-Written down is what went *into* the node's client and its group, and what the core decided; what the node remembers is not,
-since the same functions derive it again from the same inputs (`replay`). A step is therefore one function of the core and
-what it was given beside the node itself. A rank that calls a wrapped function is traced in the same way,
-with its call for a group.
+A trace holds what went *into* the node's client and its group, and what the core decided. It does not hold the node's
+memory: the same functions derive that again from the same inputs. So a step is one function of the core with its arguments
+beside the node itself. A rank that calls a wrapped function is traced in the same way, with its call in place of the group.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Calling:
 
 @frozen
 class Header:
-    """Who writes, what it was given, and both clocks at the start: what is decided by, and what people call the time. Points
-    in time of one boot can be compared."""
+    """The writer of a trace, its settings, and both of its clocks at the start: the one that decides, and the one that
+    people read. Times of one boot can be compared."""
 
     name: str
     format: int
@@ -57,7 +56,7 @@ class Header:
 
 @frozen
 class Asked:
-    """What the client was fed, and what it asked for: nothing while its question was out."""
+    """An input of the client, and what it asked for; None while its question was out."""
 
     fed: Input
     now: float
@@ -66,7 +65,7 @@ class Asked:
 
 @frozen
 class Stepped:
-    """What the group decided to do; without an event, at the start."""
+    """A decision of the group; without an event at the start."""
 
     event: Event | None
     commands: tuple[Command, ...]
@@ -75,7 +74,7 @@ class Stepped:
 
 @frozen
 class CallStepped:
-    """What the call decided to do; without an event, at the start."""
+    """A decision of the call; without an event at the start."""
 
     event: inprocess.Event | None
     commands: tuple[inprocess.Command, ...]
@@ -95,12 +94,12 @@ Step: TypeAlias = Asked | Stepped | CallStepped | Started
 
 
 def step_at(step: Step) -> float:
-    """The agent's clock when it took the step."""
+    """Return the agent's clock when it took the step."""
     return step.now if isinstance(step, Asked) else step.at
 
 
 def shown(step: Step) -> RendezvousState | None:
-    """The register that the client was shown in this step."""
+    """Return the register that the client was shown in this step."""
     match step:
         case Asked(Shown(state) | Pushed(state)):
             return state
@@ -114,7 +113,7 @@ STEPS: Mapping[Callable[..., Any], Callable[..., Step]] = {
     call_transition: CallStepped,
     Start: Started,
 }
-"""Which step it is to have given this to that function of the core (or to have carried out that command)."""
+"""The function of the core (or the command that was carried out) -> the step that records it."""
 
 
 @frozen

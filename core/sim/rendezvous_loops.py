@@ -1,7 +1,7 @@
-"""The driver of every simulated node's client: what `step` asks for goes over the network, and what comes back is fed to
-it. The counterpart of `adapters/rendezvous/loop.py`.
+"""The drivers of the simulated nodes' clients: an ask goes over the network, and the answer is fed to `step`. The
+counterpart of `adapters/rendezvous/loop.py`.
 
-No decision is made here. What comes of an operation is told to the agent, and everything to the witness.
+No decision is made here. The agent hears what came of an operation, and the witness hears everything.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from .story import Setting
 from .witness import Witness
 
 ASKS_MAX = 60
-"""More questions of a process than this within a second, and four for each node: it waits for nothing."""
+"""A process that asks more often than this within a second, and four times for each node, waits for nothing."""
 PASSED, WOKE = Passed(), Woke()
 
 
@@ -74,15 +74,15 @@ class RendezvousLoops:
     witness: Witness
     hear: Hears
     turns_max: int
-    """More turns of a process than this at one point in time: it spins."""
+    """A process that turns more often than this at one point in time spins."""
     steps: int = 0
 
     def submit(self, process: Process, *items: Request | Errand) -> None:
-        """Its agent wants these done."""
+        """Submit what the agent of this process wants done."""
         self.hears(process, Submitted(items))
 
     def hears(self, process: Process, fed: Input) -> None:
-        """A step of its client, and what that asks for; until it asks something, or waits, or has nothing to do."""
+        """Take a step of its client and do what that asks for, until it asks a question, waits, or has nothing to do."""
         self._steps(process, fed)
         begun = 0
         while (ask := process.ask) is not None and process.alive:
@@ -97,7 +97,7 @@ class RendezvousLoops:
             self._steps(process, Drawn(jitter))
 
     def end(self, process: Process) -> None:
-        """Nothing is left to do for it: its agent exits."""
+        """End the agent: nothing is left to do for it."""
         process.alive = False
         self.network.ends(process)
 
@@ -212,7 +212,7 @@ class RendezvousLoops:
         self.hears(process, answer)
 
     def woke(self, process: Process) -> None:
-        """It stood still; if for long, it knows."""
+        """Let the process go on after it stood still; if that was long, it knows."""
         span = self.future.now - (process.stopped_since or 0.0)
         process.stopped_since = None
         if span * process.rate > process.held.settings.ttl:
@@ -221,13 +221,13 @@ class RendezvousLoops:
 
 
 TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
-"""What a client asks for by a turn."""
+"""The asks that a turn makes."""
 ANSWERED = (Shown, Heartbeats, Counted, Proposals, Did, Unknown)
-"""The answers after which it hears what was held back."""
+"""The answers after which a client hears what was held back."""
 
 
 def _looks(process: Process, fed: Input) -> None:
-    """It is shown the register, or hears now what it was shown while a question was out."""
+    """Note that the client is shown the register, or hears now what was shown while a question was out."""
     client = process.client
     if isinstance(fed, Shown):
         looked(process, fed.state, client.asked_at)

@@ -94,7 +94,7 @@ def _next(rank: Rank) -> Input:
 
 
 def overdue(operation: Operation, held: Held, now: float) -> Decision:
-    """A turn when a join's own deadline has passed."""
+    """Turn as after a join's own deadline."""
     return turn(_overdue(operation), held, now)
 
 
@@ -121,7 +121,7 @@ KEPT = ("profile", "mine", "ran", "done_in", "reserve_in")
 
 
 def _kept(before: Held, after: Held) -> Held:
-    """What a rank remembers of a step: what it has done, and not what it was shown."""
+    """Return what a rank remembers of a step: what it has done, and not what it was shown."""
     changes = {name: new for name in KEPT if (new := getattr(after, name)) is not getattr(before, name)}
     return evolve(before, **changes) if changes else before
 
@@ -136,7 +136,7 @@ def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[Wo
 
 
 def given_up(rank: Rank) -> Rank:
-    """After what is under way, or due, was given up: the store has not answered for so long."""
+    """Return the rank after it gave up what was under way, or due: the store has not answered for so long."""
     client = Client(evolve(rank.held, silent_since=LONG_AGO), rank.agenda)
     client, _, _ = step(client, _next(rank), 0.0)
     return evolve(rank, agenda=client.agenda, held=_kept(rank.held, client.held))
@@ -154,7 +154,7 @@ def edited(world: World, edit: Edit, by: Node) -> World:
 
 
 def written(world: World, after: RendezvousState, waited: bool = False) -> World:
-    """`waited`: whoever writes has waited for as long as any span lasts."""
+    """Return the world after a write. `waited`: the writer has waited for as long as any span lasts."""
     before = world.register
     wrote(world, before, after, waited)
     left = frozenset(before.seats.keys() - after.seats.keys()) if before else frozenset[Node]()

@@ -1,4 +1,4 @@
-"""One run of a world of calls, drawn by chance: it goes on until nothing moves, and is judged at every step."""
+"""A random run of a world of calls: it goes on until nothing moves, and each step is judged."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .effects import beginning, step
 from .moves import FAULTS, Move, faults, prompt_of, timed
 
 STEPS_MAX = 2_500
-"""A run that has not ended by then never will (I17)."""
+"""A run that has not ended after so many steps never will (I17)."""
 ODDS = 12
-"""Of so many steps one is a fault, while there are some left."""
+"""One step in so many is a fault, while faults are left."""
 ODDS_OF_LOOP, FAULTS_OF_LOOP, RESTARTS_OF_LOOP = 4, 6, 12
 SOON = 40
-"""Of so many runs' steps one is a timed move although others can move: limits pass on busy machines too."""
+"""In one run of so many a timed move may come although others can move: limits pass on busy machines too."""
 
 
 @frozen
 class Walk:
-    """What one run showed. `broken`: the law, and what is wrong."""
+    """What a run showed. `broken` holds the law and what is wrong."""
 
     steps: int
     seen: Counter[str]
@@ -39,7 +39,7 @@ class Walk:
 
 
 def drawn(choose: Choose) -> Shape:
-    """What a run begins with."""
+    """Draw the shape of a run."""
     ranks = 2 + choose(3) if choose(LARGE_ONE_IN) else 5 + choose(4)
     terms = one(choose, _terms(ranks))
     budget = Budget(choose(6) if choose(4) else 6 + choose(8), choose(4), choose(4))
@@ -62,9 +62,9 @@ def drawn(choose: Choose) -> Shape:
 
 
 LOOP = frozenset(("fails here", "fails there"))
-"""Where repetitions are limited, most runs have hardly anything else."""
+"""The failures that a run with limited repetitions has nearly alone."""
 LARGE_ONE_IN = 5
-"""Of so many runs one has five to eight ranks, the others two to four."""
+"""One run in so many has five to eight ranks, the others two to four."""
 CALLS = (
     *(Settings(), Settings(), Settings(repeat_window=30.0, max_repeats=0), Settings(repeat_window=30.0, max_repeats=1)),
     *(Settings(max_faults=1), Settings(max_iterations=2), Settings(on_interrupt=OnInterrupt.LEAVE)),
@@ -72,7 +72,7 @@ CALLS = (
 
 
 def _terms(ranks: int) -> tuple[Terms, ...]:
-    """What a world of all ranks can be begun by."""
+    """Return the conditions under which a world of all ranks can begin."""
     pairs = by(lambda member: str(int(member.node.slot) // 2))
     return (
         *(Terms(), Terms(shift(), 2, 2), Terms(multiple_of(2)), Terms(chain(), ranks, ranks)),
@@ -82,7 +82,7 @@ def _terms(ranks: int) -> tuple[Terms, ...]:
 
 
 def walked(seed: int, shape: Shape | None = None, early: bool = True, steps_max: int = STEPS_MAX) -> Walk:
-    """The run of this seed. `early`: timed moves may come before all else rests."""
+    """Return the run of this seed. `early`: timed moves may come before all else rests."""
     choose = seeded(seed)
     world = beginning(shape or drawn(choose))
     seen, moves = Counter[str](), list[Move]()
