@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -14,7 +14,7 @@ from worlds import node
 
 from elastic.adapters.report.news import NoTrace
 from elastic.adapters.store.port import Backend
-from elastic.core.rendezvous import Limits, Over, Settings, handlers, heard
+from elastic.core.rendezvous import Heartbeats, Limits, Over, Settings, handlers, step
 from elastic.core.world import Node, Why, World
 
 LOOK_S = 5.0
@@ -44,14 +44,15 @@ def beaten(backend: Backend, node: Node) -> bool:
 
 
 class Hears(NoTrace):
-    """Whether a loop has heard a heartbeat of this node."""
+    """A trace that sets an event when its loop hears a heartbeat of one node."""
 
     def __init__(self, of: Node) -> None:
         self.of = of
         self.event = threading.Event()
 
     def took(self, function: Callable[..., object], *given: object) -> None:
-        if function is heard and isinstance(given[0], Mapping) and given[0].get(self.of) is not None:
+        input = given[0]
+        if function is step and isinstance(input, Heartbeats) and input.counters.get(self.of) is not None:
             self.event.set()
 
 
