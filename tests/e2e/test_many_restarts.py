@@ -39,10 +39,9 @@ def test_restarts_of_a_gloo_call_leave_descriptors_threads_and_memory_as_they_we
 
 
 def restarted(launch: Launcher, iterations: int, *how: str, records_each: int) -> None:
-    program = PROGRAMS / "many_restarts.py", str(iterations), *how
-    arguments: tuple[str | Path, ...] = ("--restart-scope=rank", "--nproc-per-node=2", *program)
+    program: tuple[str | Path, ...] = (PROGRAMS / "many_restarts.py", str(iterations), *how)
     traced = iterations <= REPLAYED_MAX
-    running = launch(*arguments, traced=traced)
+    running = launch("--restart-scope=rank", "--nproc-per-node=2", *program, traced=traced)
     words: list[str] = []
     agent = []
     while sum(" ended: " in each for each in words) < 2:

@@ -31,14 +31,12 @@ from elastic.core.rendezvous import (
     Limits,
     Look,
     Observe,
-    Outcome,
     Passed,
     Pause,
     Proposal,
     Proposals,
     Propose,
     Pushed,
-    Raise,
     RendezvousState,
     Request,
     Restore,
@@ -51,7 +49,6 @@ from elastic.core.rendezvous import (
     Write,
     step,
 )
-from elastic.core.rendezvous.context import Handler
 from elastic.core.replay.lines import FORMAT, NAME, encoded
 from elastic.core.replay.steps import STEPS, Calling, Header, Step, Trace, Working
 from elastic.core.world import Life, Node
@@ -119,7 +116,7 @@ class Party:
         """Its machine takes its first step."""
         raise NotImplementedError
 
-    def answered(self, handler: Handler, answer: Outcome | Raise) -> None:
+    def answered(self, told: Told) -> None:
         """Its machine hears of an operation's end."""
         raise NotImplementedError
 
