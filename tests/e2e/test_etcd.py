@@ -113,7 +113,7 @@ def test_a_job_leaves_its_verdict_for_late_nodes_and_nothing_else(
     assert codes(end(agents[:1])) == [0]
     assert comes_true(lambda: under(guarded, "left") == ["elastic/left/life", "elastic/left/register"])
     late = node(launch, guarded, "c", STAY, run="left", conf=conf).ends()
-    assert late.code == 0
+    assert late.code == 3
     assert comes_true(lambda: under(guarded, "left") == ["elastic/left/life", "elastic/left/register"])
 
 

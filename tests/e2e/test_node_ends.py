@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from jobs import Jobs, alive, codes, end, kill, run, slots, worlds
+from jobs import CONF, Jobs, alive, codes, end, kill, run, slots, worlds
 from leftovers import alive_with
 
 from elastic.core.rendezvous import Status
@@ -25,7 +25,7 @@ def test_all_nodes_that_are_told_to_stop_at_once_end_at_once_and_charge_nothing(
 
 
 def test_a_node_that_waits_for_the_others_to_come_back_leaves_alone(job: Jobs) -> None:
-    both = job("2", "--max-restarts=1", "--grace=1000")
+    both = job("2", "--max-restarts=1", "--grace=1000", conf=f"{CONF}same_program=false,")
     agents = [both.node("a")]
     both.reaches(lambda state: slots(state) == ["a"])
     stubborn = "trap '' TERM; echo up; while :; do sleep 1000; done"

@@ -207,13 +207,13 @@ def test_a_spare_ends_with_the_job_that_did_not_need_it(job: Jobs) -> None:
     assert "Traceback" not in ended.err
 
 
-def test_a_node_that_comes_when_the_job_is_over_ends_as_the_job_did(job: Jobs) -> None:
+def test_a_node_that_comes_when_its_job_of_several_nodes_has_succeeded_ends_with_3(job: Jobs) -> None:
     both = job("2")
     agents = both.nodes("ab")
     run(agents)
     assert codes(end(agents)) == [0, 0]
     ended = both.node("c").ends()
-    assert ended.code == 0
+    assert ended.code == 3
     assert "Traceback" not in ended.err
 
 
