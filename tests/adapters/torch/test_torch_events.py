@@ -176,8 +176,8 @@ def test_the_metrics_count_runs_and_time_what_was_done(environment: dict[str, st
 
 
 TIMED_OUT = (
-    'echo "{\\"pid\\": $$, \\"scope_id\\": \\"step\\", \\"expiration_time\\": 1, \\"signal\\": 9}" '
-    '>"$TORCHELASTIC_TIMER_FILE"; exec sleep 1000'
+    'while :; do echo "{\\"pid\\": $$, \\"scope_id\\": \\"step\\", \\"expiration_time\\": 1, \\"signal\\": 9}" '
+    '>"$TORCHELASTIC_TIMER_FILE"; sleep 10; done'
 )
 
 
