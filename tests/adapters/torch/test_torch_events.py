@@ -176,9 +176,10 @@ def test_the_metrics_count_runs_and_time_what_was_done(environment: dict[str, st
 
 
 TIMED_OUT = (
-    'while :; do echo "{\\"pid\\": $$, \\"scope_id\\": \\"step\\", \\"expiration_time\\": 1, \\"signal\\": 9}" '
-    '>"$TORCHELASTIC_TIMER_FILE"; sleep 10; done'
+    'echo "{\\"pid\\": $$, \\"scope_id\\": \\"step\\", \\"expiration_time\\": $(date +%s), \\"signal\\": 9}" '
+    '>"$TORCHELASTIC_TIMER_FILE"; exec sleep 1000'
 )
+"""A timer that expires at once. One of long ago would be dropped if it is read before the agent follows the worker."""
 
 
 def test_the_watchdog_of_file_timers_says_what_torch_s_says(environment: dict[str, str], tmp_path: Path) -> None:
