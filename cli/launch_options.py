@@ -28,7 +28,7 @@ SECTIONS = (WORKERS, NODES, FAILURES, OUTPUT)
 
 @frozen(kw_only=True, eq=False, repr=False)  # each generated method takes time at the start of every launch
 class LaunchOptions:
-    """What a command line asks for, with the PET_ variables and the defaults in what it leaves out."""
+    """The options of a command line. PET_ variables and defaults fill in what it leaves out."""
 
     nproc_per_node: int = WORKERS.option("N", values.workers, default=1)(
         "Workers on this node: a number, gpu or xpu (one per device), cpu (one per CPU), auto (one per device if there is "

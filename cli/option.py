@@ -1,4 +1,4 @@
-"""What an option is: one field of a frozen class.
+"""An option of a command: one field of a frozen class.
 
 The field says all that there is to say of its option, and once: name, type, how its text is read, default, variable, section
 and help. `parameters` makes click's options of such a class; the class is made of what click has read:

@@ -10,6 +10,8 @@ import os
 from functools import partial
 from typing import assert_never
 
+from attrs import evolve
+
 from ...core.group import Group, Outcome, Stopped, begin, transition
 from ...core.group.state import (
     Beat,
@@ -102,13 +104,14 @@ class Agent:
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
-        held = Held(self.node, self._profile, settings.rendezvous, Life(os.urandom(8).hex()))
+        self._introduced = settings.profile(self._reserved.endpoint, self._host)  # reads the program's file, once
+        held = Held(self.node, self._introduced, settings.rendezvous, Life(os.urandom(8).hex()))
         self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.post)
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._trace.took)
         self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._inbox.beaten)
         self._lingers = self._is_known_to_leave = False
         self.failures: list[Exception] = []
-        """What went wrong in the clean-up at the end, which the result does not depend on."""
+        """The failures of the clean-up at the end. The result does not depend on them."""
         self._state: RendezvousState | None = None
         self._watchdogs = Watchdogs(settings.watchdogs, self._inbox.stuck, self._inbox.asked, self._inbox.watchdog_told)
         workers = SubprocessWorkers(self._inbox.died, clock.now, spawner=spawner)
@@ -133,7 +136,7 @@ class Agent:
 
     @property
     def _profile(self) -> Profile:
-        return self._settings.profile(self._reserved.endpoint, self._host)
+        return evolve(self._introduced, endpoint=self._reserved.endpoint)
 
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. No process, thread or descriptor

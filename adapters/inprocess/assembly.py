@@ -74,7 +74,7 @@ def _alarm() -> Alarm | None:
 
 @frozen(eq=False)
 class Parts:
-    """What the main thread and the driver share in one call. The main thread makes it."""
+    """The values that the main thread and the driver share in one call. The main thread makes them."""
 
     page: Page = field(factory=Page.new)
     inbox: SimpleQueue[Message] = field(factory=SimpleQueue)

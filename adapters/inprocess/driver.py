@@ -80,7 +80,7 @@ def _nothing() -> None:
 
 @define
 class _Iteration:
-    """What this process keeps of the present round."""
+    """The memory of this process for the present round."""
 
     value: object = None
     errors: tuple[BaseException, ...] = ()

@@ -33,7 +33,7 @@ ROUND: Final = 1
 SPAN: Final = 2
 """A `Span`."""
 ACTIVE: Final = 3
-"""Whether this rank is active in that round; a reserve is not."""
+"""1 if this rank is active in that round; 0 for a reserve."""
 DEPTH: Final = 4
 """How many atomic sections the main thread is in."""
 STAMP: Final = 5
@@ -59,7 +59,7 @@ BEAT: Final = 12
 
 # the monitor's words
 WANT_MONITOR: Final = 13
-"""As `WANT`, where the driver is silent."""
+"""The same as `WANT`, written by the monitor while the driver is silent."""
 SUPERVISED: Final = 14
 """When the monitor was last seen at work."""
 
@@ -132,7 +132,7 @@ class Page:
 
 @frozen
 class Seen:
-    """What the page showed of the span under way at one moment; `armed` is 0 when there was none."""
+    """A reading of the page at one moment: the span under way; `armed` is 0 when there was none."""
 
     armed: int
     round: int

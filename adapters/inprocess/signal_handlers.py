@@ -23,7 +23,7 @@ Disposition: TypeAlias = Callable[[int, FrameType | None], object] | int | signa
 
 
 class _Child:
-    """What a forked child undoes."""
+    """A forked child's way back to the program's own handlers."""
 
     def __init__(self, page: Page, before: Mapping[int, Disposition]) -> None:
         self._page = page

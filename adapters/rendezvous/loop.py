@@ -154,7 +154,7 @@ class RendezvousLoop:
         return ask
 
     def _comes_of(self, ask: Ask) -> Input | None:
-        """What comes of carrying it out; None at the end."""
+        """Carry out an ask. Return the input that comes of it; None at the end."""
         match ask:
             case Wait(token, until, arm):
                 if arm:
@@ -170,7 +170,7 @@ class RendezvousLoop:
                 return self._answered(question)
 
     def _next(self, until: float | None) -> Input | None:
-        """What is posted next, waited for until this point in time (None: as long as it takes)."""
+        """Return the next thing posted, waited for until this point in time (None: as long as it takes)."""
         left = None if until is None else min(max(until - self._clock.now(), 0.0), threading.TIMEOUT_MAX)
         try:
             message = self._inbox.get(timeout=left)

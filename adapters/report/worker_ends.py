@@ -1,4 +1,4 @@
-"""What becomes of a worker's end: a failure goes on the job's record, and every end into this node's report.
+"""The ends of this node's workers: a failure goes on the job's record, and every end into this node's report.
 
 `workers/child_processes.py` learns of an end and hands it over as an `Exit`; the rest of its way is in this file. The
 agent's thread calls. The rendezvous' loop reads a failure and puts it on record, because logs and stores take time.

@@ -39,7 +39,7 @@ class Versions:
         self._root = b""
         self._first: RendezvousState | None = None
         self._floor = b""
-        """As it was last read."""
+        """The floor as it was last read."""
         self.seen: RendezvousState | None = None
         """The last version, as of the last look."""
 
