@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # type checkers take it for True; importing `typing` take
 
 if TYPE_CHECKING:
     from . import inprocess
+    from .adapters.workers.notices import Notice, notice, ready_to_leave
     from .cli.api.exceptions import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
     from .cli.api.launcher import Launch, launch
     from .cli.api.program_settings import LaunchSettings
@@ -21,24 +22,30 @@ __all__ = [
     "Launch",
     "LaunchError",
     "LaunchSettings",
+    "Notice",
     "ProcessFailure",
     "RendezvousError",
     "SignalException",
     "inprocess",
     "launch",
+    "notice",
+    "ready_to_leave",
 ]
 
 _HOMES = {
-    "ChildFailedError": "exceptions",
-    "Launch": "launcher",
-    "LaunchError": "exceptions",
-    "LaunchSettings": "program_settings",
-    "ProcessFailure": "exceptions",
-    "RendezvousError": "exceptions",
-    "SignalException": "exceptions",
-    "launch": "launcher",
+    "ChildFailedError": "cli.api.exceptions",
+    "Launch": "cli.api.launcher",
+    "LaunchError": "cli.api.exceptions",
+    "LaunchSettings": "cli.api.program_settings",
+    "Notice": "adapters.workers.notices",
+    "ProcessFailure": "cli.api.exceptions",
+    "RendezvousError": "cli.api.exceptions",
+    "SignalException": "cli.api.exceptions",
+    "launch": "cli.api.launcher",
+    "notice": "adapters.workers.notices",
+    "ready_to_leave": "adapters.workers.notices",
 }
-"""The module of `cli.api` that has the name."""
+"""The module that has the name."""
 
 if not TYPE_CHECKING:  # with it, a type checker would accept every name
 
@@ -52,5 +59,5 @@ if not TYPE_CHECKING:  # with it, a type checker would accept every name
         if name == "inprocess":
             return import_module(".inprocess", __name__)
         if name in _HOMES:
-            return getattr(import_module(f".cli.api.{_HOMES[name]}", __name__), name)
+            return getattr(import_module(f".{_HOMES[name]}", __name__), name)
         raise AttributeError(f"module 'elastic' has no attribute {name!r}")

@@ -20,8 +20,11 @@ from ..core.ranks import node_rank_label
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile
 
 if TYPE_CHECKING:
+    from .store.secret import Secret
     from .workers.plugged_logs import LogsSpecs
 
+STACKS_SIGNAL = int(signal.SIGRTMIN) + 16
+"""The signal at which workers write their stacks, unless they were told another."""
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that end an agent in order, unless it was told others."""
 _DIGESTED_MAX = 2**22
@@ -93,6 +96,8 @@ class Function:
     name: str
     folder: str
     python: str
+    module: str = "__main__"
+    """The module that the function is of."""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -160,6 +165,33 @@ class WatchdogSettings:
     """The address at which the health port is served: by default only this host reaches it."""
 
 
+@frozen
+class StandbySettings:
+    """The standbys of a node. `count` is 0 for one for each worker; `preload` is None for the imports of the program."""
+
+    count: int = 0
+    preload: tuple[str, ...] | None = None
+    after: float = 2.0
+    """Workers run for so many seconds before the next standby is started."""
+
+
+@frozen
+class NodeCheck:
+    """The command that says by its exit code whether this node is fit for work, and how many seconds it may take."""
+
+    command: tuple[str, ...]
+    timeout: float = 60.0
+
+
+@frozen
+class DrainSettings:
+    """What drains this node from its own host: a signal, the appearance of a file. It must be gone `deadline_s` later."""
+
+    signal: signal.Signals | None = None
+    file: str | None = None
+    deadline_s: float = 120.0
+
+
 def _name(instance: object, attribute: Attribute[str], value: str) -> None:
     if not value or len(value) > NAME_MAX or not value.isprintable():
         raise ValueError(f"{value!r}: 1 to {NAME_MAX} printable characters")
@@ -177,29 +209,43 @@ class LaunchSettings:
     """The slot that a supervisor gave this node; else it is the address and a random id."""
     node_rank: int | None = None
     """The node rank that this node was given, if any: `core.ranks.by_node_rank`."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """The user says these of this node, for rank policies. They are sorted."""
     address: str = field(default="localhost", validator=_name)
     """The name or address by which other nodes reach this one."""
     store: str = "in memory"
     """The store's name, for people."""
     relay: str = ""
-    """The path of the unix socket by which the workers reach the store."""
+    """The path of the unix socket by which the workers reach the store. A drained node's notice is told beside it."""
     rendezvous: rendezvous.Settings = rendezvous.Settings()
     group: group.Settings = group.Settings()
     logs: Logs = Logs()
     logs_plugin: LogsSpecs | None = None
     """The plugin that says where logs go, if there is one."""
     signals: tuple[signal.Signals, ...] = HANDLED
+    drain: DrainSettings = DrainSettings()
     environment: Mapping[str, str] = field(factory=dict)
     """The environment that the workers inherit."""
     virtual_local_rank: bool = False
     """LOCAL_RANK is 0 for every worker, and CUDA_VISIBLE_DEVICES names the one device that is its own."""
     watchdogs: WatchdogSettings = WatchdogSettings()
+    stacks_signal: int | None = STACKS_SIGNAL
+    """The signal at which workers write their stacks; None: nobody asks for stacks."""
+    standby: StandbySettings | None = None
+    """The workers that are started early; None for no such."""
+    peer_links: bool = False
+    """This agent keeps links to others, by which they learn at once of its death."""
+    node_check: NodeCheck | None = None
+    """The command that checks this node before it joins; None for no check."""
+    token: Secret | None = field(default=None, repr=False)
+    """The token that the job's agents share, if there is one."""
     cpus: tuple[frozenset[int], ...] = ()
     """The CPUs that each worker is bound to, by local rank; nothing for no binding."""
 
     def profile(self, endpoint: Endpoint, host: str) -> Profile:
         """Return the profile with which this node joins; `endpoint` is the port that it has reserved."""
-        labels = () if self.node_rank is None else (node_rank_label(self.node_rank),)
+        rank = () if self.node_rank is None else (node_rank_label(self.node_rank),)
+        labels = tuple(sorted((*self.labels, *rank)))
         return Profile(endpoint, self.local_world_size, self.role, host, labels, *self.program.identity)
 
     @local_world_size.validator

@@ -1,6 +1,6 @@
 """`elastic launch` beside torchrun, and beside the least that a launcher could do, in one run.
 
-    python benchmarks/launch.py [--runs N] [--only NAME]
+    python benchmarks/launch.py [--runs N] [--only NAME] [--beside ELASTIC]
 
 The launchers take turns, so that whatever else the machine does meets all of them; each has a warm-up run that does not
 count. Times are read from outside, by one clock (CLOCK_MONOTONIC). The exit code is 1 if a bar is missed.
@@ -34,7 +34,8 @@ from measuring import (
 )
 
 OPTIONS = ("--standalone", "--nproc-per-node=2", "--max-restarts=1")
-LAUNCHERS: Mapping[str, tuple[str, ...]] = {
+BESIDE = "the other elastic"
+LAUNCHERS: dict[str, tuple[str, ...]] = {
     "elastic": (str(BIN / "elastic"), "launch", *OPTIONS),
     "torchrun": (str(BIN / "torchrun"), *OPTIONS),
     "bare loop": (sys.executable, str(HERE / "programs" / "bare_loop.py")),
@@ -193,7 +194,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=15, metavar="N", help="counted runs of each launcher [15]")
     parser.add_argument("--only", choices=MEASURES, metavar="NAME", help=f"one of {', '.join(MEASURES)}")
+    parser.add_argument("--beside", metavar="ELASTIC", help="the `elastic` of another commit, in turn with this one")
     given = parser.parse_args()
+    if given.beside:
+        LAUNCHERS[BESIDE] = (given.beside, "launch", *OPTIONS)
     with stage():
         return run(given.runs, given.only)
 
@@ -202,7 +206,8 @@ def run(runs: int, only: str | None) -> int:
     print(facts())
     print(f"{runs} counted runs each, in turn, after a warm-up\n", flush=True)
     measures = [done for name, measure in MEASURES.items() if only in (None, name) for done in measure(runs)]
-    print("\n".join(table(measures, tuple(LAUNCHERS), RATIOS)))
+    ratios = RATIOS if BESIDE not in LAUNCHERS else (*RATIOS, ("elastic", BESIDE))
+    print("\n".join(table(measures, tuple(LAUNCHERS), ratios)))
     print(f"\nload afterwards {load()}")
     return 0 if all_hold(measures) else 1
 

@@ -21,7 +21,7 @@ from queue import Empty
 from statistics import median
 from uuid import uuid4
 
-from fleets import TIMEOUT_S, BareFleet, ElasticFleet, Fleet, Gathered, TorchFleet
+from agent_threads import TIMEOUT_S, BareFleet, ElasticFleet, Fleet, Gathered, TorchFleet
 from measuring import Bar, Measure, all_hold, cpu_s, facts, load, stage, stop_on_signals, table
 from stores import Store, etcd, tcpstore
 

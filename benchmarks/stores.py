@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agent_threads import TIMEOUT_S, BareClient
 from attrs import frozen
-from fleets import TIMEOUT_S, BareClient
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.etcd.access import Access
@@ -35,12 +35,16 @@ PAYLOAD = b"x" * 100
 class Store:
     """One that runs. A client of each kind has connections of its own."""
 
-    address: Address
+    addresses: Sequence[Address]
     pids: Sequence[int]
     client: Callable[[str], Backend]
     """For an agent of this run."""
     bare: Callable[[str], BareClient]
     """For keys that begin so."""
+
+    @property
+    def address(self) -> Address:
+        return self.addresses[0]
 
 
 @contextmanager
@@ -51,7 +55,7 @@ def tcpstore() -> Iterator[Store]:
     try:
         BareTCPStore(address)  # the helper imports torch first
         yield Store(
-            address,
+            [address],
             [host.pid],
             lambda run_id: TCPStoreBackend(address, run_id, SystemClock()),
             lambda prefix: BareTCPStore(address),
@@ -77,7 +81,7 @@ def etcd(members: int) -> Iterator[Store]:
             return EtcdBackend(joined, run_id, SystemClock(), round(Settings().ttl))
 
         pids = [each.process.pid for each in cluster.members if each.process]
-        yield Store(addresses[0], pids, client, lambda prefix: BareEtcd(addresses[0], prefix))
+        yield Store(addresses, pids, client, lambda prefix: BareEtcd(addresses[0], prefix))
 
 
 class BareTCPStore:

@@ -30,6 +30,8 @@ def _in_full(left: list[str], named: Mapping[str, click.Option]) -> Iterator[str
         if argument.startswith("--"):
             shortened, separator, value = argument.partition("=")
             name = _full_name(shortened, named)
+            if bare := not separator and getattr(named.get(name), "bare", None):
+                separator, value = "=", bare
             yield name + separator + value
             valued = not separator and name in named and not named[name].is_flag
         else:

@@ -8,7 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ..adapters.agent.watchdogs import HEALTH_PORT, TIMER_FILE
-from ..adapters.launch_settings import Function, Kind, LaunchSettings, Logs, Program, WatchdogSettings
+from ..adapters.launch_settings import (
+    STACKS_SIGNAL,
+    DrainSettings,
+    Function,
+    Kind,
+    LaunchSettings,
+    Logs,
+    NodeCheck,
+    Program,
+    StandbySettings,
+    WatchdogSettings,
+)
 from ..adapters.workers.environment import TRACE
 from ..adapters.workers.nvml import NoDevices
 from ..adapters.workers.programs import check_program
@@ -18,19 +29,20 @@ from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 from .places import Place
-from .rendezvous_settings import rendezvous_settings
+from .rendezvous_settings import FENCE, peer_links, rendezvous_settings
 
 if TYPE_CHECKING:
     from ..adapters.workers.plugged_logs import LogsSpecs
     from .etcd_place import EtcdPlace
 
-FENCE = 0.6
-"""A fraction of the TTL: the age of the last acknowledged heartbeat at which --on-store-loss=stop kills the workers."""
 SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 PREFIX_TEMPLATE = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"
 ENABLE_TIMER = "TORCHELASTIC_ENABLE_FILE_TIMER"
 STUCK_AFTER = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"
 """Variables of torch."""
+
+STACKS_VARIABLE = "ELASTIC_STACKS_SIGNAL"
+"""The signal at which workers write their stacks, by number, or off."""
 
 Read = TypeVar("Read")
 
@@ -40,6 +52,7 @@ def launch_settings(
 ) -> LaunchSettings:
     """Return what the agent is to do. Raises Mistake."""
     spans, logs = rendezvous_settings(options), _logs(options, environment)
+    signum = environment.get(STACKS_VARIABLE) or str(STACKS_SIGNAL)
     return LaunchSettings(
         program=program,
         local_world_size=options.nproc_per_node,
@@ -47,6 +60,7 @@ def launch_settings(
         role=options.role,
         slot=options.node_id or _slot(options),
         node_rank=options.node_rank,
+        labels=options.labels,
         address=options.local_addr or where.own_address(),
         store=where.name,
         rendezvous=spans,
@@ -54,11 +68,31 @@ def launch_settings(
         logs=logs,
         logs_plugin=_logs_plugin(options.logs_specs, logs),
         signals=options.signals_to_handle,
+        drain=_drain(options),
         environment={**environment, **_ranks_trace(options.trace)},
         virtual_local_rank=_virtual_local_rank(options, environment),
         cpus=_cpus(options, environment),
+        peer_links=peer_links(options),
+        standby=standby_settings(options, program),
         watchdogs=watchdog_settings(environment),
+        node_check=NodeCheck(options.node_check, options.node_check_timeout) if options.node_check else None,
+        stacks_signal=_read(values.stacks_signal, STACKS_VARIABLE, signum),
     )
+
+
+def _drain(options: LaunchOptions) -> DrainSettings:
+    """Return what drains this node. Raises Mistake."""
+    signum = options.drain_signal
+    if signum is not None and signum in options.signals_to_handle:
+        raise Mistake(f"--drain-signal={signum.name}: --signals-to-handle has it too; leave it out of one of them")
+    return DrainSettings(signum, options.drain_file, options.drain_deadline)
+
+
+def standby_settings(options: LaunchOptions, program: Program | Function) -> StandbySettings | None:
+    """Return what standbys are wanted. Only Python can import something before its program begins."""
+    if options.standby is None or (isinstance(program, Program) and program.kind is Kind.BINARY):
+        return None
+    return StandbySettings(0 if options.standby == "each" else options.standby, options.preload)
 
 
 def _run_id(options: LaunchOptions, where: Place | EtcdPlace) -> str:
@@ -129,6 +163,7 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
             barrier_timeout=spans.barrier_timeout,
             fence=FENCE * spans.ttl if options.on_store_loss == "stop" else None,
             alone=_alone(options),
+            checks=True if options.node_check else None,
         )
     except ValueError as reason:
         raise Mistake(
@@ -211,18 +246,14 @@ def _ranks_trace(path: str | None) -> Mapping[str, str]:
 
 def watchdog_settings(environment: Mapping[str, str]) -> WatchdogSettings:
     """Return what the variables ask for: file timers, workers stuck in the kernel, a health check. Raises Mistake."""
-    stuck, port = environment.get(STUCK_AFTER), environment.get(HEALTH_PORT)
+    stuck, health = environment.get(STUCK_AFTER), environment.get(HEALTH_PORT)
+    host, port = _read(values.listener, HEALTH_PORT, health) if health else (values.LOOPBACK, None)
     return WatchdogSettings(
         _timer_file(environment),
         (_read(values.seconds, STUCK_AFTER, stuck, " (0 for never)") or None) if stuck else None,
-        *(_read(_health, HEALTH_PORT, port) if port else ()),
+        port,
+        host,
     )
-
-
-def _health(text: str) -> tuple[int] | tuple[int, str]:
-    """Read PORT, which this host alone reaches, or HOST:PORT."""
-    host, separator, port = text.rpartition(":")
-    return (values.port(port), values.host(host)) if separator else (values.port(port),)
 
 
 def _timer_file(environment: Mapping[str, str]) -> str | None:

@@ -8,15 +8,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from types import FrameType
 from typing import TextIO
 
 from attrs import define
 
 from ..adapters.simulations.campaign import Calls, Campaign, campaign
+from ..adapters.terminal import printed
 from ..core.sim.tally import Tally
-from .render.last_line import LastLine, LiveLastLine, PlainLastLine, Wait
-from .render.status import DUMB
+from .render.last_line import DUMB, LastLine, LiveLastLine, PlainLastLine, Wait
 from .render.text import many
 from .simulate_options import RUNS, SimulateOptions
 
@@ -37,6 +38,10 @@ def run_campaign(what: Campaign | Calls, options: SimulateOptions, tally: Tally)
                 break
     progress.clear()
     return stopped, time.monotonic() - began_at
+
+
+def _say(out: TextIO, text: str) -> None:
+    out.write(printed(f"elastic  {text}"))
 
 
 @define
@@ -66,9 +71,7 @@ class Progress:
 
     def __init__(self, out: TextIO, runs: int | None, began_at: float) -> None:
         live = out.isatty() and os.environ.get("TERM") not in DUMB
-        self._line: LastLine = (
-            LiveLastLine(out) if live else PlainLastLine(lambda text: print(f"elastic  {text}", file=out))
-        )
+        self._line: LastLine = LiveLastLine(out) if live else PlainLastLine(partial(_say, out))
         self._every_s = LIVE_EVERY_S if live else PLAIN_EVERY_S
         self._runs = runs
         self._began_at = self._shown_at = began_at

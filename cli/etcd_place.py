@@ -19,9 +19,10 @@ from ..adapters.store.connection import AgentConnection, EtcdConnection
 from ..adapters.store.port import Denied
 from ..adapters.store.tcpstore.serving import address_towards
 from ..adapters.store.tcpstore.wire import Address
+from ..adapters.terminal import why
 from ..core import rendezvous
 from .launch_options import LaunchOptions
-from .mistakes import Mistake, why
+from .mistakes import Mistake
 
 if TYPE_CHECKING:
     from ..adapters.store.etcd.access import Access

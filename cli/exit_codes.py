@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import assert_never
 
 from ..core.group import Outcome, Stopped
-from ..core.group.state import Refused, Unawaited
+from ..core.group.state import Drained, Refused, Unawaited
 from ..core.world import Ending, Verdict, Why
 from .mistakes import USAGE
 
 SUCCEEDED = 0
 FAILED = 1
 RENDEZVOUS = 3
+UNFIT = 4
+DRAINED = 5
 SIGNALLED = 128
 
 
 def exit_code(outcome: Outcome) -> int:
-    """Return 0 for success, 1 for failure, 2 for usage, 3 for the rendezvous or its store, 128+n for signal n."""
+    """Return 0 for success, 1 for failure, 2 for usage, 3 for the rendezvous or its store, 4 for a node that stays
+    out because its check found it unfit, 5 for a drained node that has left, 128+n for signal n."""
     match outcome:
         case Verdict(Ending.SUCCEEDED):
             return SUCCEEDED
@@ -24,10 +27,14 @@ def exit_code(outcome: Outcome) -> int:
             return FAILED
         case Refused(Why.LIMITS):
             return USAGE
+        case Refused(Why.UNFIT):
+            return UNFIT
         case Refused():
             return RENDEZVOUS
         case Unawaited():
             return SUCCEEDED
+        case Drained():
+            return DRAINED
         case Stopped(signum):
             return SIGNALLED + signum
         case other:

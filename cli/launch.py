@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from functools import partial
@@ -21,22 +22,26 @@ from ..adapters.report.launch_report import Report, Result, write_report
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
 from ..adapters.store.connection import AgentConnection
 from ..adapters.store.relay.relay_server import Relay
+from ..adapters.terminal import printed, why
 from ..adapters.threads import NoThread
 from ..adapters.workers.orphans import Orphans
 from ..adapters.workers.spawner import Spawner
+from ..adapters.workers.worker_port import CannotStart
 from . import places, tokens
 from .agent_settings import launch_settings, script_program
 from .exit_codes import exit_code
 from .launch_options import LaunchOptions, lines_without_effect
 from .manual import EPILOG, Manual
-from .mistakes import Mistake, why
+from .mistakes import Mistake
 from .option import parameters
 from .render.ending import render_report
 from .render.patient import PatientText
 from .render.status import StatusLines
+from .render.text import say
 
 if TYPE_CHECKING:
-    from ..adapters.torch.telemetry import EventLog, MetricsLog
+    from ..adapters.report.metrics import AgentMetrics
+    from ..adapters.torch.telemetry import EventLog, MetricsLog, RendezvousLog
 
 PATIENCE_S = 5.0
 """How long the end waits for a terminal that does not take the text."""
@@ -65,8 +70,23 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
     """
     options = LaunchOptions(**given)
     program = script_program(options, script, arguments, os.environ)
+    if options.show_preload:
+        return _show_preload(options, program)
     report, _ = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)), adopts=True)
     return report.exit_code
+
+
+def _show_preload(options: LaunchOptions, program: Program) -> int:
+    """Print what standbys would import. Raises Mistake."""
+    from ..adapters.workers.standbys import imports  # no other launch needs them
+    from .render.preload import render_imports
+
+    try:
+        found = imports(program, os.environ, options.preload)
+    except CannotStart as reason:
+        raise Mistake(f"--standby: {reason}") from None
+    say(*render_imports(found))
+    return 0
 
 
 def launched(
@@ -99,67 +119,94 @@ def _launched(
     tells_failure: bool,
     adopts: bool,
 ) -> tuple[Report, Sequence[str]]:
-    where = places.place(options, environment, tokens.store_token(options.rdzv_conf, environment))
-    settings = launch_settings(options, program, where, environment)
-    for line in said:
-        print(line, file=sys.stderr)
+    token = tokens.store_token(options.rdzv_conf, environment)
+    where = places.place(options, environment, token)
+    settings = evolve(launch_settings(options, program, where, environment), token=token)
+    say(*said, err=True)
     clock = SystemClock()
     logs = telemetry(options, settings, clock)
     err = PatientText(_stderr())
     status = StatusLines(err, settings, options.status)
-    connection, relay = None, None
+    connection, relay, metrics = None, None, None
     failures: list[Exception] = []
     try:
+        metrics = _metrics(options)
         connection = where.open(settings.run_id, clock, settings.rendezvous, status.warn)
         status.serves_store = connection.serves
         relay = _relay(connection)
         settings = evolve(settings, relay=relay.path if relay else "")
-        observer = Observers(status, *logs)
+        observer = Observers(status, *logs, *([metrics] if metrics else []))
         plugged = bool(logs) or settings.logs_plugin is not None  # whose processes are not the agent's to reap
         orphans = Orphans() if adopts and not plugged else None
         trace = _trace(options.trace)
         result, directory = _run(settings, connection, clock, observer, trace, spawner, orphans, failures)
         code = exit_code(result.outcome)
-        report = Report(settings, result, code, clock.now() - status.began_at)
+        of_calls = relay.restarts if relay else 0
+        report = Report(settings, result, code, clock.now() - status.began_at, of_calls)
         written, lost = _write(report, options.report, directory)
         lines = [*render_report(report, written), *lost]
         if code == 0 or tells_failure:
             status.end(lines, well=code == 0 and not lost)
     finally:
         closing: list[Callable[[], None]] = [relay.close] if relay is not None else []
-        closing += [log.close for log in logs]
+        closing += [log.close for log in reversed(logs)]
+        closing += [metrics.close] if metrics else []
         if connection is not None:
             closing.append(partial(connection.close, settings.rendezvous.ttl))
         failures += failures_of(*closing)
         for failure in failures:
-            err.write(f"elastic  the clean-up at the end was not complete: {failure}\n")
+            err.write(printed(f"elastic  the clean-up at the end was not complete: {failure}"))
         err.close(PATIENCE_S)
     return report, lines
 
 
-def telemetry(options: LaunchOptions, settings: LaunchSettings, clock: Clock) -> list[EventLog | MetricsLog]:
+def telemetry(
+    options: LaunchOptions, settings: LaunchSettings, clock: Clock
+) -> list[EventLog | MetricsLog | RendezvousLog]:
     """Return the observers that pass torch's events and metrics to the handlers of the options. Raises Mistake."""
     events, metrics = options.event_log_handler, options.metrics_handler
-    if (events, metrics) == ("null", "null"):
+    if (events, metrics) == ("null", "null") and "torch" not in sys.modules:  # a program may have put handlers there
         return []
-    from ..adapters.torch.telemetry import (  # most jobs need neither
+    from ..adapters.torch.telemetry import (  # most jobs need none
         EventLog,
         MetricsLog,
+        RendezvousLog,
         event_handler,
         metrics_handler,
+        rendezvous_handler,
     )
 
     events_to = _handler("--event-log-handler", event_handler, events)
     metrics_to = _handler("--metrics-handler", metrics_handler, metrics)
-    logs: list[EventLog | MetricsLog] = []
-    if events_to:
-        try:
+    rendezvous_to = _handler("--event-log-handler", rendezvous_handler, events)
+    logs: list[EventLog | MetricsLog | RendezvousLog] = []
+    try:
+        if events_to:
             logs.append(EventLog(events_to, events, settings, options.backend, clock))
-        except ValueError as reason:
-            raise Mistake(str(reason)) from None
+        if rendezvous_to:
+            logs.append(RendezvousLog(rendezvous_to, settings))
+    except ValueError as reason:
+        raise Mistake(str(reason)) from None
     if metrics_to:
         logs.append(MetricsLog(metrics_to, settings, clock))
     return logs
+
+
+def _metrics(options: LaunchOptions) -> AgentMetrics | None:
+    """Return the observer that serves Prometheus, if one was asked for. Raises Mistake."""
+    if options.metrics is None:
+        return None
+    try:
+        from ..adapters.report.metrics import AgentMetrics  # few jobs need it, and its package may not be there
+    except ImportError:
+        raise Mistake(
+            "--metrics: needs the package prometheus-client; write pip install 'elastic-launch[metrics]'"
+        ) from None
+    host, port = options.metrics
+    try:
+        return AgentMetrics(host, port, socket.gethostname())
+    except OSError as error:
+        raise Mistake(f"--metrics={host}:{port}: {why(error)}; name a port that is free on this host") from None
 
 
 def _handler(option: str, find: Callable[[str], Handler], name: str) -> Handler:

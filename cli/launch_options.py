@@ -53,6 +53,14 @@ class LaunchOptions:
         "Bind each worker to CPUs near its GPU: node (those of its NUMA node), socket, exclusive (its share of the node's "
         "cores) or core-complex (the cores of one L3 cache). Without GPUs, workers are spread over the nodes."
     )
+    standby: values.Standbys | None = WORKERS.option("N", values.standbys, own=True, bare="each")(
+        "Keep N standbys on this node, one for each worker without N (--standby=N, --standby): processes that have done the "
+        "program's imports and wait for a rank. A worker that is started again begins with its own first line."
+    )
+    preload: tuple[str, ...] | None = WORKERS.option("MODULE,...", values.modules, own=True)(
+        "What standbys import. [default: the installed modules that SCRIPT and its own modules import first of all]"
+    )
+    show_preload: bool = WORKERS.flag(own=True)("Show what standbys would import, and why, and end.")
     start_method: values.StartMethod = WORKERS.option("spawn|fork|forkserver", values.start_method, default="spawn")(
         "Accepted for torchrun's command lines, without effect: every script is started as a program of its own."
     )
@@ -80,8 +88,8 @@ class LaunchOptions:
         "Spans in seconds: join_timeout=600, last_call_timeout=5, close_timeout=5, keep_alive_interval=1, "
         "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1. Also is_host=auto and "
         "same_program=true (a node that runs a program of another name is refused), token_file=FILE (a secret that all "
-        "agents share: the store then refuses what others write). For an etcd: "
-        "cacert=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE."
+        "agents share: the store then refuses what others write), peer_links=true (agents watch each other by TCP). For an "
+        "etcd: cacert=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE."
     )
     last_call: float | None = NODES.option("S", values.seconds, own=True)(
         "How long a round that has MIN nodes waits for more. [default: last_call_timeout of --rdzv-conf, 5]"
@@ -93,6 +101,9 @@ class LaunchOptions:
     node_id: str | None = NODES.option("ID", values.name, own=True)(
         "This node's place in the job, as its supervisor counts (ELASTIC_NODE_ID). A later start with the same id takes "
         "over its place. [default: address and a random id]"
+    )
+    labels: tuple[tuple[str, str], ...] = NODES.option("NAME=VALUE,...", values.labels, default="", own=True)(
+        "What this node is (its rack, say), for the rank policies of wrapped functions: by_label."
     )
     master_addr: str | None = NODES.option("HOST", values.host)(
         "For static: the host where the agent of node rank 0 serves the store. [default: 127.0.0.1]"
@@ -123,11 +134,26 @@ class LaunchOptions:
         "While the store is out of reach: let the workers run on, or kill them before the other nodes could declare this "
         "one lost and start without it (fencing)."
     )
+    node_check: tuple[str, ...] | None = FAILURES.option("COMMAND", values.command, own=True)(
+        "A program that checks this node before it joins first, and again after a failure that began here. Exit code 0: "
+        "the node is healthy. 1: it stays out, with the last line that was printed as the reason. Anything else: a warning."
+    )
+    node_check_timeout: float = FAILURES.option("S", values.some_seconds, default=60, own=True)(
+        "How long that program may take. Then it is killed, and the node joins with a warning."
+    )
     signals_to_handle: tuple[signal.Signals, ...] = FAILURES.option(
         "NAMES", values.signals, default="SIGTERM,SIGINT,SIGHUP,SIGQUIT"
     )(
         "Signals that stop the job in order: they are passed on to the workers, which have --shutdown-timeout to end. A "
         "second signal kills them."
+    )
+    drain_signal: signal.Signals | None = FAILURES.option("NAME", values.drain_signal, own=True)(
+        "A signal that drains this node: its workers are told, and it leaves when they are ready, or in time before "
+        "--drain-deadline. Slurm sends one by --signal=USR1@120."
+    )
+    drain_file: str | None = FAILURES.option("FILE", values.path, own=True)("A file whose appearance does the same.")
+    drain_deadline: float = FAILURES.option("S", values.notice_seconds, default=120, own=True)(
+        "How long after that signal, or that file, this node must be gone."
     )
     monitor_interval: float = FAILURES.option("S", values.some_seconds, default=0.1)(
         "Accepted for torchrun's command lines, without effect: nothing polls here, a death is seen at once."
@@ -163,6 +189,9 @@ class LaunchOptions:
     )
     metrics_handler: str = OUTPUT.option("NAME", values.name, default="null", own=True)(
         "Where torch's counts and durations go: null, console (stderr), or an entry point in torchrun.metrics_handlers."
+    )
+    metrics: tuple[str, int] | None = OUTPUT.option("[HOST:]PORT", values.listener, own=True)(
+        "Serve metrics of this node and its job to Prometheus, under /metrics of this port; without a HOST to this host."
     )
     duplicate_stdout_filters: tuple[str, ...] = OUTPUT.option("TEXT,...", values.filters, default="")(
         "Copy the lines of a tee'd stdout that contain one of these texts to attempt_<round>/filtered_stdout.log, those of "
@@ -216,6 +245,12 @@ def lines_without_effect(options: LaunchOptions, ctx: click.Context) -> Iterator
 
 
 def _without_effect(options: LaunchOptions) -> Iterator[tuple[str, str]]:
+    if options.no_python and not options.run_path:
+        yield "standby", "only a Python program has imports; leave it out"
+    if options.no_python or (options.standby is None and not options.show_preload):
+        yield "preload", "only standbys import it; write --standby too, or leave it out"
+    if options.node_check is None:
+        yield "node_check_timeout", "no check is run; write --node-check=COMMAND too, or leave it out"
     if not options.is_static:
         why = "only a static rendezvous has a master; leave it out"
         yield from (("master_addr", why), ("master_port", why))

@@ -54,6 +54,7 @@ def run(arguments: list[str]) -> int:
     import click
 
     from .mistakes import USAGE, one_line
+    from .render.text import say
     from .root import root
 
     try:
@@ -61,5 +62,5 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as exit:
         return exit.exit_code
     except click.ClickException as mistake:
-        print(one_line(mistake), file=sys.stderr)
+        say(one_line(mistake), err=True)
         return USAGE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .render.text import printable
+from ..adapters.terminal import printable
 
 USAGE = 2
 WORD_MAX = 256
@@ -18,11 +18,6 @@ WORD_MAX = 256
 
 class Mistake(click.UsageError):
     """Something in the command line, or in a variable, that cannot be meant."""
-
-
-def why(error: OSError) -> str:
-    """Return the system's reason, as it stands in the middle of a line."""
-    return (error.strerror or str(error)).lower()
 
 
 def one_line(error: click.ClickException) -> str:

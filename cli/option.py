@@ -41,14 +41,17 @@ class Command(click.Command):
 class Option(click.Option):
     """An option in a section of the help. The help shows its dashed spelling only."""
 
-    def __init__(self, *args: Any, section: str, **attributes: Any) -> None:
+    def __init__(self, *args: Any, section: str, bare: str | None = None, **attributes: Any) -> None:
+        """`bare`: the value of the option when it stands alone; its value follows only after `=`."""
         self.section = section
+        self.bare = bare
         super().__init__(*args, **attributes)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
         names = ", ".join(name for name in self.opts if "_" not in name)
-        return (f"{names} {self.metavar}" if self.metavar else names, record[1]) if record else None
+        metavar = f"[={self.metavar}]" if self.bare else f" {self.metavar}" if self.metavar else ""
+        return (f"{names}{metavar}", record[1]) if record else None
 
 
 class Section:
@@ -70,7 +73,7 @@ class Section:
 
     @overload
     def option(
-        self, metavar: str, read: Callable[[str], Read], short: str = "", *, own: bool = False
+        self, metavar: str, read: Callable[[str], Read], short: str = "", *, own: bool = False, bare: str | None = None
     ) -> Callable[[str], Read | None]: ...
 
     def option(
@@ -81,13 +84,17 @@ class Section:
         *,
         default: str | float | None = None,
         own: bool = False,
+        bare: str | None = None,
     ) -> Callable[[str], Any]:
-        """Declare an option whose text `read` reads; without a default, None is the option left out.
+        """Declare an option whose text `read` reads; without a default, None is the option left out. `bare` is the text of
+        the option when it stands alone.
 
         `own`: the option is not one that torchrun reads from a variable, so it has no variable here either.
         """
         text = None if default is None else str(default)
         attributes = {"metavar": metavar, "type": Value(metavar, read), "default": text, "show_default": bool(text)}
+        if bare:
+            attributes["bare"] = bare
         return self._declared(None if text is None else read(text), default, short, own, attributes)
 
     def flag(self, short: str = "", *, own: bool = False) -> Callable[[str], bool]:

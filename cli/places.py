@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from ..core import rendezvous
 from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
+from .render.text import say
 
 if TYPE_CHECKING:
     from ..adapters.store.secret import Secret
@@ -68,7 +68,7 @@ def place(options: LaunchOptions, environment: Mapping[str, str], token: Secret 
     if options.uses_etcd:
         if token:
             reason = "an etcd's users and certificates decide who may write to it (docs/etcd.md)"
-            print(f"elastic: the store's token makes no difference: {reason}", file=sys.stderr)
+            say(f"elastic: the store's token makes no difference: {reason}", err=True)
         from .etcd_place import etcd_place  # few jobs have an etcd
 
         return etcd_place(options, environment)

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import Attribute, fields
+from attrs import Attribute, evolve, fields
 
 from ..core import rendezvous
 from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
+from .render.text import say
 
 AFTER_THE_GRACE_S = 15.0
 """How much longer than its workers' grace a node may take to come back."""
+ASKED_AGAIN = "a store that does not answer is asked again until join_timeout has passed"
+FENCE = 0.6
+"""A fraction of the TTL: the age of the last acknowledged heartbeat at which --on-store-loss=stop kills the workers."""
+AFTER_THE_FENCE_S = 2.0
+"""How much later than the end of a fenced node's workers nobody expects that node back."""
 WITHOUT_EFFECT: Mapping[str, str] = {
-    "timeout": "a store that does not answer is asked again until join_timeout has passed",
-    "read_timeout": "a store that does not answer is asked again until join_timeout has passed",
+    "timeout": ASKED_AGAIN,
+    "read_timeout": ASKED_AGAIN,
     "heartbeat_timeout": "a node is lost after keep_alive_interval × keep_alive_max_attempt",
     "ttl": "it is keep_alive_interval × keep_alive_max_attempt; set these",
 }
 """Spans that c10d's --rdzv-conf or a reader of docs/protocol.md may know -> why they change nothing here."""
 THEIRS = ("is_host", "store_type")
 """Other keys of c10d's --rdzv-conf."""
-OURS = ("token_file",)
+OURS = ("token_file", "peer_links")
 """Keys that torch does not know, and that are no spans."""
+PEER_LINKS = "true"
+"""Jobs of several nodes keep links unless somebody says otherwise."""
 NO_KEYS = ("limits", "leased", "first_call_timeout")
 """Fields of the rendezvous' settings that are not for --rdzv-conf: an option or the store says them, or no launcher does."""
 
@@ -41,9 +48,30 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
     if options.last_call is not None:
         spans["last_call_timeout"] = options.last_call
     try:
-        return rendezvous.Settings(rendezvous.Limits(*_sizes(options), options.max_restarts), **spans)
+        made = rendezvous.Settings(rendezvous.Limits(*_sizes(options), options.max_restarts), **spans)
     except ValueError as reason:
         raise Mistake(f"--rdzv-conf: {reason}") from None
+    return _behind_the_fence(options, made) if options.on_store_loss == "stop" else made
+
+
+def peer_links(options: LaunchOptions) -> bool:
+    """Return True if the agent is to keep links to others. Raises Mistake."""
+    wanted = _read("peer_links", options.rdzv_conf.get("peer_links", PEER_LINKS), values.yes_or_no)
+    return bool(wanted) and _sizes(options)[1] > 1
+
+
+def _behind_the_fence(options: LaunchOptions, made: rendezvous.Settings) -> rendezvous.Settings:
+    """Return the settings with time enough: a node that is cut off has stopped its workers before the others go on without
+    it. Raises Mistake if the user has said less."""
+    least = options.grace + FENCE * made.ttl + AFTER_THE_FENCE_S
+    if made.overdue_timeout >= least:
+        return made
+    if "overdue_timeout" in options.rdzv_conf:
+        raise Mistake(
+            f"--rdzv-conf: overdue_timeout={made.overdue_timeout:g}: with --on-store-loss=stop a node that is cut off may "
+            f"need {least:g} s to stop its workers (0.6 TTL and --grace); write overdue_timeout={least:g} or more"
+        )
+    return evolve(made, overdue_timeout=least)
 
 
 def _sizes(options: LaunchOptions) -> tuple[int, int]:
@@ -59,7 +87,7 @@ def _spans(options: LaunchOptions) -> dict[str, Any]:
     for key, text in options.rdzv_conf.items():
         if key in WITHOUT_EFFECT:
             _read(key, text, values.some_seconds)
-            print(f"elastic: --rdzv-conf: {key} makes no difference: {WITHOUT_EFFECT[key]}", file=sys.stderr)
+            say(f"elastic: --rdzv-conf: {key} makes no difference: {WITHOUT_EFFECT[key]}", err=True)
         elif key not in known:
             _warn_unknown(key, known)
     return {key: _read(key, text, _reader(ours[key])) for key, text in options.rdzv_conf.items() if key in ours}
@@ -90,4 +118,4 @@ def _warn_unknown(key: str, known: tuple[str, ...]) -> None:
 
     near = get_close_matches(key, known, 1, 0.5)
     suggestion = f"; did you mean {near[0]}?" if near else ""
-    print(f"elastic: --rdzv-conf: '{key}' is not a key{suggestion} (known: {', '.join(known)})", file=sys.stderr)
+    say(f"elastic: --rdzv-conf: '{key}' is not a key{suggestion} (known: {', '.join(known)})", err=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +9,15 @@ from typing import Any
 import click
 from attrs import frozen
 
-from ..adapters.report.trace_file import lines
+from ..adapters.report.trace_file import lines, missing_parts
+from ..adapters.terminal import why
 from ..core.inprocess import Violation as CallViolation
 from ..core.properties.call_laws import Broken
+from ..core.properties.strength import ELSEWHERE, LAWS
 from ..core.rendezvous import Violation
 from ..core.replay.call_restarts import Restart, restarts
 from ..core.replay.comparison import Replayed, replayed
-from ..core.replay.evidence import broken
+from ..core.replay.evidence import Judgement, judgement
 from ..core.replay.history import History, histories
 from ..core.replay.lanes import Lanes
 from ..core.replay.lines import Corrupt, traces
@@ -26,11 +26,12 @@ from ..core.replay.timeline import Recovery, Round, lanes, recoveries, rounds
 from ..core.world import Node
 from . import values
 from .exit_codes import FAILED, SUCCEEDED
-from .mistakes import Mistake, Value, why
+from .mistakes import Mistake, Value
 from .option import Command
+from .render.node_runs import laws_data
 from .render.picture import picture
 from .render.rounds import names, rank_names, rendered, rendered_call
-from .render.text import count
+from .render.text import count, say, say_data
 
 EPILOG = """\b
   elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
@@ -53,10 +54,19 @@ class _Read:
 
 @frozen
 class _Judged:
-    """A job, and the first property that its traces break, if they break one."""
+    """A job, and what the judges say of its traces."""
 
     history: History
-    violation: Violation | CallViolation | Broken | None
+    judgement: Judgement
+
+    @property
+    def violation(self) -> Violation | CallViolation | Broken | None:
+        return self.judgement.violation
+
+    @property
+    def armed(self) -> Mapping[str, int]:
+        """Return how often each law was armed that traces can arm."""
+        return {number: self.judgement.strength.armed[number] for number in LAWS if number not in ELSEWHERE}
 
 
 @click.command(
@@ -80,13 +90,11 @@ def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     what happened when.
     """
     read = [each for path in files for each in _read(path)]
-    judged = [_Judged(history, broken(history)) for history in histories(each.run for each in read)]
+    judged = [_Judged(history, judgement(history)) for history in histories(each.run for each in read)]
     if as_json:
-        json.dump(_data(read, judged), sys.stdout, indent=2)
-        click.echo()
+        say_data(_data(read, judged))
     else:
-        for line in _lines(read, judged):
-            click.echo(line)
+        say(*_lines(read, judged), *_missing(files))
     if svg:
         _draw(svg, judged)
     well = not any(each.run.differs for each in read) and not any(each.violation for each in judged)
@@ -134,6 +142,15 @@ def _lines(read: Sequence[_Read], judged: Sequence[_Judged]) -> Iterator[str]:
         yield from _of_job(job, known)
 
 
+def _missing(files: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each trace of which parts were removed, because it had grown too long."""
+    for path in dict.fromkeys(files):
+        if gone := missing_parts(path):
+            first, last = gone
+            what = f"{path}.{first} is" if first == last else f"{path}.{first} to {path}.{last} are"
+            yield f"  missing    {what} gone: {path}.{last + 1} and later parts cannot be taken again without"
+
+
 def _names(judged: Sequence[_Judged]) -> Mapping[Node, str]:
     agents = names({node: host for job in judged if not job.history.calls for node, host in job.history.hosts.items()})
     return {**agents, **rank_names(node for job in judged if job.history.calls for node in job.history.hosts)}
@@ -172,6 +189,9 @@ def _of_job(job: _Judged, known: Mapping[Node, str]) -> Iterator[str]:
     versions = count(len(history.states), "version")
     missing = f", {len(history.missing)} that nobody's trace shows" if history.missing else ""
     yield f"  register   {versions}{missing}" if history.states else "  register   nobody saw it"
+    if not history.calls:
+        often = job.armed
+        yield f"  laws       {sum(map(bool, often.values()))} of {len(often)} armed (how often: --json)"
     yield f"  VIOLATION  {job.violation}" if job.violation else "  violations none"
     if len(history.origins) > 1:
         yield "  times      of different hosts are compared by their wall clocks"
@@ -202,6 +222,7 @@ def _trace_data(read: _Read) -> Any:
         "node": node,
         "steps": len(run.moments),
         "cut": run.trace.cut,
+        "missing_parts": missing_parts(read.path),
         "ended": run.ended,
         "differs": differs,
     }
@@ -215,6 +236,7 @@ def _job_data(job: _Judged) -> Any:
         "versions": len(history.states),
         "missing": list(history.missing),
         "violation": violation and {"number": violation.number, "fact": str(violation)},
+        "laws": laws_data(job.judgement.strength, job.armed),
         "rounds": plain(rounds(history), tuple[Round, ...]),
         "recoveries": plain(recoveries(history), tuple[Recovery, ...]),
         "restarts": plain(restarts(history), tuple[Restart, ...]) if history.calls else [],

@@ -8,17 +8,18 @@ import click
 
 from .launch import launch
 from .mistakes import USAGE, Mistake
+from .render.text import say
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
         from .. import __version__
 
-        click.echo(f"elastic {__version__}")
+        say(f"elastic {__version__}")
         ctx.exit()
 
 
-LATER = ("replay", "simulate", "store")
+LATER = ("cancel", "drain", "replay", "simulate", "stacks", "status", "store")
 """Commands whose module, of the same name, is imported only when it is asked for: launch starts without it."""
 
 
@@ -68,7 +69,7 @@ def _meant(word: str, known: list[str]) -> str:
 def root(ctx: click.Context) -> None:
     """Launch distributed PyTorch jobs that keep training through failures."""
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help(), err=True)
+        say(*ctx.get_help().splitlines(), err=True)
         ctx.exit(USAGE)
 
 

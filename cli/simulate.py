@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..adapters.simulations.own_property import PropertyFailed
+from ..adapters.terminal import why
 from ..core.sim.drawing import drawn
 from ..core.sim.run import Run, run_seed, tell, wander
 from ..core.sim.shrink import shrunk
@@ -18,10 +17,11 @@ from ..core.sim.tally import Tally
 from . import simulate_calls
 from .campaigns import run_campaign
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
-from .mistakes import Mistake, why
+from .mistakes import Mistake
 from .option import Command, parameters
-from .render import node_runs
+from .render import node_runs, recoveries
 from .render.picture import picture
+from .render.text import say, say_data
 from .simulate_options import Asked, SimulateOptions, asked_for, calls_asked_for
 
 EPILOG = """\b
@@ -51,9 +51,9 @@ def simulate(ctx: click.Context, /, **given: Any) -> int:
     The nodes run the code of elastic launch; their clocks, their network, the store and their workers are simulated.
     """
     options = SimulateOptions(**given)
-    if options.calls:
-        return simulate_calls.simulated(options, calls_asked_for(options, ctx))
     try:
+        if options.calls:
+            return simulate_calls.simulated(options, calls_asked_for(options, ctx))
         return _simulated(asked_for(options, ctx))
     except PropertyFailed as failed:
         raise Mistake(f"--property={failed}") from None
@@ -74,13 +74,16 @@ def _runs(asked: Asked) -> int:
     tally = Tally()
     stopped, took_s = run_campaign(asked.what, asked.options, tally)
     if not asked.options.json:
-        _print(*node_runs.summary(asked.what, tally, took_s, asked.command))
+        say(*node_runs.summary(asked.what, tally, took_s, asked.command))
+        if asked.options.recoveries:
+            say(*recoveries.lines(tally, node_runs.again(asked.what, asked.command)))
     found = _smaller(asked, tally.first[0]) if tally.first else None
     written = _written(asked, found.run, found.number) if found else []
     if asked.options.json:
-        _print_json(node_runs.data(asked.what, tally, took_s, found))
+        more = {"recoveries": recoveries.data(tally)} if asked.options.recoveries else {}
+        say_data({**node_runs.data(asked.what, tally, took_s, found), **more})
     elif found:
-        _print("", *node_runs.violation(found, asked.command, written))
+        say("", *node_runs.violation(found, asked.command, written))
     if stopped.signum is not None:
         return SIGNALLED + stopped.signum
     return FAILED if found else SUCCEEDED
@@ -88,7 +91,7 @@ def _runs(asked: Asked) -> int:
 
 def _smaller(asked: Asked, number: int) -> node_runs.Found:
     """Run the broken run again in this process; return the least of it that breaks the same."""
-    click.echo(f"elastic  run {number:,}: looking for the least of it that breaks the same", err=True)
+    say(f"elastic  run {number:,}: looking for the least of it that breaks the same", err=True)
     run = wander(run_seed(asked.what.seed, number), asked.what.shape, also=asked.also)
     return node_runs.Found(number, len(run.story.operations), shrunk(run))
 
@@ -97,7 +100,7 @@ def _smaller(asked: Asked, number: int) -> node_runs.Found:
 
 
 def _tells(asked: Asked, number: int) -> int:
-    narrator = node_runs.Narrator(None if asked.options.json else _print)
+    narrator = node_runs.Narrator(None if asked.options.json else say)
     run = wander(run_seed(asked.what.seed, number), asked.what.shape, narrator.hears, asked.also)
     found = node_runs.Found(number, len(run.story.operations), shrunk(run))
     return _told(asked, found, narrator)
@@ -112,8 +115,8 @@ def _replays(asked: Asked, path: str) -> int:
         raise Mistake(f"--replay={path}: {reason}") from None
     for nobody in sorted({each.slot for each in story.operations} - {"", *story.setting.slots}):
         there = f"{story.setting.slots[0]} to {story.setting.slots[-1]}"
-        click.echo(f"elastic: --replay={path}: there is no node {nobody} in this world ({there})", err=True)
-    narrator = node_runs.Narrator(None if asked.options.json else _print)
+        raise Mistake(f"--replay={path}: there is no node {nobody} in this world ({there})")
+    narrator = node_runs.Narrator(None if asked.options.json else say)
     run = tell(story, narrator.hears, also=asked.also)
     return _told(asked, node_runs.Found(None, len(story.operations), run), narrator)
 
@@ -123,11 +126,11 @@ def _told(asked: Asked, found: node_runs.Found, narrator: node_runs.Narrator) ->
     wanted = asked.options.story or asked.options.picture or (broken and found.number is not None)
     written = _written(asked, found.run, found.number) if wanted else []
     if asked.options.json:
-        _print_json(node_runs.told_data(found, narrator.said))
+        say_data(node_runs.told_data(found, narrator.said))
     elif broken:
-        _print("", *node_runs.violation(found, asked.command, written, asked.options.replay))
+        say("", *node_runs.violation(found, asked.command, written, asked.options.replay))
     else:
-        _print("", *node_runs.all_well(found.run, written))
+        say("", *node_runs.all_well(found.run, written))
     return FAILED if broken else SUCCEEDED
 
 
@@ -154,13 +157,3 @@ def _write(what: str, path: str, text: str) -> node_runs.Written:
     except OSError as error:
         return node_runs.Written(what, path, why(error))
     return node_runs.Written(what, path)
-
-
-def _print(*lines: str) -> None:
-    for line in lines:
-        click.echo(line)
-
-
-def _print_json(data: object) -> None:
-    json.dump(data, sys.stdout, indent=2, ensure_ascii=False)
-    click.echo()

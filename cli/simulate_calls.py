@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
-import click
-
 from ..adapters.simulations.campaign import Calls
 from ..core.sim.calls.call_sometimes import SOMETIMES
-from ..core.sim.calls.walk import Walk, walked
-from ..core.sim.run import run_seed
+from ..core.sim.calls.call_strength import LAWS
 from ..core.sim.tally import Tally
 from .campaigns import run_campaign
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
 from .render import call_runs
+from .render.text import say, say_data
 from .simulate_options import SimulateOptions
 
 
@@ -23,21 +19,21 @@ def simulated(options: SimulateOptions, what: Calls) -> int:
 
 
 def _runs(options: SimulateOptions, what: Calls) -> int:
-    tally = Tally(sometimes=SOMETIMES)
+    tally = Tally(sometimes=SOMETIMES, laws=tuple(LAWS))
     stopped, took_s = run_campaign(what, options, tally)
     if options.json:
-        click.echo(json.dumps(call_runs.data(what, tally, took_s), indent=2, ensure_ascii=False))
+        say_data(call_runs.data(what, tally, took_s))
     else:
-        click.echo("\n".join(call_runs.summary(what, tally, took_s)))
+        say(*call_runs.summary(what, tally, took_s))
     if stopped.signum is not None:
         return SIGNALLED + stopped.signum
     return FAILED if tally.broken else SUCCEEDED
 
 
 def _tells(options: SimulateOptions, what: Calls, number: int) -> int:
-    walk: Walk = walked(run_seed(what.seed, number))
+    walk = what.walk(number)
     if options.json:
-        click.echo(json.dumps(call_runs.told_data(number, walk), indent=2, ensure_ascii=False))
+        say_data(call_runs.told_data(number, walk))
     else:
-        click.echo("\n".join(call_runs.told(walk)))
+        say(*call_runs.told(walk))
     return FAILED if walk.broken else SUCCEEDED

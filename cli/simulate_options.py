@@ -5,6 +5,7 @@ Readers of single values raise ValueError with the reason and the remedy. Option
 
 from __future__ import annotations
 
+import difflib
 import os
 from typing import Any
 
@@ -53,7 +54,8 @@ def faults(text: str) -> frozenset[Kind]:
     for word in words:
         name = word.removeprefix("-")
         if word not in ("all", "none") and name not in known:
-            raise ValueError(f"{name!r} is no fault (known: {', '.join(known)})")
+            likely = difflib.get_close_matches(name, known, n=3) or list(known)[:3]
+            raise ValueError(f"{name!r} is no fault; write one of {', '.join(likely)} … (--help has all {len(known)})")
         those = ALL if word == "all" else frozenset() if word == "none" else frozenset((known[name],))
         chosen = chosen - those if word.startswith("-") else chosen | those
     return frozenset(chosen)
@@ -103,6 +105,7 @@ class SimulateOptions:
     property: tuple[tuple[str, str], ...] = OPTIONS.several("FILE.py:FUNCTION", _own_property)(
         "A property of your own, judged beside the built-in ones."
     )
+    recoveries: bool = OPTIONS.flag()("Tell how long the worlds took to come to rest, by what had befallen them.")
     jobs: int | None = OPTIONS.option("N", values.positive)("Processes. [default: one per core]")
     only: int | None = OPTIONS.option("RUN", values.whole)("Tell one run of the seed, line by line.")
     replay: str | None = OPTIONS.option("FILE", str)("Tell this story, line by line.")
@@ -135,10 +138,12 @@ def asked_for(options: SimulateOptions, ctx: click.Context) -> Asked:
     """Return what the options ask for of nodes. Raises Mistake if they do not fit together."""
     if options.replay and options.only is not None:
         raise Mistake("--replay and --only: a story is one run already; leave one of them out")
+    if options.recoveries and (options.replay or options.only is not None):
+        raise Mistake("--recoveries: is a table of many runs; leave out --only and --replay")
     return Asked(options, Campaign(_chosen_seed(options), _shape(options), options.property), _command(ctx))
 
 
-FOR_CALLS = ("seed", "runs", "steps", "jobs", "only", "json", "calls")
+FOR_CALLS = ("seed", "runs", "steps", "jobs", "only", "property", "json", "calls")
 """The options that go with --calls."""
 
 
@@ -147,7 +152,7 @@ def calls_asked_for(options: SimulateOptions, ctx: click.Context) -> Calls:
     for param in _given(ctx):
         if param.name not in FOR_CALLS:
             raise Mistake(f"{param.opts[0]}: is for nodes; leave it out, or --calls")
-    return Calls(_chosen_seed(options))
+    return Calls(_chosen_seed(options), options.property)
 
 
 def _chosen_seed(options: SimulateOptions) -> int:
@@ -189,7 +194,7 @@ def _spelled(option: str, value: Any) -> list[str]:
             left_out = [kind.value for kind in DRAWN if kind not in value]
             those = [kind.value for kind in DRAWN if kind in value]
             short = [f"-{name}" for name in left_out] if len(left_out) < len(those) else those
-            return [f"{option}={','.join(short) or 'none'}"]
+            return [f"{option}={','.join(short) or ('none' if left_out else 'all')}"]
         case tuple():
             return [f"{option}={path}:{name}" for path, name in value]
         case _:

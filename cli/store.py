@@ -19,6 +19,7 @@ from .exit_codes import RENDEZVOUS, SIGNALLED
 from .mistakes import Mistake, Value
 from .option import Command
 from .places import PORT
+from .render.text import say
 
 EPILOG = """\b
   elastic store --endpoint=gpu-01                                  (on gpu-01, first)
@@ -73,4 +74,4 @@ def _ready(address: Address) -> None:
 
 def _say(text: str, err: bool = False) -> None:
     with suppress(OSError):  # the reader is gone
-        click.echo(f"elastic  {text}", err=err)
+        say(f"elastic  {text}", err=err)

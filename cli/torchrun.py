@@ -39,10 +39,16 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         where = places.place(options, os.environ, tokens.store_token(options.rdzv_conf, os.environ))
         settings = rendezvous_settings(options)
         address = parameters.local_addr or where.own_address()
-        connection = where.open(parameters.run_id, clock, settings, logging.getLogger(__name__).warning)
+        connection = where.open(parameters.run_id, clock, settings, _warn)
     except Mistake as mistake:
         raise ValueError(one_line(mistake)) from None
     return ElasticRendezvous(connection, parameters.run_id, address, settings, clock)
+
+
+def _warn(text: str) -> None:
+    from ..adapters.terminal import printable
+
+    logging.getLogger(__name__).warning("%s", printable(text))
 
 
 def _options(parameters: RendezvousParameters) -> LaunchOptions:

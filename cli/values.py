@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import signal
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
@@ -13,8 +14,11 @@ from attrs import frozen
 
 from ..adapters.launch_settings import Streams, parse_streams
 from ..adapters.workers.devices import count_devices, count_others
+from ..adapters.workers.programs import check_program
+from ..adapters.workers.worker_port import CannotStart
+from ..core.ranks import NODE_RANK
 from ..core.rendezvous.state import NODES_MAX
-from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX
+from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NOTICE_MAX_S
 from .mistakes import Mistake
 
 SCHEMES = ("etcd", "http", "https")
@@ -24,8 +28,14 @@ DIGITS_MAX = 20
 FILE_NAME_MAX = 255
 HOST_MAX = 240
 """Characters of a host's name. A suffix that tells several agents of a host apart still fits behind it."""
+STANDBYS_MAX = 1024
+LABEL = re.compile(r"[A-Za-z0-9_./-]{1,64}")
+OWN_LABELS_MAX = 16
+"""The wrapper's ranks have labels of their own besides these."""
 SPAN_MAX_S = 10**9
 """Some 30 years. The system's clocks count no span that is much longer."""
+LOOPBACK = "127.0.0.1"
+"""Where this host alone reaches a port."""
 SECRETS = {"token": "token_file=FILE, or set ELASTIC_STORE_TOKEN"}
 """Keys that a command line must not hold, because everybody on the host can read it; and what to write instead."""
 
@@ -34,6 +44,7 @@ OnStoreLoss = Literal["continue", "stop"]
 NumaBinding = Literal["node", "socket", "exclusive", "core-complex"]
 StartMethod = Literal["spawn", "fork", "forkserver"]
 RestartScope = Literal["group", "rank"]
+Standbys = int | Literal["each"]
 
 
 def whole(text: str, least: int = 0) -> int:
@@ -118,6 +129,45 @@ def workers(text: str) -> int:
     return int(text)
 
 
+def standbys(text: str) -> Standbys:
+    """Read a number of standbys; each: one for each worker."""
+    if text == "each":
+        return "each"
+    try:
+        number = positive(text)
+    except ValueError:
+        raise ValueError("write a number of standbys, 1 or more, or --standby alone for one for each worker") from None
+    if number > STANDBYS_MAX:
+        raise ValueError(f"at most {STANDBYS_MAX} standbys on one node")
+    return number
+
+
+def modules(text: str) -> tuple[str, ...]:
+    """Read `torch,transformers`; nothing for none."""
+    names = tuple(name.strip() for name in text.split(",")) if text.strip() else ()
+    if wrong := next((name for name in names if not all(part.isidentifier() for part in name.split("."))), None):
+        raise ValueError(
+            f"{wrong!r} is no module's name; write names with commas between, like torch,torch.distributed"
+        )
+    return names
+
+
+def labels(text: str) -> tuple[tuple[str, str], ...]:
+    """Read `rack=r7,zone=b`; nothing for none."""
+    pairs = [each.strip().partition("=") for each in text.split(",")] if text.strip() else []
+    for key, _, value in pairs:
+        if not LABEL.fullmatch(key) or not value or len(value) > NAME_MAX or not value.isprintable():
+            raise ValueError(
+                "write NAME=VALUE with commas between, like rack=r7,zone=b; names of letters, digits and _-./"
+            )
+    found = {key: value for key, _, value in pairs}
+    if len(found) < len(pairs) or NODE_RANK in found:
+        raise ValueError(f"write each name once, and --node-rank for {NODE_RANK}")
+    if len(found) > OWN_LABELS_MAX:
+        raise ValueError(f"write {OWN_LABELS_MAX} labels at most")
+    return tuple(sorted(found.items()))
+
+
 def name(text: str) -> str:
     """Read a name."""
     if not text or len(text) > NAME_MAX or not text.isprintable():
@@ -145,6 +195,47 @@ def signals(text: str) -> tuple[signal.Signals, ...]:
             raise ValueError(f"{signum.name} cannot be handled by any program; leave it out")
         found.append(signum)
     return tuple(dict.fromkeys(found))
+
+
+def path(text: str) -> str:
+    """Read the path of a file that may not be there yet."""
+    if not text or "\0" in text:
+        raise ValueError("write the path of a file")
+    return text
+
+
+def drain_signal(text: str) -> signal.Signals:
+    """Read `USR1` or `SIGUSR1`."""
+    (signum,) = signals(text if text.startswith("SIG") else f"SIG{text}")[:1]
+    return signum
+
+
+def notice_seconds(text: str) -> float:
+    """Read how long a node that is drained has."""
+    span = seconds(text)
+    if span > NOTICE_MAX_S:
+        raise ValueError(f"write a smaller number of seconds, {NOTICE_MAX_S:g} at most")
+    return span
+
+
+def stacks_signal(text: str) -> int | None:
+    """Read the number of the signal at which workers write their stacks, or `off`."""
+    if text == "off":
+        return None
+    low, high = int(signal.SIGRTMIN), int(signal.SIGRTMAX)
+    if not re.fullmatch("[0-9]{2}", text) or not low <= int(text) <= high:
+        raise ValueError(f"write the number of a real-time signal, {low} to {high}, or off")
+    return int(text)
+
+
+def command(text: str) -> tuple[str, ...]:
+    """Read a program with its arguments, quoted as a shell has it. The program must be there."""
+    try:
+        words = tuple(shlex.split(text))
+        check_program(words[0] if words else "", os.environ.get("PATH"))
+    except (ValueError, CannotStart) as reason:
+        raise ValueError(f"{reason}; write a program with its arguments, like 'check.sh --quick'") from None
+    return words
 
 
 def configuration(text: str) -> Mapping[str, str]:
@@ -312,3 +403,9 @@ def port(text: str) -> int:
     if not re.fullmatch(r"\s*\d{1,5}\s*", text) or not 1 <= int(text) <= 65_535:
         raise ValueError("write a port, 1 to 65535")
     return int(text)
+
+
+def listener(text: str) -> tuple[str, int]:
+    """Read PORT, which this host alone reaches, or HOST:PORT."""
+    name, separator, number = text.rpartition(":")
+    return (host(name) if separator else LOOPBACK, port(number))

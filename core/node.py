@@ -9,7 +9,9 @@ from typing import assert_never
 
 from .group import state as group
 from .rendezvous import Fail, Held, Over, Raise, RendezvousState, Settled, Told, handlers
+from .rendezvous.actions import Drain
 from .rendezvous.agenda import Request
+from .rendezvous.apply import is_sooner
 from .world import Ending, Life, Profile, Verdict, Why, World
 
 CAME_LATE = "the job had succeeded before this node came"
@@ -18,6 +20,8 @@ CAME_LATE = "the job had succeeded before this node came"
 def heard(told: Told, now: float) -> group.Event | None:
     """Return the event of the group that follows from an answer; None for what the group already knows."""
     handler, answer = told.handler, told.answer
+    if handler is handlers.drain:
+        return None  # nothing has changed for this node's own part
     match answer:
         case World() as world:
             return group.Ready(world, now)
@@ -25,6 +29,8 @@ def heard(told: Told, now: float) -> group.Event | None:
             return group.Over(round, ended.why if ended else None, ended.by if ended else None, now)
         case Verdict() as verdict:
             return group.Closed(verdict, now)
+        case Settled() if handler is handlers.end:
+            return _ended(told.held, now)
         case Settled():
             return group.Gone(now) if handler is handlers.leave else None
         case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
@@ -36,24 +42,44 @@ def heard(told: Told, now: float) -> group.Event | None:
             assert_never(other)
 
 
+def _ended(held: Held, now: float) -> group.Event:
+    """Return that the round is over which this node wanted to end, and by whose write, as far as the register tells."""
+    if held.state and held.state.closed:
+        return group.Closed(held.state.closed, now)
+    round, ended = held.mine.round if held.mine else 0, held.state.ended if held.state else None
+    known = ended if ended and ended.round == round else None
+    return group.Over(round, known.why if known else None, known.by if known else None, now)
+
+
 def _took_part(held: Held) -> bool:
     """Return True if this node had workers in the job, or a seat, or was a spare that lost its seat."""
     seated = held.state is not None and held.node in held.state.seats
     return seated or bool(held.ran) or held.spare_at is not None
 
 
-def requested(command: group.Command, profile: Profile) -> Request | None:
+def noticed(state: RendezvousState, mine: group.Group, now: float) -> group.Noticed | None:
+    """Return the event of the group that follows from the register: this node has notice there that the group does not
+    know, or must be gone sooner than it knows."""
+    seat = state.seats.get(mine.node)
+    if seat is None or seat.notice is None or is_sooner(mine.notice, seat.notice):
+        return None
+    return group.Noticed(seat.notice, now, known=True)
+
+
+def requested(command: group.Command, profile: Profile, holds_back: bool = False) -> Request | None:
     """Return the request that follows from a command of the group; None for a command to another part. `profile` is what the
-    node says of itself when it joins."""
+    node says of itself when it joins. `holds_back`: it asks for no seat in a running job before it is `Prepared`."""
     match command:
         case group.Join():
-            return Request(handlers.join, profile=profile)
+            return Request(handlers.join, profile=profile, holds_back=True if holds_back else None)
         case group.End(why):
             return Request(handlers.end, why)
         case group.MarkDone():
             return Request(handlers.done)
         case group.Leave():
             return Request(handlers.leave)
+        case group.Drain(node, notice):
+            return Request(handlers.drain, drain=Drain(node, notice))
         case group.Close(ending, why):
             return Request(handlers.close, why, ending)
         case _:
@@ -63,6 +89,22 @@ def requested(command: group.Command, profile: Profile) -> Request | None:
 def follows(event: group.Event, after: group.Group, now: float) -> group.Event | None:
     """Return the event that must follow: when the last worker has exited, no worker lives any longer."""
     return group.Reaped(now) if isinstance(event, group.Exited) and not after.running else None
+
+
+def asks_for_stacks(event: group.Event, before: group.Group, after: group.Group) -> bool:
+    """Return True if people will want to know what this node's workers were doing: they are about to be stopped because a
+    worker failed, here or elsewhere, or because a node was lost."""
+    if before.phase is not group.Phase.RUNNING or after.phase is not group.Phase.STOPPING:
+        return False
+    match event:
+        case group.Exited():
+            return True
+        case group.Over(why=why):
+            return why in (Why.FAILED, Why.LOST, Why.FENCED)
+        case group.Closed(verdict):
+            return verdict.ending is Ending.FAILED
+        case _:
+            return False
 
 
 def acknowledged(named: Life | None, held: RendezvousState | None) -> bool:

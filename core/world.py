@@ -21,7 +21,11 @@ TAIL_MAX = 20
 """Most log lines of a failure record."""
 CALLSTACK_MAX = 16_384
 """Most characters of a failure record's call stack."""
+NOTICE_MAX_S = 1e6
+"""The longest time that a node may have until it must be gone."""
 LOCAL_WORLD_SIZE_MAX = 65_536
+SEEN_MAX = 256
+"""Most workers of one node whose places are on record."""
 COUNT_MAX = 2**53
 """The largest count. Every JSON reader has whole numbers up to here exactly, so every node can read what one writes."""
 PORT_MAX = 65_535
@@ -134,6 +138,8 @@ class Why(Enum):
     """The program cannot be executed, so a restart cannot help."""
     ASKED = "asked"
     """A person or program asked for the end."""
+    OPERATOR = "by an operator"
+    """An operator, who is no node of the job, asked for the end."""
 
     CLOSED = "closed"
     """The job has its verdict."""
@@ -147,8 +153,16 @@ class Why(Enum):
     """The limits in the register differ from this agent's."""
     PROGRAM = "another program"
     """Other nodes of this role run a program of another name."""
+    UNFIT = "unfit"
+    """The check of this node says that no worker may run on it."""
     ILLEGAL = "illegal state"
     """The register holds a state that no node may write."""
+    NO_JOB = "no such job"
+    """An operator asks something of a job that is not there."""
+    NO_NODE = "no such node"
+    """An operator asks something of a node that has no seat."""
+    NEEDED = "the job needs the node"
+    """An operator's drain is refused: without the node the others would be below the minimum."""
 
 
 class Ending(Enum):
@@ -191,6 +205,14 @@ def _labels(instance: object, attribute: Attribute[Any], value: tuple[tuple[str,
 
 
 @frozen
+class Party:
+    """The ranks that one node started together: a name that they share, and how many they are."""
+
+    name: str = field(validator=_name)
+    size: int = field(validator=_between(1, LOCAL_WORLD_SIZE_MAX))
+
+
+@frozen
 class Profile:
     """The description that a node gives of itself when it arrives. Rank policies may read it."""
 
@@ -203,6 +225,24 @@ class Profile:
     """The name of the program that its workers run; empty where nobody says it."""
     content: str = field(default="", validator=_text_or_none)
     """A checksum of that program's file; empty where there is none."""
+    link_port: int = field(default=0, validator=_between(0, PORT_MAX))
+    """The port of `endpoint`'s address at which other agents watch this one; 0: they judge it by its heartbeats alone."""
+    party: Party | None = None
+    """Those with whom it comes; None: it comes alone."""
+
+
+def _span(instance: object, attribute: Attribute[float], value: float) -> None:
+    if not 0 <= value <= NOTICE_MAX_S:
+        raise ValueError(f"{attribute.name}: 0 to {NOTICE_MAX_S:g} seconds, not {value}")
+
+
+@frozen
+class Notice:
+    """The word that a node must be gone so many seconds after it hears of that. `source` says who or what wants it, for
+    people."""
+
+    deadline_s: float = field(validator=_span)
+    source: str = field(validator=_name)
 
 
 @frozen
@@ -270,3 +310,39 @@ class Fault:
     remark: str = field(default="", converter=_message)
     callstack: str = field(default="", converter=_callstack)
     error_file: str = field(default="", converter=_message)
+
+
+def _places(places: tuple[tuple[int, str], ...]) -> tuple[tuple[int, str], ...]:
+    return tuple((rank, text[:NAME_MAX]) for rank, text in places[:SEEN_MAX])
+
+
+def _printable_places(instance: object, attribute: Attribute[Any], value: tuple[tuple[int, str], ...]) -> None:
+    for rank, text in value:
+        _check_between("rank", rank, 0, COUNT_MAX)
+        _check_name("place", text)
+
+
+@frozen
+class Stacks:
+    """The places of one node's workers when they were stopped, because a worker failed or a node was lost: by rank, one line
+    each like "in all_reduce (train.py:120 in step)". It is bounded and printable, because it travels through a store.
+    """
+
+    node: Node
+    round: int = field(validator=_between(0))
+    places: tuple[tuple[int, str], ...] = field(default=(), converter=_places, validator=_printable_places)
+
+
+def _name_part(text: str) -> str:
+    return text[:NAME_MAX]
+
+
+@frozen
+class Unfit:
+    """A node that stays out of the job, because its check found it unfit for work. It is bounded, because it travels
+    through a store. `host` and `when` (the host's wall clock) are for people."""
+
+    node: Node
+    host: str = field(converter=_name_part)
+    when: str = field(converter=_name_part)
+    reason: str = field(converter=_message)

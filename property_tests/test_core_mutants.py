@@ -29,19 +29,24 @@ BY_STORY = [each for each in MUTANTS if not each.test]
 NAMES = [each.name for each in MUTANTS]
 MEDIAN, LONGEST = 15, 30
 """Limits for the operations of a shrunk story: nobody reads a longer one."""
+SIMULATOR_ALONE = {"core/rendezvous": 0.57, "core/group": 0.60}
+"""The share of the mutants that a story of the simulator must kill. It is lower for the rendezvous: many of its mutants cost
+time or requests and break no property, or are of what no simulated world draws, as reserves and parties. Directed tests kill
+those (docs/SAFETY.md)."""
 
 
 @pytest.fixture(scope="module")
 def killers() -> Mapping[str, Answer]:
     """Return what kills each mutant now."""
     command = [sys.executable, mutation.__file__, "check"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=1_200).stdout.splitlines()
-    return {answer["mutant"]: answer for answer in map(json.loads, lines)}
+    checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2_400)  # 1: some are alive
+    return {answer["mutant"]: answer for answer in map(json.loads, checked.stdout.splitlines())}
 
 
-@pytest.mark.timeout(1_200)
+@pytest.mark.timeout(2_400)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
 def test_a_mutant_is_killed_by_what_is_recorded(mutant: Mutant, killers: Mapping[str, Answer]) -> None:
+    assert mutant.name in killers, "the check came to no end"
     killer = killers[mutant.name]
     assert "drifted" not in killer, killer["drifted"]
     if mutant.test:
@@ -59,6 +64,12 @@ def test_stories_are_short_enough_to_be_read() -> None:
     sizes = [operations_of(each) for each in BY_STORY]
     assert statistics.median(sizes) <= MEDIAN
     assert max(sizes) <= LONGEST
+
+
+@pytest.mark.parametrize("room", SIMULATOR_ALONE)
+def test_the_simulator_alone_kills_most_mutants_of_what_decides(room: str) -> None:
+    alone, all = mutation.shares(MUTANTS)[room]
+    assert alone >= SIMULATOR_ALONE[room] * all
 
 
 def test_there_is_no_story_without_its_mutant() -> None:

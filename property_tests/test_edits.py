@@ -46,8 +46,9 @@ WANTED = [
     "refund",
     "the bump",
     *(f"end by {why.value}" for why in (Why.FAILED, Why.LOST, Why.LEFT, Why.UPSCALE, Why.FENCED)),
-    *(f"superseded {status.name}" for status in Status if status not in AWAY),
+    *(f"superseded {status.name}" for status in Status if status not in AWAY and status is not Status.LEAVING),
 ]
+"""No edit here gives notice, so nobody is LEAVING: the simulator drains nodes."""
 SIZES = ["1:1", "1:2", "2:2", "1:4", "2:4", "3:5", "4:4"]
 
 

@@ -16,6 +16,8 @@ from worlds import node
 from elastic.core.group import MOVES, Group, Phase, Settings, begin, transition
 from elastic.core.group.state import (
     Beaten,
+    Check,
+    Checked,
     Closed,
     Command,
     Elapsed,
@@ -23,15 +25,17 @@ from elastic.core.group.state import (
     Exited,
     Gone,
     Join,
+    Noticed,
     Over,
     Ready,
+    ReadyToLeave,
     Reaped,
     Refused,
     Signalled,
     Start,
     Unstartable,
 )
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Notice, Verdict, Why
 
 SEEN: Counter[str] = Counter()
 SPANS = (0.0, 0.0, 0.1, 0.1, 1.0, 1.3, 3.0, 40.0)
@@ -41,8 +45,9 @@ class Shell:
     """The shell around a group: it starts each world once, and reports Reaped when no worker lives."""
 
     def __init__(self, group: Group) -> None:
-        self.group, self.now, self.round = group, 0.0, -1
-        self.judge, self.commands = Judge(), list[Command](begin(group, 0.0)[1])
+        self.group, self.now, self.round, self.checked = group, 0.0, -1, 0
+        self.group, commands = begin(group, 0.0)
+        self.judge, self.commands = Judge(), list[Command](commands)
 
     def tells(self, event: Event) -> None:
         before = self.group
@@ -60,6 +65,9 @@ class Shell:
             Refused(Why.UNCONFIRMED, "", now),
             Unstartable("no such file", now),
             Signalled(15, now),
+            Noticed(Notice(40.0, "a test"), now),
+            Noticed(Notice(0.5, "a test"), now, known=True),
+            ReadyToLeave(0, now),
         ]
 
     def possible(self) -> list[Event]:
@@ -67,6 +75,7 @@ class Shell:
         now, b = self.now, node("b")
         events: list[Event] = [
             Over(self.round, Why.FAILED, b, now),
+            Over(self.round, Why.FAILED, node("a"), now),
             Over(self.round - 1 if self.round else 7, Why.LEFT, b, now),
             Gone(now),
             *(Beaten(max(now - age, 0.0), now) for age in (0.0, 1.0, 2.0)),
@@ -76,6 +85,12 @@ class Shell:
             events += [Exited(rank, 0, now, now)] * 3 + [Exited(rank, 1, now, now), Exited(rank, -9, now - 1.0, now)]
         if not self.group.running:
             events += [Reaped(now)] * 3
+        if self.group.phase in (Phase.RUNNING, Phase.BARRIER) and not self.group.notice:
+            events += [Noticed(Notice(40.0, "a test"), now)] * 2
+        if self.group.notice:
+            events += [ReadyToLeave(0, now), Elapsed(now), Elapsed(now)]
+        if self.commands.count(Check()) > self.checked:
+            events += [Checked(True, "", now)] * 3 + [Checked(False, "broken", now)]
         if self.commands.count(Join()) > self.round + 1:
             events += [Ready(world(self.round + 1), now)] * 3
         return events
@@ -86,7 +101,12 @@ def wandered(choose: Callable[[int], int]) -> Shell:
     shell = Shell(
         Group(
             node("a"),
-            Settings(fence=(None, 2.5, 3.0)[choose(3)], start_timeout=3.0, barrier_timeout=(math.inf, 2.0)[choose(2)]),
+            Settings(
+                fence=(None, 2.5, 3.0)[choose(3)],
+                start_timeout=3.0,
+                barrier_timeout=(math.inf, 2.0)[choose(2)],
+                checks=(None, True)[choose(2)],
+            ),
         )
     )
     for _ in range(choose(51)):
@@ -94,6 +114,7 @@ def wandered(choose: Callable[[int], int]) -> Shell:
         possible = shell.rare() if choose(10) == 9 else shell.possible()
         event = possible[choose(len(possible))]
         shell.round += isinstance(event, Ready)
+        shell.checked += isinstance(event, Checked)
         shell.tells(event)
     return shell
 

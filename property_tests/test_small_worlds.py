@@ -110,3 +110,37 @@ def _one_by_one(state: RendezvousState, proposals: Mapping[Node, Proposal]) -> R
     for who, proposal in proposals.items():
         state = judged(state, proposal.edit, who) or state
     return state
+
+
+@pytest.mark.parametrize(
+    ("size", "restarts", "names"), [("1:2", 1, "a b c"), ("3:3", 1, "a b c"), ("2:2", 0, "a b a#2")]
+)
+def test_a_batch_seats_the_nodes_that_would_be_seated_one_by_one(size: str, restarts: int, names: str) -> None:
+    everybody = [node(name) for name in names.split()]
+    known, batches = set[Hashable](), Counter[str]()
+
+    def beside(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
+        if key(state) not in known and not state.complete:
+            known.add(key(state))
+            entering = Proposal(state.era, Arrive(profile("a")), enters=True)
+            for those in _of_other_slots(state, everybody):
+                batch = judged(state, Together(dict.fromkeys(those, entering)), those[0]) or state
+                alone = _one_by_one(state, dict.fromkeys(those, entering))
+                assert batch.closed == alone.closed
+                assert batch.closed or list(batch.seats) == list(alone.seats)
+                batches["completes"] += batch.complete
+                batches["several"] += len(those) > 1
+        return apply(state, edit, me)
+
+    explore(register(size, restarts), everybody, beside)
+    assert min(batches[what] for what in ("completes", "several")) > 0
+
+
+def _of_other_slots(state: RendezvousState, everybody: list[Node]) -> Iterator[tuple[Node, ...]]:
+    """Yield each set of nodes without a seat, of slots that nobody has, in the order of their names."""
+    seated = {each.slot for each in state.seats}
+    free = [each for each in sorted(everybody) if each.slot not in seated]
+    for count in range(1, len(free) + 1):
+        for those in combinations(free, count):
+            if len({each.slot for each in those}) == count:
+                yield those

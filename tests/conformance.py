@@ -29,7 +29,9 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous.heart import Heart
 from elastic.adapters.rendezvous.loop import RendezvousLoop, ToRecord
 from elastic.adapters.report.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
-from elastic.adapters.store.port import FAULTS_MAX, Backend, OutcomeUnknown, OutOfReach
+from elastic.adapters.store.notes import StandbyNote
+from elastic.adapters.store.port import FAULTS_MAX, UNFIT_MAX, AgentBackend, Backend, OutcomeUnknown, OutOfReach
+from elastic.adapters.store.queries import Query, Replies, Reply
 from elastic.core.rendezvous import (
     Arrive,
     Done,
@@ -48,15 +50,16 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
-from elastic.core.world import Ending, Fault, Life, Profile, Verdict, Why, World
+from elastic.core.world import Ending, Fault, Life, Profile, Stacks, Unfit, Verdict, Why, World
 
 Clients = Callable[[], Backend]
 """Makes another client of the test's one store; the fixture closes them all."""
+AgentClients = Callable[[], AgentBackend]
 
 SOON_S = 20.0
 """How late what is pushed may come on a machine that is busy, or stands still for some seconds. What is never pushed comes
 later, or never."""
-TURN_S = 0.05
+TURN_S = 0.25
 """How long most waits for a write take at most where it is pushed; at any sensible period of polling they take longer."""
 STOPS_S = 10.0
 """An interval of heartbeats, and so how long a heart that stops may take to say goodbye."""
@@ -308,9 +311,9 @@ class Conformance:
         one = born()
         two = grown(one, "b")
         writer.set(one, None)
-        waiting = Waiting(lambda: waiter.wait_for_change(one.token, math.inf).state)
+        waiting = Waiting(lambda: waiter.wait_for_change(born().token, math.inf).state)
         began = time.monotonic()
-        writer.set(two, one.token)
+        writer.set(two, born().token)
         state, took_s = waiting.answer(began)
         assert state == two and took_s < SOON_S
 
@@ -422,6 +425,11 @@ class Conformance:
             node("c"): None,
         }
 
+    def test_the_heartbeats_of_many_nodes_are_read_at_once(self, client: Clients) -> None:
+        client().heartbeat(node("n7"), 3)
+        nodes = [node(f"n{number}") for number in range(ERAS)]
+        assert client().heartbeats(nodes).counters == {**dict.fromkeys(nodes), node("n7"): 3}
+
     def test_incarnations_have_heartbeats_of_their_own(self, client: Clients) -> None:
         client().heartbeat(node("a"), 5)
         assert client().heartbeats([node("a#2")]).counters == {node("a#2"): None}
@@ -478,18 +486,43 @@ class Conformance:
             assert one.proposals([node("a")]) == {node("a"): Proposal(eras[-1], Done(0))}
         assert client().put_proposal(node("b"), Proposal(eras[-1], Done(0))) == 2
 
-    def test_of_many_who_propose_at_once_one_is_told_that_it_is_the_last(self, client: Clients) -> None:
+    def test_who_proposes_to_enter_is_found_by_its_era(self, client: Clients) -> None:
+        one, two = client(), client()
+        one.set(state := born(), None)
+        enter = {node(of): Proposal(state.era, Arrive(profile(of)), enters=True) for of in ("b", "c#2", "d")}
+        back = Proposal(state.era, Arrive(profile("a")))
+        assert one.proposals([], state.era) == {}
+        assert [one.put_proposal(of, proposal) for of, proposal in enter.items()] == [1, 2, 3]
+        assert two.put_proposal(node("a"), back) == 1
+        assert two.proposals([], state.era) == enter
+        assert two.proposals([node("a")], state.era) == {node("a"): back, **enter}
+        assert two.proposals([node("a")]) == {node("a"): back}
+
+    def test_who_proposes_to_enter_again_is_found_once_and_in_the_last_era_only(self, client: Clients) -> None:
+        one, two = client(), client()
+        one.set(state := born(), None)
+        later = Token(state.life, state.version + 5)
+        first, again = (Proposal(state.era, Arrive(profile("b", port)), enters=True) for port in (1, 2))
+        assert [one.put_proposal(node("b"), first), one.put_proposal(node("b"), again)] == [1, 2]
+        assert two.proposals([], state.era) == {node("b"): again}
+        moved = Proposal(later, Arrive(profile("b")), enters=True)
+        assert one.put_proposal(node("b"), moved) == 1
+        assert two.proposals([], later) == {node("b"): moved}
+        assert two.proposals([], state.era) == {}
+
+    @pytest.mark.parametrize("enters", [False, True], ids=["back", "enter"])
+    def test_of_many_who_propose_at_once_one_is_told_that_it_is_the_last(self, client: Clients, enters: bool) -> None:
         one = client()
         one.set(state := born(), None)
         names = [f"n{number}" for number in range(16)]
         clients, counts = [client() for _ in names], SimpleQueue[int]()
         puts = [
-            lambda c=c, of=of: counts.put(c.put_proposal(node(of), Proposal(state.era, Arrive(profile(of)))))
+            lambda c=c, of=of: counts.put(c.put_proposal(node(of), Proposal(state.era, Arrive(profile(of)), enters)))
             for c, of in zip(clients, names, strict=True)
         ]
         at_once(*puts)
         assert sorted(counts.get(timeout=ANSWER_S) for _ in names) == list(range(1, 17))
-        assert len(one.proposals(map(node, names))) == 16
+        assert len(one.proposals([], state.era) if enters else one.proposals(map(node, names))) == 16
 
     # --- faults
 
@@ -606,3 +639,73 @@ def _verdict(peer: Peer) -> Verdict:
 def _bumped(state: RendezvousState) -> RendezvousState:
     """The next version of the same: somebody left who was not seated."""
     return edited(state, "nobody", Leave())
+
+
+class AgentConformance:
+    """The claims on a store of agents, beside `Conformance`."""
+
+    def test_the_last_note_of_a_node_is_read_and_a_node_without_one_is_left_out(self, client: AgentClients) -> None:
+        writer, reader = client(), client()
+        assert reader.notes([]) == {}
+        assert reader.notes([node("a")]) == {}
+        writer.put_note(node("a"), StandbyNote(0, None))
+        writer.put_note(node("b"), StandbyNote(1, 0.25))
+        writer.put_note(node("a"), StandbyNote(2, 1.5))
+        read = reader.notes([node("c"), node("b"), node("a")])
+        assert read == {node("a"): StandbyNote(2, 1.5), node("b"): StandbyNote(1, 0.25)}
+
+    def test_of_each_node_the_stacks_that_it_put_last_are_kept(self, client: AgentClients) -> None:
+        one, two = client(), client()
+        assert one.stacks([node("a"), node("b")]) == () == one.stacks([])
+        of_a, later = Stacks(node("a"), 0, ((0, "at x.py:1 in ☃"),)), Stacks(node("a"), 1, ((2, "asleep"),))
+        of_b = Stacks(node("b"), 0)
+        for each in (of_a, of_b):
+            one.put_stacks(each)
+        assert set(two.stacks([node("a"), node("c"), node("b")])) == {of_a, of_b}
+        two.put_stacks(later)
+        assert one.stacks([node("a")]) == (later,)
+
+    def test_the_last_nodes_that_stay_out_are_on_record(self, client: AgentClients) -> None:
+        one, two = client(), client()
+        assert one.unfit() == ()
+        put = [Unfit(node(f"n{number}"), "host ☃", "12:00", f"reason {number}") for number in range(UNFIT_MAX + 2)]
+        for each in put:
+            one.put_unfit(each)
+        assert list(two.unfit()) == put[2:]
+
+    def test_the_stacks_of_many_nodes_are_read_at_once(self, client: AgentClients) -> None:
+        names = [f"n{number}" for number in range(40)]
+        put = [Stacks(node(name), 0, ((number, "x" * 256),)) for number, name in enumerate(names)]
+        for each in put:
+            client().put_stacks(each)
+        assert sorted(client().stacks(map(node, names)), key=lambda each: each.places) == put
+
+    def test_a_query_is_heard_at_the_next_heartbeat_and_no_more_once_it_is_withdrawn(
+        self, client: AgentClients
+    ) -> None:
+        asker, agent = client(), client()
+        asker.set(born(), None)
+        first, second = Query("0" * 16, 0), Query("f" * 16, 2, 17)
+        for counter, query in enumerate((None, first, second, None), 1):
+            if query:
+                asker.put_query(query)
+            else:
+                asker.withdraw_query([node("a")])
+            agent.heartbeat(node("a"), counter)
+            assert agent.query == query
+            assert client().replies([node("a")]) == Replies(query, {})
+
+    def test_the_replies_to_a_query_go_with_it(self, client: AgentClients) -> None:
+        asker, query = client(), Query("1" * 16, 3, 0)
+        asker.set(born(), None)
+        asker.put_query(query)
+        names = [f"n{number}" for number in range(40)]
+        put = {node(name): Reply(query.id, Stacks(node(name), 3, ((7, "at x.py:1 in ☃"),)), "a\nb") for name in names}
+        for each in put.values():
+            client().put_reply(each)
+        assert asker.replies([*put, node("z")]) == Replies(query, put)
+        other = Query("2" * 16, 3)
+        assert asker.replies(put).to(query) == put and asker.replies(put).to(other) == {}
+        asker.withdraw_query(put)
+        client().put_reply(put[node("n0")])
+        assert client().replies(put) == Replies(None, {})

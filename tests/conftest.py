@@ -10,9 +10,9 @@ import profiles  # noqa: F401
 import pytest
 from ports import reserved
 
-pytest.register_assert_rewrite("conformance", "leased")
+pytest.register_assert_rewrite("conformance", "leased", "narration")
 
-SETTLE_S = 30.0
+SETTLE_S = 90.0
 """How long what a test started may take to end by itself after the test, on a machine that is busy with something else."""
 
 

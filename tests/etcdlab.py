@@ -6,11 +6,12 @@ the core, as in every test of the command; here the training's sum is, and what 
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from random import Random
 
 import etcds
 import leftovers
@@ -21,6 +22,7 @@ from etcd_members import wait_until
 from jobs import codes, end, lose
 from launches import PROGRAMS, Launch, Launcher, Told
 from netlab import Host, Network, network
+from processes import children_of
 
 from elastic.adapters.store.port import StoreError
 
@@ -30,7 +32,8 @@ TTL_S = 2.0
 """What etcd grants for it."""
 RUN_ID = "lab"
 RECORD = [f"elastic/{RUN_ID}/life", f"elastic/{RUN_ID}/register"]
-"""What stands for a day, for those who come late; and the workers' failures."""
+"""What stands for a day, for those who come late; and what was said of workers and standbys."""
+ENDS = tuple(f"elastic/{RUN_ID}/{kind}/" for kind in ("faults", "stacks", "standbys", "unfit"))
 RESTARTS = 1_000
 """A training fails whenever it misses a peer for 2 s, so here it may often."""
 
@@ -63,13 +66,17 @@ class Lab:
     def host_of(self, member: etcds.Member) -> Host:
         return next(host for host in self.network.hosts.values() if host.address == member.place.host)
 
+    def report(self, name: str) -> Path:
+        """What this node's agent writes at its end."""
+        return self.folder / f"{name}.json"
+
     def agent(self, name: str) -> Launch:
         """Start this node's agent, again if it was killed."""
         host = self.network.hosts.get(name) or self.network.host(name)
         self.agents[name] = self.launch(
             *(f"--nnodes={self.nnodes}", f"--max-restarts={RESTARTS}", "--last-call=1000", f"--node-id={name}"),
             *("--rdzv-backend=etcd", f"--rdzv-endpoint={self.cluster.endpoints}", f"--rdzv-id={RUN_ID}"),
-            *(f"--rdzv-conf={self.conf}", *self.options),
+            *(f"--rdzv-conf={self.conf}", *self.options, f"--report={self.report(name)}"),
             *(TRAINING, self.checkpoint),
             under=host.under,
         )
@@ -99,6 +106,12 @@ class Lab:
         those = [each for each in leftovers.alive_with(token) if str(TRAINING) in each.command]
         leftovers.kill([each for each in those if leftovers.carries(each.pid, slot)], token)
 
+    def kill_child(self, name: str, chance: Random) -> None:
+        """A child of the node's agent is killed: a worker, a standby or the reaper."""
+        if children := children_of(self.agents[name].pid):
+            with suppress(ProcessLookupError):
+                os.kill(chance.choice(sorted(children)), signal.SIGKILL)
+
     def has_whole_world(self) -> bool:
         """Every node that there is, and nobody else, is in a complete round."""
         backend = made(addresses(self.cluster), RUN_ID)
@@ -112,17 +125,7 @@ class Lab:
     def mend(self) -> None:
         """All hosts reach each other, all members run."""
         self.network.heal()
-        for member in self.cluster.members:
-            if member.paused:
-                member.resume()
-            elif not member.is_up:
-                member.start()
-        self.cluster.wait_until_healthy()
-
-    def compact(self) -> None:
-        """All history goes, up to now."""
-        asked = self.cluster.etcdctl("get", "nothing", "--write-out=json")
-        self.cluster.etcdctl("compact", str(json.loads(asked)["header"]["revision"]))
+        self.cluster.mend()
 
     def ends(self) -> None:
         """The training ends with the right result, on all nodes that there are, and leaves nothing behind in etcd."""
@@ -133,7 +136,7 @@ class Lab:
         assert not sums.shared(self.checkpoint).exists()
         wait_until(lambda: len(self.leases) == 1, "all leases to end but the one that keeps the verdict", self.account)
         keys = self.cluster.etcdctl("get", "--prefix", "", "--keys-only").split()
-        assert [key for key in keys if not key.startswith(f"elastic/{RUN_ID}/faults/")] == RECORD
+        assert [key for key in keys if not key.startswith(ENDS)] == RECORD
 
     @property
     def leases(self) -> Sequence[str]:

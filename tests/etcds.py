@@ -6,6 +6,7 @@ Data lies in memory where the machine has room for it (/dev/shm), since etcd 3.4
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -69,13 +70,33 @@ class Cluster:
         leader = self.leader()
         return [member for member in self.members if member is not leader]
 
-    def etcdctl(self, *arguments: str | Path, member: Member | None = None) -> str:
+    def etcdctl(self, *arguments: str | Path, member: Member | None = None, given: str = "") -> str:
         """What etcdctl prints, asked of this member, or of those that are up. Raises CalledProcessError."""
         asked = [member] if member else [each for each in self.members if each.is_up]
         flags = [f"--endpoints={','.join(each.client_url for each in asked)}"]
         flags += _client_flags(self.tls) if self.tls else []
         flags += [f"--user={self.user}"] if self.user else []
-        return etcdctl(*flags, *arguments)
+        return etcdctl(*flags, *arguments, given=given)
+
+    def mend(self) -> None:
+        """All members run."""
+        for member in self.members:
+            if member.paused:
+                member.resume()
+            elif not member.is_up:
+                member.start()
+        self.wait_until_healthy()
+
+    def compact(self) -> None:
+        """All history goes, up to now."""
+        asked = self.etcdctl("get", "nothing", "--write-out=json")
+        self.etcdctl("compact", str(json.loads(asked)["header"]["revision"]))
+
+    def move_leader(self, to: Member) -> None:
+        """Another member leads, by an operator's word. Raises CalledProcessError where it cannot just now."""
+        listed = self.etcdctl("member", "list").splitlines()
+        identity = next(line.split(",")[0] for line in listed if to.peer_url in line)
+        self.etcdctl("move-leader", identity, member=self.leader())
 
     def snapshot(self, path: Path) -> None:
         self.etcdctl("snapshot", "save", path, member=self.leader())

@@ -1,4 +1,4 @@
-"""Random faults of a job on etcd: one after another, some at once, each of a victim that is whole, for a short time.
+"""Random faults of what a test runs: one after another, some at once, each of a victim that is whole, for a short time.
 
 Everything is drawn from one seed: which fault, of whom, for how long. When the kernel gets to it is not, so a seed says what
 was done, and not what came of it.
@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from random import Random
 from subprocess import CalledProcessError
 
 from attrs import define, field, frozen
 from etcdlab import Lab
-from netlab import Host
+from etcds import Cluster
+from netlab import Host, Network
 
 SPANS_S = (0.05, 0.2, 0.5, 1.0, 3.0)
 """How long a fault lasts: the last one outlives a lease."""
 GAP_MAX_S = 0.3
+STANDBY = "--standby"
 
 Mend = Callable[[], object]
+Break = Callable[[], Mend]
+Breaks = Iterable[tuple[str, Break]]
+"""What can be done to one victim, by name."""
 
 
 @frozen
@@ -38,82 +43,95 @@ class Fault:
 class Chaos:
     """What it does, step by step. `told` says all of it."""
 
-    lab: Lab
     chance: Random
+    victims: Callable[[], Iterable[str]]
+    breaks: Callable[[str], Breaks]
     told: list[str] = field(factory=list)
-    _broken: list[Fault] = field(factory=list)
-
-    @property
-    def killed(self) -> set[str]:
-        """Whose agents are not there now."""
-        return {fault.victim for fault in self._broken if fault.name == "kill" and fault.victim in self.lab.agents}
+    broken: list[Fault] = field(factory=list)
 
     def step(self) -> None:
         """One more fault, and the end of those that have lasted long enough."""
-        whole = [name for name in self.lab.network.hosts if name not in {fault.victim for fault in self._broken}]
+        whole = [name for name in self.victims() if name not in {fault.victim for fault in self.broken}]
         if whole:
             victim, span = self.chance.choice(whole), self.chance.choice(SPANS_S)
-            faults = dict(self._of_member(victim) if victim.startswith("m") else self._of_agent(victim))
-            name = self.chance.choice(sorted(faults))
+            breaks = dict(self.breaks(victim))
+            name = self.chance.choice(sorted(breaks))
             self.told.append(f"{len(self.told)}: {name} {victim} for {span} s")
-            self._broken.append(Fault(name, victim, time.monotonic() + span, faults[name]()))
+            self.broken.append(Fault(name, victim, time.monotonic() + span, breaks[name]()))
         time.sleep(self.chance.uniform(0.0, GAP_MAX_S))
         self._mend(lambda fault: time.monotonic() >= fault.mends_at)
-        for agent in self.lab.agents.values():
-            agent.keeps_up()
 
     def mend(self) -> None:
         self._mend(lambda fault: True)
 
     def _mend(self, is_due: Callable[[Fault], bool]) -> None:
-        for fault in [fault for fault in self._broken if is_due(fault)]:
-            self._broken.remove(fault)
+        for fault in [fault for fault in self.broken if is_due(fault)]:
+            self.broken.remove(fault)
             fault.mend()
 
-    def _of_member(self, name: str) -> Iterator[tuple[str, Callable[[], Mend]]]:
-        host = self.lab.host(name)
-        member = next(each for each in self.lab.cluster.members if each.place.host == host.address)
-        others = [store for store in self.lab.stores if store is not host]
-        agents = [self.lab.host(agent) for agent in self.lab.agents]
-        yield "kill", lambda: _then(member.kill, member.start)
-        yield "pause", lambda: _then(member.pause, member.resume)
-        yield "cut from the members", lambda: self._cut(name, *others)
-        yield "cut from the agents", lambda: self._cut(name, *agents)
-        yield "deafen to the agents", lambda: self._deafen(name, *agents)
-        yield "compact beside", lambda: _then(self._compact, _nothing)
 
-    def _of_agent(self, name: str) -> Iterator[tuple[str, Callable[[], Mend]]]:
-        agent, stores = self.lab.agents[name], self.lab.stores
-        others = [self.lab.host(other) for other in self.lab.agents if other != name]
-        yield "cut from the store", lambda: self._cut(name, *stores)
-        yield "cut from a member", lambda: self._cut(name, self.chance.choice(stores))
-        yield "deafen to the store", lambda: self._deafen(name, *stores)
-        yield "cut from its peers", lambda: self._cut(name, *others)
-        yield "pause", lambda: _then(lambda: agent.signal(signal.SIGSTOP), lambda: agent.signal(signal.SIGCONT))
-        yield "kill", lambda: _then(lambda: self.lab.lose(name), lambda: self.lab.agent(name))
-        yield "fail a worker of", lambda: _then(lambda: self.lab.fail(name), _nothing)
+def chaos_of(lab: Lab, chance: Random) -> Chaos:
+    """What can happen to a job on etcd."""
 
-    def _cut(self, name: str, *others: Host) -> Mend:
-        host = self.lab.host(name)
-        self.lab.network.cut(host, *others)
-        return lambda: self.lab.network.heal(host)
+    def breaks(victim: str) -> Breaks:
+        if not victim.startswith("m"):
+            return _of_agent(lab, victim, chance)
+        agents = [lab.host(agent) for agent in lab.agents]
+        return of_member(lab.network, lab.cluster, victim, agents)
 
-    def _deafen(self, name: str, *others: Host) -> Mend:
-        host = self.lab.host(name)
-        self.lab.network.deafen(host, *others)
-        return lambda: self.lab.network.heal(host)
-
-    def _compact(self) -> None:
-        """If all members are there, which may be so no longer when they are asked."""
-        if all(member.is_healthy() for member in self.lab.cluster.members):
-            with suppress(CalledProcessError):
-                self.lab.compact()
+    return Chaos(chance, lambda: lab.network.hosts, breaks)
 
 
-def _then(done: Callable[[], object], mend: Mend) -> Mend:
+def of_member(network: Network, cluster: Cluster, name: str, callers: Sequence[Host]) -> Iterator[tuple[str, Break]]:
+    """What can happen to the etcd member on the host of this name. `callers` are the hosts of its clients."""
+    host = network.hosts[name]
+    member = next(each for each in cluster.members if each.place.host == host.address)
+    addresses = {each.place.host for each in cluster.members if each is not member}
+    others = [each for each in network.hosts.values() if each.address in addresses]
+    yield "kill", lambda: then(member.kill, member.start)
+    yield "pause", lambda: then(member.pause, member.resume)
+    yield "cut from the members", lambda: cut(network, host, *others)
+    yield "cut from the agents", lambda: cut(network, host, *callers)
+    yield "deafen to the agents", lambda: deafen(network, host, *callers)
+    yield "compact beside", lambda: then(lambda: _compact(cluster), nothing)
+
+
+def _of_agent(lab: Lab, name: str, chance: Random) -> Iterator[tuple[str, Break]]:
+    agent, stores, network, host = lab.agents[name], lab.stores, lab.network, lab.host(name)
+    others = [lab.host(other) for other in lab.agents if other != name]
+    yield "cut from the store", lambda: cut(network, host, *stores)
+    yield "cut from a member", lambda: cut(network, host, chance.choice(stores))
+    yield "deafen to the store", lambda: deafen(network, host, *stores)
+    yield "cut from its peers", lambda: cut(network, host, *others)
+    yield "pause", lambda: then(lambda: agent.signal(signal.SIGSTOP), lambda: agent.signal(signal.SIGCONT))
+    yield "kill", lambda: then(lambda: lab.lose(name), lambda: lab.agent(name))
+    if STANDBY in lab.options:  # a worker's command is that of a standby
+        yield "kill a child of", lambda: then(lambda: lab.kill_child(name, chance), nothing)
+    else:
+        yield "fail a worker of", lambda: then(lambda: lab.fail(name), nothing)
+
+
+def cut(network: Network, host: Host, *others: Host) -> Mend:
+    network.cut(host, *others)
+    return lambda: network.heal(host)
+
+
+def deafen(network: Network, host: Host, *others: Host) -> Mend:
+    network.deafen(host, *others)
+    return lambda: network.heal(host)
+
+
+def then(done: Callable[[], object], mend: Mend) -> Mend:
     done()
     return mend
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """It mends itself."""
+
+
+def _compact(cluster: Cluster) -> None:
+    """If all members are there, which may be so no longer when they are asked."""
+    if all(member.is_healthy() for member in cluster.members):
+        with suppress(CalledProcessError):
+            cluster.compact()

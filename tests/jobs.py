@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,10 +17,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from attrs import define, field
 from etcd_clients import addresses, made
 from etcds import Cluster
-from launches import PROGRAMS, TIMEOUT_S, Ended, Launch, Launcher, Told
+from launches import ELASTIC, PROGRAMS, TIMEOUT_S, Ended, Launch, Launcher, Told
 from ports import reserved
 from processes import is_alive
 
@@ -125,6 +127,12 @@ class Job:
 Jobs = Callable[..., Job]
 
 
+def only_in(store: str) -> pytest.MarkDecorator:
+    """Run a test in one of the two stores: what it shows does not depend on the store, or the other tests of its file
+    show it in the other one."""
+    return pytest.mark.parametrize("job", [store], indirect=True)
+
+
 @contextmanager
 def jobs(launch: Launcher, folder: Path, shared: Address, etcd: Cluster | None = None) -> Iterator[Jobs]:
     """Makes jobs; one with `own_store` has its port kept free for it until its first agent listens there."""
@@ -138,6 +146,21 @@ def jobs(launch: Launcher, folder: Path, shared: Address, etcd: Cluster | None =
 
     with stack:
         yield make
+
+
+def asked(
+    job: Job, *options: str, launch: Launcher, run_id: str = "", command: str = "status", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """What `elastic status`, or another command for operators, says of this job."""
+    place = f"etcd://{job.etcd.endpoints}" if job.etcd else str(job.store)
+    return subprocess.run(
+        [ELASTIC, command, f"--rdzv-endpoint={place}", f"--rdzv-id={run_id or job.run_id}", *options],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env={**launch.environment, **variables},
+    )
 
 
 def prefix(job: Job) -> str:

@@ -9,18 +9,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import stage
 from attrs import define, field, frozen
+from processes import standbys_of
 
 ELASTIC = str(Path(sys.executable).with_name("elastic"))
 PROGRAMS = Path(__file__).parent / "e2e" / "programs"
 TESTS = Path(__file__).parent
-TIMEOUT_S = 60.0
-"""How long anything may take on a machine that is busy with something else."""
+TIMEOUT_S = 180.0
+"""How long anything may take on a machine that is busy with something else, or stands still for a while."""
+MAY_NOT_IDLE = ("setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice")
+"""What is put before a launcher whose standbys a test waits for. Without this capability they import like other processes;
+with it they wait for an idle CPU."""
 
 
 @frozen
@@ -98,16 +103,17 @@ class Launch:
     def pid(self) -> int:
         return self.process.pid
 
-    def hears(self, count: int) -> list[Told]:
+    def hears(self, count: int, timeout_s: float = TIMEOUT_S) -> list[Told]:
         """The next things that workers tell, by rank."""
-        self._wait(lambda: self._told.data.count(b"\n") >= self._heard + count, f"{count} more words of workers")
+        told = self._told
+        self._wait(lambda: told.data.count(b"\n") >= self._heard + count, f"{count} more words of workers", timeout_s)
         lines = self._told.text.splitlines()[self._heard : self._heard + count]
         self._heard += count
         return sorted((_told(line) for line in lines), key=lambda told: (told.rank, told.words))
 
-    def says(self, text: str) -> None:
+    def says(self, text: str, timeout_s: float = TIMEOUT_S) -> None:
         """Wait until the launcher, or a worker on its stderr, has said this."""
-        self._wait(lambda: text in self._err.text, f"{text!r} on stderr")
+        self._wait(lambda: text in self._err.text, f"{text!r} on stderr", timeout_s)
 
     def says_within(self, text: str, span_s: float) -> bool:
         """Whether it says this in so short a time: for what must not be said."""
@@ -121,6 +127,22 @@ class Launch:
         """Wait until a worker has printed this; returns all that was printed so far."""
         self._wait(lambda: text in self._out.text, f"{text!r} on stdout", timeout_s)
         return self._out.text
+
+    def stands_by(self, count: int, beside: Iterable[Told], timeout_s: float = TIMEOUT_S) -> list[int]:
+        """Wait until so many standbys are there beside these workers, and some have been ready; return their process ids.
+
+        The launcher may also say that they are ready before the first workers take their places.
+        """
+        pids = [worker.pid for worker in beside]
+        found: list[int] = []
+
+        def has_come() -> bool:
+            found[:] = standbys_of(self.pid, *pids)
+            return len(found) == count
+
+        self._wait(has_come, f"{count} standbys", timeout_s)
+        self.says(" ready, imports took ", timeout_s)
+        return found
 
     def keeps_up(self) -> None:
         """Read what was said so far: nobody may stand still because of a full pipe."""
@@ -210,6 +232,8 @@ class Launcher:
         stage_folder = self._folder / f"stage{self._count}"
         stage_folder.mkdir()
         words = [str(word) for word in command]
+        if any("standby" in word for word in words) and _may_drop_capabilities():
+            words = [*MAY_NOT_IDLE, *words]
         return Launch(words, {**self.environment, **(environment or {})}, stage_folder, self._stack)
 
     @property
@@ -222,6 +246,15 @@ class Launcher:
         temporary = self._folder / "tmp"
         temporary.mkdir(exist_ok=True)
         return {**kept, "PYTHONPATH": str(TESTS), "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"}
+
+
+@cache
+def _may_drop_capabilities() -> bool:
+    """Return True if the command exists and this process may; a process of no privilege has none to drop."""
+    try:
+        return subprocess.run([*MAY_NOT_IDLE, "true"], check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

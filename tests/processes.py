@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 90.0
 
 
 def is_alive(pid: int) -> bool:
@@ -22,6 +22,12 @@ def is_alive(pid: int) -> bool:
 def children_of(pid: int) -> list[int]:
     lists = [_read(task / "children") for task in Path(f"/proc/{pid}/task").iterdir()]
     return [int(child) for each in lists for child in each.split()]
+
+
+def standbys_of(agent: int, *workers: int) -> list[int]:
+    """The processes that wait, or import, beside these workers of an agent."""
+    others = set(children_of(agent)) - set(workers)
+    return [pid for pid in others if b"\0ELASTIC_STANDBY=" in b"\0" + _read(Path(f"/proc/{pid}/environ"))]
 
 
 def command_of(pid: int) -> str:
@@ -71,9 +77,9 @@ def dies(pid: int, timeout_s: float = TIMEOUT_S) -> bool:
         os.close(pidfd)
 
 
-def comes_true(claim: Callable[[], bool]) -> bool:
+def comes_true(claim: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> bool:
     """For what the kernel tells no event of, like another process's signal mask. Once is enough: it may be false again."""
-    end = time.monotonic() + TIMEOUT_S
+    end = time.monotonic() + timeout_s
     while not (true := claim()) and time.monotonic() < end:
         select.poll().poll(2)
     return true

@@ -9,11 +9,10 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("dev", max_examples=100, derandomize=True, database=None, deadline=None)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", PATIENT, max_examples=100, derandomize=True, database=None)
 for name, examples in (("nightly", 1_000), ("soak", 20_000)):
-    settings.register_profile(
-        name, max_examples=examples, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-    )
+    settings.register_profile(name, PATIENT, max_examples=examples, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"

@@ -26,7 +26,7 @@ from attrs import field, frozen
 
 IMPORTS = frozenset(
     "__future__ attrs bisect collections collections.abc enum functools hashlib heapq itertools json math msgspec "
-    "msgspec.json operator types typing".split()
+    "msgspec.json msgspec.structs operator types typing zlib".split()
 )
 DOORS = frozenset("open print input exec eval compile __import__ breakpoint globals __builtins__ __loader__".split())
 NOT_THE_SAME_TWICE = frozenset({"id", "hash"})

@@ -16,7 +16,7 @@ from elastic.adapters.inprocess.thread_events import Ended, LeftAtomic, Order, S
 
 PAUSE_S = 0.002
 """Between two sendings of the signal."""
-TIMEOUT_S = 30.0
+TIMEOUT_S = 90.0
 
 Event = Ended | LeftAtomic | Signalled
 

@@ -13,7 +13,7 @@ from elastic.core import group, inprocess
 ROOT = Path(__file__).parent.parent
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 PROTOCOL = ROOT / "docs" / "protocol.md"
-ROOMS = ("core", "adapters", "cli")
+ROOMS = ("core", "adapters", "cli", "inprocess")
 LINES_MAX = {"README.md": 150, "ARCHITECTURE.md": 250}
 
 

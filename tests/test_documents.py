@@ -25,7 +25,7 @@ PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 OURS = re.compile(r"(?:core|adapters|cli|tests|property_tests|benchmarks|docs|examples|tools)/[\w./-]+")
-COMMAND = re.compile(r"\belastic (launch|replay|simulate|store)\b([^\n`|]*)")
+COMMAND = re.compile(r"\belastic (launch|replay|simulate|status|store)\b([^\n`|]*)")
 
 ENDS = ("-m", "...", "#")
 """What ends the options of a command, beside a script."""
@@ -79,7 +79,7 @@ def shown(text: str, command: str) -> set[str]:
 
 
 @PAGE
-@pytest.mark.parametrize("command", ["launch", "replay", "simulate", "store"])
+@pytest.mark.parametrize("command", ["cancel", "drain", "launch", "replay", "simulate", "stacks", "status", "store"])
 def test_no_page_shows_a_command_with_an_option_that_it_does_not_have(page: Path, command: str) -> None:
     assert shown(page.read_text(), command) <= options(command)
 
@@ -117,7 +117,7 @@ def test_every_variable_of_ours_that_is_named_is_read_somewhere(page: Path, vari
 
 def test_the_programs_of_the_simulator_s_manual_run(capsys: pytest.CaptureFixture[str]) -> None:
     programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "simulate.md").read_text(), re.DOTALL)
-    assert len(programs) == 2
+    assert len(programs) == 4
     names: dict[str, object] = {}
     for program in programs:
         exec(program, names)
@@ -147,7 +147,7 @@ def test_each_job_of_slurm_gives_its_nodes_one_meeting_place_and_a_name_each(pag
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "77", "SLURM_NNODES": "2", "SLURM_NODEID": "0"}
     for job in jobs:
         (tmp_path / "said").unlink(missing_ok=True)
-        subprocess.run(["bash", "-c", job], env=environment, cwd=tmp_path, capture_output=True, check=False, timeout=30)
+        subprocess.run(["bash", "-c", job], env=environment, cwd=tmp_path, capture_output=True, check=False)
         agents = [line.split() for line in (tmp_path / "said").read_text().splitlines() if line.startswith("launch")]
         assert len(agents) == 2
         told = [{word.partition("=")[0]: word.partition("=")[2] for word in words} for words in agents]

@@ -18,7 +18,7 @@ import elastic
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-ROOMS = ("core", "adapters", "api", "cli")
+ROOMS = ("core", "adapters", "api", "cli", "inprocess")
 
 
 def package_files(root: Path) -> list[Path]:
@@ -47,9 +47,8 @@ def test_every_package_folder_has_an_init() -> None:
     assert missing == set()
 
 
-def test_the_root_holds_only_the_package_s_files_and_the_one_that_users_import() -> None:
-    """`import elastic.inprocess as inprocess`, as programs change over from nvidia-resiliency-ext, needs a module."""
-    assert {file.name for file in ROOT.glob("*.py")} <= {"__init__.py", "__main__.py", "inprocess.py"}
+def test_the_root_holds_only_the_package_s_own_files() -> None:
+    assert {file.name for file in ROOT.glob("*.py")} <= {"__init__.py", "__main__.py"}
 
 
 def test_the_installed_package_has_every_file_of_the_tree() -> None:
@@ -80,7 +79,7 @@ def test_torch_is_pinned_alike_for_pip_and_for_the_resolver_while_the_package_le
     assert not any("==" in need for need in PROJECT["project"]["optional-dependencies"]["torch"])
 
 
-@pytest.mark.parametrize("extra", ["", "torch", "etcd", "gpu", "dev"])
+@pytest.mark.parametrize("extra", ["", "torch", "etcd", "gpu", "metrics", "dev"])
 def test_everything_the_package_needs_is_pinned(extra: str) -> None:
     project = PROJECT["project"]
     needs = project["optional-dependencies"][extra] if extra else project["dependencies"]

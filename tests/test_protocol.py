@@ -34,10 +34,13 @@ from elastic.core import group, inprocess
 from elastic.core.group import state as of_group
 from elastic.core.inprocess import monitoring, words
 from elastic.core.inprocess.settings import RELATIONS
+from elastic.core.properties.strength import ELSEWHERE, LAWS
 from elastic.core.rendezvous import Limits, RendezvousState, Settings, Status, actions, handlers
 from elastic.core.rendezvous.context import Fact
+from elastic.core.sim import recoveries, traffic
 from elastic.core.sim import sometimes as of_nodes
 from elastic.core.sim.calls import call_sometimes as of_calls
+from elastic.core.sim.calls.call_strength import LAWS as LAWS_OF_CALLS
 from elastic.core.world import Ending, Why
 
 ROOT = Path(__file__).parents[1]
@@ -82,6 +85,29 @@ def test_every_place_of_the_document_that_is_cited_is_there() -> None:
     anchors = {anchor(heading) for heading in re.findall(r"^#+ (.+)$", DOCUMENT, re.MULTILINE)}
     cites = {str(file): re.findall(r"protocol\.md(#[\w-]+| §)", file.read_text()) for file in everything()}
     assert {file: found for file, found in cites.items() if not {each[1:] for each in found} <= anchors} == {}
+
+
+def test_it_is_counted_how_often_each_law_that_the_simulator_judges_is_armed() -> None:
+    by_itself = {number for number in properties(DOCUMENT) if number[0] in "SVBRLOGF"} - {"S13", "L1", "G7"}
+    assert LAWS.keys() == by_itself
+    assert LAWS.keys() > ELSEWHERE
+    of_calls = {number for number in properties(DOCUMENT) if number[0] in "IC"} - {"I11", "I12"}
+    assert LAWS_OF_CALLS.keys() == of_calls
+
+
+def test_the_bounds_are_those_that_the_simulator_judges_by() -> None:
+    """The names of the parts, and which of them each fault needs."""
+    assert sorted(named(DOCUMENT, "Bounds", "part")) == sorted(recoveries.PARTS)
+    rows = {fault: names(row[1]) for row in table(DOCUMENT, "Bounds", "after") for fault in names(row[0])}
+    assert {fault: sorted(parts) for fault, parts in rows.items()} == {
+        kind.value: sorted(parts) for kind, parts in recoveries.NEEDS.items()
+    }
+
+
+def test_the_traffic_of_a_round_is_that_by_which_the_simulator_judges() -> None:
+    rows = {names(row[0])[0]: int(row[1].partition(",")[0]) for row in table(DOCUMENT, "Traffic", "question")}
+    assert rows == {kind.__name__: many for kind, many in traffic.OWN.items()}
+    assert f"at most {traffic.VERSIONS} versions of one round" in DOCUMENT
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

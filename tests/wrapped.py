@@ -16,10 +16,15 @@ FIRST_GATE, SECOND_GATE = 10, 20
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch here, which serves a store")
 
 
-def job(launch: Launcher, *arguments: str, ranks: int = 2, restarts: int = 0, program: str | Path = RESTARTS) -> Launch:
-    return launch(
-        "--restart-scope=rank", f"--max-restarts={restarts}", f"--nproc-per-node={ranks}", program, *arguments
-    )
+def job(
+    launch: Launcher,
+    *arguments: str,
+    ranks: int = 2,
+    restarts: int = 0,
+    program: str | Path = RESTARTS,
+) -> Launch:
+    scope = ("--restart-scope=rank", f"--max-restarts={restarts}")
+    return launch(*scope, f"--nproc-per-node={ranks}", program, *arguments)
 
 
 def told(running: Launch, count: int) -> list[str]:

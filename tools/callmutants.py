@@ -1,8 +1,9 @@
 """Put bugs into restarts inside the process, one at a time, and tell which simulated run finds each of them.
 
-The mutants are rows of property_tests/call_mutants.toml.
+The mutants are rows of property_tests/call_mutants.toml. A row has the seed of a run that breaks a law, or, if no run does,
+the directed test that fails.
 
-  callmutants.py check            make the run of the recorded seed, for each
+  callmutants.py check            make the run of the recorded seed, or the directed test, for each
   callmutants.py search [NAME]…   look for the first seeds that find them, and tell the shortest run
 """
 
@@ -16,9 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import frozen
-from mutation import ROOT, Answer, Edit, Mutant, in_a_fork, mutate, sources
+from mutation import CALLS, Answer, Edit, Mutant, in_a_fork, mutate, sources, tested, warm
 
-TABLE = ROOT / "property_tests" / "call_mutants.toml"
 RUNS = 6_000
 FINDS = 3
 TIMEOUT_S = 300
@@ -26,7 +26,7 @@ TIMEOUT_S = 300
 
 @frozen
 class Known:
-    """A mutant, the law that it breaks, and the seed of a run in which it does."""
+    """A mutant, the law that it breaks, and the seed of a run in which it does; or the mutant's directed test."""
 
     mutant: Mutant
     number: str
@@ -34,7 +34,7 @@ class Known:
 
 
 def known() -> tuple[Known, ...]:
-    return tuple(map(_known, tomllib.loads(TABLE.read_text())["mutant"]))
+    return tuple(map(_known, tomllib.loads(CALLS.read_text())["mutant"]))
 
 
 def _known(row: dict[str, object]) -> Known:
@@ -42,7 +42,11 @@ def _known(row: dict[str, object]) -> Known:
     edits = tuple(
         Edit(str(each["file"]), str(each["old"]), str(each["new"])) for each in rows if isinstance(each, dict)
     )
-    return Known(Mutant(str(row["name"]), edits, ""), str(row.get("number", "")), int(str(row.get("seed", 0))))
+    return Known(
+        Mutant(str(row["name"]), edits, str(row.get("test", ""))),
+        str(row.get("number", "")),
+        int(str(row.get("seed", 0))),
+    )
 
 
 def found(mutant: Mutant, seeds: Iterable[int], finds: int) -> Answer:
@@ -54,6 +58,16 @@ def found(mutant: Mutant, seeds: Iterable[int], finds: int) -> Answer:
         broken = [(run.steps, seed, *run.broken) for seed, run in _runs(walk.walked, seeds, finds)]
         steps, seed, number, fact = min(broken, default=(0, 0, "", "survives"))
         return {"mutant": mutant.name, "number": number, "seed": seed, "steps": steps, "fact": fact}
+
+    return in_a_fork(look, TIMEOUT_S)
+
+
+def failed(mutant: Mutant) -> Answer:
+    """Return the directed test of this mutant if it fails."""
+
+    def look() -> Answer:
+        mutate(sources(mutant))
+        return {"mutant": mutant.name, **tested(mutant.test)}
 
     return in_a_fork(look, TIMEOUT_S)
 
@@ -70,7 +84,7 @@ def _runs(walked: Callable[[int], Any], seeds: Iterable[int], finds: int) -> Ite
 
 def check() -> Iterator[Answer]:
     for each in known():
-        yield found(each.mutant, [each.seed], 1)
+        yield failed(each.mutant) if each.mutant.test else found(each.mutant, [each.seed], 1)
 
 
 def main() -> None:
@@ -79,10 +93,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--runs", type=int, default=RUNS)
     asked = parser.parse_args()
+    warm()
     if asked.what == "check":
         answers = check()
     else:
-        those = [each for each in known() if not asked.names or each.mutant.name in asked.names]
+        by_run = [each for each in known() if not each.mutant.test]
+        those = [each for each in by_run if not asked.names or each.mutant.name in asked.names]
         answers = (found(each.mutant, range(asked.runs), FINDS) for each in those)
     for answer in answers:
         print(json.dumps(answer), flush=True)

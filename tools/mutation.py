@@ -1,7 +1,7 @@
 """Put bugs into the core, one at a time, and tell what finds each of them.
 
-The mutants are rows of property_tests/mutants.toml. Each mutant runs in a process of its own, forked before the core is
-imported. There the core is imported with the changed text, and nothing is written.
+The mutants are rows of property_tests/mutants.toml. Each mutant runs in a forked process of its own. There the modules that
+it changes, and those that import them, are imported anew with the changed text, and nothing is written.
 
   mutation.py check            tell whether its recorded story, or its directed test, kills each mutant; one JSON line each
   mutation.py search           look for a story by which each mutant breaks a property; --record keeps the shortest
@@ -11,6 +11,7 @@ imported. There the core is imported with the changed text, and nothing is writt
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import signal
@@ -19,21 +20,36 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import resolve_name
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+import hypothesis  # noqa: F401  loaded once, for all forks
+import msgspec  # noqa: F401
+import pytest
 from attrs import frozen
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "property_tests" / "mutants.toml"
+CALLS = ROOT / "property_tests" / "call_mutants.toml"
+"""The mutants of restarts inside the process (callmutants.py)."""
 RECORDED = ROOT / "property_tests" / "mutants"
 DOCUMENT = ROOT / "docs" / "mutants.md"
 TIMEOUT_S = 900
 CHECK_S = 60
 RUNS = 2_000
+PLUGINS = ("--tb=no", "-p", "pytest_timeout", "-p", "_hypothesis_pytestplugin")
+SIMULATORS = (
+    "elastic.core.sim.run",
+    "elastic.core.sim.story",
+    "elastic.core.sim.shrink",
+    "elastic.core.sim.calls.walk",
+)
 FINDS = 3
 """The search keeps the shortest of so many stories that break something."""
 
@@ -70,8 +86,8 @@ class Mutant:
         return RECORDED / f"{self.slug}.story"
 
 
-def mutants() -> tuple[Mutant, ...]:
-    rows = tomllib.loads(TABLE.read_text())["mutant"]
+def mutants(table: Path = TABLE) -> tuple[Mutant, ...]:
+    rows = tomllib.loads(table.read_text())["mutant"]
     return tuple(
         Mutant(row["name"], tuple(_edits(row, *([row["also"]] if "also" in row else []))), row.get("test", ""))
         for row in rows
@@ -85,11 +101,11 @@ def _edits(*rows: Mapping[str, str]) -> Iterator[Edit]:
 
 def edited(file: str, edits: Iterable[Edit]) -> str:
     """Return the text of a file of the core with these edits. Raises Drifted."""
-    text = (ROOT / "core" / file).read_text()
+    text = place(file).read_text()
     for edit in edits:
         if edit.file == file:
             if text.count(edit.old) != 1:
-                raise Drifted(f"core/{file}: {text.count(edit.old)} times: {edit.old!r}")
+                raise Drifted(f"{place(file).relative_to(ROOT)}: {text.count(edit.old)} times: {edit.old!r}")
             text = text.replace(edit.old, edit.new)
     return text
 
@@ -100,8 +116,13 @@ def sources(mutant: Mutant) -> Mapping[str, str]:
     return {module(file): edited(file, mutant.edits) for file in files}
 
 
+def place(file: str) -> Path:
+    """Return the path of a file. It is named as in the core, or from the root as "adapters/clock.py"."""
+    return ROOT / file if file.startswith("adapters/") else ROOT / "core" / file
+
+
 def module(file: str) -> str:
-    return f"elastic.core.{file.removesuffix('.py').replace('/', '.')}"
+    return ".".join(("elastic", *place(file).relative_to(ROOT).with_suffix("").parts))
 
 
 class _Loader(SourceFileLoader):
@@ -131,9 +152,47 @@ class Mutating(MetaPathFinder):
 
 
 def mutate(texts: Mapping[str, str]) -> None:
-    """Let the modules of the core that are imported from now on have these texts."""
-    assert not any(name.startswith("elastic.core") for name in sys.modules), "too late: the core is imported"
+    """Let the modules of the package that are imported from now on have these texts. What was imported and would have read
+    one of them is imported anew."""
+    for name in importers(texts):
+        if sys.modules.pop(name, None):
+            parent, _, leaf = name.rpartition(".")
+            vars(sys.modules.get(parent, ModuleType(parent))).pop(leaf, None)
     sys.meta_path.insert(0, Mutating(texts))
+
+
+def warm() -> None:
+    """Import what all mutants run, so that a fork imports only what its mutant changes."""
+    for name in SIMULATORS:
+        import_module(name)
+    _ours()
+
+
+def importers(changed: Iterable[str]) -> set[str]:
+    """Return these modules and all of the package that import them, directly or not."""
+    imported, found = _ours(), set(changed)
+    while more := {name for name, those in imported.items() if name not in found and those & found}:
+        found |= more
+    return found
+
+
+@cache
+def _ours() -> Mapping[str, frozenset[str]]:
+    """Return the modules of the package that are imported here, each with the modules that its text imports."""
+    ours = {name: each for name, each in sys.modules.items() if name.partition(".")[0] == "elastic"}
+    return {name: frozenset(_imports(each)) & ours.keys() for name, each in ours.items()}
+
+
+def _imports(each: ModuleType) -> Iterator[str]:
+    """Yield all that an import in this module's text may name. In `from a import b` that is a, and a.b too."""
+    package = each.__name__ if hasattr(each, "__path__") else each.__name__.rpartition(".")[0]
+    for node in ast.walk(ast.parse(Path(str(each.__file__)).read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = resolve_name("." * node.level + (node.module or ""), package)
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
 # --- in the mutant's process
@@ -180,13 +239,12 @@ def searched(runs: int, finds: int) -> Answer:
 
 def tested(test: str) -> Answer:
     """Return the name of a directed test if it fails."""
-    import pytest
-
     os.chdir(ROOT)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # to look for plug-ins takes longer than most tests
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
-    code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", test])
+    code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *PLUGINS, test])
     return {"test": test} if code == pytest.ExitCode.TESTS_FAILED else {}
 
 
@@ -216,6 +274,7 @@ def in_a_fork(does: Callable[[], Answer], timeout_s: int = TIMEOUT_S) -> Answer:
 
 def check(those: Iterable[Mutant]) -> Iterator[Answer]:
     """Yield what kills each mutant now."""
+    warm()
     for mutant in those:
 
         def mutated(mutant: Mutant = mutant) -> Answer:
@@ -227,6 +286,7 @@ def check(those: Iterable[Mutant]) -> Iterator[Answer]:
 
 def search(those: Iterable[Mutant], runs: int, finds: int, record: bool) -> Iterator[Answer]:
     """Yield the story found for each mutant; `record` also writes it down."""
+    warm()
     for mutant in those:
 
         def mutated(mutant: Mutant = mutant) -> Answer:
@@ -254,9 +314,19 @@ def operations_of(mutant: Mutant) -> int:
     return sum(1 for line in mutant.story.read_text().splitlines() if not line.startswith("#")) - 1
 
 
+def shares(those: Iterable[Mutant]) -> Mapping[str, tuple[int, int]]:
+    """Return for each room how many of its mutants the simulator kills without any unit test, and how many there are."""
+    counts: dict[str, tuple[int, int]] = {}
+    for each in those:
+        room = place(each.edits[0].file).relative_to(ROOT).parent.as_posix()
+        alone, all = counts.get(room, (0, 0))
+        counts[room] = alone + (not each.test), all + 1
+    return dict(sorted(counts.items()))
+
+
 def document(those: Iterable[Mutant]) -> str:
     """Return the text of docs/mutants.md: which property kills which mutant, and how long its story is."""
-    those = list(those)
+    those, of_calls = list(those), mutants(CALLS)
     by_story = [each for each in those if not each.test]
     killed: dict[str, list[str]] = {}
     for each in by_story:
@@ -274,8 +344,17 @@ def document(those: Iterable[Mutant]) -> str:
             "",
             f"{len(those)} mutants: {len(by_story)} are killed by a story (median {statistics.median(sizes):g} operations,",
             f"at most {max(sizes)}), {len(those) - len(by_story)} by a directed test.",
+            f"{len(of_calls)} more are of restarts inside the process (property_tests/call_mutants.toml); a run of",
+            f"`elastic simulate --calls` finds {sum(not each.test for each in of_calls)}, a directed test the others.",
             "",
-            "| mutant | core/ | killed by | operations |",
+            "| mutants of | by the simulator alone | of |",
+            "| --- | --- | --- |",
+            *(
+                f"| {room} | {alone} ({alone / all:.0%}) | {all} |"
+                for room, (alone, all) in shares([*those, *of_calls]).items()
+            ),
+            "",
+            "| mutant | file | killed by | operations |",
             "| --- | --- | --- | --- |",
             *(_row(each) for each in those),
             "",

@@ -7,8 +7,10 @@ inbox. The agent's thread alone holds the group. It also starts the workers, bec
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import partial
-from typing import assert_never
+from signal import Signals
+from typing import TYPE_CHECKING, assert_never
 
 from attrs import evolve
 
@@ -16,9 +18,12 @@ from ...core.group import Group, Outcome, Stopped, begin, transition
 from ...core.group.state import (
     Beat,
     Beaten,
+    Check,
+    Checked,
     Close,
     Closed,
     Command,
+    Drain,
     Elapsed,
     End,
     Event,
@@ -27,19 +32,24 @@ from ...core.group.state import (
     Join,
     Leave,
     MarkDone,
+    Noticed,
+    ReadyToLeave,
     Reaped,
     Record,
+    RecordUnfit,
     RecordUnstartable,
     Signal,
     Signalled,
     Start,
     StartAgain,
+    Tell,
     Unstartable,
 )
-from ...core.node import acknowledged, farewell, follows, heard, requested
-from ...core.rendezvous import Held, RendezvousState, handlers
+from ...core.node import acknowledged, asks_for_stacks, farewell, follows, heard, noticed, requested
+from ...core.rendezvous import Held, Prepared, RendezvousState, handlers
 from ...core.rendezvous.operations import LINGER_S
-from ...core.world import Life, Node, Profile, World
+from ...core.world import NAME_MAX, Ending, Life, Node, Profile, Unfit, Verdict, World
+from ...core.world import Notice as NoticeToLeave
 from ..clean_up import failures_of
 from ..clock import Clock
 from ..launch_settings import LaunchSettings
@@ -62,22 +72,43 @@ from ..report.news import (
     TraceLost,
     WatchdogTold,
 )
+from ..report.stack_records import StackRecords
 from ..report.worker_ends import WorkerEnds
-from ..store.port import Backend
+from ..store.port import AgentBackend, StoreError
+from ..store.queries import Query
+from ..terminal import printable
 from ..workers.attempts import worker_logs
-from ..workers.child_processes import SubprocessWorkers
+from ..workers.child_processes import SubprocessWorkers, reason
+from ..workers.environment import lasting_environment
+from ..workers.guard import Guard
+from ..workers.notices import Notice as ToWorkers
+from ..workers.notices import NoticeBoard, notice_path
 from ..workers.orphans import Orphans
-from ..workers.spawner import Spawner
+from ..workers.spawner import Executing, Spawner
+from ..workers.stack_handler import StackHandler, stack_handler
+from ..workers.watcher import Watcher
 from ..workers.worker_port import CannotStart, Exit, Shortage, passes
-from .inbox import Asked, ChildDied, Died, Heartbeat, Inbox, Stuck
+from .drain_file import DrainFile
+from .inbox import Asked, ChildDied, Died, Heartbeat, Inbox, StandbyTold, Stuck, WorkersReady
 from .signals import signals_as_events
 from .watchdogs import Watchdogs
 from .worker_group import WorkerGroup
+
+if TYPE_CHECKING:
+    from ..rendezvous.links import Links
+    from ..workers.node_check import NodeChecks
+    from ..workers.standbys import Standbys
+    from .standby_teller import StandbyTeller
 
 _DRAIN_TIMEOUT_S = 5.0
 """The end of the job waits so long for a console that does not read."""
 _RECORD_TIMEOUT_S = 5.0
 """The end of the job waits so long for failures that are on their way to the record."""
+
+
+_STACKS_TIMEOUT_S = 5.0
+"""The end of the job waits so long for the stacks of the other nodes."""
+_STACKS_PAUSE_S = 0.02
 
 
 class Agent:
@@ -86,7 +117,7 @@ class Agent:
     def __init__(
         self,
         settings: LaunchSettings,
-        backend: Backend,
+        backend: AgentBackend,
         clock: Clock,
         observer: Observer,
         trace: Trace | None = None,
@@ -104,19 +135,44 @@ class Agent:
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
-        self._introduced = settings.profile(self._reserved.endpoint, self._host)  # reads the program's file, once
+        introduced = settings.profile(self._reserved.endpoint, self._host)  # reads the program's file, once
+        self._links = self._made_links()
+        self._introduced = evolve(introduced, link_port=self._links.server.port) if self._links else introduced
         held = Held(self.node, self._introduced, settings.rendezvous, Life(os.urandom(8).hex()))
         self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.post)
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._trace.took)
-        self._heart = Heart(backend, self.node, settings.rendezvous.keep_alive_interval, clock, self._inbox.beaten)
-        self._lingers = self._is_known_to_leave = False
+        self._teller = self._made_teller(backend)
+        self._beats = backend.clone()
+        self._heart = Heart(self._beats, self.node, settings.rendezvous.keep_alive_interval, clock, self._has_beaten)
+        self._lingers = self._is_known_to_leave = self._holds_back = False
+        self._group = Group(self.node, settings.group)
         self.failures: list[Exception] = []
         """The failures of the clean-up at the end. The result does not depend on them."""
         self._state: RendezvousState | None = None
-        self._watchdogs = Watchdogs(settings.watchdogs, self._inbox.stuck, self._inbox.asked, self._inbox.watchdog_told)
-        workers = SubprocessWorkers(self._inbox.died, clock.now, spawner=spawner)
+        self._ran: tuple[Node, ...] = ()
+        """The nodes that ran workers in the last complete round that was seen."""
+        self._answered = ""
+        """The id of the last query that this node has answered."""
+        handler = stack_handler(settings) if spawner is None else None  # who forks runs no start-up code
+        inbox = self._inbox
+        self._watchdogs = Watchdogs(settings.watchdogs, inbox.stuck, inbox.asked, inbox.watchdog_told, handler)
+        guard = Guard(listener=self._links.server.listener.fileno() if self._links else None)
+        watcher = Watcher(clock.now)
+        spawner = spawner or Executing(handler)
+        self._standbys = self._made_standbys(spawner, guard, watcher, handler)
+        workers = SubprocessWorkers(
+            self._inbox.died, clock.now, guard=guard, spawner=self._standbys or spawner, watcher=watcher
+        )
+        self._watcher = watcher
+        self._board = NoticeBoard(notice_path(settings.relay)) if settings.relay else None
+        path = settings.drain.file
+        self._drain_file = DrainFile(path, partial(self._is_drained_by, f"the file {path}")) if path else None
+        self._prepare = workers.prepare
+        self._checks = self._made_checks(guard)
+        self._backend = backend
         submit = self._rendezvous.submit
         self._ends = WorkerEnds(self.node, self._host, backend, submit, clock.wall_text, workers.drain)
+        self._stacks = StackRecords(self.node, backend, clock.wall_text)
         self._workers = WorkerGroup(
             settings,
             self.node,
@@ -127,6 +183,7 @@ class Agent:
             self._watchdogs,
             self._ends,
             self._inbox.has_had_a_signal,
+            handler,
         )
 
     @property
@@ -142,27 +199,36 @@ class Agent:
         """Take part in the job until it has a verdict, or this node leaves or is refused. No process, thread or descriptor
         of it is left afterwards. Raises CannotTrace or CannotWatch before anything is done."""
         child_died = self._inbox.child_died if self._orphans else None
-        with signals_as_events(self._settings.signals, self._inbox.signalled, child_died):
+        drain = self._settings.drain
+        further = {drain.signal: self._is_drained_by_signal} if drain.signal else {}
+        with signals_as_events(self._settings.signals, self._inbox.signalled, child_died, further):
             try:
                 self._begin_trace()
                 self._watchdogs.start()
                 self._tell_of_watchdog("watchdog started")
                 self._rendezvous.start()
                 self._heart.start()
+                if self._links:
+                    self._links.start()
+                if self._drain_file:
+                    self._drain_file.start()
                 return self._run()
             finally:
                 self.failures = self._close()
 
     def _run(self) -> Result:
         at = self._clock.now()
-        group, commands = begin(Group(self.node, self._settings.group), at)
+        group, commands = begin(self._group, at)
+        self._group = group
         self._took(None, group, group, commands, at)
+        self._begin_standbys()
         while (outcome := group.outcome) is None:
             event = self._next(group.until)
             if event is None:
                 continue
             before, (group, commands) = group, transition(group, event)
             self._took(event, before, group, commands, self._clock.now())
+            self._group = group
             if consequence := follows(event, group, self._clock.now()):
                 self._inbox.post(consequence)
         self._last_words(outcome)
@@ -172,26 +238,60 @@ class Agent:
     def _result(self, outcome: Outcome, stopped_at: float | None) -> Result:
         """Gather what came of it. A node that was told to stop does not ask a store that has not heard of that."""
         is_hurried = isinstance(outcome, Stopped) and not self._is_known_to_leave
-        ends = self._ends
+        ends, alone = self._ends, self._workers.restarts
         faults = ends.own_faults if is_hurried else ends.all_faults()
-        return Result(self.node, outcome, faults, self._state, ends.round, ends.ranks, ends.of_round(stopped_at))
+        last = ends.round, ends.ranks, ends.of_round(stopped_at)
+        standbys = self._standbys.count if self._standbys else None
+        world = self._workers.world
+        stacks = self._stacks.of(world) if faults and world and not is_hurried else ()
+        return Result(self.node, outcome, faults, self._state, *last, alone, standbys, stacks, self._unfit(is_hurried))
+
+    def _unfit(self, is_hurried: bool) -> tuple[Unfit, ...]:
+        """Return the nodes that stay out of the job. A job without a check has none."""
+        if self._checks is None or is_hurried:
+            return ()
+        try:
+            return self._backend.unfit()
+        except StoreError:
+            return ()
 
     def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...], at: float) -> None:
         self._trace.took(transition, event, commands, at)
         self._is_known_to_leave |= isinstance(event, Gone | Closed)
+        looks = event is not None and self._settings.stacks_signal is not None and asks_for_stacks(event, before, after)
         for command_ in commands:
+            if looks and isinstance(command_, Signal):
+                looks = self._see()
             self._carry_out(command_)
-        self._observer.saw(Step(event, before, after, commands, self._clock.now()))
+        if looks:
+            self._see()
+        now = self._clock.now()
+        self._observer.saw(Step(event, before, after, commands, now))
+        if self._standbys and (after.phase is not before.phase or StartAgain in map(type, commands)):
+            self._standbys.rest(now, bool(after.running))
+            self._tell_of_standbys()
+
+    def _see(self) -> bool:
+        """Put on record what the workers are doing; return False: that is done."""
+        if self._workers.world:
+            self._stacks.put(self._workers.world.round, self._workers.see())
+        return False
 
     # --- events in
 
     def _next(self, until: float | None) -> Event | None:
         """Take the next message; return its event, or None if it concerns no machine."""
-        wake_at = min((at for at in (until, self._observer.until) if at is not None), default=None)
+        timers = (until, self._observer.until, self._standbys.until if self._standbys else None)
+        wake_at = min((at for at in timers if at is not None), default=None)
         match self._inbox.take(wake_at):
             case None:
                 self._observer.passed(self._clock.now())
+                if self._standbys:
+                    self._standbys.passed(self._clock.now())
                 return Elapsed(self._clock.now())
+            case Died(local_rank, pid) if self._hear_ready():
+                self._inbox.died(local_rank, pid)  # what it said comes before its end
+                return None
             case Died(local_rank, pid):
                 ended = self._workers.collect(local_rank, pid)
                 return self._exited(ended) if ended else None
@@ -200,7 +300,15 @@ class Agent:
                 return self._exited(ended) if ended else None
             case ChildDied():
                 if self._orphans:
-                    self._orphans.reap(self._workers.pids)
+                    standbys = self._standbys.pids if self._standbys else ()
+                    self._orphans.reap({*self._workers.pids, *standbys})
+                return None
+            case StandbyTold(pid):
+                self._hear_standby(pid)
+                return None
+            case WorkersReady():
+                self._hear_ready()
+                self._watch_board()
                 return None
             case Asked(answer):
                 answer()
@@ -211,21 +319,84 @@ class Agent:
             case Told() as told:
                 return heard(told, self._clock.now())
             case Heartbeat(sent_at, life):
-                return Beaten(sent_at, self._clock.now()) if acknowledged(life, self._state) else None
+                return self._beaten(sent_at) if acknowledged(life, self._state) else None
             case Recorded() as recorded:
                 self._ends.recorded(recorded.fault)
                 self._observer.saw(recorded)
                 return None
             case Restored() | Seen() | StoreSilent() | StoreBack() | TraceLost() | WatchdogTold() as news:
-                self._state = news.state if isinstance(news, Seen) else self._state
                 self._observer.saw(news)
-                return None
+                return self._holds(news.state) if isinstance(news, Seen) else None
             case event:
                 return event
 
+    def _has_beaten(self, sent_at: float, life: Life | None) -> None:
+        """Take an acknowledged heartbeat, in the heart's thread."""
+        self._inbox.beaten(sent_at, life)
+        if self._teller:
+            self._teller.beaten(life)
+        if (query := self._beats.query) and query.id != self._answered:
+            self._inbox.asked(partial(self._answer, query))
+
+    def _answer(self, query: Query) -> None:
+        """Have a query answered, once, if it is about this round. One that an asker left behind is about an older one."""
+        if self._state and query.round == self._state.round and query.id != self._answered:
+            self._answered = query.id
+            self._stacks.reply(query, self._workers.sight(query.round))
+
+    def _beaten(self, sent_at: float) -> Beaten:
+        if self._links:
+            self._links.beaten(sent_at)
+        return Beaten(sent_at, self._clock.now())
+
+    def _holds(self, state: RendezvousState) -> Noticed | None:
+        """Take the register as it stands. Return that this node has notice there, if its group does not know."""
+        self._state = state
+        if state.complete:
+            self._ran = state.participants
+        if self._links:
+            self._links.follow(state)
+        return noticed(state, self._group, self._clock.now())
+
+    def _is_drained_by_signal(self, signum: int, frame: object) -> None:
+        self._is_drained_by(f"the signal {Signals(signum).name}")
+
+    def _is_drained_by(self, source: str) -> None:
+        """Take the word of this host that the node must be gone. Any thread, or a signal's handler, may call this."""
+        notice = NoticeToLeave(self._settings.drain.deadline_s, printable(source)[:NAME_MAX])
+        self._inbox.post(Noticed(notice, self._clock.now()))
+
+    def _tell(self, tell: Tell) -> None:
+        """Tell the workers of the notice. Workers that cannot be told have until the node goes."""
+        if self._board is None:
+            return
+        from_now = self._clock.wall() - self._clock.now()
+        try:
+            self._board.tell(ToWorkers(tell.gone_by + from_now, tell.goes_at + from_now, tell.notice.source))
+        except OSError:
+            return
+        self._watch_board()
+
+    def _watch_board(self) -> None:
+        if self._board and self._board.pipe is not None:
+            self._watcher.forget(self._board.pipe)
+            self._watcher.watch(self._board.pipe, self._inbox.workers_ready)
+
+    def _close_board(self, board: NoticeBoard) -> None:
+        if board.pipe is not None:
+            self._watcher.forget(board.pipe)
+        board.close()
+
+    def _hear_ready(self) -> bool:
+        """Take what workers have said of being ready. Return True if there was something."""
+        ready = self._board.ready() if self._board else ()
+        for rank in self._workers.local_ranks(ready):
+            self._inbox.post(ReadyToLeave(rank, self._clock.now()))
+        return bool(ready)
+
     def _last_words(self, outcome: Outcome) -> None:
-        """Wait until this node's failures are on record and the store is seen to know the verdict. A signal ends the
-        wait."""
+        """Wait until this node's failures are on record, all nodes' stacks too, and the store is seen to know the verdict. A
+        signal ends the wait."""
         until = self._clock.now() + _RECORD_TIMEOUT_S
         if last := farewell(outcome):
             self._lingers, until = True, until + LINGER_S
@@ -233,6 +404,18 @@ class Agent:
         while (self._ends.are_being_recorded or self._lingers) and self._clock.now() < until:
             if isinstance(self._next(until), Signalled):
                 return
+        if isinstance(outcome, Verdict) and outcome.ending is Ending.FAILED:
+            self._wait_for_stacks(until)
+
+    def _wait_for_stacks(self, until: float) -> None:
+        """Wait until all nodes that can have told what their workers were doing. A signal ends the wait."""
+        until, pause_s = min(until, self._clock.now() + _STACKS_TIMEOUT_S), _STACKS_PAUSE_S
+        present = self._state.present if self._state else ()  # who was evicted, or has left, tells nothing any more
+        those = [node for node in self._ran if node in present]
+        while (world := self._workers.world) and self._stacks.is_missing(world, those) and self._clock.now() < until:
+            if isinstance(self._next(min(until, self._clock.now() + pause_s)), Signalled):
+                return
+            pause_s *= 2
 
     def _exited(self, ended: Exit) -> Exited:
         return Exited(ended.local_rank, ended.code, ended.died_at, self._clock.now())
@@ -241,7 +424,7 @@ class Agent:
 
     def _carry_out(self, command_: Command) -> None:
         match command_:
-            case Join() | End() | MarkDone() | Leave() | Close():
+            case Join() | End() | MarkDone() | Leave() | Drain() | Close():
                 self._ask_rendezvous(command_)
             case Beat():
                 self._heart.beat()
@@ -251,6 +434,13 @@ class Agent:
                 self._start_again(local_rank)
             case Signal(signum):
                 self._workers.signal(signum)
+            case Check():
+                self._check()
+            case RecordUnfit(text):
+                with suppress(StoreError):
+                    self._backend.put_unfit(Unfit(self.node, self._host, self._clock.wall_text(), text))
+            case Tell():
+                self._tell(command_)
             case Record(local_rank):
                 self._ends.record_failure(local_rank)
             case RecordUnstartable(text):
@@ -258,11 +448,21 @@ class Agent:
             case other:
                 assert_never(other)
 
+    def _check(self) -> None:
+        """Have this node checked. What the check leaves behind dies with the workers' orphans."""
+        with suppress(OSError):  # the first worker needs what is prepared here, and says what is missing
+            self._prepare()
+        if self._orphans:
+            self._orphans.adopt()
+        if self._checks:
+            self._checks.start()
+
     def _ask_rendezvous(self, command_: Command) -> None:
         """Submit a command to the rendezvous. A node joins each round with a port that no worker has used."""
+        self._holds_back = isinstance(command_, Join) and self._standbys is not None and not self._standbys.are_settled
         if isinstance(command_, Join):
             self._reserve_again()
-        if request := requested(command_, self._profile):
+        if request := requested(command_, self._profile, self._holds_back):
             self._rendezvous.submit(request)
 
     def _reserve_again(self) -> None:
@@ -283,7 +483,8 @@ class Agent:
                 self._orphans.adopt()
         except (CannotStart, Shortage, OSError) as error:
             now = self._clock.now()
-            self._inbox.post(Unstartable(str(error), now, passes(error)))
+            text = f"cannot start the workers: {reason(error)}" if isinstance(error, OSError) else str(error)
+            self._inbox.post(Unstartable(text, now, passes(error)))
             self._inbox.post(Reaped(now))
 
     def _start_again(self, local_rank: int) -> None:
@@ -293,6 +494,79 @@ class Agent:
             case Exit() as ended:
                 self._inbox.post(self._exited(ended))
 
+    def _made_links(self) -> Links | None:
+        """Return this node's links; None if it wants none, or if its host has no port for them."""
+        if not self._settings.peer_links:
+            return None
+        from ..rendezvous.links import Links  # a node alone needs none
+
+        settings, spans = self._settings, self._settings.rendezvous
+        try:
+            return Links(
+                self.node,
+                settings.run_id,
+                settings.address,
+                spans.keep_alive_interval,
+                spans.ttl,
+                self._clock,
+                lambda linked: self._rendezvous.hear_of_link(linked),  # noqa: PLW0108  which is made later
+                settings.token,
+            )
+        except OSError:
+            return None
+
+    def _made_checks(self, guard: Guard) -> NodeChecks | None:
+        if self._settings.node_check is None:
+            return None
+        from ..workers.node_check import NodeChecks  # no other launch needs it
+
+        def checked(is_fit: bool, text: str) -> None:
+            self._inbox.post(Checked(is_fit, text, self._clock.now()))
+
+        environment = guard.environment(lasting_environment(self._settings, self.node.slot))
+        return NodeChecks(self._settings.node_check, environment, checked)
+
+    def _made_standbys(
+        self, spawner: Spawner, guard: Guard, watcher: Watcher, handler: StackHandler | None
+    ) -> Standbys | None:
+        wanted = self._settings.standby
+        if wanted is None:
+            return None
+        from ..workers.standbys import Standbys  # no other launch needs it
+
+        now, tell, slot = self._clock.now, self._inbox.standby_told, self.node.slot
+        return Standbys(self._settings, wanted, slot, spawner, guard, watcher, now, tell, stacks=handler)
+
+    def _made_teller(self, backend: AgentBackend) -> StandbyTeller | None:
+        if self._settings.standby is None:
+            return None
+        from .standby_teller import StandbyTeller  # no other launch needs it
+
+        return StandbyTeller(backend, self.node)
+
+    def _begin_standbys(self) -> None:
+        if self._standbys:
+            self._prepare()
+            for said in self._standbys.begin():
+                self._observer.saw(said)
+            self._say_if_prepared()
+
+    def _hear_standby(self, pid: int) -> None:
+        for said in self._standbys.heard(pid) if self._standbys else ():
+            self._observer.saw(said)
+        self._tell_of_standbys()
+        self._say_if_prepared()
+
+    def _tell_of_standbys(self) -> None:
+        if self._standbys and self._teller:
+            self._teller.tell(self._standbys.note)
+
+    def _say_if_prepared(self) -> None:
+        """Let this node ask for a seat in a running job, if its standbys are what it waits for."""
+        if self._holds_back and self._standbys and self._standbys.are_settled:
+            self._holds_back = False
+            self._rendezvous.submit(Prepared())
+
     def _tell_of_watchdog(self, name: str) -> None:
         if self._settings.watchdogs.timer_file is not None:
             self._observer.saw(WatchdogTold(name, {}, self._clock.now()))
@@ -301,10 +575,16 @@ class Agent:
         return failures_of(
             self._watchdogs.close,
             partial(self._tell_of_watchdog, "watchdog stopped"),
+            *([self._checks.close] if self._checks else []),
             self._workers.close,
+            self._stacks.close,
+            *([self._drain_file.close] if self._drain_file else []),
+            *([partial(self._close_board, self._board)] if self._board else []),
             *([self._orphans.kill] if self._orphans else []),
+            *([self._links.stop] if self._links else []),
             self._rendezvous.stop,
             self._heart.stop,
+            *([self._teller.close] if self._teller else []),
             self._trace.end,
             self._reserved.release,
             self._logs.close,

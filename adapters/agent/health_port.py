@@ -21,6 +21,7 @@ from http import HTTPStatus
 from attrs import define
 
 from .. import threads
+from ..web_server import listening
 
 PATHS = ("/", "/health", "/healthz", "/livez")
 _ALIVE_S = 60.0
@@ -61,7 +62,7 @@ class HealthServer:
         self._clock = clock
         self._answered_at = clock()
         self._clients: dict[int, _Client] = {}
-        self._listening = _listening(host, port)
+        self._listening = listening(host, port)
         self.port: int = self._listening.getsockname()[1]
         self._woken, self._wake = socket.socketpair()
         self._over = False
@@ -185,12 +186,3 @@ class HealthServer:
         with suppress(OSError):
             client.connection.shutdown(socket.SHUT_WR)
         client.connection.close()
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at the first address of this host that can be had. Raises OSError."""
-    *others, last = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    for family, _, _, _, address in others:
-        with suppress(OSError):
-            return socket.create_server(address, family=family)
-    return socket.create_server(last[4], family=last[0])

@@ -37,6 +37,18 @@ class Stuck:
 
 
 @frozen
+class StandbyTold:
+    """A standby has something to say, or is dead."""
+
+    pid: int
+
+
+@frozen
+class WorkersReady:
+    """Workers have said that their node may leave."""
+
+
+@frozen
 class Asked:
     """The health port asks for a sign of life."""
 
@@ -56,7 +68,19 @@ class Heartbeat:
     life: Life | None
 
 
-Message: TypeAlias = Event | Died | Stuck | Asked | ChildDied | Heartbeat | Notice | TraceLost | WatchdogTold
+Message: TypeAlias = (
+    Event
+    | Died
+    | Stuck
+    | StandbyTold
+    | WorkersReady
+    | Asked
+    | ChildDied
+    | Heartbeat
+    | Notice
+    | TraceLost
+    | WatchdogTold
+)
 
 
 class Inbox:
@@ -83,6 +107,12 @@ class Inbox:
 
     def stuck(self, local_rank: int, pid: int, text: str) -> None:
         self.post(Stuck(local_rank, pid, text))
+
+    def standby_told(self, pid: int) -> None:
+        self.post(StandbyTold(pid))
+
+    def workers_ready(self, at: float) -> None:
+        self.post(WorkersReady())
 
     def asked(self, answer: Callable[[], None]) -> None:
         self.post(Asked(answer))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, MappingProxyType
 
 
 @contextmanager
@@ -14,9 +14,10 @@ def signals_as_events(
     signals: Iterable[signal.Signals],
     post: Callable[[int, FrameType | None], None],
     child_died: Callable[[int, FrameType | None], None] | None,
+    further: Mapping[signal.Signals, Callable[[int, FrameType | None], None]] = MappingProxyType({}),
 ) -> Iterator[None]:
-    """Post each of these signals instead of what it meant before. Called from another thread than the main one, which alone
-    may handle signals, this changes nothing.
+    """Post each of these signals instead of what it meant before, and call what is given for each further one. Called from
+    another thread than the main one, which alone may handle signals, this changes nothing.
 
     SIGCHLD gets its default action back: if it is ignored, as some supervisors leave it, the kernel drops exit codes.
     """
@@ -24,10 +25,12 @@ def signals_as_events(
     try:
         if threading.current_thread() is threading.main_thread():
             before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, child_died or signal.SIG_DFL)
+            for signum, handler in further.items():
+                before[signum] = signal.signal(signum, handler)
             for signum in signals:
                 if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):  # nohup
                     before[signum] = signal.signal(signum, post)
         yield
     finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+        for signum, meant in before.items():
+            signal.signal(signum, meant)

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from ..clean_up import run_all
 from ..launch_settings import WatchdogSettings
+from ..workers.stack_handler import StackHandler
 
 if TYPE_CHECKING:
     from ..workers.file_timers import FileTimers
@@ -46,7 +47,10 @@ class Watchdogs:
         stuck: Callable[[int, int, str], None],
         ask: Callable[[Callable[[], None]], None],
         told: Callable[[str, Mapping[str, str]], None],
+        handler: StackHandler | None = None,
     ) -> None:
+        """`handler` is what the workers write their stacks by."""
+        self._handler = handler
         self._asked = asked
         self._tell_stuck = stuck
         self._ask = ask
@@ -59,13 +63,20 @@ class Watchdogs:
         """Start those that were asked for. Raises CannotWatch; `close` ends those that were started."""
         asked = self._asked
         if asked.timer_file is not None:
-            self._timers = _timers(asked.timer_file, self._told)
+            self._timers = _timers(asked.timer_file, self._told, self._callstack)
         if asked.health_port is not None:
             self._health = _health(asked.health_host, asked.health_port, self._ask)
         if asked.stuck_after is not None:
             from ..workers.stuck import StuckWatch
 
             self._stuck = StuckWatch(asked.stuck_after, self._tell_stuck)
+
+    def _callstack(self, pid: int) -> str:
+        if self._handler is None:
+            return ""
+        from ..workers.stacks import see
+
+        return "".join(sighting.callstack for sighting in see({0: pid}, self._handler, ends=True).values())
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -85,11 +96,11 @@ class Watchdogs:
         run_all(*closing)
 
 
-def _timers(file: str, told: Callable[[str, Mapping[str, str]], None]) -> FileTimers:
+def _timers(file: str, told: Callable[[str, Mapping[str, str]], None], callstack: Callable[[int], str]) -> FileTimers:
     from ..workers.file_timers import FileTimers
 
     try:
-        return FileTimers(Path(os.path.abspath(file)), told)
+        return FileTimers(Path(os.path.abspath(file)), told, callstack)
     except OSError as error:
         raise CannotWatch(f"{TIMER_FILE}={file}: {_why(error)}; name a new file") from error
 

@@ -6,21 +6,28 @@ The agent calls, from its own thread alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ...core.ranks import assign, by_node_rank
 from ...core.world import Node, World
 from ..clock import Clock
 from ..launch_settings import Kind, LaunchSettings, Program
 from ..report.news import Started, StartedAgain
+from ..report.stack_records import Seen
 from ..report.worker_ends import UNSTARTABLE, WorkerEnds
 from ..workers.attempts import Attempt, again, attempts
 from ..workers.error_files import leave_error_file
 from ..workers.logs import WorkerLogs
 from ..workers.nvml import DRIVER, VARIABLE
 from ..workers.programs import check_script
+from ..workers.stack_handler import StackHandler
 from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
 from .watchdogs import Followed, Watchdogs
+
+if TYPE_CHECKING:
+    from ..workers.stacks import Sighting
 
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 """The pauses between tries to start workers on a host that lacks something for a moment."""
@@ -40,9 +47,10 @@ class WorkerGroup:
         watchdogs: Watchdogs,
         ends: WorkerEnds,
         hurried: Callable[[], bool],
+        handler: StackHandler | None = None,
     ) -> None:
         """`logs` and `watchdogs` are the caller's to open and to close. `ends` is told of each end. `hurried`: a start waits
-        for nothing more."""
+        for nothing more. `handler` is what the workers write their stacks by."""
         self._settings = settings
         self._node = node
         self._host = host
@@ -52,10 +60,16 @@ class WorkerGroup:
         self._watchdogs = watchdogs
         self._ends = ends
         self._hurried = hurried
-        self._restarts = 0
+        self.restarts = 0
+        """How many workers were started again alone."""
+        self._handler = handler
         self._attempts: Mapping[int, Attempt] = {}
         self._pids: dict[int, int] = {}
         """The process ids of the workers that were started last, by local rank."""
+        self._uncollected: dict[int, int] = {}
+        """Those of them whose ends are not known yet."""
+        self.world: World | None = None
+        """The world of these workers."""
 
     def start(self, world: World) -> Started:
         """Start the workers of this world. Raises CannotStart, Shortage or OSError."""
@@ -71,18 +85,20 @@ class WorkerGroup:
             check_script(program.name)
         pids = self._started([attempt.spec for attempt in self._attempts.values()])
         self._pids = dict(zip(self._attempts, pids, strict=True))
+        self._uncollected = dict(self._pids)
+        self.world = world
         self._follow()
         return Started(world, tuple(pids), self._clock.now())
 
     def start_again(self, local_rank: int) -> StartedAgain | Exit:
         """Start a worker that has ended once more, in the same round; return its end if it cannot be started."""
-        self._restarts += 1
-        attempt = again(self._attempts[local_rank], self._restarts)
+        self.restarts += 1
+        attempt = again(self._attempts[local_rank], self.restarts)
         self._attempts = {**self._attempts, local_rank: attempt}
         self._ends.drop(local_rank)
         try:
             (pid,) = self._started([attempt.spec])
-            self._pids[local_rank] = pid
+            self._pids[local_rank] = self._uncollected[local_rank] = pid
             self._follow()
         except (CannotStart, Shortage, OSError):
             now = self._clock.now()
@@ -93,6 +109,36 @@ class WorkerGroup:
     def pids(self) -> Collection[int]:
         """The process ids of the workers that were started last, reaped or not."""
         return self._pids.values()
+
+    def local_ranks(self, ranks: Iterable[int]) -> Sequence[int]:
+        """Return the local ranks of those of these ranks that are workers of this node."""
+        known = {
+            worker.rank: worker.local_rank for attempt in self._attempts.values() for worker in attempt.ranks.workers
+        }
+        return [known[rank] for rank in ranks if rank in known]
+
+    def see(self) -> tuple[Seen, ...]:
+        """Look at the workers that live: what each of them is doing. They are to be ended next. A host that lacks what this
+        takes shows nothing."""
+        return self._seen(dict(self._uncollected), self._attempts, ends=True)
+
+    def sight(self, round: int) -> Callable[[], tuple[Seen, ...]]:
+        """Return a look at the workers of this round that live, for another thread. None of them is changed by it."""
+        pids = dict(self._uncollected) if self.world and self.world.round == round else {}
+        return partial(self._seen, pids, self._attempts, ends=False)
+
+    def _seen(self, pids: Mapping[int, int], attempts: Mapping[int, Attempt], ends: bool) -> tuple[Seen, ...]:
+        """Look at these workers, by local rank. A worker that was collected meanwhile is left out: its process id may be
+        another's."""
+        try:
+            from ..workers.stacks import see  # a job in which nothing fails needs none of it
+
+            sightings = see(pids, self._handler, ends=ends)
+        except OSError:
+            return ()
+        uncollected = self._uncollected
+        live = {rank: sighting for rank, sighting in sightings.items() if uncollected.get(rank) == sighting.pid}
+        return tuple(_seen(attempts[rank], rank, sighting) for rank, sighting in live.items())
 
     def signal(self, signum: int) -> None:
         self._workers.signal(signum)
@@ -128,6 +174,7 @@ class WorkerGroup:
         return self._workers.start(specs)
 
     def _ended(self, ended: Exit) -> Exit:
+        self._uncollected.pop(ended.local_rank, None)
         self._ends.add(self._attempts[ended.local_rank], ended)
         return ended
 
@@ -141,3 +188,8 @@ class WorkerGroup:
 
             visible = self._settings.environment.get(VARIABLE)
             wait_until_given_back(dead, visible, self._hurried)
+
+
+def _seen(attempt: Attempt, local_rank: int, sighting: Sighting) -> Seen:
+    rank = next(each.rank for each in attempt.ranks.workers if each.local_rank == local_rank)
+    return Seen(rank, local_rank, sighting, attempt.stacks_file)

@@ -19,10 +19,11 @@ _held: list[object] = []
 """The last iteration's groups, which must outlive its frames. A DistributedDataParallel that drops the last reference to a
 group waits for gloo's thread while it holds the interpreter's lock, and that thread needs the lock to let go of a collective
 (torch 2.13). The group's own Python object, dropped last, releases the lock first."""
+_HOOK = "init_process_group.<locals>._distributed_excepthook"
 
 
 def forget_groups() -> None:
-    """Drop the last iteration's groups, when none of its frames holds them any more, and torch's count of them.
+    """Drop the last iteration's groups, when none of its frames holds them any more, torch's count of them and its hooks.
 
     torch names a group by its number, and begins anew when the groups are destroyed. A rank that was called back from within
     `init_process_group` has counted a group that torch does not know: it would wait for the others under another name.
@@ -31,6 +32,23 @@ def forget_groups() -> None:
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and not distributed.is_initialized():
         distributed.distributed_c10d._world.group_count = 0
+        _drop_hooks()
+
+
+def has_groups() -> bool:
+    """Return True if torch has process groups. They would outlive the first restart."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
+
+
+def _drop_hooks() -> None:
+    """Drop torch's exception hooks. Each `init_process_group` puts one before the last, which writes its rank before each
+    line of a traceback: after a thousand of them no traceback could be written."""
+    while getattr(hook := cast(Any, sys.excepthook), "__qualname__", "") == _HOOK:
+        kept = dict(zip(hook.__code__.co_freevars, hook.__closure__, strict=True))
+        if "old_hook" not in kept:
+            return  # another version of torch
+        sys.excepthook = kept["old_hook"].cell_contents
 
 
 class Distributed(Protocol):

@@ -17,7 +17,8 @@ from ...core import inprocess
 from ...core.caller import Terms, signature
 from ...core.inprocess.monitoring import Rules
 from ...core.rendezvous import Held, Limits, Settings
-from ...core.world import COUNT_MAX, Endpoint, Life, Node, Profile
+from ...core.rendezvous.state import NODES_MAX
+from ...core.world import COUNT_MAX, Endpoint, Life, Node, Profile, World
 from ..clean_up import run_all
 from ..clock import SystemClock
 from ..rendezvous.loop import RendezvousLoop
@@ -31,11 +32,11 @@ from .callbacks import Callbacks, State
 from .driver import Driver, log, supervised
 from .gate import Gate
 from .main_thread import serve
-from .parameters import rank_and_world_size
+from .parameters import labels, party, rank_and_world_size
 from .shared_page import BYE, Bye, Page
 from .stores import Store
 from .supervisor import Charge, Supervisor
-from .task import Task
+from .task import Labels, Task
 from .thread_events import Finished, Message, ToMain
 from .tracing import traced, untraced
 
@@ -47,6 +48,10 @@ FIRST_CALL = 0.75
 """The part of `barrier_timeout` for which the first iteration waits for ranks that do not come."""
 OVERDUE = 0.75
 """The part of `barrier_timeout` that a rank may take to come back from an iteration that is over."""
+
+
+def _says_nothing(state: State, world: World | None) -> tuple[tuple[str, str], ...]:
+    return ()
 
 
 @frozen
@@ -63,6 +68,8 @@ class Plan:
     """True: a late rank ends the iteration at once. None: only if the launcher starts lost ranks again."""
     trace: str | None
     """The directory that gets traces; None: the one that the launcher names, if any."""
+    labels: Labels = _says_nothing
+    """Returns what a rank says of itself when it joins, for its rank policy to read."""
 
 
 def _alarm() -> Alarm | None:
@@ -129,7 +136,7 @@ class Assembly:
         probe_s = plan.settings.progress_watchdog_interval
         meets_at = self._connection.phrase
         given = (plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s, meets_at, self._clock)
-        self.task = Task(function, *given)
+        self.task = Task(function, *given, plan.labels)
         charge = _charge(plan, self._me, self._connection.route)
         self._supervisor = Supervisor(parts.page, charge, parts.alarm, pid_file=_own(plan.monitor_pid, self._me))
 
@@ -148,8 +155,10 @@ class Assembly:
             self._parts.inbox,
             self._parts.orders,
             lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, trace.took, supervised),
+            self.backend.faults,
             self._me,
             self._clock,
+            self._connection.starts,
             self._let_go,
             trace,
         )
@@ -193,17 +202,20 @@ def _first_wait(own: inprocess.Settings) -> float:
 
 
 def _profile() -> Profile:
-    """Return this rank's profile. Each iteration replaces its port."""
+    """Return this rank's profile: the role, host and labels of its node. Each iteration replaces its port."""
     towards = Address(os.environ.get("MASTER_ADDR", "localhost"), 1)
-    return Profile(Endpoint(address_towards(towards), 1), 1, "default", os.uname().nodename)
+    endpoint, role = Endpoint(address_towards(towards), 1), os.environ.get("ROLE_NAME") or "default"
+    return Profile(endpoint, 1, role, os.uname().nodename, labels(), party=party())
 
 
 def _rendezvous(plan: Plan, world_size: int) -> Settings:
-    """Return the settings of the ranks' register. It only counts faults; the call judges them."""
+    """Return the settings of the ranks' register. It only counts faults; the call judges them. Its limits are those of every
+    rank, however many processes the launcher has started with it."""
     own = plan.settings
     upscale = os.environ.get(SCOPE) == "rank" if plan.upscale is None else plan.upscale
     return Settings(
-        limits=Limits(1, world_size, COUNT_MAX - 1),
+        limits=Limits(1, NODES_MAX, COUNT_MAX - 1),
+        first_target=world_size,
         join_timeout=own.barrier_timeout,
         last_call_timeout=own.last_call_wait,
         first_call_timeout=_first_wait(own),
@@ -217,7 +229,12 @@ def _rendezvous(plan: Plan, world_size: int) -> Settings:
 
 def _charge(plan: Plan, me: Node, place: Mapping[str, Any]) -> Charge:
     own = plan.settings
-    rules = Rules(unwind_s=own.unwind_timeout, grace_s=own.termination_grace_time, leave_s=own.leave_timeout)
+    rules = Rules(
+        unwind_s=own.unwind_timeout,
+        grace_s=own.termination_grace_time,
+        leave_s=own.leave_timeout,
+        replace_s=own.replace_wait,
+    )
     return Charge(me, place, rules, own.heartbeat_interval, _own(plan.monitor_log, me))
 
 

@@ -15,7 +15,7 @@ import math
 import time
 
 from ...core.inprocess.progress_limits import UNGUARDED, Limits, Marks
-from .shared_page import ARMED, HARD, NS, OVER, SOFT, STAMP, Page
+from .shared_page import ARMED, HARD, LAPSED, NS, OVER, SOFT, STAMP, Page
 from .user_stack import own
 
 
@@ -53,7 +53,10 @@ class Progress:
         """Stamp the page, unless that span is over or only its pings count."""
         words = self._page.words
         if words[ARMED] == token != self._manual:
-            words[STAMP] = time.monotonic_ns()
+            now = time.monotonic_ns()
+            if words[SOFT] and now >= words[STAMP] + words[SOFT]:
+                words[LAPSED] = token
+            words[STAMP] = now
 
 
 _asking: Progress | None = None

@@ -1,19 +1,14 @@
-"""Callbacks: what a callback is told, which ones a wrapper takes, and ready ones for common needs.
-
-The names are those that users of nvidia-resiliency-ext know.
-"""
+"""Callbacks: what a callback is told, and which ones a wrapper takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
 from attrs import frozen
-
-from .outcomes import RestartAbort
-from .parameters import at_least_one, count
 
 
 class Mode(Enum):
@@ -29,12 +24,13 @@ class Mode(Enum):
     """It leaves."""
 
 
-@frozen
+@dataclass(frozen=True)
 class State:
     """This rank's place. `rank` and `world_size` count all ranks of the iteration, the active ones those that call the
     function.
 
-    `fault` is the error that this rank's code raised in the iteration that is over; None if another rank failed.
+    `fn_exception` is the error that this rank's code raised in the iteration that is over; None if another rank failed. It
+    is a dataclass, since users' code may ask `dataclasses` for its fields.
     """
 
     rank: int
@@ -45,12 +41,12 @@ class State:
     initial_world_size: int
     iteration: int = 0
     mode: Mode = Mode.INITIALIZED
-    fault: BaseException | None = None
+    fn_exception: BaseException | None = None
 
     @property
-    def fn_exception(self) -> BaseException | None:
-        """`fault`, by the name that nvidia-resiliency-ext gives it."""
-        return self.fault
+    def fault(self) -> BaseException | None:
+        """`fn_exception`, by its shorter name."""
+        return self.fn_exception
 
     def freeze(self) -> State:
         """Return the state, which is frozen already."""
@@ -72,60 +68,20 @@ class Callbacks:
     terminate: Callback | None = None
 
 
-class Compose:
-    """Several callbacks as one, composed like functions: the last is called first. A value that it returns replaces the
-    state for the one before it."""
+class Composed:
+    """Several callbacks as one."""
 
-    def __init__(self, *callbacks: Callable[[Any], Any]) -> None:
-        for each in callbacks:
-            if not callable(each):
-                raise TypeError(f"Compose: {each!r} cannot be called")
-        self._callbacks = callbacks
+    @property
+    def parts(self) -> tuple[Callback, ...]:
+        """The callbacks. The last is called first."""
+        raise NotImplementedError
 
-    def __call__(self, state: Any) -> Any:
-        for each in reversed(self._callbacks):
-            told = each(state)
-            state = state if told is None else told
-        return state
+    def __call__(self, *arguments: Any) -> Any:
+        """Call all of them."""
+        raise NotImplementedError
 
     def each(self, state: State) -> None:
-        """Call all of them in the same order, also if one fails: a clean-up runs to its end. Raises the first error."""
+        """Call all of them, the last first, also if one fails: a clean-up runs to its end. Raises the first error."""
         with ExitStack() as rest:
-            for callback in self._callbacks:
+            for callback in self.parts:
                 rest.callback(callback, state)
-
-
-class RetryController:
-    """An `initialize` that gives the job up after so many iterations, or when too few ranks are left."""
-
-    def __init__(
-        self, max_iterations: int | None = None, min_world_size: int = 1, min_active_world_size: int = 1
-    ) -> None:
-        self._iterations_max = count("max_iterations", max_iterations)
-        self._world_size_min = at_least_one("min_world_size", min_world_size)
-        self._active_min = at_least_one("min_active_world_size", min_active_world_size)
-
-    def __call__(self, state: State) -> None:
-        if self._iterations_max is not None and state.iteration >= self._iterations_max:
-            raise RestartAbort(f"iteration {state.iteration}: at most {self._iterations_max}")
-        if state.world_size < self._world_size_min:
-            raise RestartAbort(f"{state.world_size} ranks: at least {self._world_size_min}")
-        if state.active_world_size < self._active_min:
-            raise RestartAbort(f"{state.active_world_size} active ranks: at least {self._active_min}")
-
-
-class TooManyFaults(RuntimeError):
-    """Raised when this rank has failed too often."""
-
-
-class FaultCounter:
-    """A `health_check` that makes a rank leave whose own code has failed too often."""
-
-    def __init__(self, max_rank_faults: int | None = None) -> None:
-        self._max = count("max_rank_faults", max_rank_faults)
-        self._faults = 0
-
-    def __call__(self, state: State) -> None:
-        self._faults += state.fault is not None
-        if self._max is not None and self._faults > self._max:
-            raise TooManyFaults(f"rank {state.initial_rank}: {self._faults} faults of its own, at most {self._max}")

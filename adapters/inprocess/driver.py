@@ -13,26 +13,28 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
-from attrs import define, evolve
+from attrs import define
 
 from ...core.caller import WHY_OVER, heard, requested
 from ...core.inprocess import Call, begin, transition
 from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
 from ...core.inprocess.progress_limits import Marks
+from ...core.inprocess.state import JOB_ENDED
 from ...core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
 from ...core.rendezvous import Raise
-from ...core.world import Node, Profile, Why, World
+from ...core.world import Fault, Node, Profile, Why, World
 from .. import threads
 from ..clean_up import failures_of
 from ..clock import Clock
 from ..rendezvous.loop import RendezvousLoop, ToRecord
 from ..rendezvous.reserved_ports import Reservation
 from ..report.news import Notice, StoreBack, StoreSilent, Told, Trace
+from ..store.port import StoreError
 from . import user_stack
 from .bytecode_progress import Progress, marks
 from .deadlines import Late
@@ -40,7 +42,19 @@ from .gate import Gate
 from .outcomes import RestartAbort, raised
 from .shared_page import BEAT, BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
 from .task import Task, mark
-from .thread_events import AbortEnded, Ended, Finished, How, LeftAtomic, Message, Order, Release, Signalled, ToMain
+from .thread_events import (
+    AbortEnded,
+    Ended,
+    Finished,
+    How,
+    LeftAtomic,
+    Message,
+    Order,
+    Release,
+    Signalled,
+    StoreStarted,
+    ToMain,
+)
 
 log = logging.getLogger("elastic.inprocess")
 
@@ -62,6 +76,10 @@ HOWS = {
     How.INTERRUPT: core.How.INTERRUPTED,
     How.INJECTED: core.How.INJECTED,
 }
+
+
+NO_MORE = "no further iteration may begin"
+"""The record of a rank that ends the job for the failures of others."""
 
 
 def supervised(thread: Callable[[], None]) -> None:
@@ -100,12 +118,16 @@ class Driver:
         inbox: SimpleQueue[Message],
         orders: SimpleQueue[ToMain],
         loop: Callable[[Callable[[Notice], None]], RendezvousLoop],
+        faults: Callable[[], Sequence[Fault]],
         me: Node,
         clock: Clock,
+        store_starts: Callable[[], bool],
         farewell: Callable[[], None],
         trace: Trace,
     ) -> None:
-        """`farewell` is called last, when the main thread has gone on: no thread waits for it."""
+        """`faults` reads all ranks' failure records. `store_starts` asks the store whether it is starting.
+
+        `farewell` is called last, when the main thread has gone on: no thread waits for it."""
         self._task = task
         self._call = call
         self._gate = gate
@@ -115,14 +137,18 @@ class Driver:
         self._inbox = inbox
         self._orders = orders
         self._loop = loop(inbox.put)
+        self._faults = faults
         self._me = me
         self._clock = clock
+        self._store_starts = store_starts
         self._farewell = farewell
         self._trace = trace
         self._timers: Timers = IDLE
         self._soon: deque[core.Event] = deque()
         self._kept = _Iteration()
         self._last_error: BaseException | None = None
+        self._unfinished: BaseException | None = None
+        """The exception of `finalize`."""
         self._reserved: Reservation | None = None
         self._probe_at: float | None = None
         self._thread = threading.Thread(target=supervised, args=(self._run,), name="elastic-inprocess", daemon=True)
@@ -146,12 +172,33 @@ class Driver:
         self._thread.join()
 
     def _run(self) -> None:
+        self._await_store()
         self._took(None, begin(self._call))
         while self._call.outcome is None:
             for event in self._next():
                 if self._call.outcome is None:
                     self._took(event, transition(self._call, event))
         self._end(self._call.outcome)
+
+    def _await_store(self) -> None:
+        """Wait for a store that is starting: its start is no part of `barrier_timeout`. A signal ends the wait."""
+        try:
+            threads.start(threading.Thread(target=self._greet, name="elastic-greeting", daemon=True))
+        except threads.NoThread:
+            return
+        first = self._inbox.get()
+        if not isinstance(first, StoreStarted):
+            self._inbox.put(first)
+
+    def _greet(self) -> None:
+        span_s = self._call.settings.store_timeout
+        ends_at, is_told = self._clock.now() + span_s, False
+        while self._call.outcome is None and self._clock.now() < ends_at and self._store_starts():
+            if not is_told:
+                text = "rank %s: %s listens and does not answer yet; it may take %g s to start (store_timeout)"
+                log.warning(text, self._me.slot, self._task.meets_at, span_s)
+                is_told = True
+        self._inbox.put(StoreStarted())
 
     def _took(self, event: core.Event | None, step: tuple[Call, tuple[core.Command, ...]]) -> None:
         before, (self._call, commands) = self._call, step
@@ -180,12 +227,27 @@ class Driver:
                 self._orders.put(Finished(value if round is not None else None, None))
             case core.Raised() as failed:
                 task = self._task
-                error = raised(failed, task.state.initial_rank, value, self._last_error, task.meets_at)
+                rank, last, others = task.state.initial_rank, self._last_error, self._others_fault(failed.reason)
+                error = self._unfinished if failed.reason is core.Reason.UNHEALTHY else None
+                error = error or raised(failed, rank, value, last, task.meets_at, others)
                 self._orders.put(Finished(None, error))
         self._kept = _Iteration()
         release = self._reserved.release if self._reserved else _nothing
         for error in failures_of(self._loop.stop, release, self._farewell):
             log.error("rank %s: the clean-up after a call failed in part", self._me.slot, exc_info=error)
+
+    def _others_fault(self, reason: core.Reason) -> str:
+        """Return the failure of another rank that ended the job: of the one that closed it, else the last on record."""
+        verdict = self._call.verdict
+        if verdict is None or reason not in JOB_ENDED.values():
+            return ""
+        try:
+            found = [fault for fault in self._faults() if fault.node != self._me and fault.message != NO_MORE]
+        except StoreError:
+            found = []
+        of_closer = [fault for fault in found if fault.node == verdict.by]
+        told = [f"rank {fault.node.slot}: {fault.message}".partition("\n")[0] for fault in of_closer or found]
+        return told[-1] if told else ""
 
     # --- events in
 
@@ -255,6 +317,8 @@ class Driver:
             self._late.called_back(ended, kept.span, self._call.round)
         else:
             self._last_error = ended.error
+            if kept.span is core.Span.FINALIZE:
+                self._unfinished = ended.error
             if kept.span in WATCHED:
                 self._task.faulted(ended.error)
             span = kept.span.value if kept.span else ""
@@ -309,20 +373,27 @@ class Driver:
                 assert_never(other)
 
     def _submit(self, command: core.Command, profile: Profile) -> None:
-        """Ask the register for what this command means. A fault goes on record after the end of its round is written."""
+        """Ask the register for what this command means. A fault goes on record after the end of its round is written, and
+        before the end of the job: the other ranks read it when they hear of that."""
+        if isinstance(command, core.Close):
+            cause = self._call.leaving.value if self._call.leaving else NO_MORE
+            self._record(self._task.fault(self._me, self._call.round or 0, self._last_error, cause))
         if request := requested(command, profile):
             self._loop.submit(request)
         if isinstance(command, core.End):
             where = user_stack.innermost(self._late.stack) if command.cause is core.Cause.SOFT_TIMEOUT else ""
-            fault = self._task.fault(self._me, command, where)
-            self._loop.submit(ToRecord(lambda: fault))
+            error = self._task.state.fault
+            self._record(self._task.fault(self._me, command.round, error, command.cause.value, where))
+
+    def _record(self, fault: Fault) -> None:
+        self._loop.submit(ToRecord(lambda: fault))
 
     def _join(self, command: core.Join) -> None:
         """Join with a port that no iteration has used. Meanwhile the main thread lets go of the last iteration."""
         if self._reserved:
             self._reserved.release()
         self._reserved = Reservation(self._task.address)
-        self._submit(command, evolve(self._task.profile, endpoint=self._reserved.endpoint))
+        self._submit(command, self._task.introduction(self._reserved.endpoint))
         errors, self._kept = self._kept.errors, _Iteration()
         self._task.joins()
         self._orders.put(Release(errors))

@@ -40,7 +40,22 @@ from types import FrameType
 from typing import Final, TypeAlias
 
 from .alarm import Alarm
-from .shared_page import ACTIVE, ARMED, DEPTH, HARD, OVER, ROUND, SOFT, SPAN, STAMP, WANT, WANT_MONITOR, Page, Seen
+from .shared_page import (
+    ACTIVE,
+    ARMED,
+    DEPTH,
+    HARD,
+    LAPSED,
+    OVER,
+    ROUND,
+    SOFT,
+    SPAN,
+    STAMP,
+    WANT,
+    WANT_MONITOR,
+    Page,
+    Seen,
+)
 from .thread_events import Drained, Ended, How, Injected, LeftAtomic, Order, Signalled
 from .user_stack import call_users, is_importing, is_users, own, stack
 
@@ -177,9 +192,10 @@ class Gate:
         """Handle SIGURG: raise if all conditions hold."""
         words = self._page.words
         if self._wanted(words) and not words[DEPTH] and is_users(frame) and not is_importing(frame):
-            soft = words[SOFT]
-            self.hung = (words[ARMED], soft) if soft and time.monotonic_ns() >= words[STAMP] + soft else (0, 0)
-            raise Injected(words[ARMED])
+            armed, soft = words[ARMED], words[SOFT]
+            hung = soft and (words[LAPSED] == armed or time.monotonic_ns() >= words[STAMP] + soft)
+            self.hung = (armed, soft) if hung else (0, 0)
+            raise Injected(armed)
         if self._due and words[ARMED] and is_users(frame):
             self._signal(self._due, frame)
 

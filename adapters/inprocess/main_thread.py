@@ -8,6 +8,7 @@ from queue import SimpleQueue
 
 from .aborts import forget_groups
 from .gate import Gate
+from .master_wait import wait_in_python
 from .thread_events import Finished, Order, Release, ToMain
 
 
@@ -21,6 +22,7 @@ def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
                 gate.run(order)
             case Release(errors):
                 _let_go(errors)
+                wait_in_python()
                 if not frozen:
                     gc.freeze()  # objects from before the call need no look after each iteration
                     frozen = True

@@ -86,7 +86,8 @@ class Program:
         self._clock = SystemClock()
         self._relay: str | None = charge["place"].get("relay")
         self._backend = backend_at(charge["place"], self._clock)
-        self._heart = Heart(self._backend, self._node, charge["heartbeat_interval_s"], self._clock, lambda *_: None)
+        interval_s = charge["heartbeat_interval_s"]
+        self._heart = Heart(self._backend.clone(), self._node, interval_s, self._clock, lambda *_: None)
         self._follower = RegisterFollower(self._backend, self._saw, self._page.ring)
         self._loops: list[RendezvousLoop] = []
         self._told: SimpleQueue[RendezvousLoop] = SimpleQueue()
@@ -187,9 +188,9 @@ class Program:
             case SayLeave():
                 self._say("leaves for it")
                 self._speak(handlers.leave)
-            case SayDead():
+            case SayDead(replace_s):
                 self._say("speaks for it: it is dead, or its call is over and nobody may know")
-                self._speak(handlers.declare_dead)
+                self._speak(handlers.declare_dead, replace_s=replace_s)
             case Terminate():
                 self._say("past its limit: SIGTERM, SIGCONT")
                 self._leave_error_file()
@@ -228,21 +229,21 @@ class Program:
         if state.round == round:
             self._speak(handlers.end, state.world_id)
 
-    def _speak(self, handler: Handler, mine: WorldId | None = None) -> None:
+    def _speak(self, handler: Handler, mine: WorldId | None = None, replace_s: float = 0.0) -> None:
         """Run this operation on the register, in the node's name. Raises NoThread while the process lives: its supervisor
-        starts another monitor. For a dead process no other would come, so this one tries again."""
-        while True:
-            try:
-                self._begin(handler, mine)
-            except NoThread:
-                if not self._dead:
-                    raise
-            else:
-                return
+        starts another monitor. For a dead process no other would come: this one takes the heartbeat away, and the other
+        ranks see that."""
+        try:
+            self._begin(handler, mine, replace_s)
+        except NoThread:
+            if not self._dead:
+                raise
+            self._heart.stop()
 
-    def _begin(self, handler: Handler, mine: WorldId | None) -> None:
+    def _begin(self, handler: Handler, mine: WorldId | None, replace_s: float) -> None:
         nonce = Life(os.urandom(8).hex())
-        held = Held(self._node, SPEAKER, Settings(leave_timeout=self._rules.leave_s), nonce, mine=mine)
+        settings = Settings(leave_timeout=self._rules.leave_s, replace_timeout=replace_s)
+        held = Held(self._node, SPEAKER, settings, nonce, mine=mine)
         loop: RendezvousLoop = RendezvousLoop(
             self._backend, held, self._clock, lambda notice: self._heard(loop, notice)
         )

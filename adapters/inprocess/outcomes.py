@@ -65,8 +65,11 @@ UNMET = (Reason.STORE_LOST, Reason.TIMED_OUT, Reason.OUTCOME_UNKNOWN)
 """The reasons for which the text names the store in which the ranks meet."""
 
 
-def raised(outcome: Raised, rank: int, value: object, error: BaseException | None, meets_at: str) -> BaseException:
-    """Return what the call raises. `error` is the last error of this rank's code, `meets_at` the name of the store."""
+def raised(
+    outcome: Raised, rank: int, value: object, error: BaseException | None, meets_at: str, others: str
+) -> BaseException:
+    """Return what the call raises. `error` is the last error of this rank's code, `meets_at` the name of the store, `others`
+    the rank that ended the job, with its failure, if that was another one."""
     reason = outcome.reason
     if reason in OWN and error is not None and not isinstance(error, Exception):
         return error
@@ -75,6 +78,8 @@ def raised(outcome: Raised, rank: int, value: object, error: BaseException | Non
     text = f"rank {rank}: {reason.value}"
     if reason in UNMET:
         text += f" (the ranks meet in {meets_at})"
+    if others:
+        text += f" ({others})"
     if error is not None:
         text += f" (last error here: {type(error).__name__}: {error})"
     stopped = _stopped(reason, text, value)

@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...core.policies import Policy, chain, shift
+from ...core.world import NAME_MAX, Party
 from ..store import numerals
+from ..workers.environment import LABELS, PARTY, STANDBYS
 
 Duration: TypeAlias = timedelta | float | int
+
+REPLACE_WAIT_S = 0.5
+"""A standby is in the function of the next iteration sooner. A process that imports torch first is not."""
 
 
 def seconds(name: str, value: object) -> float:
@@ -80,6 +85,34 @@ def number(variable: str, default: int, least: int = 0) -> int:
     if found is None or found < least:
         raise ValueError(f"{variable}={text}: a whole number, at least {least}")
     return found
+
+
+def replace_wait_s() -> float:
+    """Return how long the replacement of a killed rank is waited for by default."""
+    return REPLACE_WAIT_S if number(STANDBYS, 0) else 0.0
+
+
+def labels() -> tuple[tuple[str, str], ...]:
+    """Return the labels of this rank's node."""
+    pairs = (each.partition("=") for each in os.environ.get(LABELS, "").split(",") if each)
+    return tuple(sorted((name, value) for name, _, value in pairs))
+
+
+ALONE = Party("alone", 1)
+"""The party of each rank that no launcher of ours has started: it waits for nobody."""
+
+
+def party() -> Party:
+    """Return with whom the launcher has started this rank. Raises ValueError."""
+    if not (given := os.environ.get(PARTY)):
+        return ALONE
+    size, _, name = given.partition(" ")
+    try:
+        return Party(
+            name[-NAME_MAX:], numerals.number(os.fsencode(size)) or 0
+        )  # a node may have a longer name than a party
+    except ValueError as error:
+        raise ValueError(f"{PARTY}={given}: a number and a node ({error})") from None
 
 
 def rank_and_world_size() -> tuple[int, int]:

@@ -44,6 +44,8 @@ HARD: Final = 7
 """How long it may make no progress before the process is killed; 0: no limit."""
 OVER: Final = 15
 """The token of the last span that ended; written before `ARMED` is cleared."""
+LAPSED: Final = 16
+"""The token of the last span that made progress again after it had made none for `SOFT`."""
 
 # the driver's words
 WANT: Final = 8

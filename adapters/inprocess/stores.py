@@ -6,6 +6,7 @@ Each call of a wrapped function in a process has a register of its own, so all r
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any, Protocol
 
 from ..clock import Clock
@@ -40,14 +41,13 @@ class RelayStore:
 
 class TCPStore:
     """A TCPStore. Under torchrun it is the agent's, which outlives all ranks. Elsewhere the first process on its host that
-    gets the port serves it in a process of its own, which lives on if that rank is killed."""
+    gets the port serves it in a process of its own, for all calls. That lives on if the rank is killed or leaves."""
 
     def __init__(self, host_name: str | None = None, port: int | None = None, **unused: object) -> None:
         """The default is MASTER_ADDR and MASTER_PORT. `unused` holds the other parameters of torch's class."""
-        host = host_name or os.environ.get("MASTER_ADDR", "localhost")
-        self._address = Address(host, int(port) if port else number("MASTER_PORT", 29500, least=1))
-        agents = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and host_name is None and port is None
-        self._is_host = False if agents else None
+        master, is_agents = master_at_first()
+        self._address = Address(host_name or master.host, int(port) if port else master.port)
+        self._is_host = False if is_agents and self._address == master else None
 
     def connect(self, space: str, clock: Clock) -> RankConnection:
         return TCPStoreConnection(self._address, _run(space), clock, self._is_host, outlives=True)
@@ -64,6 +64,14 @@ def store_of_the_launcher(**given: Any) -> Store:
         "no launcher's store (ELASTIC_RELAY) and no MASTER_ADDR: start the program by `elastic launch`, or give "
         "store_factory and store_kwargs"
     )
+
+
+@cache
+def master_at_first() -> tuple[Address, bool]:
+    """Return MASTER_ADDR and MASTER_PORT as they were at this process's first call, and True if an agent of torchrun serves
+    a store there. Each iteration sets these variables anew."""
+    address = Address(os.environ.get("MASTER_ADDR", "localhost"), number("MASTER_PORT", 29500, least=1))
+    return address, os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
 def _run(space: str) -> str:

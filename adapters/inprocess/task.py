@@ -8,17 +8,21 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from attrs import evolve
 
 from ...core import policies
 from ...core.caller import Terms
-from ...core.inprocess.words import End, Span
-from ...core.world import Fault, Member, Node, Profile, World
+from ...core.inprocess.words import Span
+from ...core.world import Endpoint, Fault, Member, Node, Profile, World
 from ..clock import Clock
-from .callbacks import Callback, Callbacks, Compose, Mode, State
+from .callbacks import Callback, Callbacks, Composed, Mode, State
 from .user_stack import place
+
+Labels: TypeAlias = Callable[[State, World | None], tuple[tuple[str, str], ...]]
+"""Returns what a rank says of itself, by its state and its last world."""
 
 _MASTER_PORT: Final = "MASTER_PORT"
 _libc = ctypes.CDLL(None)
@@ -40,13 +44,16 @@ class Task:
         probe_s: float,
         meets_at: str,
         clock: Clock,
+        labels: Labels,
     ) -> None:
         """`initial` is the rank and world size at the call, `probe_s` the interval of the progress probe, `meets_at` the
-        name of the store in which the ranks meet."""
+        name of the store in which the ranks meet, `labels` what this rank says of itself when it joins."""
         self._function = function
         self._callbacks = callbacks
         self.terms = terms
         self.profile = profile
+        self._labels = labels
+        self._world: World | None = None
         self.probe_s = probe_s
         self.meets_at = meets_at
         self._clock = clock
@@ -58,11 +65,17 @@ class Task:
     def address(self) -> str:
         return self.profile.endpoint.address
 
+    def introduction(self, endpoint: Endpoint) -> Profile:
+        """Return what this rank says of itself when it joins the next world: its node's labels and its own."""
+        own = self._labels(self.state, self._world)
+        return evolve(self.profile, endpoint=endpoint, labels=tuple(sorted((*self.profile.labels, *own))))
+
     def enters(self, world: World, me: Node) -> State:
         """Take this node's place in a new world, and tell it to the environment. Return the new state."""
         placing = policies.place(self.terms.policy, world)
+        self._world = world
         mine, self._since = placing.places[me], self._clock.now()
-        self.state = evolve(
+        self.state = replace(
             self.state,
             rank=mine.rank,
             world_size=placing.world_size,
@@ -70,25 +83,26 @@ class Task:
             active_world_size=placing.active_world_size,
             iteration=world.round,
             mode=Mode.ACTIVE if mine.active else Mode.INACTIVE,
-            fault=None,
+            fn_exception=None,
         )
         first = next((node for node, place in placing.places.items() if place == policies.Place(0, active=True)), None)
         self._tell_environment(next((each for each in world.members if each.node == first), None))
         return self.state
 
     def faulted(self, error: BaseException) -> None:
-        self.state = evolve(self.state, fault=error)
+        self.state = replace(self.state, fn_exception=error)
 
     def joins(self) -> None:
         """Forget the fault: it has been dealt with."""
-        self.state = evolve(self.state, fault=None)
+        self.state = replace(self.state, fn_exception=None)
 
-    def fault(self, me: Node, end: End, where: str) -> Fault:
-        """Return the failure record with which this rank ends the round. `where` is where its code is, if it runs."""
-        error, host = self.state.fault, os.uname().nodename
+    def fault(self, me: Node, round: int, error: BaseException | None, cause: str, where: str = "") -> Fault:
+        """Return the failure record with which this rank ends the round. Without an error `cause` stands there, and `where`
+        is where its code is, if it runs."""
+        host = os.uname().nodename
         return Fault(
             node=me,
-            round=end.round,
+            round=round,
             rank=self.state.rank,
             local_rank=int(os.environ.get("LOCAL_RANK", "0")),
             pid=os.getpid(),
@@ -97,7 +111,7 @@ class Task:
             world_size=self.state.world_size,
             host=host,
             when=self._clock.wall_text(),
-            message=f"{type(error).__name__}: {error}" if error else end.cause.value,
+            message=f"{type(error).__name__}: {error}".removesuffix(": ") if error else cause,
             where=place(error) if error else where,
         )
 
@@ -116,12 +130,12 @@ class Task:
             case Span.COMPLETE:
                 return lambda: _called(calls.completion, state)
             case Span.TERMINATE:
-                return lambda: _called(calls.terminate, evolve(state, mode=Mode.TERMINATED))
+                return lambda: _called(calls.terminate, replace(state, mode=Mode.TERMINATED))
 
     def abort(self) -> None:
         """Run the user's abort. Of several as one, each runs even if another fails. Raises the first error."""
         abort = self._callbacks.abort
-        _called(abort.each if isinstance(abort, Compose) else abort, self.state)
+        _called(abort.each if isinstance(abort, Composed) else abort, self.state)
 
     def _tell_environment(self, first: Member | None) -> None:
         """Set what `init_process_group` reads: the ranks, and this iteration's port on rank 0's host."""

@@ -88,6 +88,11 @@ class AbortEnded:
 
 
 @frozen
+class StoreStarted:
+    """The store has started, or has had its time to: the rank may ask for its first iteration."""
+
+
+@frozen
 class LimitsChanged:
     """The main thread has put other limits in force, which may pass sooner than the old ones."""
 
@@ -108,4 +113,4 @@ class Finished:
 
 
 ToMain: TypeAlias = Order | Release | Finished
-Message: TypeAlias = Ended | LeftAtomic | Signalled | AbortEnded | LimitsChanged | Notice
+Message: TypeAlias = Ended | LeftAtomic | Signalled | AbortEnded | StoreStarted | LimitsChanged | Notice

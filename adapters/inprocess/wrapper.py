@@ -22,7 +22,7 @@ from ...core.caller import Terms
 from ...core.inprocess import progress_limits as watchdog
 from ...core.policies import Policy
 from ...core.world import Fault
-from .aborts import AbortTorchDistributed
+from .aborts import AbortTorchDistributed, has_groups
 from .assembly import Assembly, Parts, Plan
 from .callables import misfit, returns_at_once, wanting, with_value
 from .callbacks import Callback, Callbacks, State
@@ -34,6 +34,7 @@ from .parameters import (
     count,
     path,
     policy,
+    replace_wait_s,
     seconds,
     something_to_call,
     yes_or_no,
@@ -63,7 +64,7 @@ class Wrapper:
         abort: Callback | None = ABORT,
         finalize: Callback | None = None,
         health_check: Callback | None = None,
-        rank_assignment: Policy | Sequence[Policy] | None = None,
+        rank_assignment: Policy | Sequence[Policy] | Callable[[Any], Any] | None = None,
         monitor_thread_interval: Duration = 1.0,
         monitor_process_interval: Duration = 1.0,
         heartbeat_interval: Duration = 1.0,
@@ -92,14 +93,17 @@ class Wrapper:
         leave_timeout: Duration = 5.0,
         confirm_timeout: Duration = 120.0,
         store_timeout: Duration = 600.0,
+        replace_wait: Duration | None = None,
         upscale: bool | None = None,
         on_interrupt: str = "close",
         trace: str | None = None,
     ) -> None:
-        """`upscale`: let a late rank in at once, which ends the iteration, instead of at the next fault; None: only if the
-        launcher starts lost ranks again. `max_repeats`: how often one rank may repeat the same exception (type and place),
-        each time within `repeat_window` of the function's start. `trace`: the directory that gets one file per call, for
-        elastic replay; None: the one that ELASTIC_TRACE names, if any. Raises TypeError and ValueError."""
+        """`replace_wait`: how long the next iteration waits for the process that replaces a killed rank; None: 0.5 s if the
+        launcher keeps standbys, else 0. `upscale`: let a late rank in at once, which ends the iteration, instead of at the
+        next fault; None: only if the launcher starts lost ranks again. `max_repeats`: how often one rank may repeat the same
+        exception (type and place), each time within `repeat_window` of the function's start. `trace`: the directory that
+        gets one file per call, for elastic replay; None: the one that ELASTIC_TRACE names, if any. Raises TypeError and
+        ValueError."""
         if bare:
             raise TypeError("its parameters are given by name, and a function not here: write @Wrapper(...) above it")
         spans = {
@@ -121,6 +125,7 @@ class Wrapper:
             "leave_timeout": leave_timeout,
             "confirm_timeout": confirm_timeout,
             "store_timeout": store_timeout,
+            "replace_wait": replace_wait_s() if replace_wait is None else replace_wait,
         }
         callbacks = {
             "initialize": initialize,
@@ -230,6 +235,12 @@ class CallWrapper:
         """Call the function until an iteration succeeds on all ranks. Return its value; raise what `outcomes` describes."""
         if not _alone.acquire(blocking=False):
             raise RuntimeError("a wrapped function is called inside of another one: wrap the outermost alone")
+        if has_groups():
+            _alone.release()
+            raise ValueError(
+                "a process group exists at the call, where `not torch.distributed.is_initialized()` must hold: make it in "
+                "the function"
+            )
         try:
             with installed(self._gate, self._parts.page):
                 value: Result | None = self._run(function)

@@ -31,7 +31,7 @@ class _Stop:
 
 class Heart:
     """`beaten(sent_at, life)` is called, from this thread, for each heartbeat that the store acknowledged, with the life
-    that stands there."""
+    that stands there. `backend` is for this thread alone, and is closed at the end."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Heart:
         clock: Clock,
         beaten: Callable[[float, Life | None], None],
     ) -> None:
-        self._backend = backend.clone()
+        self._backend = backend
         self._node = node
         self._interval_s = interval_s
         self._clock = clock

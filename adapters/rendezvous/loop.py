@@ -29,12 +29,14 @@ from ...core.rendezvous import (
     Held,
     Idle,
     Input,
+    Linked,
     Look,
     Missed,
     NoState,
     Observe,
     Passed,
     Pause,
+    Prepared,
     Proposals,
     Propose,
     Pushed,
@@ -105,7 +107,9 @@ class RendezvousLoop:
         self._post = post
         self._took = took
         self._chance = random.Random()
-        self._inbox: SimpleQueue[Submitted | Pushed | Missed | _Stop] = SimpleQueue()
+        self._inbox: SimpleQueue[Submitted | Pushed | Missed | Linked | _Stop] = SimpleQueue()
+        self._posted: list[Submitted | Pushed | Missed | Linked | _Stop] = []
+        """These came out of the inbox and were not fed yet."""
         self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
         self._stall_detector = StallDetector(held.settings.ttl)
         self._threads = [
@@ -118,8 +122,12 @@ class RendezvousLoop:
         for thread in self._threads:
             threads.start(thread)
 
-    def submit(self, item: Request | ToRecord) -> None:
+    def submit(self, item: Request | Prepared | ToRecord) -> None:
         self._inbox.put(Submitted((Errand(item) if isinstance(item, ToRecord) else item,)))
+
+    def hear_of_link(self, linked: Linked) -> None:
+        """Take what a link tells of its node. Any thread may call this."""
+        self._inbox.put(linked)
 
     def stop(self) -> None:
         """Give up what is under way. Idempotent, also before `start`; returns when the threads are done."""
@@ -165,23 +173,35 @@ class RendezvousLoop:
             case Idle():
                 return self._next(None)
             case Draw():
-                return Drawn(self._chance.random()) if self._inbox.empty() else self._next(None)
+                return self._next(None) if self._is_posted() else Drawn(self._chance.random())
             case question:
                 return self._answered(question)
 
     def _next(self, until: float | None) -> Input | None:
-        """Return the next thing posted, waited for until this point in time (None: as long as it takes)."""
-        left = None if until is None else min(max(until - self._clock.now(), 0.0), threading.TIMEOUT_MAX)
-        try:
-            message = self._inbox.get(timeout=left)
-        except Empty:
-            return Passed()
+        """Return the next thing posted, waited for until this point in time (None: as long as it takes).
+
+        What the agent says comes before what a store or a link tells. Else a round could be ended for a newcomer while the
+        failure of a worker waits to be told, and that failure would not be charged.
+        """
+        if not self._posted:
+            left = None if until is None else min(max(until - self._clock.now(), 0.0), threading.TIMEOUT_MAX)
+            try:
+                self._posted.append(self._inbox.get(timeout=left))
+            except Empty:
+                return Passed()
+        while not self._inbox.empty():
+            self._posted.append(self._inbox.get())
+        self._posted.sort(key=lambda each: not isinstance(each, Submitted))
+        message = self._posted.pop(0)
         return None if isinstance(message, _Stop) else message
+
+    def _is_posted(self) -> bool:
+        return bool(self._posted) or not self._inbox.empty()
 
     def _answered(self, question: Question) -> Input | None:
         """Its answer, behind what was posted before that came. Without an answer what was posted cuts the pause short."""
         answer = self._answer(question)
-        while not (isinstance(answer, Silent | NoState) or self._inbox.empty()):
+        while self._is_posted() and not isinstance(answer, Silent | NoState):
             if (message := self._next(None)) is None:
                 return None
             self._feed(message)
@@ -207,8 +227,8 @@ class RendezvousLoop:
                 return backend.heartbeats(nodes)
             case Propose(proposal):
                 return Counted(backend.put_proposal(self._client.held.node, proposal))
-            case Gather(nodes):
-                return Proposals(backend.proposals(nodes))
+            case Gather(nodes, entering):
+                return Proposals(backend.proposals(nodes, entering))
             case Errand(ToRecord(read)):
                 return self._recorded(read())
             case Errand():

@@ -27,6 +27,7 @@ class StallDetector:
         boottime: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
     ) -> None:
         self._longest_s = longest_s
+        self.looks_every_s = min(longest_s / _LOOKS, threading.TIMEOUT_MAX)
         self._clocks = monotonic, boottime
         self._lock = threading.Lock()
         self._looked_at = [clock() for clock in self._clocks]
@@ -52,7 +53,7 @@ class StallDetector:
             return slept
 
     def _run(self) -> None:
-        while not self._stopped.wait(min(self._longest_s / _LOOKS, threading.TIMEOUT_MAX)):
+        while not self._stopped.wait(self.looks_every_s):
             with self._lock:
                 self._look()
 

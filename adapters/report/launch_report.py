@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from attrs import frozen
 
 from ...core.group import Outcome, Stopped
-from ...core.group.state import Refused, Unawaited
+from ...core.group.state import Drained, Refused, Unawaited
 from ...core.ranks import Ranks
 from ...core.rendezvous import RendezvousState
-from ...core.world import Ending, Fault, Node, Verdict, Why
+from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
 from ..launch_settings import LaunchSettings
 from ..workers.error_files import exit_sentence
+from .stack_records import grouped
 from .worker_ends import WorkerEnd
 
 
@@ -24,7 +26,7 @@ class Result:
     """The end of this agent's part, and the job's record: the same on every node that heard the verdict.
 
     `state` is the register as this node saw it last; `round`, `ranks` and `ends` are those of the last workers that it
-    had.
+    had. `alone` counts the workers of this node that were started again alone.
     """
 
     node: Node
@@ -34,16 +36,24 @@ class Result:
     round: int = 0
     ranks: Ranks = Ranks(0, 0, 0, "", 0, ())
     ends: tuple[WorkerEnd, ...] = ()
+    alone: int = 0
+    standbys: Mapping[str, float | None] | None = None
+    """How many standbys are ready, and the like, by name; None: none were wanted."""
+    stacks: tuple[Stacks, ...] = ()
+    """They tell, node by node, where the workers of that round were when they were stopped."""
+    unfit: tuple[Unfit, ...] = ()
+    """The nodes that stay out of the job, because their checks found them unfit."""
 
 
 @frozen
 class Report:
-    """One launch after its end."""
+    """One launch after its end. `of_calls` counts the restarts of wrapped functions inside their processes."""
 
     settings: LaunchSettings
     result: Result
     exit_code: int
     duration_s: float
+    of_calls: int = 0
 
     @property
     def max_restarts(self) -> int:
@@ -77,8 +87,13 @@ class Report:
     @property
     def cause(self) -> Fault | None:
         """The first failure of the last round in which a worker failed: of the node that ended it, the first on record."""
-        failed = self._of_last_round
-        return next((fault for fault in failed if fault.node == self._breaker), failed[0] if failed else None)
+        return first_cause(self._of_last_round, self._breaker)
+
+    @property
+    def stacks(self) -> Mapping[str, tuple[int, ...]]:
+        """The ranks of the last failed round by the place at which they were stopped, the largest group first."""
+        cause = self.cause
+        return grouped(tuple(each for each in self.result.stacks if cause and each.round == cause.round))
 
     @property
     def echoes(self) -> tuple[Fault, ...]:
@@ -92,19 +107,28 @@ class Report:
 
     @property
     def _breaker(self) -> Node | None:
-        """The node whose write ended that round: all nodes see the register's order."""
-        outcome, state = self.result.outcome, self.result.state
-        round = self.result.faults[-1].round
-        if isinstance(outcome, Verdict) and outcome.round == round:
-            return outcome.by
-        ended = state.ended if state else None
-        return ended.by if ended and ended.round == round else None
+        outcome = self.result.outcome
+        round = self.result.faults[-1].round if self.result.faults else 0
+        return breaker(round, outcome if isinstance(outcome, Verdict) else None, self.result.state)
 
     @property
     def earlier(self) -> tuple[Fault, ...]:
         """The first failure of each round before that one."""
         firsts = {fault.round: fault for fault in reversed(self.result.faults)}
         return tuple(firsts[round] for round in sorted(firsts))[:-1]
+
+
+def breaker(round: int, verdict: Verdict | None, state: RendezvousState | None) -> Node | None:
+    """Return the node whose write ended the round, as far as the register still tells: all nodes see its order."""
+    if verdict and verdict.round == round:
+        return verdict.by
+    ended = state.ended if state else None
+    return ended.by if ended and ended.round == round else None
+
+
+def first_cause(faults: Sequence[Fault], by: Node | None) -> Fault | None:
+    """Return the first cause among the failures of one round: of the node that ended it, the first on record."""
+    return next((fault for fault in faults if fault.node == by), faults[0] if faults else None)
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -116,12 +140,17 @@ def as_json(report: Report) -> dict[str, Any]:
         "restarts": report.restarts,
         "max_restarts": report.max_restarts,
         "cause": report.result.faults.index(report.cause) if report.cause else None,
+        "stacks": [{"place": place, "ranks": list(ranks)} for place, ranks in report.stacks.items()],
         "failures": [_fault_as_json(fault) for fault in report.result.faults],
+        "unfit": [unfit_as_json(unfit) for unfit in report.result.unfit],
         "here": {
             "node": str(report.result.node),
             "exit_code": report.exit_code,
             "duration_s": round(report.duration_s, 3),
+            "workers_started_again": report.result.alone,
+            "restarts_of_wrapped_functions": report.of_calls,
             "workers": [_end_as_json(end) for end in report.result.ends],
+            **({} if report.result.standbys is None else {"standbys": report.result.standbys}),
         },
     }
 
@@ -134,6 +163,8 @@ def _ending(report: Report) -> dict[str, Any]:
             return {"state": "refused", "why": why.value, "text": text}
         case Unawaited():
             return {"state": "unawaited"}
+        case Drained(source):
+            return {"state": "drained", "source": source}
         case Stopped(signum):
             return {"state": "stopped", "signal": signum}
 
@@ -158,6 +189,10 @@ def _fault_as_json(fault: Fault) -> dict[str, Any]:
         "log": fault.log,
         "tail": list(fault.tail),
     }
+
+
+def unfit_as_json(unfit: Unfit) -> dict[str, str]:
+    return {"node": str(unfit.node), "host": unfit.host, "when": unfit.when, "reason": unfit.reason}
 
 
 def _end_as_json(end: WorkerEnd) -> dict[str, Any]:

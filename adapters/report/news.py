@@ -20,6 +20,9 @@ from ...core.world import World
 from ..clock import Clock
 from ..rendezvous.loop import Notice as Notice
 from ..rendezvous.loop import Recorded as Recorded
+from ..workers.worker_port import StandbyNews
+from ..workers.worker_port import StandbySaid as StandbySaid
+from ..workers.worker_port import StandbysReady as StandbysReady
 
 
 @frozen
@@ -68,7 +71,17 @@ class WatchdogTold:
 
 
 News: TypeAlias = (
-    WatchdogTold | Step | Started | StartedAgain | Recorded | Seen | StoreSilent | StoreBack | Restored | TraceLost
+    WatchdogTold
+    | Step
+    | Started
+    | StartedAgain
+    | Recorded
+    | Seen
+    | StoreSilent
+    | StoreBack
+    | Restored
+    | TraceLost
+    | StandbyNews
 )
 """The news of the agent."""
 

@@ -4,13 +4,17 @@ A line per step, each in one write to a file that is only appended to, so that a
 behind, but for the last at most. Steps are taken by several threads; they only put them into a queue, and a thread of its
 own spells and writes them: a slow disk keeps nobody waiting, and one that is full ends the trace, not the job. A file is one
 agent's for as long as it runs.
+
+A trace that grows goes on in parts: FILE, then FILE.2, FILE.3, … Of many parts the first and the last ones are kept.
 """
 
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
@@ -18,12 +22,16 @@ from queue import SimpleQueue
 from ...core import group
 from ...core.inprocess import Call
 from ...core.rendezvous import Held
-from ...core.replay.lines import CUT, FORMAT, LINE_MAX, NAME, encoded
+from ...core.replay.lines import CUT, FORMAT, LINE_MAX, NAME, Corrupt, encoded
 from ...core.replay.steps import STEPS, Calling, Header, Step, Working
 from .. import threads
 from ..clock import Clock
+from ..terminal import why
 from .news import CannotTrace, TraceLost
+from .packed_lines import Shape, packed, unpacked
 
+_FLAGS = os.O_RDWR | os.O_APPEND
+_PART = re.compile(r"\.([1-9]\d{0,8})")
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _QUEUE_MAX = 100_000
 """Steps that may wait for the disk; more end the trace."""
@@ -32,6 +40,10 @@ _PAUSES_MAX = 10
 END_TIMEOUT_S = 5.0
 """The end of the job waits so long for the disk."""
 _EACH = "write --trace=DIR/ and each gets a file"
+_PART_BYTES = 1 << 26
+"""A part that has so many bytes is followed by another."""
+PARTS_KEPT = 3
+"""So many parts are kept beside the first."""
 _NAME_BYTES = 200
 """A file's name has so many bytes of the node's slot at most."""
 
@@ -41,7 +53,12 @@ class TraceFile:
     one) that gets it."""
 
     def __init__(
-        self, path: str, queue_max: int = _QUEUE_MAX, end_timeout_s: float = END_TIMEOUT_S, pause_s: float = 0.0
+        self,
+        path: str,
+        queue_max: int = _QUEUE_MAX,
+        end_timeout_s: float = END_TIMEOUT_S,
+        pause_s: float = 0.0,
+        part_bytes: int = _PART_BYTES,
     ) -> None:
         """`pause_s`: steps are written when none has been taken for so long, and those who take them have no hurry."""
         self._path = path
@@ -49,8 +66,9 @@ class TraceFile:
         self._pause_s = pause_s
         self._ended = threading.Event()
         self._queue_max = queue_max
+        self._part_bytes = part_bytes
         self._header: Header | None = None
-        self._file: int | None = None
+        self._file: _Parts | None = None
         self._lost: Callable[[TraceLost], None] = lambda lost: None
         self._queue: SimpleQueue[Step | None] = SimpleQueue()
         self._on = True
@@ -64,7 +82,7 @@ class TraceFile:
         except BlockingIOError:
             raise CannotTrace(f"{self._path}: another agent writes there; {_EACH}") from None
         except OSError as error:
-            raise CannotTrace(f"{self._path}: {_why(error)}; name a file that can be written to") from None
+            raise CannotTrace(f"{self._path}: {why(error)}; name a file that can be written to") from None
         self._start()
 
     def begin_call(self, held: Held, call: Call, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
@@ -92,30 +110,34 @@ class TraceFile:
         try:
             threads.start(self._thread)
         except threads.NoThread as error:
-            self._give_up(_why(error))
+            self._give_up(why(error))
             if self._file is not None:
-                os.close(self._file)
+                self._file.close()
 
-    def _give_up(self, why: str) -> None:
+    def _give_up(self, reason: str) -> None:
         """Tell of the loss once; later steps are not written."""
         if self._on:
             self._on = False
-            self._lost(TraceLost(f"{self._path}: {why}"))
+            self._lost(TraceLost(f"{self._path}: {reason}"))
 
     # --- the writer's thread
 
     def _run(self) -> None:
-        last = None
+        last, recent = None, tuple[Shape, ...]()
         try:
             file = self._file if self._file is not None else self._open()
             while step := self._next():
+                if file.is_full(self._part_bytes):
+                    last, recent = None, ()  # a part can be read by itself
+                    file.go_on()
                 line, last = encoded(step, last)
-                _write(file, line)
+                line, recent = packed(line, recent)
+                file.write(line)
         except OSError as error:
-            self._give_up(_why(error))
+            self._give_up(why(error))
         finally:
             if self._file is not None:
-                os.close(self._file)
+                self._file.close()
 
     def _next(self) -> Step | None:
         rests = self._queue.empty()
@@ -131,11 +153,11 @@ class TraceFile:
             if self._ended.wait(self._pause_s) or self._queue.qsize() == waiting:
                 return
 
-    def _open(self) -> int:
+    def _open(self) -> _Parts:
         assert self._header
         line, _ = encoded(self._header, None)
         self._path = _place(self._path, self._header)
-        self._file = _opened(self._path, line)
+        self._file = _Parts(self._path, line)
         return self._file
 
 
@@ -164,32 +186,90 @@ def _place(path: str, header: Header) -> str:
     return os.path.join(path, f"{prefix}{slot}_{node.incarnation}.ndjson")
 
 
-def _opened(path: str, header: bytes) -> int:
-    """The file with the header at its end, for this agent alone. Raises OSError."""
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+class _Parts:
+    """The parts of a trace, for this agent alone: it holds a lock on the first one."""
+
+    def __init__(self, path: str, header: bytes) -> None:
+        """Write the header at the end of the last part. Raises OSError."""
+        self._path = path
+        self._first = self._last = os.open(path, _FLAGS | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(self._first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            *_, self._number = (1, *later_parts(path))
+            if self._number > 1:
+                self._last = os.open(f"{path}.{self._number}", _FLAGS)
+            is_file = stat.S_ISREG(os.fstat(self._last).st_mode)
+            self._size = os.fstat(self._last).st_size if is_file else -math.inf
+            if self._size > 0 and os.pread(self._last, 1, int(self._size) - 1) != b"\n":
+                self.write(CUT)  # another agent left its last line without an end
+            self.write(header)
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, line: bytes) -> None:
+        self._size += len(line)
+        while line:
+            line = line[os.write(self._last, line) :]
+
+    def is_full(self, part_bytes: int) -> bool:
+        """Return True if another part is to follow; never for what is no file."""
+        return self._size >= part_bytes
+
+    def go_on(self) -> None:
+        """Begin the next part, and remove the oldest of those that are too many."""
+        self._close_last()
+        self._number += 1
+        self._last = os.open(f"{self._path}.{self._number}", _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
+        self._size = 0
+        for number in later_parts(self._path)[:-PARTS_KEPT]:
+            os.unlink(f"{self._path}.{number}")
+
+    def close(self) -> None:
+        self._close_last()
+        os.close(self._first)
+
+    def _close_last(self) -> None:
+        if self._last != self._first:
+            os.close(self._last)
+            self._last = self._first
+
+
+def later_parts(path: str) -> list[int]:
+    """Return the numbers of the parts that follow the first one, as far as they are there."""
+    folder, name = os.path.split(path)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        size = os.fstat(file).st_size
-        if size and os.pread(file, 1, size - 1) != b"\n":
-            _write(file, CUT)  # another agent left its last line without an end
-        _write(file, header)
-    except BaseException:
-        os.close(file)
-        raise
-    return file
+        beside = os.listdir(folder or ".")
+    except OSError:
+        return []
+    found = (_PART.fullmatch(each.removeprefix(name)) for each in beside if each.startswith(name))
+    return sorted(int(part[1]) for part in found if part)
 
 
-def _write(file: int, line: bytes) -> None:
-    while line:
-        line = line[os.write(file, line) :]
-
-
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+def missing_parts(path: str) -> tuple[int, int] | None:
+    """Return the first and the last part that was removed, before the next one that is there; None if none was."""
+    numbers = enumerate(later_parts(path), 2)
+    return next(((expected, number - 1) for expected, number in numbers if number != expected), None)
 
 
 def lines(path: str, longest: int = LINE_MAX) -> Iterator[bytes]:
-    """The lines of a trace, none much longer than one may be. Raises OSError."""
-    with open(path, "rb") as file:
-        while line := file.readline(longest + 1):
-            yield line
+    """The lines of a trace up to a part that is missing, none much longer than one may be. Raises OSError, or Corrupt for
+    numbers that fit no line."""
+    recent: tuple[Shape, ...] = ()
+    for number, line in enumerate(_lines(path, longest), 1):
+        if not line.endswith(b"\n") or line.endswith(CUT):
+            yield line  # another line, or a line of another agent, follows
+            continue
+        try:
+            whole, recent = unpacked(line, recent)
+        except ValueError as reason:
+            raise Corrupt(number, str(reason)) from None
+        yield whole
+
+
+def _lines(path: str, longest: int) -> Iterator[bytes]:
+    until, _ = missing_parts(path) or (math.inf, 0)
+    for part in (path, *(f"{path}.{number}" for number in later_parts(path) if number < until)):
+        with open(part, "rb") as file:
+            while line := file.readline(longest + 1):
+                yield line

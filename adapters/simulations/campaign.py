@@ -20,7 +20,7 @@ from multiprocessing import get_context, parent_process
 from attrs import frozen
 
 from ...core.sim.calls.call_sometimes import SOMETIMES as OF_CALLS
-from ...core.sim.calls.walk import walked
+from ...core.sim.calls.walk import Walk, walked
 from ...core.sim.run import run_seed, wander
 from ...core.sim.swarm import Shape
 from ...core.sim.tally import Broken, Showed, showed
@@ -56,11 +56,16 @@ class Calls:
     counted."""
 
     seed: int
+    properties: tuple[tuple[str, str], ...] = ()
+
+    def walk(self, number: int) -> Walk:
+        return walked(run_seed(self.seed, number), also=tuple(loaded(*each) for each in self.properties))
 
     def run(self, number: int) -> Showed:
-        walk = walked(run_seed(self.seed, number))
+        walk = self.walk(number)
         seen = {what: walk.seen[what] for what in OF_CALLS if walk.seen[what]}
-        return Showed(number, walk.steps, 0, 0, 0.0, {}, seen, Broken(*walk.broken) if walk.broken else None)
+        broken = Broken(*walk.broken) if walk.broken else None
+        return Showed(number, walk.steps, 0, 0, 0.0, {}, seen, broken, walk.strength)
 
 
 def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[Showed, None, None]:

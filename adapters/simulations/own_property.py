@@ -10,24 +10,27 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...core.properties.facts import Fact
-from ...core.properties.judge import Judge, Property
 from ...core.rendezvous.verify import Finding
+from ..terminal import why
 
-_USE = "it is called with the judge and a fact, and yields pairs of text: a name and a sentence"
+_USE = "it is called with {}, and yields pairs of text: a name and a sentence"
+_SEEN = {2: "the judge and a fact", 3: "a world, a move, and the world after it"}
+"""The arguments of a property of nodes, and of one of calls, by their number."""
 
 
 class PropertyFailed(Exception):
     """A property raised, or yielded something that is no finding. The text begins with FILE.py:FUNCTION."""
 
 
-_loaded: dict[tuple[str, str], Property] = {}
+Findings = Callable[..., Iterator[Finding]]
+"""A property of nodes, or of calls."""
+_loaded: dict[tuple[str, str], Findings] = {}
 
 
-def loaded(path: str, name: str) -> Property:
+def loaded(path: str, name: str) -> Findings:
     """Return the property `name` of the file `path`. Raises ValueError."""
     if (path, name) not in _loaded:
         file = os.path.abspath(path)
@@ -35,12 +38,12 @@ def loaded(path: str, name: str) -> Property:
     return _loaded[path, name]
 
 
-def _held_to(given: str, file: str, function: Any) -> Property:
-    def findings(judge: Judge, fact: Fact) -> Iterator[Finding]:
+def _held_to(given: str, file: str, function: Any) -> Findings:
+    def findings(*seen: object) -> Iterator[Finding]:
         try:
-            yield from map(_pair, function(judge, fact))
+            yield from map(_pair, function(*seen))
         except Exception as error:  # noqa: BLE001 - whatever a user's function raises
-            raise PropertyFailed(f"{given}: {_said(error, file)}; {_USE}") from None
+            raise PropertyFailed(f"{given}: {_said(error, file)}; {_USE.format(_SEEN[len(seen)])}") from None
 
     return findings
 
@@ -62,7 +65,7 @@ def _function(path: str, name: str, file: str) -> Any:
         spec.loader.exec_module(module)
     except OSError as error:
         its_own = error.filename == file
-        raise ValueError((error.strerror or str(error)).lower() if its_own else _said(error, file)) from None
+        raise ValueError(why(error) if its_own else _said(error, file)) from None
     except SyntaxError as error:
         raise ValueError(f"is no Python file: {error.msg} (line {error.lineno})") from None
     except SystemExit:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 from ...core.rendezvous import Settings
 from ..clock import Clock
 from .memory_store import MemoryBackend, MemoryStore
-from .port import Backend, Denied, OutOfReach, StoreError
+from .port import AgentBackend, Backend, Denied, OutOfReach, StoreError
 from .tcpstore.serving import serve
-from .tcpstore.wire import Address
+from .tcpstore.wire import Address, starts
 
 if TYPE_CHECKING:
     from .etcd.access import Access
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 _ANSWER_S = 2.0
 """How long a member of an etcd may take to answer. The TTL of a heartbeat can make this shorter."""
 _ANSWERS_PER_TTL = 4
+_STARTS_S = 2.0
+"""How long a TCPStore may take to answer before it is held to be starting."""
 _WARNINGS_MAX = 16
+"""A foreigner who writes much is not repeated for ever."""
 _BESIDE_MAX = 256
 """The most registers beside the nodes' own that a connection in memory keeps: one per world of wrapped ranks."""
-"""A foreigner who writes much is not repeated for ever."""
 
 
 class StoreConnection(Protocol):
@@ -59,6 +61,10 @@ class StoreConnection(Protocol):
 class AgentConnection(StoreConnection, Protocol):
     """An agent's connection, which opens registers for the agent's workers too."""
 
+    @property
+    def backend(self) -> AgentBackend:
+        """The agent's own client of the register."""
+
     def beside(self, name: str) -> Backend:
         """Return a client of the workers' register `name` in the same store."""
 
@@ -73,6 +79,9 @@ class RankConnection(StoreConnection, Protocol):
     @property
     def route(self) -> Mapping[str, object]:
         """JSON values from which another process of this host makes a client of the same register."""
+
+    def starts(self) -> bool:
+        """Return True if the store is starting. Asks it, and waits for its answer."""
 
 
 class MemoryConnection:
@@ -149,16 +158,19 @@ class TCPStoreConnection:
     def route(self) -> Mapping[str, object]:
         return {"host": self.address.host, "port": self.address.port, "space": self._run_id}
 
+    def starts(self) -> bool:
+        return starts(self.address, _STARTS_S)
+
     def close(self, timeout_s: float) -> None:
+        all_know = False
         try:
-            if self._host:
-                _wait_for_the_others(self.backend, timeout_s)
+            all_know = self._host is not None and _wait_for_the_others(self.backend, timeout_s)
         except StoreError:
-            pass  # the store is gone, so nobody can read anything from it any more
+            pass  # the store is gone, or stands still: nobody can read anything from it now
         finally:
             self.backend.close()
             if self._host:
-                self._host.close()
+                self._host.release(is_needed=not all_know)
 
 
 def _workers_run(run_id: str, name: str) -> str:
@@ -166,15 +178,16 @@ def _workers_run(run_id: str, name: str) -> str:
     return f"{run_id}/workers/{name}"
 
 
-def _wait_for_the_others(backend: TCPStoreBackend, timeout_s: float) -> None:
-    """Wait until each member that is still present has said goodbye, if the job is over.
+def _wait_for_the_others(backend: TCPStoreBackend, timeout_s: float) -> bool:
+    """Wait until each member that is still present has said goodbye, if the job is over. Return True if all have.
 
     A member that has left (`AWAY`) reads no verdict any more, and one that was lost says no goodbye: nobody waits for them.
-    A participant that leaves a job that goes on takes its store along, and was told so; it waits for nobody.
+    An agent that leaves a job that goes on takes its store along, and was told so; it waits for nobody.
     """
     state = backend.get().state
-    if state and state.closed:
-        backend.wait_until_gone(state.present, timeout_s)
+    if state is None or not state.closed:
+        return False
+    return backend.wait_until_gone(state.present, timeout_s)
 
 
 class EtcdConnection:
@@ -224,6 +237,9 @@ class RelayConnection:
 
         self.route: Mapping[str, object] = {"relay": path, "space": space}
         self.backend = RelayBackend(path, space, clock)
+
+    def starts(self) -> bool:
+        return False
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()

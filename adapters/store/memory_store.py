@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ...core.rendezvous import Proposal, RendezvousState, Token
-from ...core.world import Fault, Life, Node
+from ...core.rendezvous.actions import entrants
+from ...core.world import Fault, Life, Node, Stacks, Unfit
 from ..clock import Clock
-from .port import Heartbeats, Shown, noted
+from .notes import StandbyNote
+from .port import UNFIT_MAX, Heartbeats, Shown, noted
+from .queries import Query, Replies, Reply
 
 
 class MemoryStore:
@@ -27,6 +30,11 @@ class MemoryStore:
         self.proposals: dict[Node, Proposal] = {}
         self.proposed: Counter[str] = Counter()
         self.faults: list[Fault] = []
+        self.notes: dict[Node, StandbyNote] = {}
+        self.stacks: dict[Node, Stacks] = {}
+        self.query: Query | None = None
+        self.replies: dict[Node, Reply] = {}
+        self.unfit: list[Unfit] = []
 
 
 class MemoryBackend:
@@ -36,6 +44,7 @@ class MemoryBackend:
         self._store = store
         self._clock = clock
         self._closed = False
+        self.query: Query | None = None
 
     def get(self) -> Shown:
         with self._store.changed:
@@ -64,6 +73,7 @@ class MemoryBackend:
     def heartbeat(self, node: Node, counter: int) -> Life | None:
         with self._store.changed:
             self._store.beats[node] = counter, self._clock.now()
+            self.query = self._store.query
             return Shown(self._store.state).life
 
     def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
@@ -80,9 +90,11 @@ class MemoryBackend:
             self._store.proposed[proposal.like] += 1
             return self._store.proposed[proposal.like]
 
-    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
+    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
         with self._store.changed:
-            return {node: proposal for node in nodes if (proposal := self._store.proposals.get(node))}
+            proposals = self._store.proposals
+            asked = {node: proposal for node in nodes if (proposal := proposals.get(node))}
+            return {**asked, **entrants(proposals, entering)}
 
     def put_fault(self, fault: Fault) -> None:
         with self._store.changed:
@@ -91,6 +103,50 @@ class MemoryBackend:
     def faults(self) -> tuple[Fault, ...]:
         with self._store.changed:
             return tuple(sorted(self._store.faults, key=lambda fault: fault.round))
+
+    def put_note(self, node: Node, note: StandbyNote) -> None:
+        with self._store.changed:
+            self._store.notes[node] = note
+
+    def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
+        with self._store.changed:
+            return {node: note for node in nodes if (note := self._store.notes.get(node))}
+
+    def put_stacks(self, stacks: Stacks) -> None:
+        with self._store.changed:
+            self._store.stacks[stacks.node] = stacks
+
+    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
+        with self._store.changed:
+            return tuple(self._store.stacks[node] for node in nodes if node in self._store.stacks)
+
+    def put_query(self, query: Query) -> None:
+        with self._store.changed:
+            self._store.query = query
+
+    def withdraw_query(self, nodes: Iterable[Node]) -> None:
+        with self._store.changed:
+            self._store.query = None
+            for node in nodes:
+                self._store.replies.pop(node, None)
+
+    def put_reply(self, reply: Reply) -> None:
+        with self._store.changed:
+            if self._store.query:
+                self._store.replies[reply.stacks.node] = reply
+
+    def replies(self, nodes: Iterable[Node]) -> Replies:
+        with self._store.changed:
+            replies = self._store.replies
+            return Replies(self._store.query, {node: replies[node] for node in nodes if node in replies})
+
+    def put_unfit(self, unfit: Unfit) -> None:
+        with self._store.changed:
+            self._store.unfit = [*self._store.unfit, unfit][-UNFIT_MAX:]
+
+    def unfit(self) -> tuple[Unfit, ...]:
+        with self._store.changed:
+            return tuple(self._store.unfit)
 
     def clone(self) -> MemoryBackend:
         return MemoryBackend(self._store, self._clock)

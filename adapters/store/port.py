@@ -13,10 +13,16 @@ from typing import Protocol
 from ...core.rendezvous import Heartbeats as Heartbeats
 from ...core.rendezvous import Proposal, RendezvousState, Token
 from ...core.rendezvous import Shown as Shown
-from ...core.world import Fault, Life, Node
+from ...core.world import Fault, Life, Node, Stacks, Unfit
+from .notes import StandbyNote
+from .queries import Query, Replies, Reply
 
 FAULTS_MAX = 4_096
 """The most failures that a job's record shows: the first 2,048, and the last 2,048 of all later ones."""
+
+
+UNFIT_MAX = 64
+"""The nodes that stay out, of which a job's record shows the last ones."""
 
 
 def noted(faults: list[Fault], fault: Fault) -> None:
@@ -47,7 +53,12 @@ class Unreadable(StoreError):
 
 
 class Backend(Protocol):
-    """A client of one job's register, heartbeats, proposals and faults."""
+    """A client of one job's register, heartbeats, proposals and faults.
+
+    `get` and `set` are linearizable, together with each loss of the store's memory. `wait_for_change` promises less: it may
+    return a register that has been replaced already, but none that is older than what this client and its clones had been
+    shown when the wait began. `tests/adapters/store/test_linearizable.py` checks this on real stores under faults.
+    """
 
     @property
     def lease_s(self) -> float | None:
@@ -84,9 +95,9 @@ class Backend(Protocol):
         """Put down what `node` proposes, in the place of what it proposed before. Returns how many have put down a proposal
         of this kind in this era, this one included: a hint, which a try that was repeated may have made too high."""
 
-    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
-        """The last proposals of those of these nodes that have any; all that were counted are there. What nobody can read is
-        no proposal."""
+    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
+        """The last proposals of those of these nodes that have any, and of all that propose to enter in the era `entering`
+        (None: of none). All that were counted are there. What nobody can read is no proposal."""
 
     def put_fault(self, fault: Fault) -> None:
         """Add a worker's failure to the job's record."""
@@ -100,3 +111,46 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Close this client; a wait in it returns. Idempotent."""
+
+
+class AgentBackend(Backend, Protocol):
+    """A client of the agents' own register. It also keeps what each node tells people: of its standbys, of stacks, and why
+    it stays out."""
+
+    @property
+    def query(self) -> Query | None:
+        """The query that stood there at the last heartbeat of this client."""
+
+    def put_note(self, node: Node, note: StandbyNote) -> None:
+        """Put down the note of `node`, in the place of its last one."""
+
+    def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
+        """Return the notes of those of these nodes that have one that can be read."""
+
+    def put_stacks(self, stacks: Stacks) -> None:
+        """Put down where the workers of a node were, in the place of what that node put before."""
+
+    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
+        """Return what those of these nodes that have put any put last. What nobody can read is left out."""
+
+    def put_query(self, query: Query) -> None:
+        """Ask all agents this, in the place of any other query. After LASTS_S nobody answers any more."""
+
+    def withdraw_query(self, nodes: Iterable[Node]) -> None:
+        """Remove the query that this client has put, and the replies of these nodes."""
+
+    def put_reply(self, reply: Reply) -> None:
+        """Answer the query that stands there."""
+
+    def replies(self, nodes: Iterable[Node]) -> Replies:
+        """Return the query that stands there, and the replies of those of these nodes that have answered one."""
+
+    def put_unfit(self, unfit: Unfit) -> None:
+        """Add a node that stays out to the job's record."""
+
+    def unfit(self) -> tuple[Unfit, ...]:
+        """Return the nodes that stay out, in the order in which they were put: of more than UNFIT_MAX the last ones. What
+        nobody can read is left out."""
+
+    def clone(self) -> AgentBackend:
+        """Return a client of the same register for another thread."""

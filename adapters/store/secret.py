@@ -12,6 +12,8 @@ import stat
 
 from attrs import Attribute, field, frozen
 
+from ..terminal import why
+
 BYTES_MIN = 16
 """A shorter token can be guessed from one value that it sealed."""
 BYTES_MAX = 4_096
@@ -41,7 +43,7 @@ def read_secret(path: str) -> Secret:
     try:
         return spoken(_held(path))
     except OSError as error:
-        raise ValueError(f"{(error.strerror or str(error)).lower()}; name a file that holds the token") from None
+        raise ValueError(f"{why(error)}; name a file that holds the token") from None
 
 
 def _held(path: str) -> bytes:

@@ -7,6 +7,7 @@ it is called. A program may also have put one into torch's table.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -18,7 +19,9 @@ from .. import threads
 from ..clock import Clock
 from ..launch_settings import LaunchSettings
 from ..report.news import News
+from ..terminal import printed
 from .metrics import Metric, Metrics
+from .rendezvous_events import Rendezvous
 from .torch_events import Event, Events
 
 if TYPE_CHECKING:
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 _EVENT_HANDLERS = "torchrun.event_handlers"
 _METRICS_HANDLERS = "torchrun.metrics_handlers"
 NULL, CONSOLE = "null", "console"
-_SILENT = (NULL, "dynamic_rendezvous")
-"""The second is torch's name for events of its own rendezvous; it has no handler either until somebody sets one."""
+RENDEZVOUS = "dynamic_rendezvous"
+"""torch's name for the handler of its rendezvous' events, which keeps nothing until somebody puts one in its place."""
 _TORCH_S_TABLE = "torch.distributed.elastic.events.handlers"
 END_TIMEOUT_S = 5.0
 """The end of the job waits so long for a handler."""
@@ -91,6 +94,44 @@ class EventLog:
         self._logger.removeHandler(self._handler)
 
 
+class RendezvousLog:
+    """An observer of the agent that logs the events of torch's rendezvous."""
+
+    until = None
+
+    def __init__(self, handler: logging.Handler, settings: LaunchSettings) -> None:
+        self._logger = _logger(RENDEZVOUS, handler)
+        self._handler = handler
+        self._settings = settings
+        self._outlet = _Outlet[str](self._logger.info, "elastic-rendezvous-events")
+        self._rendezvous = Rendezvous(settings.run_id, self._record)
+
+    def saw(self, news: News) -> None:
+        self._rendezvous.saw(news)
+
+    def passed(self, now: float) -> None:
+        pass
+
+    def close(self) -> None:
+        self._outlet.close()
+        self._logger.removeHandler(self._handler)
+
+    def _record(self, name: str, message: str, state: str, rank: int | None) -> None:
+        event = {
+            "name": f"{RENDEZVOUS}.py:{name}",
+            "run_id": self._settings.run_id,
+            "message": message,
+            "hostname": self._settings.address,
+            "pid": os.getpid(),
+            "node_state": state,
+            "master_endpoint": self._settings.store,
+            "rank": rank,
+            "local_id": 0,
+            "error_trace": "",
+        }
+        self._outlet.put([json.dumps(event)])
+
+
 class MetricsLog:
     """An observer of the agent that hands on torch's metrics."""
 
@@ -114,7 +155,7 @@ class ConsoleMetrics:
     """torch's line, on stderr: stdout is the workers'."""
 
     def emit(self, metric: Metric) -> None:
-        sys.stderr.write(f"[{metric.timestamp}][{metric.group_name}]: {metric.name}={metric.value}\n")
+        sys.stderr.write(printed(f"[{metric.timestamp}][{metric.group_name}]: {metric.name}={metric.value}"))
 
 
 def _logger(name: str, handler: logging.Handler) -> logging.Logger:
@@ -138,12 +179,36 @@ def event_handler(name: str) -> logging.Handler | None:
     """Return the handler of events of this name; None for `null`. Raises ValueError if there is none, or it cannot load."""
     import logging
 
-    table: dict[str, logging.Handler] = getattr(sys.modules.get(_TORCH_S_TABLE), "_log_handlers", {})
-    if name in _SILENT and isinstance(table.get(name), logging.NullHandler | None):
+    if name == RENDEZVOUS:
+        return rendezvous_handler(name)
+    table = _torch_s_table()
+    if name == NULL and isinstance(table.get(name), logging.NullHandler | None):
         return None
     if name == CONSOLE:
         return logging.StreamHandler()
-    found = table.get(name) or _loaded(_EVENT_HANDLERS, name, sorted({NULL, CONSOLE, *table}))
+    found = table.get(name) or _loaded(_EVENT_HANDLERS, name, sorted({NULL, CONSOLE, RENDEZVOUS, *table}))
+    return _checked(found)
+
+
+def rendezvous_handler(asked: str) -> logging.Handler | None:
+    """Return the handler of the rendezvous' events: the one in torch's table, else that of an installed package, if
+    --event-log-handler `asked` for it; None if there is none. Raises ValueError as `event_handler` does."""
+    import logging
+
+    found: Any = _torch_s_table().get(RENDEZVOUS)
+    if isinstance(found, logging.NullHandler | None):
+        found = _loaded(_EVENT_HANDLERS, RENDEZVOUS) if asked == RENDEZVOUS else None
+    return None if found is None else _checked(found)
+
+
+def _torch_s_table() -> dict[str, logging.Handler]:
+    """Return torch's handlers by name; none if this program has not imported them."""
+    return getattr(sys.modules.get(_TORCH_S_TABLE), "_log_handlers", {})
+
+
+def _checked(found: Any) -> logging.Handler:
+    import logging
+
     if not isinstance(found, logging.Handler):
         raise ValueError(f"its entry point gives a {type(found).__name__}; it must give a logging.Handler")
     return found
@@ -160,12 +225,15 @@ def metrics_handler(name: str) -> MetricsHandler | None:
     return handler
 
 
-def _loaded(group: str, name: str, others: Sequence[str]) -> Any:
-    """Return what the entry point of an installed package gives."""
+def _loaded(group: str, name: str, others: Sequence[str] = ()) -> Any:
+    """Return what the entry point of an installed package gives. Without one: a refusal that names the `others`, or None if
+    there are none."""
     from importlib.metadata import entry_points
 
     installed = entry_points(group=group)
     if name not in installed.names:
+        if not others:
+            return None
         known = ", ".join([*others, *sorted(installed.names)])
         raise ValueError(f"no handler of that name; write one of {known}, or install one (entry points of {group})")
     try:

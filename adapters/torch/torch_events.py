@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import evolve, frozen
 
 from ...core.group import Outcome, Phase, Stopped
-from ...core.group.state import Exited, Join, Ready, Record, Refused, Unawaited
+from ...core.group.state import Drained, Exited, Join, Ready, Record, Refused, Unawaited
 from ...core.ranks import Ranks, WorkerRanks, assign
 from ...core.world import Ending, Fault, Verdict, World
 from ..clock import Clock
@@ -179,5 +179,7 @@ def _failure(outcome: Outcome) -> str | None:
             return f"{ending.value}: {why.value} (round {round}, by {by})"
         case Refused(why, text):
             return f"{why.value}: {text}"
+        case Drained(source):
+            return f"drained by {source}"
         case Stopped(signum):
             return f"stopped by {signal_name(signum)}"

@@ -15,6 +15,8 @@ import os
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
+from torch.distributed.elastic.events import construct_and_record_rdzv_event
+from torch.distributed.elastic.events.api import NodeState
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
     RendezvousConnectionError,
@@ -39,6 +41,7 @@ from ..rendezvous.reserved_ports import Reservation
 from ..report.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told
 from ..store.connection import StoreConnection
 from ..store.port import StoreError
+from ..terminal import printable
 from .rendezvous_events import RendezvousEvents
 from .round_store import RoundStore, Unmet, meet
 
@@ -63,13 +66,13 @@ class ElasticRendezvous(RendezvousHandler):
         self._settings = settings
         self._clock = clock
         self._node = Node(f"{address}/torchrun-{os.urandom(4).hex()}", int(clock.wall() * 1000))
-        self._events = RendezvousEvents(run_id, str(self._node), address, connection.place)
+        self._events = RendezvousEvents(run_id, str(self._node), self._record)
         self._reserved = Reservation(address)
         self._inbox: SimpleQueue[Notice] = SimpleQueue()
         held = Held(self._node, self._profile(), settings, Life(os.urandom(8).hex()))
         self._loop = RendezvousLoop(connection.backend, held, clock, self._inbox.put)
         self._heart = Heart(
-            connection.backend, self._node, settings.keep_alive_interval, clock, lambda sent_at, life: None
+            connection.backend.clone(), self._node, settings.keep_alive_interval, clock, lambda sent_at, life: None
         )
         self._state: RendezvousState | None = None
         self._over = False
@@ -99,7 +102,7 @@ class ElasticRendezvous(RendezvousHandler):
         try:
             found, world = self._next()
         except Exception as error:
-            self._events.failed("next_rendezvous", error)
+            self._events.failed(f"{type(error).__name__}: {error}")
             raise
         self._round = found
         self._events.joined(world.round, found.rank, found.size)
@@ -114,7 +117,7 @@ class ElasticRendezvous(RendezvousHandler):
         try:
             state = self._connection.backend.get().state
         except StoreError as error:
-            raise RendezvousConnectionError(str(error)) from error
+            raise RendezvousConnectionError(printable(str(error))) from error
         return bool(state and state.closed)
 
     def set_closed(self) -> None:
@@ -141,6 +144,12 @@ class ElasticRendezvous(RendezvousHandler):
             self._round.part(self._settings.close_timeout)
             self._end()
         return True
+
+    def _record(self, name: str, message: str, state: str, rank: int | None) -> None:
+        """Send an event. For a failure torch adds the traceback of the error that is being handled."""
+        run_id, state_ = self._run_id, NodeState[state]
+        place = self._connection.place
+        construct_and_record_rdzv_event(run_id, message, state_, name, self._address, master_endpoint=place, rank=rank)
 
     # --- a world
 
@@ -171,7 +180,7 @@ class ElasticRendezvous(RendezvousHandler):
         try:
             return meet(endpoint, rank, len(world.members), self._stands, self._clock.now, until)
         except Unmet as error:
-            raise RendezvousConnectionError(str(error)) from error
+            raise RendezvousConnectionError(printable(str(error))) from error
 
     def _bootstrap(self, found: RoundStore, world: World) -> RendezvousStoreInfo:
         """Where the workers meet."""
@@ -214,7 +223,7 @@ class ElasticRendezvous(RendezvousHandler):
             case Seen(state):
                 self._state = state
             case StoreSilent(text):
-                log.warning("the store of run %s is away, running workers go on: %s", self._run_id, text)
+                log.warning("the store of run %s is away, running workers go on: %s", self._run_id, printable(text))
             case StoreBack():
                 log.warning("the store of run %s is back", self._run_id)
             case Restored(by_me=by_me):
@@ -227,7 +236,7 @@ class ElasticRendezvous(RendezvousHandler):
 
     def _error(self, answer: Raise) -> RendezvousError:
         """In torch's words."""
-        text = f"run {self._run_id}: {answer.text}"
+        text = printable(f"run {self._run_id}: {answer.text}")
         match answer.failure.why:
             case Why.CLOSED:
                 return self._closed(answer.failure.verdict)

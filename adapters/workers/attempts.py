@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import Node, World
 from ..launch_settings import LaunchSettings
-from .environment import command, environment
+from .environment import PARTY, command, environment, party
 from .logs import ERROR_FILE_VARIABLE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
 from .worker_port import WorkerSpec
 
@@ -25,6 +25,7 @@ class Attempt:
     ranks: Ranks
     spec: WorkerSpec
     error_file: Path | None
+    stacks_file: Path | None = None
 
 
 def attempts(
@@ -39,15 +40,14 @@ def attempts(
     """Return the attempts by local rank. `ranks` are this node's in that world; `further` goes into every environment.
     Raises CannotStart or OSError if there is no place for the output."""
     environments = {
-        worker.local_rank: {**environment(settings, node.slot, world, ranks, worker), **further}
-        for worker in ranks.workers
+        worker.local_rank: {**environment(settings, node, world, ranks, worker), **further} for worker in ranks.workers
     }
     places = logs.places(world.round, environments)
 
     def attempt(worker: WorkerRanks) -> Attempt:
         rank = worker.local_rank
         spec = _spec(settings, worker, environments[rank], places[rank])
-        return Attempt(node, host, world.round, ranks, spec, places[rank].error_file)
+        return Attempt(node, host, world.round, ranks, spec, places[rank].error_file, places[rank].stacks_file)
 
     return {worker.local_rank: attempt(worker) for worker in ranks.workers}
 
@@ -55,7 +55,7 @@ def attempts(
 def _spec(settings: LaunchSettings, worker: WorkerRanks, environment: Mapping[str, str], place: Place) -> WorkerSpec:
     return WorkerSpec(
         worker.local_rank,
-        command(settings.program, worker),
+        command(settings.program, worker.local_rank),
         environment,
         place.stdout,
         place.stderr,
@@ -65,11 +65,11 @@ def _spec(settings: LaunchSettings, worker: WorkerRanks, environment: Mapping[st
 
 
 def again(attempt: Attempt, number: int) -> Attempt:
-    """Return the same worker for another start in its round, with an error file of its own."""
-    if attempt.error_file is None:
-        return attempt
-    error_file = attempt.error_file.with_name(f"error.{number}.json")
-    told = {**attempt.spec.environment, ERROR_FILE_VARIABLE: str(error_file)}
+    """Return the same worker for another start in its round, alone, with an error file of its own."""
+    told = {**attempt.spec.environment, PARTY: party(1, attempt.node)}
+    error_file = attempt.error_file and attempt.error_file.with_name(f"error.{number}.json")
+    if error_file:
+        told[ERROR_FILE_VARIABLE] = str(error_file)
     return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 from attrs import define
@@ -26,7 +26,7 @@ from . import process_groups as groups
 from .cgroups import Kills
 from .guard import Guard
 from .pump import LogPump, Stream
-from .spawner import Death, Executing, Process, Spawner
+from .spawner import Death, Executing, Process, Spawner, bound_to
 from .watcher import Watcher
 from .worker_port import CannotStart, Exit, Shortage, Sink, WorkerSpec, passes
 
@@ -58,6 +58,7 @@ class SubprocessWorkers:
         guard: Guard | None = None,
         close_timeout_s: float = groups.WAIT_TIMEOUT_S,
         spawner: Spawner | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         self._on_exit = on_exit
         self._clock = clock
@@ -67,12 +68,18 @@ class SubprocessWorkers:
         self._left_behind: list[Process] = []
         self._closed = False
         self._guarded = False
-        self._watcher = Watcher(clock)
+        self._watcher = watcher or Watcher(clock)
         self._guard = guard or Guard()
         self._spawner = spawner or Executing()
         self._counter = cgroups.counter()
         self._killed: int | None = None
         self._pump = LogPump()
+
+    def prepare(self) -> None:
+        """Start what watches and guards processes, ahead of the first worker. Raises OSError. Idempotent."""
+        self._watcher.start()
+        if not self._guarded:
+            self._keep_reaper()
 
     def start(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
         taken = {spec.local_rank for spec in specs} & self._running.keys()
@@ -93,7 +100,7 @@ class SubprocessWorkers:
                 self._release(worker)
             if isinstance(error, (OSError, ValueError, MemoryError)):
                 kind = Shortage if passes(error) else CannotStart
-                raise kind(f"cannot start the workers: {_reason(error)}") from error
+                raise kind(f"cannot start the workers: {reason(error)}") from error
             raise
 
     def signal(self, signum: int) -> None:
@@ -153,12 +160,11 @@ class SubprocessWorkers:
             self._release(worker)
 
     def _start(self, specs: Sequence[WorkerSpec]) -> list[int]:
-        self._watcher.start()
+        self.prepare()
         if any(sink.console and sink.file for spec in specs for sink in (spec.stdout, spec.stderr)):
             self._pump.start()
-        if not self._guarded:
-            self._keep_reaper()
         self._killed = self._counter.read() if self._counter else None
+        self._guard.expect()
         for spec in specs:
             self._running[spec.local_rank] = self._spawn(spec)
         self._guard.hold([worker.process.pid for worker in self._running.values()])
@@ -173,7 +179,7 @@ class SubprocessWorkers:
         with ExitStack() as ends:  # the child's ends: closed here once it has them
             stdout, out = self._outlet(spec.stdout, self._console[0], spec.prefix, ends)
             stderr, err = self._outlet(spec.stderr, self._console[1], spec.prefix, ends)
-            ends.enter_context(_bound_to(spec.cpus))
+            ends.enter_context(bound_to(spec.cpus))
             started_at = self._clock()
             process = self._spawner.spawn(spec.command, self._guard.environment(spec.environment), stdout, stderr)
         return _Worker(process, (*out, *err), started_at)
@@ -229,21 +235,8 @@ class SubprocessWorkers:
             self._guarded = False
 
 
-@contextmanager
-def _bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
-    """Bind this thread to these CPUs: what it starts meanwhile inherits them."""
-    if cpus is None:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def _reason(error: OSError | ValueError | MemoryError) -> str:
+def reason(error: OSError | ValueError | MemoryError) -> str:
+    """Return what went wrong, and with which file."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror.lower()}" + (f": {error.filename}" if error.filename else "")
     return str(error) or "no memory"

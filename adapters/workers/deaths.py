@@ -1,4 +1,4 @@
-"""A host's knowledge of a worker's death beyond the exit code: the sender of SIGKILL, and the place of the core dump."""
+"""A host's knowledge of a death beyond the exit code: why SIGKILL was not sent, and the place of the core dump."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from .cgroups import Kills
 from .worker_port import Exit
 
 _KERNEL = Path("/proc/sys/kernel")
-OUTSIDE = "sent from outside: not by elastic, nor for want of memory"
-_UNKNOWN = "sent from outside, or for want of memory: this host does not tell"
-_GUESSES = (OUTSIDE, _UNKNOWN)
+NOT_OURS = "not by elastic, nor for want of memory"
+"""The worker itself may have sent it."""
+_UNKNOWN = "not by elastic; this host does not tell if for want of memory"
+_GUESSES = (NOT_OURS, _UNKNOWN)
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -31,7 +32,7 @@ def _killer(code: int, kills: Kills | None) -> str:
     if kills is None:
         return _UNKNOWN if code == -signal.SIGKILL else ""
     if not kills.count:
-        return OUTSIDE if code == -signal.SIGKILL else ""
+        return NOT_OURS if code == -signal.SIGKILL else ""
     where = f"cgroup{_limited(kills.limit)}" if kills.in_cgroup else "this host"
     count = f"({where}, oom_kill +{kills.count})"
     return f"out of memory {count}" if code == -signal.SIGKILL else f"meanwhile a process was killed for memory {count}"

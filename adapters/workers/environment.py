@@ -3,9 +3,11 @@
 Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
 ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY and ELASTIC_WORLD say where the workers of
-this world may keep a register of their own (adapters/store/relay/relay_server.py), and ELASTIC_TRACE, under --trace alone,
-where wrapped functions write their traces. The token of the job's store is the agents'
-alone: the command takes it out of the environment before anything is started (cli/tokens.py).
+this world may keep a register of their own (adapters/store/relay/relay_server.py), ELASTIC_NOTICE where they are told that
+the node is drained (notices.py), ELASTIC_STANDBYS how many standbys the node keeps for workers that start again alone,
+ELASTIC_PARTY who was started together, ELASTIC_LABELS what its user says of it, and ELASTIC_TRACE, under --trace alone,
+where wrapped functions write their traces. The token of the job's store is the agents' alone: the command takes it out of
+the environment before anything is started (cli/tokens.py).
 """
 
 from __future__ import annotations
@@ -15,51 +17,105 @@ from string import Template
 from typing import assert_never
 
 from ...core.ranks import Ranks, WorkerRanks
-from ...core.world import World
+from ...core.world import Node, World
 from ..launch_settings import Function, LaunchSettings, Program
 from ..secret_variables import without_secrets
 from ..store.relay.relay_server import VARIABLE as RELAY
+from .notices import VARIABLE as NOTICE
+from .notices import notice_path
 
 SCOPE = "ELASTIC_RESTART_SCOPE"
 """The restart scope: a worker that fails is started again with all others (group) or by itself (rank)."""
 WORLD = "ELASTIC_WORLD"
 """The identity of the workers' world, the same on all nodes and never again."""
+STANDBYS = "ELASTIC_STANDBYS"
+"""How many standbys the node keeps, from which a worker is started again alone; unset: none."""
+LABELS = "ELASTIC_LABELS"
+"""The node's labels, as `rack=r7,zone=b`; unset: it has none."""
+PARTY = "ELASTIC_PARTY"
+"""The number of workers that the node has started together, and the node: `8 n0#1700000000000`; 1 for one that started
+again alone."""
 TRACE = "ELASTIC_TRACE"
 """The directory that gets the traces of wrapped functions; unset: none are written."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+_OF_ROUND = (
+    "RANK",
+    "LOCAL_RANK",
+    "GROUP_RANK",
+    "ROLE_RANK",
+    "WORLD_SIZE",
+    "GROUP_WORLD_SIZE",
+    "ROLE_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_ERROR_FILE",
+    "ELASTIC_ROUND",
+    WORLD,
+    PARTY,
+)
 
 
-def environment(settings: LaunchSettings, slot: str, world: World, ranks: Ranks, worker: WorkerRanks) -> dict[str, str]:
+def environment(
+    settings: LaunchSettings, node: Node, world: World, ranks: Ranks, worker: WorkerRanks
+) -> dict[str, str]:
     """Return the whole environment of one worker but for its error file; its own variables override inherited ones."""
-    inherited = without_secrets(settings.environment)
     master = world.members[0].profile.endpoint
     return {
-        **_threads(settings.local_world_size),
-        **inherited,
+        **lasting_environment(settings, node.slot),
         "RANK": str(worker.rank),
         "LOCAL_RANK": str(worker.local_rank),
         "GROUP_RANK": str(ranks.group_rank),
         "ROLE_RANK": str(worker.role_rank),
-        "ROLE_NAME": settings.role,
         "WORLD_SIZE": str(ranks.world_size),
-        "LOCAL_WORLD_SIZE": str(ranks.local_world_size),
         "GROUP_WORLD_SIZE": str(ranks.group_world_size),
         "ROLE_WORLD_SIZE": str(ranks.role_world_size),
         "MASTER_ADDR": master.address,
         "MASTER_PORT": str(master.port),
-        "TORCHELASTIC_RUN_ID": settings.run_id,
         "TORCHELASTIC_RESTART_COUNT": str(world.failures),
+        "ELASTIC_ROUND": str(world.round),
+        WORLD: f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}",
+        PARTY: party(len(ranks.workers), node),
+        **(_own_device(settings.environment.get(_VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
+    }
+
+
+def party(size: int, node: Node) -> str:
+    """Return the value of ELASTIC_PARTY."""
+    return f"{size} {node}"
+
+
+def lasting_environment(settings: LaunchSettings, slot: str) -> dict[str, str]:
+    """Return what the environments of all rounds have in common."""
+    inherited = without_secrets(settings.environment)
+    return {
+        **_threads(settings.local_world_size),
+        **inherited,
+        "ROLE_NAME": settings.role,
+        "LOCAL_WORLD_SIZE": str(settings.local_world_size),
+        "TORCHELASTIC_RUN_ID": settings.run_id,
         "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
         "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
-        "ELASTIC_ROUND": str(world.round),
         "ELASTIC_NODE_ID": slot,
         SCOPE: "group" if settings.group.alone is None else "rank",
         RELAY: settings.relay,
-        WORLD: f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}",
-        **(_own_device(inherited.get(_VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
+        **({NOTICE: notice_path(settings.relay)} if settings.relay else {}),
+        **_standbys(settings),
+        **({LABELS: ",".join(f"{name}={value}" for name, value in settings.labels)} if settings.labels else {}),
     }
+
+
+def _standbys(settings: LaunchSettings) -> Mapping[str, str]:
+    if settings.standby is None or settings.group.alone is None:
+        return {}
+    return {STANDBYS: str(settings.standby.count or settings.local_world_size)}
+
+
+def names_of_round(settings: LaunchSettings) -> frozenset[str]:
+    """Return the names of the variables that a worker has only once its round is known."""
+    return frozenset((*_OF_ROUND, *((_VISIBLE,) if settings.virtual_local_rank else ())))
 
 
 def _own_device(visible: str | None, local_rank: int) -> Mapping[str, str]:
@@ -73,13 +129,13 @@ def _threads(local_world_size: int) -> Mapping[str, str]:
     return {"OMP_NUM_THREADS": "1"} if local_world_size > 1 else {}
 
 
-def command(program: Program | Function, worker: WorkerRanks) -> tuple[str, ...]:
+def command(program: Program | Function, local_rank: int) -> tuple[str, ...]:
     """Return the command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept.
     A function's arguments are treated so where it is called."""
     match program:
         case Program(arguments=arguments):
-            return (*program.command, *(_substituted(argument, worker.local_rank) for argument in arguments))
-        case Function(_, folder, python):
+            return (*program.command, *(_substituted(argument, local_rank) for argument in arguments))
+        case Function(folder=folder, python=python):
             from . import function  # a program's launch needs none of it
 
             return (python, "-u", "-P", function.__file__, folder)

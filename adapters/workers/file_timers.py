@@ -76,6 +76,8 @@ class FileTimers:
     path: Path
     tell: Callable[[str, Mapping[str, str]], None] = lambda name, timer: None
     """Called from this thread with torch's name of what was done, and torch's fields of the timer."""
+    callstack: Callable[[int], str] = lambda pid: ""
+    """Returns the stack of a process that is to be killed next, as a traceback has it."""
     _errors: Mapping[int, Path | None] = field(factory=dict, init=False)
     _timers: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
     _early: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
@@ -167,7 +169,7 @@ class FileTimers:
             if leader not in self._errors:
                 self._early[request.key] = timer
             elif request.signal > 0:
-                leave_error_file(self._errors[leader], expired(timer))
+                leave_error_file(self._errors[leader], expired(timer), self.callstack(request.pid))
                 self.tell("timer expired", request.as_torch_has_it)
                 signal.pidfd_send_signal(pidfd, request.signal)
                 self.tell("kill worker process", request.as_torch_has_it)

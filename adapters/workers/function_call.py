@@ -16,7 +16,7 @@ from ...core.ranks import Ranks
 from ..launch_settings import Function
 from .forks import fork_server, forking
 from .function import CALL, Call, value_file
-from .spawner import Executing, Spawner
+from .spawner import Spawner
 
 StartMethod = Literal["spawn", "fork", "forkserver"]
 
@@ -26,7 +26,8 @@ class Calling:
     """A function as the workers' program."""
 
     program: Function
-    spawner: Spawner
+    spawner: Spawner | None
+    """This forks the workers. It is None if the agent executes them."""
 
     def values(self, round: int, ranks: Ranks) -> Mapping[int, Any]:
         """Return the values of this node's workers in a round that succeeded, by rank."""
@@ -46,19 +47,22 @@ def calling(
             Path(folder, CALL).write_bytes(_pickled(call))
         spawner = _spawner(start_method, call, folder)
         try:
-            yield Calling(Function(name_of(function), folder, sys.executable), spawner)
+            module = getattr(function, "__module__", None) or "__main__"
+            yield Calling(Function(name_of(function), folder, sys.executable, module), spawner)
         finally:
-            spawner.close()
+            if spawner:
+                spawner.close()
 
 
 def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def _spawner(start_method: StartMethod, call: Call, folder: str) -> Spawner:
+def _spawner(start_method: StartMethod, call: Call, folder: str) -> Spawner | None:
+    """Return what forks the workers; None if the agent executes them."""
     match start_method:
         case "spawn":
-            return Executing()
+            return None
         case "fork":
             return forking(call, folder)
         case "forkserver":

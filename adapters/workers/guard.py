@@ -30,11 +30,14 @@ _PROGRAM = Path(reaper.__file__)
 class Guard:
     """A reaper, and the groups that it was told of."""
 
-    def __init__(self, python: str = sys.executable) -> None:
+    def __init__(self, python: str = sys.executable, listener: int | None = None) -> None:
+        """`listener` is a listening socket that the reaper keeps open as long as a process of the node lives."""
         self._python = python
+        self._listener = () if listener is None else (listener,)
         self._token = os.urandom(16).hex()
         self._lock = threading.Lock()
         self._held: dict[int, None] = {}
+        self._is_starting = False
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = self._pidfd = -1
         self._starts = 0
@@ -56,16 +59,26 @@ class Guard:
             if self._starts == STARTS_MAX:
                 return None
             self._starts += 1
-            told = "".join(f"+{group}\n" for group in self._held)
-            self._process, self._pipe = _spawn(self._python, self._token, told)
+            starting = [reaper.STARTING] if self._is_starting else []
+            told = "".join(f"+{group}\n" for group in (*starting, *self._held))
+            self._process, self._pipe = _spawn(self._python, self._token, told, self._listener)
             self._pidfd = os.pidfd_open(self._process.pid)
             return self._pidfd
 
+    def expect(self) -> None:
+        """Say that processes are about to be started, whose groups nobody knows before `hold`."""
+        with self._lock:
+            self._is_starting = True
+            self._send(f"+{reaper.STARTING}\n")
+
     def hold(self, groups: Sequence[int]) -> None:
-        """Name these groups in one message: each wakes the reaper, which then takes a processor from the new workers."""
+        """Name these groups, and with them the end of what `expect` began. One message names all: each wakes the reaper,
+        which then takes a processor from the new workers."""
         with self._lock:
             self._held.update(dict.fromkeys(groups))
-            self._send("".join(f"+{group}\n" for group in groups))
+            ends = f"-{reaper.STARTING}\n" if self._is_starting else ""
+            self._is_starting = False
+            self._send("".join(f"+{group}\n" for group in groups) + ends)
 
     def forget(self, group: int) -> None:
         with self._lock:
@@ -114,7 +127,7 @@ class Guard:
             self._pidfd = -1
 
 
-def _spawn(python: str, token: str, told: str) -> tuple[subprocess.Popen[bytes], int]:
+def _spawn(python: str, token: str, told: str, held: tuple[int, ...]) -> tuple[subprocess.Popen[bytes], int]:
     """A reaper that finds in its pipe what it is told, so that it knows it from its first moment on.
 
     Its output goes nowhere: a copy of the agent's would hold up a reader of that output after the agent's end.
@@ -132,6 +145,7 @@ def _spawn(python: str, token: str, told: str) -> tuple[subprocess.Popen[bytes],
             cwd="/",
             env=environment,
             start_new_session=True,
+            pass_fds=held,
         )
     except OSError:
         os.close(write)

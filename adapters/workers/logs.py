@@ -1,6 +1,6 @@
 """The places of a worker's output: the meaning of `--redirects`, `--tee` and `--local-ranks-filter`, and the files.
 
-    <log dir>/<run id>_<8 random>/attempt_<round>/<local rank>/{stdout.log, stderr.log, error.json}
+    <log dir>/<run id>_<8 random>/attempt_<round>/<local rank>/{stdout.log, stderr.log, error.json, stacks.txt}
     <log dir>/<run id>_<8 random>/attempt_<round>/{filtered_stdout.log, filtered_stderr.log}
 
 A run directory belongs to one agent, an attempt's directory to one worker of one round; neither is ever written by
@@ -26,9 +26,10 @@ from typing import Protocol
 from attrs import frozen
 
 from ..launch_settings import Logs, Std
+from ..terminal import printable, why
 from .worker_port import Duplicate, Sink
 
-STDOUT, STDERR, ERROR_FILE = "stdout.log", "stderr.log", "error.json"
+STDOUT, STDERR, ERROR_FILE, STACKS_FILE = "stdout.log", "stderr.log", "error.json", "stacks.txt"
 ERROR_FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"
 NOWHERE = Path("/dev/null")
 _NAME_BYTES_MAX = 180
@@ -43,6 +44,7 @@ class Place:
     stdout: Sink
     stderr: Sink
     error_file: Path | None
+    stacks_file: Path | None = None
 
 
 class WorkerLogs(Protocol):
@@ -82,7 +84,8 @@ class OwnLogs:
         directory = self.directory.attempt(round, local_rank)
         error_file = directory / ERROR_FILE if directory else None
         environment[ERROR_FILE_VARIABLE] = str(error_file or "")
-        return Place(*sinks(self.logs, local_rank, directory), error_file)
+        stacks_file = directory / STACKS_FILE if directory and not self.directory.temporary else None
+        return Place(*sinks(self.logs, local_rank, directory), error_file, stacks_file)
 
 
 def sinks(logs: Logs, local_rank: int, directory: Path | None) -> tuple[Sink, Sink]:
@@ -152,8 +155,7 @@ def make_run_directory(log_dir: str | None, run_id: str) -> RunDirectory:
     except (FileExistsError, NotADirectoryError) as error:
         raise ValueError(f"{log_dir or base}: a file is in the way; name a directory") from error
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise ValueError(f"{log_dir or base}: {why}; name a directory that can be written to") from error
+        raise ValueError(f"{log_dir or base}: {why(error)}; name a directory that can be written to") from error
 
 
 def file_name(run_id: str) -> str:
@@ -202,4 +204,4 @@ def _end_of(path: Path) -> bytes:
 def _harmless(line: str) -> str:
     """Return the line as a terminal would show it: no colours, a progress bar's last state, other controls spelled out."""
     shown = _COLOURS.sub("", line).rstrip("\r").rpartition("\r")[2].expandtabs()
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    return printable(shown)

@@ -36,9 +36,10 @@ class Orphans:
 
     def reap(self, own: Collection[int]) -> None:
         """Reap the dead. `own` are children that somebody else waits for. Without a free descriptor they wait for the next
-        death."""
+        death. The kernel gives orphans to the main thread, so only its children are read: this is on the way of every
+        restart."""
         with suppress(OSError):
-            for pid in _children():
+            for pid in _children_of(os.getpid()):
                 if pid not in own and pid not in self._before:
                     _reaped(pid)
 
@@ -73,12 +74,14 @@ def _children() -> list[int]:
     """Return the children of all threads of this process, dead ones included."""
     found = []
     for thread in os.listdir("/proc/self/task"):
-        try:
-            with open(f"/proc/self/task/{thread}/children", "rb") as children:
-                found += [int(pid) for pid in children.read().split()]
-        except OSError:  # the thread has ended; or the kernel has no such file
-            continue
+        with suppress(OSError):  # the thread has ended; or the kernel has no such file
+            found += _children_of(int(thread))
     return found
+
+
+def _children_of(thread: int) -> list[int]:
+    with open(f"/proc/self/task/{thread}/children", "rb", buffering=0) as children:
+        return [int(pid) for pid in children.readall().split()]
 
 
 def _reaped(pid: int) -> bool:

@@ -12,6 +12,7 @@ import shutil
 import stat
 from pathlib import Path
 
+from ..terminal import why
 from .worker_port import CannotStart
 
 _DEFAULT_PATH = "/bin:/usr/bin"
@@ -66,17 +67,13 @@ def _check_mode(found: str, name: str) -> None:
     try:
         mode = os.stat(found).st_mode
     except OSError as error:
-        raise CannotStart(f"{name}: {_reason(error)}") from error
+        raise CannotStart(f"{name}: {why(error)}") from error
     if stat.S_ISDIR(mode):
         raise CannotStart(f"{name}: a directory, not a program")
     if not stat.S_ISREG(mode):
         raise CannotStart(f"{name}: not a regular file")
     if not os.access(found, os.X_OK):
         raise CannotStart(f"{name}: not executable: chmod +x {found}")
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def _check_format(found: str, name: str, binfmt: Path) -> None:

@@ -5,7 +5,12 @@
 The agent holds the pipe's only write end, so the pipe's end is the agent's end, however it came; an agent that ends well
 kills its reaper first. Lines `+GROUP` and `-GROUP` say which process groups, one for each worker, the agent holds. At the
 end of the pipe those are killed, and then whatever carries TOKEN in its environment: a worker's children that made their
-own session, and a worker that was just being started, whose group the agent could not name yet.
+own session, and a worker that was just being started, whose group the agent could not name yet. While the agent starts
+processes it also holds the group `?`; then this program looks once more, for a process that did not carry TOKEN yet.
+
+This program inherits the listening socket of the agent's links, and never looks at it. Other nodes find that port open
+until this program ends, which is when the last process that it knows of is dead: no world starts beside workers that are
+still being torn down.
 
 The kernel's parent-death signal (setpriv) kills the workers themselves without this program. It does not reach their
 children, nor a worker that had not asked for it yet.
@@ -20,11 +25,14 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found]
 import os
 import sys
+import time
 
 _PASSES_MAX = 100
 """Looks through /proc at most: a program that forks faster than it is killed must not keep this one for ever."""
 _DYING_TIMEOUT_S = 10.0
 """The processes that one pass killed are waited for so long; a driver may take seconds to let go of one."""
+STARTING = "?"
+"""The name of no group. The agent holds it while it starts processes."""
 _EXEC_TIMEOUT_S = 0.1
 """A new worker may take so long from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
 
@@ -52,11 +60,16 @@ def kill_groups(held: set[str]) -> None:
 
 def kill_carriers(token: bytes) -> bool:
     """Kill every process that has the token in its environment and wait for its death; return True if there was one."""
-    carriers = [pid for pid in _processes() if token in _environment(pid)]
-    for pid in carriers:
+    found = carriers(token)
+    for pid in found:
         _kill(pid)
-    _wait_for(carriers)
-    return bool(carriers)
+    _wait_for(found)
+    return bool(found)
+
+
+def carriers(token: bytes) -> list[int]:
+    """Return the living processes that have the token in their environment."""
+    return [pid for pid in _processes() if token in _environment(pid)]
 
 
 def kill_all_carriers(token: bytes) -> None:
@@ -103,17 +116,41 @@ def _wait_for(pids: list[int]) -> None:
         os.close(pidfd)
 
 
-def _let_exec_happen() -> None:
+def _let_exec_happen(since: float) -> None:
     import select
 
-    select.poll().poll(_EXEC_TIMEOUT_S * 1000)
+    select.poll().poll(max(since + _EXEC_TIMEOUT_S - time.monotonic(), 0) * 1000)
+
+
+def living(groups: set[str]) -> list[int]:
+    """Return the processes of these groups that are not dead, those without an environment too: one that is being torn down
+    has none any longer, and may take seconds to let go of a device."""
+    found = []
+    for pid in _processes():
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as stat:
+                state, _, group = stat.read().rpartition(b")")[2].split()[:3]
+        except OSError:
+            continue  # gone
+        if group.decode() in groups and state not in b"ZX":
+            found.append(pid)
+    return found
+
+
+def outlive(groups: set[str]) -> None:
+    """Wait until nothing of these groups lives. Until then the agent's port is open, by which other nodes know of them."""
+    while pids := living(groups):
+        _wait_for(pids)
 
 
 def end(held: set[str], token: bytes) -> None:
+    began_at = time.monotonic()
     kill_groups(held)
     kill_all_carriers(token)
-    _let_exec_happen()
-    kill_carriers(token)
+    if STARTING in held:
+        _let_exec_happen(began_at)
+        kill_carriers(token)
+    outlive(held)
 
 
 def main() -> None:
@@ -125,3 +162,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    os._exit(0)  # 5 ms before Python has taken itself apart: the port of the links closes now

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from attrs import frozen
 
 from .programs import check_program, find_setpriv
+from .stack_handler import StackHandler
 from .worker_port import WorkerSpec
 
 
@@ -51,7 +53,9 @@ class Spawner(Protocol):
 
 
 @frozen
-class _Executed:
+class Executed:
+    """A program that this process executed."""
+
     popen: subprocess.Popen[bytes]
 
     @property
@@ -66,10 +70,11 @@ class _Executed:
 
 
 class Executing:
-    """Programs, each through setpriv."""
+    """Programs, each through setpriv. With a handler they are Python's, and begin with our start-up code."""
 
-    def __init__(self) -> None:
+    def __init__(self, stacks: StackHandler | None = None) -> None:
         self._setpriv = "setpriv"
+        self._stacks = stacks
 
     def check(self, specs: Sequence[WorkerSpec]) -> None:
         self._setpriv = find_setpriv()
@@ -79,10 +84,10 @@ class Executing:
     def spawn(
         self, command: Sequence[str], environment: Mapping[str, str], stdout: int | None, stderr: int | None
     ) -> Process:
-        return _Executed(
+        return Executed(
             subprocess.Popen(
                 [self._setpriv, "--pdeathsig", "KILL", "--", *command],
-                env=environment,
+                env=self._stacks.environment(environment) if self._stacks else environment,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
@@ -91,6 +96,20 @@ class Executing:
 
     def close(self) -> None:
         pass
+
+
+@contextmanager
+def bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
+    """Bind this thread to these CPUs: what it starts meanwhile inherits them."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _has_dumped(pid: int) -> bool:

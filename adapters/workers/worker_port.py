@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
@@ -82,6 +82,24 @@ class Exit:
     died_at: float
     dumped: bool = False
     kills: Kills | None = None
+
+
+@frozen
+class StandbysReady:
+    """All standbys have finished their imports. `seconds`: how long the last one's took."""
+
+    count: int
+    seconds: float
+
+
+@frozen
+class StandbySaid:
+    """Something about standbys that people should know."""
+
+    text: str
+
+
+StandbyNews: TypeAlias = StandbysReady | StandbySaid
 
 
 class Workers(Protocol):

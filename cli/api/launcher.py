@@ -15,6 +15,7 @@ import click
 from ...adapters.inprocess.callables import misfit
 from ...adapters.launch_settings import Function, Program
 from ...adapters.report.launch_report import Report
+from ...adapters.terminal import printed
 from ...adapters.workers.function_call import calling, name_of
 from ...adapters.workers.spawner import Spawner
 from ...core.group.state import Unawaited
@@ -55,6 +56,8 @@ class Launch:
         """
         if callable(entrypoint):
             _check_function(entrypoint, arguments, named)
+            if self.settings.standby is not None and self.settings.start_method != "spawn":
+                raise ValueError("standby: workers that are forked have done their imports; write start_method='spawn'")
             with calling(self.settings.start_method, entrypoint, *arguments, **named) as called:
                 report = self._run(called.program, name_of(entrypoint), called.spawner)
                 return dict(called.values(report.result.round, report.result.ranks))
@@ -69,7 +72,7 @@ class Launch:
             case Verdict(Ending.SUCCEEDED) | Unawaited():
                 return report
             case _:
-                raise error(name, "\n".join(lines), report)
+                raise error(name, printed(*lines).rstrip("\n"), report)
 
 
 def _check_function(function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> None:

@@ -20,8 +20,8 @@ from ..launch import launch as command
 from ..launch_options import LaunchOptions
 from ..mistakes import Mistake, one_line, spelled
 
-COMMAND_ALONE = ("use_env", "no_use_env")
-"""Options for command lines that were written for torch.distributed.launch."""
+COMMAND_ALONE = ("use_env", "no_use_env", "show_preload")
+"""Options for command lines that were written for torch.distributed.launch, or that only show something."""
 DEFAULT: Any = object()
 """The option's default."""
 
@@ -40,6 +40,9 @@ class LaunchSettings:
 
     nproc_per_node: int | Literal["gpu", "cpu", "auto"] | str = DEFAULT
     nnodes: int | str = DEFAULT
+    standby: values.Standbys | None = DEFAULT
+    """How many standbys this node keeps; "each" for one for each worker."""
+    preload: str | None = DEFAULT
     start_method: values.StartMethod = DEFAULT
     """How workers that call a function are made: as a new interpreter, a copy of this process, or a copy of a new one."""
     module: bool = DEFAULT
@@ -56,14 +59,20 @@ class LaunchSettings:
     last_call: float | None = DEFAULT
     local_addr: str | None = DEFAULT
     node_id: str | None = DEFAULT
+    labels: str = DEFAULT
     node_rank: int | None = DEFAULT
     master_addr: str | None = DEFAULT
     master_port: int | None = DEFAULT
     max_restarts: int = DEFAULT
     grace: float = DEFAULT
+    drain_signal: str | None = DEFAULT
+    drain_file: str | None = DEFAULT
+    drain_deadline: float = DEFAULT
     restart_scope: values.RestartScope = DEFAULT
     shutdown_timeout: float | None = DEFAULT
     on_store_loss: values.OnStoreLoss = DEFAULT
+    node_check: str | None = DEFAULT
+    node_check_timeout: float = DEFAULT
     signals_to_handle: str = DEFAULT
     monitor_interval: float = DEFAULT
     log_dir: str | os.PathLike[str] | None = DEFAULT
@@ -78,6 +87,7 @@ class LaunchSettings:
     trace: str | os.PathLike[str] | None = DEFAULT
     event_log_handler: str = DEFAULT
     metrics_handler: str = DEFAULT
+    metrics: int | str | None = DEFAULT
 
     def __attrs_post_init__(self) -> None:
         options_of(self)

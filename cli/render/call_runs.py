@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...adapters.simulations.campaign import Calls
+from ...core.sim.calls.call_strength import LAWS
 from ...core.sim.calls.walk import Walk
 from ...core.sim.tally import Tally
-from .node_runs import ENOUGH, TIE, duration, line, rarest_of, row, violations_of
+from .node_runs import ENOUGH, TIE, duration, found, found_data, line
 from .text import many
 
 FAULT = "fault: "
@@ -14,21 +15,13 @@ FAULT = "fault: "
 def summary(what: Calls, tally: Tally, took_s: float) -> list[str]:
     """Return the closing table."""
     head = many(tally.runs, "run"), many(tally.steps, "step"), f"{tally.steps / took_s:,.0f} steps/s", duration(took_s)
-    again = f"elastic simulate --calls --seed {what.seed:#x} --only RUN"
-    warns = tally.runs >= ENOUGH and tally.never
+    own = "".join(f" --property={path}:{name}" for path, name in what.properties)
+    again = f"elastic simulate --calls{own} --seed {what.seed:#x} --only RUN"
+    proves_nothing = "so many runs should show all of them: these runs prove nothing about what they never showed"
+    missed = tally.runs >= ENOUGH and (tally.never or tally.unarmed)
     return [
         f" {' · '.join(head)}",
-        *row("faults", "  ".join(_faults(tally)) or "none"),
-        *row("seen", rarest_of(tally)),
-        *(row("never seen", ", ".join(tally.never)) if tally.never else ()),
-        *(
-            row(
-                "WARNING", "so many runs should show all of them: these runs prove nothing about what they never showed"
-            )
-            if warns
-            else ()
-        ),
-        *row("violations", violations_of(tally)),
+        *found(tally, _faults(tally), proves_nothing if missed else "", LAWS),
         line("seed", f"{what.seed:#x} · any run again: {again}"),
     ]
 
@@ -44,7 +37,8 @@ def _faults(tally: Tally) -> list[str]:
 
 def told(walk: Walk) -> list[str]:
     """Return one run: a line for each step of a thread, each fault and each limit that passes, with its rank."""
-    steps = [f"{number:6}  rank {move}" for number, move in enumerate(walk.moves, 1)]
+    times = [f"{at:10.3f} s  " for at in walk.times] or [""] * len(walk.moves)
+    steps = [f"{number:6}  {at}rank {move}" for number, (at, move) in enumerate(zip(times, walk.moves, strict=True), 1)]
     end = line("VIOLATION", walk.broken[1]) if walk.broken else f" no violation · {many(walk.steps, 'step')}"
     return [*steps, "", end]
 
@@ -56,13 +50,7 @@ def data(what: Calls, tally: Tally, took_s: float) -> dict[str, object]:
         "steps": tally.steps,
         "took_s": took_s,
         "steps_per_s": tally.steps / took_s,
-        "sometimes": {each: {"runs": tally.seen[each], "times": tally.counts[each]} for each in tally.sometimes},
-        "never": list(tally.never),
-        "violations": [
-            {"run": run, "number": number, "fact": broken.fact}
-            for number, all_of in tally.broken.items()
-            for run, broken in all_of
-        ],
+        **found_data(tally),
     }
 
 

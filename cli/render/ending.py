@@ -10,16 +10,17 @@ from ...adapters.report.launch_report import Report
 from ...adapters.report.worker_ends import How
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Stopped
-from ...core.group.state import Refused, Unawaited
+from ...core.group.state import Drained, Refused, Unawaited
 from ...core.rendezvous.explain import named
 from ...core.world import Ending, Fault, Verdict, Why
 from .sentences import who
-from .text import count, first_line, printable
+from .text import count, first_line
 
 CALLSTACK_LINES = 24
 TAIL_LINES = 10
 ECHOES = 3
 RANKS = 8
+PLACES = 6
 """How much of each is shown; the report's file has all."""
 
 
@@ -30,13 +31,16 @@ def render_report(report: Report, paths: Sequence[str]) -> list[str]:
         case Verdict(Ending.SUCCEEDED):
             size = report.world_size
             workers = "the job" if not size else "1 worker" if size == 1 else f"all {size} workers"
-            return [" · ".join((f"{workers} succeeded", _cost(report), *_none_here(report)))]
+            stays_out = [f"stays out: {text}" for text in _unfit(report)]
+            return [" · ".join((f"{workers} succeeded", _cost(report), *stays_out, *_none_here(report)))]
         case Verdict():
             return [_headline(report, outcome), *_rows(report, paths)]
         case Refused():
             return [_refused(outcome, report)]
         case Unawaited():
             return [" · ".join((_unawaited(report), _cost(report)))]
+        case Drained(source):
+            return [f"drained by {source}: this node left, the job goes on without it · {_cost(report)}"]
         case Stopped(signum):
             return [f"stopped by {Signals(signum).name} · {_cost(report)}"]
         case other:
@@ -63,15 +67,15 @@ def _refused(refused: Refused, report: Report) -> str:
         case Why.LIMITS:
             return f"refused: {text}; all nodes of a job must be given the same"
         case Why.CLOSED:
-            job = printable(settings.run_id)
-            return (
-                f"nothing ran here: {text}; store {settings.store} remembers job {job}, a new job has another --rdzv-id"
-            )
+            job, store = settings.run_id, settings.store
+            return f"nothing ran here: {text}; store {store} remembers job {job}, a new job has another --rdzv-id"
         case Why.PROGRAM:
             return (
-                f"refused: {text}; another job has this --rdzv-id ({printable(settings.run_id)}): choose another one, "
+                f"refused: {text}; another job has this --rdzv-id ({settings.run_id}): choose another one, "
                 "or allow it with --rdzv-conf=same_program=false"
             )
+        case Why.UNFIT:
+            return f"this node stays out of job {settings.run_id}: its check (--node-check) says: {text}"
         case Why.SUPERSEDED:
             return f"ended: {text}"
         case Why.UNCONFIRMED:
@@ -82,32 +86,44 @@ def _refused(refused: Refused, report: Report) -> str:
 
 
 def _cost(report: Report) -> str:
-    return f"{count(report.restarts, 'restart')}, {report.duration_s:.1f} s"
+    return ", ".join((count(report.restarts, "restart"), *_smaller_restarts(report), f"{report.duration_s:.1f} s"))
+
+
+def _smaller_restarts(report: Report) -> list[str]:
+    """Return the restarts that cost the job none of its own."""
+    alone, of_calls = report.result.alone, report.of_calls
+    return [
+        *([f"{count(alone, 'worker')} of this node started again alone"] if alone else []),
+        *([f"{count(of_calls, 'restart')} of wrapped functions"] if of_calls else []),
+    ]
 
 
 def _none_here(report: Report) -> list[str]:
     """Return a line for a node that never had workers, so that nobody believes that its program has run."""
     if report.result.ranks.workers or report.result.state is None:
         return []
-    job = f"job {printable(report.settings.run_id)}"
-    return [
-        f"no worker ran here: {job} was over, or had its nodes, when this one came (a new job has another --rdzv-id)"
-    ]
+    over = f"job {report.settings.run_id} was over, or had its nodes, when this one came"
+    return [f"no worker ran here: {over} (a new job has another --rdzv-id)"]
 
 
 def _headline(report: Report, verdict: Verdict) -> str:
     if verdict.why is Why.CANNOT_START:
         return "FAILED: the program cannot be started; no restart was spent, since it cannot help"
+    if verdict.why is Why.OPERATOR:
+        return f"{verdict.ending.name} by an operator ({verdict.by.slot}) in round {verdict.round}"
     if verdict.ending is not Ending.FAILED:
         return f"{verdict.ending.name}: {verdict.why.value}, by {verdict.by}"
     allowed = f"{count(report.max_restarts, 'restart') if report.max_restarts else 'no restart'} allowed"
-    return f"FAILED: {count(report.restarts + 1, 'failure')}, {allowed} (--max-restarts={report.max_restarts})"
+    failed = f"FAILED: {count(report.restarts + 1, 'failure')}, {allowed} (--max-restarts={report.max_restarts})"
+    return " · ".join((failed, *_smaller_restarts(report)))
 
 
 def _rows(report: Report, paths: Sequence[str]) -> list[str]:
     rows = [*_cause(report), *_earlier(report.earlier), *_echoes(report)]
     if report.others and report.over_budget:
         rows.append(("others", _others(report)))
+    rows.extend(_stacks(report))
+    rows.extend(("stays out", text) for text in _unfit(report))
     rows.extend(("hint", text) for text in _hint(report))
     if report.cause and report.cause.pid:
         rows.extend(("hint", text) for text in _none_here(report))
@@ -121,7 +137,7 @@ def _cause(report: Report) -> list[tuple[str, str]]:
         return []
     place = who(fault.node, fault.host, report.result.state)
     if not fault.pid:
-        return [("first cause", f"{place}: {printable(fault.message)}")]
+        return [("first cause", f"{place}: {fault.message}")]
     clock = fault.when.rpartition(" ")[2]
     rows = [
         ("first cause", f"{place} rank {fault.rank}, round {fault.round}, {clock}: {_failure(fault)}"),
@@ -142,8 +158,7 @@ def _failure(fault: Fault) -> str:
 
 def _words(fault: Fault) -> Sequence[str]:
     """Return the worker's own last lines: the traceback of its error file, else the end of its log."""
-    lines = fault.callstack.splitlines()[-CALLSTACK_LINES:] or fault.tail[-TAIL_LINES:]
-    return [printable(line) for line in lines]
+    return fault.callstack.splitlines()[-CALLSTACK_LINES:] or fault.tail[-TAIL_LINES:]
 
 
 def _echoes(report: Report) -> list[tuple[str, str]]:
@@ -167,6 +182,30 @@ def _others(report: Report) -> str:
         if (ranks := [end.rank for end in ends if end.how is how])
     ]
     return " · ".join(told)
+
+
+def _stacks(report: Report) -> list[tuple[str, str]]:
+    """Return a row with the places at which the others were stopped: most of them first, the odd ones after it."""
+    groups = list(report.stacks.items())
+    if not groups:
+        return []
+    told = [f"{ranks_of(ranks)} {place}" for place, ranks in groups[:PLACES]]
+    more = [f"{sum(len(ranks) for _, ranks in groups[PLACES:])} more elsewhere"] if len(groups) > PLACES else []
+    return [("stacks", " · ".join((*told, *more)))]
+
+
+def _unfit(report: Report) -> list[str]:
+    """Return the nodes that stay out, each with the reason; of many the last ones."""
+    unfit, state = report.result.unfit, report.result.state
+    told = [f"{who(each.node, each.host, state)} ({first_line(each.reason)})" for each in unfit[-PLACES:]]
+    return [*([f"{len(unfit) - PLACES} nodes before"] if len(unfit) > PLACES else []), *told]
+
+
+def ranks_of(ranks: Sequence[int]) -> str:
+    """Return `rank 3`, `ranks 3, 4`, or `62 ranks`."""
+    if len(ranks) > RANKS:
+        return count(len(ranks), "rank")
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))}"
 
 
 def _more(ranks: Sequence[int]) -> str:

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import frozen
 
+from ...adapters.terminal import printed
+
 if TYPE_CHECKING:
     from rich.live import Live
 
+DUMB = ("dumb", "unknown")
+"""Values of TERM for terminals that cannot rewrite a line."""
 AGAIN_S = 60.0
 """How often a log repeats a wait that does not change."""
 
@@ -95,7 +99,7 @@ class LiveLastLine:
 
         if self._live is None:
             self._live = self._begun()
-        self._live.update(Text("\n".join((f"elastic  {wait.text}", *wait.advice))), refresh=True)
+        self._live.update(Text(printed(f"elastic  {wait.text}", *wait.advice).rstrip("\n")), refresh=True)
         self._put()
 
     def make_room(self) -> None:

@@ -36,6 +36,7 @@ COLOURS: Mapping[str, str] = {
 WORDS: Mapping[str, str] = {"waiting": "spare", "barrier": "at the barrier"}
 GLYPHS: Mapping[str, tuple[str, str, str]] = {
     "fault": ("M-4,-4 L4,4 M-4,4 L4,-4", "#c62828", "done to it"),
+    "failure": ("M-4,-4 L4,4 M-4,4 L4,-4", "#c62828", "a worker fails"),
     "write": ("M0,3 L0,9", "#555555", "write"),
     "complete": ("M0,-5 L5,0 L0,5 L-5,0 Z", "#1b5e20", "completes a round"),
     "end": ("M-5,-4 L5,-4 L0,5 Z", "#d35400", "ends a round"),
@@ -137,7 +138,7 @@ def _shared(nodes: Sequence[Node], lanes: Lanes) -> list[tuple[Node, ...]]:
 
 def _is_told(mark: Mark) -> bool:
     """Return True if a mark has a label."""
-    return mark.kind in ("fault", "end", "closed") or mark.label.startswith("evict")
+    return mark.kind in ("fault", "failure", "end", "closed") or mark.label.startswith("evict")
 
 
 def placed(labels: Iterable[Label]) -> list[Label]:

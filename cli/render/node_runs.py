@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from textwrap import wrap
 
@@ -11,8 +11,8 @@ from attrs import define, field, frozen
 
 from ...adapters.simulations.campaign import Campaign
 from ...core.properties.predicates import ALWAYS, EVENTUALLY
+from ...core.properties.strength import LAWS, Strength
 from ...core.sim.run import Run
-from ...core.sim.sometimes import SOMETIMES
 from ...core.sim.story import Kind
 from ...core.sim.swarm import DRAWN, Shape
 from ...core.sim.tally import Tally
@@ -62,7 +62,6 @@ class Narrator:
 
 def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str]) -> list[str]:
     """Return the closing table."""
-    again = " ".join(("elastic simulate", *command, f"--seed {what.seed:#x} --only RUN"))
     hours = tally.seconds / 3_600
     head = (
         many(tally.runs, "run"),
@@ -74,13 +73,40 @@ def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str])
     return [
         f" {' · '.join(head)}",
         *row("register", " · ".join(_register(tally, took_s))),
-        *row("faults", "  ".join(_faults(tally)) or "none"),
-        *row("seen", rarest_of(tally)),
-        *(row("never seen", ", ".join(tally.never)) if tally.never else ()),
-        *(row("WARNING", _warning(tally)) if not shows_enough(what.shape, tally) else ()),
-        *row("violations", violations_of(tally)),
-        line("seed", f"{what.seed:#x} · any run again: {again}"),
+        *found(tally, _faults(tally), "" if shows_enough(what.shape, tally) else _warning(tally)),
+        line("seed", f"{what.seed:#x} · any run again: {again(what, command)}"),
     ]
+
+
+def again(what: Campaign, command: Sequence[str]) -> str:
+    """Return the command that tells a run again."""
+    return " ".join(("elastic simulate", *command, f"--seed {what.seed:#x} --only RUN"))
+
+
+def laws(strength: Strength, unarmed: Sequence[str], sentences: Mapping[str, str] = LAWS) -> Iterator[str]:
+    """Yield the rows that say how often each law was armed and excused, and which were never armed."""
+    armed, excused = strength.armed, strength.excused
+    named = {number: number.replace(" ", TIE) for number in sentences}
+    yield from row(
+        "armed", "  ".join(f"{each}{TIE}{armed[number]:,}" for number, each in named.items() if armed[number])
+    )
+    often = (
+        f"{each}{TIE}{excused[number]:,}{TIE}of{TIE}{armed[number]:,}"
+        for number, each in named.items()
+        if excused[number]
+    )
+    yield from row("excused", "  ".join(often) or "none")
+    yield from row("NEVER ARMED", "; ".join(f"{number} ({sentences[number]})" for number in unarmed)) if unarmed else ()
+
+
+def found(tally: Tally, faults: Sequence[str], warning: str, sentences: Mapping[str, str] = LAWS) -> Iterator[str]:
+    """Yield the rows that say what was done and what it showed."""
+    yield from row("faults", "  ".join(faults) or "none")
+    yield from row("seen", rarest_of(tally))
+    yield from row("never seen", ", ".join(tally.never)) if tally.never else ()
+    yield from laws(tally.strength, tally.unarmed, sentences)
+    yield from row("WARNING", warning) if warning else ()
+    yield from row("violations", violations_of(tally))
 
 
 def row(label: str, text: str) -> Iterator[str]:
@@ -117,14 +143,13 @@ def rarest_of(tally: Tally) -> str:
 def shows_enough(shape: Shape, tally: Tally) -> bool:
     """Return True if all was seen, or if so few runs or faults need not show all."""
     everything = shape.faults >= set(DRAWN)
-    return not (everything and tally.runs >= ENOUGH and tally.never)
+    return not (everything and tally.runs >= ENOUGH and (tally.never or tally.unarmed))
 
 
 def _warning(tally: Tally) -> str:
-    return (
-        f"{many(len(tally.never), 'thing')} that must be seen never were, in {tally.runs:,} runs with all faults: "
-        "these runs prove nothing about them"
-    )
+    missed = many(len(tally.never) + len(tally.unarmed), "thing")
+    never = f"{missed} that must be seen never were, in {tally.runs:,} runs with all faults"
+    return f"{never}: these runs prove nothing about them"
 
 
 def violations_of(tally: Tally) -> str:
@@ -212,7 +237,7 @@ def title(run: Run, number: int | None, seed: int) -> str:
 # --- for programs
 
 
-def data(what: Campaign, tally: Tally, took_s: float, found: Found | None) -> dict[str, object]:
+def data(what: Campaign, tally: Tally, took_s: float, first: Found | None) -> dict[str, object]:
     return {
         "seed": f"{what.seed:#x}",
         "runs": tally.runs,
@@ -224,15 +249,27 @@ def data(what: Campaign, tally: Tally, took_s: float, found: Found | None) -> di
         "writes_per_s": tally.writes / took_s,
         "rounds": tally.rounds,
         "done": {kind.value: times for kind, times in sorted(tally.done.items(), key=lambda each: each[0].value)},
-        "sometimes": {each: {"runs": tally.seen[each], "times": tally.counts[each]} for each in SOMETIMES},
+        **found_data(tally),
+        "first": told_data(first, ()) if first else None,
+    }
+
+
+def found_data(tally: Tally) -> dict[str, object]:
+    return {
+        "sometimes": {each: {"runs": tally.seen[each], "times": tally.counts[each]} for each in tally.sometimes},
         "never": list(tally.never),
+        "laws": laws_data(tally.strength, tally.laws),
+        "unarmed": list(tally.unarmed),
         "violations": [
             {"run": run, "number": number, "fact": broken.fact}
             for number, all_of in tally.broken.items()
             for run, broken in all_of
         ],
-        "first": told_data(found, ()) if found else None,
     }
+
+
+def laws_data(strength: Strength, laws: Iterable[str] = tuple(LAWS)) -> Mapping[str, Mapping[str, int]]:
+    return {each: {"armed": strength.armed[each], "excused": strength.excused[each]} for each in laws}
 
 
 def told_data(found: Found, said: Sequence[tuple[float, str, str]]) -> Mapping[str, object]:

@@ -64,19 +64,18 @@ def _in_order(
 
 
 def _round(round: Round, known: Mapping[Node, str]) -> str:
-    over = f" · {_end(round, known, WHY)}"
-    if round.complete_at is None:
-        return f"  round {round.number}   not complete{over}"
     who = f"{count(len(round.members), 'node')} ({_named(round.members, known)}), {count(round.workers, 'worker')}"
-    return f"  round {round.number}   {who} · complete at {round.complete_at:.1f} s{over}"
+    return _told("round", who, round, known, WHY)
 
 
 def _iteration(round: Round, known: Mapping[Node, str]) -> str:
-    over = f" · {_end(round, known, WHY_OVER)}"
-    if round.complete_at is None:
-        return f"  iteration {round.number}   not complete{over}"
     who = f"{count(len(round.members), 'rank')} ({_named(round.members, known)})"
-    return f"  iteration {round.number}   {who} · complete at {round.complete_at:.1f} s{over}"
+    return _told("iteration", who, round, known, WHY_OVER)
+
+
+def _told(what: str, who: str, round: Round, known: Mapping[Node, str], words: Mapping[Why, str]) -> str:
+    complete = "not complete" if round.complete_at is None else f"{who} · complete at {round.complete_at:.1f} s"
+    return f"  {what} {round.number}   {complete} · {_end(round, known, words)}"
 
 
 def _end(round: Round, known: Mapping[Node, str], words: Mapping[Why, str]) -> str:

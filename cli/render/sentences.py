@@ -11,7 +11,7 @@ from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Group, Phase
 from ...core.rendezvous import RendezvousState, explain
 from ...core.rendezvous.explain import clock, hint, named
-from ...core.world import Fault, Node, Why, World
+from ...core.world import Fault, Node, Notice, Why, World
 from .text import count, first_line
 
 NAMES_SHOWN = 4
@@ -24,6 +24,15 @@ def who(node: Node, host: str, state: RendezvousState | None, world: World | Non
     hosts |= {member.node: member.profile.host for member in world.members} if world else {}
     slots = {other.slot for other, its_host in hosts.items() if its_host == host}
     return node.slot if len(slots) > 1 else host
+
+
+def names_of(state: RendezvousState) -> dict[Node, str]:
+    """Return the name of each node of the register, as `who` gives it."""
+    slots: dict[str, set[str]] = {}
+    for node, seat in state.seats.items():
+        slots.setdefault(seat.profile.host, set()).add(node.slot)
+    hosts = {node: seat.profile.host for node, seat in state.seats.items()}
+    return {node: node.slot if len(slots[host]) > 1 else host for node, host in hosts.items()}
 
 
 def round_began(world: World, took_s: float) -> str:
@@ -45,10 +54,11 @@ def other_contents(world: World, state: RendezvousState | None) -> str:
 
 
 def _apart(groups: Iterable[Sequence[str]]) -> str:
-    return " | ".join(_few(names) for names in groups)
+    return " | ".join(few(names) for names in groups)
 
 
-def _few(names: Sequence[str]) -> str:
+def few(names: Sequence[str]) -> str:
+    """Return the names with commas between; of many the first, and how many there are more."""
     rest = len(names) - NAMES_SHOWN
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -94,7 +104,7 @@ def round_ended(
         case Why.FAILED:
             return f"a worker failed on {culprit} · round {round} ends"
         case Why.LOST:
-            how = "was started again" if _started_again(world, state) else "lost: no heartbeat"
+            how = "was started again" if _started_again(world, state) else "lost"
             return f"{gone or 'a node'} {how} · round {round} ends, no restart spent"
         case Why.LEFT:
             return f"{culprit} left · round {round} ends, no restart spent"
@@ -121,7 +131,7 @@ def cause_found(before: RendezvousState | None, after: RendezvousState) -> list[
     if before.ended.why is not Why.FAILED or after.ended.why is not Why.LOST:
         return []
     gone = [who(node, before.seats[node].profile.host, before) for node in before.expected if node not in after.seats]
-    return [f"{', '.join(gone)} lost: no heartbeat · that is why workers failed, no restart spent"]
+    return [f"{', '.join(gone)} lost · that is why workers failed, no restart spent"]
 
 
 def failed(fault: Fault, state: RendezvousState | None) -> list[str]:
@@ -151,6 +161,18 @@ def signalled(before: Group, after: Group, signum: int, settings: LaunchSettings
     return f"{name}: passed on to {workers}, up to {settings.group.shutdown_timeout:g} s to end; again kills them"
 
 
+def given_notice(group: Group, notice: Notice) -> str:
+    """Return the sentence of a node that is drained, and whose workers have time."""
+    told = f"{count(len(group.running), 'worker')} told" if group.running else "no worker runs"
+    return f"drained by {notice.source}: {told}, this node leaves within {notice.deadline_s:g} s"
+
+
+def goes(group: Group, notice: Notice) -> str:
+    """Return the sentence of a drained node that leaves now."""
+    stopped = f"{count(len(group.running), 'worker')} stopped" if group.running else "no worker runs"
+    return f"drained by {notice.source}: leaving, {stopped}"
+
+
 def fenced(group: Group, settings: LaunchSettings) -> str:
     """Return the sentence of workers that --on-store-loss=stop killed."""
     killed = f"{count(len(group.running), 'worker')} killed (--on-store-loss=stop)"
@@ -165,10 +187,23 @@ def stopping(group: Group, now: float) -> str:
     return f"waiting for {count(len(group.running), 'worker')} to stop: local rank {ranks}{left}"
 
 
-def joining(state: RendezvousState | None, me: Node, waited_s: float, limit_s: float) -> str:
+def checking(lasted_s: float, settings: LaunchSettings) -> str:
+    """Return the sentence of a node that is checked, or waits for the register's word on that."""
+    limit = settings.node_check.timeout if settings.node_check else 0.0
+    return f"checking this node (--node-check) · {clock(lasted_s)} of {clock(limit)}"
+
+
+def joining(state: RendezvousState | None, me: Node, store: str, waited_s: float, limit_s: float) -> str:
     """Return the sentence of a round that is not complete: who is here, who is missing, how long it may take."""
     spare = state is not None and me in state.redundancy_list
-    return f"{explain(state, me)} · {clock(waited_s)}{'' if spare else f' of {clock(limit_s)}'}"
+    found = explain(state, me) if state else f"store {store} has not answered yet"
+    return f"{found} · {clock(waited_s)}{'' if spare else f' of {clock(limit_s)}'}"
+
+
+def store_starts(silent: StoreSilent | None, settings: LaunchSettings, waited_s: float, limit_s: float) -> list[str]:
+    """Return that this node's own store starts, which takes torch's time; then what is wrong with it, if that is known."""
+    starts = f"store {settings.store} starts on this node · {clock(waited_s)} of {clock(limit_s)}"
+    return [starts, *([f"         {first_line(silent.text)}"] if silent else [])]
 
 
 def advice(state: RendezvousState | None, last_call_timeout: float) -> list[str]:

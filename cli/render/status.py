@@ -16,6 +16,8 @@ from ...adapters.report.news import (
     Recorded,
     Restored,
     Seen,
+    StandbySaid,
+    StandbysReady,
     Started,
     StartedAgain,
     Step,
@@ -24,29 +26,32 @@ from ...adapters.report.news import (
     TraceLost,
     WatchdogTold,
 )
+from ...adapters.terminal import printed
 from ...core.group import Group, Phase
 from ...core.group.state import (
     SIGKILL,
+    Checked,
     Elapsed,
     Exited,
+    Noticed,
     Over,
+    ReadyToLeave,
     Reaped,
     Record,
     Signal,
     Signalled,
     StartAgain,
+    Tell,
     Unstartable,
 )
 from ...core.rendezvous import RendezvousState
 from ...core.world import World
 from . import sentences
-from .last_line import LastLine, LiveLastLine, Out, PlainLastLine, Wait
+from .last_line import DUMB, LastLine, LiveLastLine, Out, PlainLastLine, Wait
 from .text import count
 
 PATIENCE_S = 2.0
 """How long a wait lasts before it is shown."""
-DUMB = ("dumb", "unknown")
-"""Values of TERM for terminals that cannot rewrite a line."""
 
 
 class StatusLines:
@@ -98,6 +103,10 @@ class StatusLines:
                 self._store_back(at)
             case TraceLost(text):
                 self._say(f"the trace ends here, the job goes on: {text}")
+            case StandbySaid(text):
+                self._say(text)
+            case StandbysReady(standbys, seconds):
+                self._say(f"{count(standbys, 'standby')} ready, imports took {seconds:.1f} s")
 
     def warn(self, text: str) -> None:
         """Print a warning that came from any thread."""
@@ -123,14 +132,20 @@ class StatusLines:
     def _wait(self, now: float) -> Wait | None:
         """Return the wait of this moment, if there is one."""
         group, state, settings = self._group, self._state, self._settings
+        waited = now - self._since, settings.rendezvous.join_timeout
+        if state is None and self.serves_store and group and group.phase is Phase.JOINING:
+            text, *advice = sentences.store_starts(self._silent, settings, *waited)
+            return Wait(group.phase, None, text, tuple(advice))
         if self._silent is not None:
             text, *advice = sentences.store_silent(self._silent, now, settings, bool(group and group.running))
             return Wait(self._silent, None, text, tuple(advice))
         if group is None:
             return None
         match group.phase:
+            case Phase.CHECKING:
+                return Wait(group.phase, None, sentences.checking(now - self._since, settings))
             case Phase.JOINING:
-                text = sentences.joining(state, group.node, now - self._since, settings.rendezvous.join_timeout)
+                text = sentences.joining(state, group.node, settings.store, *waited)
                 advice = sentences.advice(state, settings.rendezvous.last_call_timeout)
                 return Wait(group.phase, sentences.statuses(state), text, tuple(advice))
             case Phase.STOPPING | Phase.LEAVING if group.running:
@@ -170,8 +185,18 @@ class StatusLines:
                 self._say(sentences.failed_alone(local_rank, again, after))
             case Exited() if any(isinstance(command, Record) for command in step.commands):
                 self._stopped -= 1  # it failed too, before it could be stopped
+            case Checked(True, text) if text:
+                self._say(f"warning: {text}; this node joins")
+            case Checked(False, text):
+                self._say(f"this node stays out: {text}")
             case Reaped() if before.phase is Phase.STOPPING:
                 self._reaped_at = step.at
+            case Noticed(notice) if after.drained is before.drained and Tell in map(type, step.commands):
+                self._say(sentences.given_notice(after, notice))
+            case Noticed() | ReadyToLeave() | Elapsed() | Reaped() if (
+                after.notice and not before.drained and after.drained
+            ):
+                self._say(sentences.goes(after, after.notice))
             case Signalled(signum):
                 self._say(sentences.signalled(before, after, signum, self._settings, self.serves_store))
             case Elapsed() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
@@ -208,7 +233,7 @@ class StatusLines:
     def _write(self, first: str, *more: str) -> None:
         """Print lines; with the time of day where no terminal shows them as they come."""
         clock = "" if self._out.isatty() else time.strftime("%H:%M:%S ")
-        self._put("".join((f"{clock}elastic  {first}\n", *(f"{line}\n" for line in more))))
+        self._put(printed(f"{clock}elastic  {first}", *more))
 
     def _put(self, text: str) -> None:
         """Print in one write, so that lines of several launchers do not mix."""

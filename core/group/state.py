@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from attrs import Attribute, field, frozen
 
-from ..world import Ending, Node, Verdict, Why, World
+from ..world import Ending, Node, Notice, Verdict, Why, World
 
 SIGKILL = 9
 SIGTERM = 15
@@ -23,6 +23,8 @@ KILL_S = 1.0
 class Phase(Enum):
     """The phase of the group. Torch's WorkerState is in brackets."""
 
+    CHECKING = "checking"
+    """No worker lives, and the node's check decides whether the node joins [INIT]."""
     JOINING = "joining"
     """No worker lives, and the node is on its way into a world [INIT]."""
     HELD = "held"
@@ -34,7 +36,7 @@ class Phase(Enum):
     BARRIER = "barrier"
     """All workers of this node have succeeded. Those of other nodes have not yet [SUCCEEDED, pending]."""
     LEAVING = "leaving"
-    """The node was told to go [STOPPED]."""
+    """The node was told to go, or is drained [STOPPED]."""
     ENDED = "ended"
     """No worker lives, and nothing is left to do."""
 
@@ -127,13 +129,54 @@ class Signalled:
 
 
 @frozen
+class Noticed:
+    """This node was given notice. `known`: the register has told so; else the node itself heard of it first."""
+
+    notice: Notice
+    at: float
+    known: bool = False
+
+
+@frozen
+class ReadyToLeave:
+    """A worker said that its node need not wait for it any longer."""
+
+    local_rank: int
+    at: float
+
+
+@frozen
 class Elapsed:
     """The point in time that the group named (`until`) has passed."""
 
     at: float
 
 
-Event: TypeAlias = Ready | Over | Closed | Refused | Gone | Beaten | Exited | Reaped | Unstartable | Signalled | Elapsed
+@frozen
+class Checked:
+    """The check of this node is over. `text` is the reason of a node that is not fit, else a warning or empty."""
+
+    is_fit: bool
+    text: str
+    at: float
+
+
+Event: TypeAlias = (
+    Ready
+    | Over
+    | Closed
+    | Refused
+    | Gone
+    | Beaten
+    | Exited
+    | Reaped
+    | Unstartable
+    | Signalled
+    | Noticed
+    | ReadyToLeave
+    | Elapsed
+    | Checked
+)
 
 
 # --- commands: what the agent must do, in their order -----------------------------------------------------------------
@@ -159,6 +202,14 @@ class MarkDone:
 @frozen
 class Leave:
     """Rendezvous: leave."""
+
+
+@frozen
+class Drain:
+    """Rendezvous: let the others know that this node, its own, has notice."""
+
+    node: Node
+    notice: Notice
 
 
 @frozen
@@ -196,6 +247,16 @@ class Signal:
 
 
 @frozen
+class Tell:
+    """Tell the workers that this node leaves: it stops them at `goes_at`, if they are not ready before, and is gone by
+    `gone_by`."""
+
+    notice: Notice
+    goes_at: float
+    gone_by: float
+
+
+@frozen
 class Record:
     """Write the failure record of this worker, before the other nodes hear that the round is over."""
 
@@ -211,8 +272,34 @@ class RecordUnstartable:
     text: str
 
 
+@frozen
+class Check:
+    """Run the check of this node."""
+
+
+@frozen
+class RecordUnfit:
+    """Write down that this node stays out of the job, and why."""
+
+    text: str
+
+
 Command: TypeAlias = (
-    Join | End | MarkDone | Leave | Close | Beat | Start | StartAgain | Signal | Record | RecordUnstartable
+    Join
+    | End
+    | MarkDone
+    | Leave
+    | Drain
+    | Close
+    | Beat
+    | Start
+    | StartAgain
+    | Signal
+    | Tell
+    | Record
+    | RecordUnstartable
+    | Check
+    | RecordUnfit
 )
 
 
@@ -268,6 +355,9 @@ class Settings:
     """The age of the last acknowledged heartbeat at which the workers are killed; None: never."""
     alone: Alone | None = None
     """None: after a failure, all workers of the world start again."""
+    checks: bool | None = None
+    """True: a check of this node decides whether it joins. It runs before the node joins first, and again after each round
+    that the failure of a worker of this node has ended. Else None, which a trace leaves out."""
 
     @fence.validator
     def _before_the_others_start(self, attribute: Attribute[float | None], value: float | None) -> None:
@@ -299,8 +389,25 @@ class Unawaited:
     """The agent's workers have succeeded, and it did not wait for the others' end: its exit barrier timed out."""
 
 
-Outcome: TypeAlias = Verdict | Refused | Stopped | Unawaited
+@frozen
+class Drained:
+    """The agent left because its node was drained."""
+
+    source: str
+
+
+Outcome: TypeAlias = Verdict | Refused | Stopped | Unawaited | Drained
 """How the agent's part in the job ended."""
+
+
+class Cause(Enum):
+    """The place where the first failure of a round was."""
+
+    ELSEWHERE = "elsewhere"
+    """Not on this node, or nothing has failed."""
+    UNKNOWN = "unknown"
+    """A worker of this node failed, and the register has not told yet whose write ended the round."""
+    HERE = "here"
 
 
 @frozen
@@ -321,18 +428,30 @@ class Group:
     """How many single workers were restarted in this world."""
     succeeded: bool = False
     """A worker of this node has succeeded in this world. Kept only if `alone` is set."""
+    cause: Cause = Cause.ELSEWHERE
+    """Where the failure was that ended this world. Kept only if `checks` is set."""
     stopped_at: float | None = None
     """When the workers of this world were sent their first signal."""
     kill_at: float | None = None
     """When SIGKILL follows that signal."""
     held_at: float | None = None
     """When this node heard of the world in which it is HELD."""
+    last_try_by: float | None = None
+    """When the last try for a fresh heartbeat is over; None until `start_timeout` is."""
     leave_by: float | None = None
     left: bool = False
     done_at: float | None = None
     """When the workers of this world had all succeeded, while the others' have not."""
     unawaited: bool = False
     """The node leaves because its exit barrier timed out."""
+    notice: Notice | None = None
+    """The node is drained: by this notice it must be gone soonest."""
+    gone_by: float | None = None
+    """When the node must be gone."""
+    ready: frozenset[int] = frozenset()
+    """Local ranks of the workers that said they are ready to leave."""
+    drained: bool = False
+    """The node leaves because it has notice."""
     verdict: Verdict | None = None
     refused: Refused | None = None
     signum: int | None = None
@@ -345,16 +464,20 @@ class Group:
             case Phase.HELD:
                 return self.start_by
             case Phase.RUNNING:
-                return self.fence_at
+                return _soonest(self.fence_at, self.goes_at)
             case Phase.STOPPING:
                 return self.kill_by
             case Phase.BARRIER:
-                return self.barrier_by
+                return _soonest(self.barrier_by, self.goes_at)
             case Phase.LEAVING:
-                timers = (self.kill_by, None if self.left else self.leave_by)
-                return min((at for at in timers if at is not None), default=None)
+                return _soonest(self.kill_by, None if self.left else self.leave_by)
             case _:
                 return None
+
+    @property
+    def goes_at(self) -> float | None:
+        """When a drained node stops its workers, if they are not ready before; None if it is not drained."""
+        return None if self.gone_by is None else self.gone_by - self.settings.grace - KILL_S
 
     @property
     def fence_at(self) -> float | None:
@@ -369,7 +492,9 @@ class Group:
 
     @property
     def start_by(self) -> float | None:
-        """When the group gives the wait for a fresh heartbeat up."""
+        """When the wait for a fresh heartbeat is over: first a last try is due, then the group gives it up."""
+        if self.last_try_by is not None:
+            return self.last_try_by
         return None if self.held_at is None else self.held_at + self.settings.start_timeout
 
     @property
@@ -384,9 +509,16 @@ class Group:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the agent's part ended; None before ENDED. A success stands above a signal, a signal above the rest."""
+        """How the agent's part ended; None before ENDED. A success stands above a signal, a signal above the rest, and a
+        verdict above a drain."""
         if self.phase is not Phase.ENDED:
             return None
         if self.signum is not None and not (self.verdict and self.verdict.ending is Ending.SUCCEEDED):
             return Stopped(self.signum)
+        if self.verdict is None and self.drained and self.notice:
+            return Drained(self.notice.source)
         return self.verdict or (Unawaited() if self.unawaited else self.refused)
+
+
+def _soonest(*times: float | None) -> float | None:
+    return min((at for at in times if at is not None), default=None)

@@ -11,16 +11,21 @@ from __future__ import annotations
 from typing import assert_never
 
 from ..evolving import evolve
-from ..world import Ending, Why, World
+from ..world import Ending, Node, Why, World
 from .state import (
+    KILL_S,
     SIGKILL,
     SIGTERM,
     Alone,
     Beat,
     Beaten,
+    Cause,
+    Check,
+    Checked,
     Close,
     Closed,
     Command,
+    Drain,
     Elapsed,
     End,
     Event,
@@ -30,17 +35,21 @@ from .state import (
     Join,
     Leave,
     MarkDone,
+    Noticed,
     Over,
     Phase,
     Ready,
+    ReadyToLeave,
     Reaped,
     Record,
+    RecordUnfit,
     RecordUnstartable,
     Refused,
     Signal,
     Signalled,
     Start,
     StartAgain,
+    Tell,
     Unstartable,
 )
 
@@ -49,13 +58,16 @@ Step = tuple[Group, tuple[Command, ...]]
 
 def begin(group: Group, at: float) -> Step:
     """Return the first step of a new agent. Before it, no node can have missed a heartbeat of this one."""
-    return evolve(group, acked_at=at), (Join(),)
+    group = evolve(group, acked_at=at)
+    return _check(group) if group.settings.checks else (group, (Join(),))
 
 
 def transition(group: Group, event: Event) -> Step:
     """Return the group after this event, and the commands in their order."""
     group = _noted(group, event)
     match group.phase:
+        case Phase.CHECKING:
+            return _checking(group, event)
         case Phase.JOINING:
             return _joining(group, event)
         case Phase.HELD:
@@ -93,18 +105,68 @@ def _noted(group: Group, event: Event) -> Group:
             return evolve(group, running=frozenset())
         case Signalled(signum):
             return evolve(group, signum=group.signum or signum)
+        case Noticed(notice, at) if group.gone_by is None or at + notice.deadline_s < group.gone_by:
+            return evolve(group, notice=notice, gone_by=at + notice.deadline_s)
+        case ReadyToLeave(local_rank):
+            return evolve(group, ready=group.ready | {local_rank})
         case _:
             return group
+
+
+def _checking(group: Group, event: Event) -> Step:
+    """Wait for the check; before it, after a failure here, for the register's word on where the first failure was."""
+    match event:
+        case Over(by=by) if group.cause is Cause.UNKNOWN:
+            return _join_again(_told(group, by))
+        case Checked(is_fit=True):
+            return evolve(group, phase=Phase.JOINING), (Join(),)
+        case Checked(text=text, at=at):
+            unfit = group.refused or Refused(Why.UNFIT, text, at)
+            leave_by = at + group.settings.leave_timeout
+            return evolve(group, phase=Phase.LEAVING, refused=unfit, leave_by=leave_by), (RecordUnfit(text), Leave())
+        case Closed() | Refused():
+            return _ended(group)
+        case Signalled():
+            return _leave(group, event)
+        case Noticed(at=at):
+            return _go(group, at)
+        case _:
+            return group, ()
+
+
+def _join_again(group: Group) -> Step:
+    """Join the next world; a node on which a worker failed first is checked before."""
+    group = evolve(group, world=None, kill_at=None)
+    match group.cause:
+        case Cause.ELSEWHERE:
+            return evolve(group, phase=Phase.JOINING), (Join(),)
+        case Cause.UNKNOWN:
+            return evolve(group, phase=Phase.CHECKING), ()
+        case Cause.HERE:
+            return _check(group)
+        case other:
+            assert_never(other)
+
+
+def _told(group: Group, by: Node | None) -> Group:
+    """Return the group that was told whose write ended the round; None: the register tells that no longer."""
+    return evolve(group, cause=Cause.HERE if by in (group.node, None) else Cause.ELSEWHERE)
+
+
+def _check(group: Group) -> Step:
+    return evolve(group, phase=Phase.CHECKING, cause=Cause.ELSEWHERE), (Check(),)
 
 
 def _joining(group: Group, event: Event) -> Step:
     match event:
         case Ready(world, at):
-            return evolve(group, phase=Phase.HELD, world=world, held_at=at), (Beat(),)
+            return evolve(group, phase=Phase.HELD, world=world, held_at=at, last_try_by=None), (Beat(),)
         case Closed() | Refused():
             return _ended(group)
         case Signalled():
             return _leave(group, event)
+        case Noticed(at=at):
+            return _go(group, at)
         case _:
             return group, ()
 
@@ -115,6 +177,8 @@ def _held(group: Group, event: Event) -> Step:
     After a silence longer than the fence, the other nodes may hold this node for dead, and a write that evicts it may be
     under way. A node that heard of its world longer ago than the fence may have no seat in the next one. So it joins again
     instead. That ends the round, if the round still stands, and voids the eviction.
+
+    When the wait has lasted for too long, the node tries once more: it may have slept through it.
     """
     match event:
         case Beaten(sent_at, at) if group.world and at - sent_at <= group.settings.fresh:
@@ -123,6 +187,8 @@ def _held(group: Group, event: Event) -> Step:
             return _start(group, group.world)
         case Over(round) if _is_mine(group, round):
             return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
+        case Elapsed(at) if group.start_by is not None and at >= group.start_by and group.last_try_by is None:
+            return evolve(group, last_try_by=at + group.settings.ttl), (Beat(),)
         case Elapsed(at) if group.start_by is not None and at >= group.start_by:
             silent = Refused(Why.UNCONFIRMED, "no heartbeat was acknowledged", at)
             return _ended(evolve(group, refused=group.refused or silent))
@@ -130,6 +196,8 @@ def _held(group: Group, event: Event) -> Step:
             return _ended(group)
         case Signalled():
             return _leave(group, event)
+        case Noticed(at=at):
+            return _go(group, at)
         case _:
             return group, ()
 
@@ -151,31 +219,39 @@ def _is_stale(group: Group, age: float) -> bool:
 def _start(group: Group, world: World) -> Step:
     sizes = {member.node: member.profile.local_world_size for member in world.members}
     running = frozenset(range(sizes[group.node]))
-    fresh = evolve(group, restarted=0, succeeded=False, stopped_at=None, done_at=None)
+    fresh = evolve(group, restarted=0, succeeded=False, cause=Cause.ELSEWHERE, stopped_at=None, done_at=None)
     return evolve(fresh, phase=Phase.RUNNING, running=running), (Start(world),)
 
 
 def _running(group: Group, event: Event) -> Step:
     match event:
+        case Exited(code=0) if group.notice and group.ready:
+            return _go_if_ready(group, event.at)
         case Exited(code=0):
             succeeded = evolve(group, succeeded=True) if group.settings.alone else group
             return (succeeded, ()) if group.running else _done(succeeded, event.at)
         case Exited(code=code) if (alone := group.settings.alone) and code not in alone.job_over:
             return _failed_alone(group, alone, event)
         case Exited(local_rank, code, died_at, at):
-            return _stop(group, at, Record(local_rank, code, died_at), End(Why.FAILED))
+            return _stop(_failed(group), at, Record(local_rank, code, died_at), End(Why.FAILED))
         case Unstartable(text, at, passes):
             word = End(Why.FAILED) if passes else Close(Ending.FAILED, Why.CANNOT_START)
             words = RecordUnstartable(text), word
-            return _stop(evolve(group, running=frozenset()), at, *words)
+            return _stop(evolve(_failed(group), running=frozenset()), at, *words)
         case Over(round, at=at) if _is_mine(group, round):
-            return _stop(group, at)
+            return _go(group, at) if group.notice else _stop(group, at)
         case Closed(at=at) | Refused(at=at):
             return _stop(group, at)
         case Elapsed(at) if group.fence_at is not None and at >= group.fence_at:
             return _stop(group, at, signum=SIGKILL)
+        case Elapsed(at) | Noticed(at=at) if _is_time_to_go(group, at):
+            return _go(group, at)
         case Signalled():
             return _leave(group, event)
+        case Noticed():
+            return _tell(group, event)
+        case ReadyToLeave(at=at) if group.notice:
+            return _go_if_ready(group, at)
         case _:
             return group, ()
 
@@ -190,19 +266,30 @@ def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
         return group, (recorded,)
     if group.succeeded:
         return _done(group, event.at, recorded)
-    return _stop(group, event.at, recorded, End(Why.FAILED))
+    return _stop(_failed(group), event.at, recorded, End(Why.FAILED))
+
+
+def _failed(group: Group) -> Group:
+    """Return the group of a node whose failure is to end the round. The register tells if another one came first."""
+    return evolve(group, cause=Cause.UNKNOWN) if group.settings.checks else group
 
 
 def _stopping(group: Group, event: Event) -> Step:
     match event:
         case Exited(local_rank, code, died_at) if code and _before_our_signal(group, died_at):
             return group, (Record(local_rank, code, died_at),)
+        case Over(by=by) if group.cause is Cause.UNKNOWN:
+            return _told(group, by), ()
         case Elapsed(at) if group.kill_by is not None and at >= group.kill_by:
             return evolve(group, kill_at=None), _signal(group, SIGKILL)
         case Reaped() if group.verdict or group.refused:
             return _ended(group)
+        case Reaped(at) if group.notice:
+            return _go(group, at)
+        case Noticed():
+            return _go_on(group, event.at)
         case Reaped():
-            return evolve(group, phase=Phase.JOINING, world=None, kill_at=None), (Join(),)
+            return _join_again(group)
         case Signalled():
             return _leave(group, event)
         case _:
@@ -215,8 +302,13 @@ def _done(group: Group, at: float, *first: Command) -> Step:
 
 def _barrier(group: Group, event: Event) -> Step:
     match event:
-        case Over(round) if _is_mine(group, round):
-            return evolve(group, phase=Phase.JOINING, world=None, done_at=None), (Join(),)
+        case Over(round, at=at) if _is_mine(group, round):
+            again = evolve(group, phase=Phase.JOINING, world=None, done_at=None)
+            return _go(group, at) if group.notice else (again, (Join(),))
+        case Elapsed(at) | Noticed(at=at) if _is_time_to_go(group, at):
+            return _go(group, at)
+        case Noticed():
+            return _tell(group, event)
         case Elapsed(at) if group.barrier_by is not None and at >= group.barrier_by:
             leave_by = at + group.settings.leave_timeout
             return evolve(group, phase=Phase.LEAVING, unawaited=True, leave_by=leave_by), (Leave(),)
@@ -241,8 +333,50 @@ def _leaving(group: Group, event: Event) -> Step:
             return _gone_if(group, *(_signal(group, SIGKILL) if killing else ()))
         case Reaped():
             return _gone_if(group)
+        case Noticed(at=at):
+            return _hurried(group, at), ()
         case _:
             return group, ()
+
+
+def _is_time_to_go(group: Group, at: float) -> bool:
+    return group.goes_at is not None and at >= group.goes_at
+
+
+def _tell(group: Group, event: Noticed) -> Step:
+    """Tell the workers, and the register if it does not know. A later notice changes nothing."""
+    if group.notice is not event.notice or group.goes_at is None or group.gone_by is None:
+        return group, ()
+    told = Tell(event.notice, group.goes_at, group.gone_by)
+    return group, ((told,) if event.known else (Drain(group.node, event.notice), told))
+
+
+def _go_if_ready(group: Group, at: float) -> Step:
+    """Leave when all workers that live are ready. Those that ended well after they said so have not done all their work."""
+    return _go(group, at) if group.running <= group.ready else (group, ())
+
+
+def _go(group: Group, at: float) -> Step:
+    """Leave, because this node is drained. The others hear of it at once, and the workers have their grace."""
+    kill_at = at + group.settings.grace if group.running else None
+    stopping = evolve(group, stopped_at=at, kill_at=kill_at)
+    leaving, commands = _go_on(stopping, at)
+    return leaving, (*commands, *_signal(group, SIGTERM))
+
+
+def _go_on(group: Group, at: float) -> Step:
+    """Leave, with workers that are being stopped already."""
+    leaving = evolve(group, phase=Phase.LEAVING, drained=True, leave_by=at + group.settings.leave_timeout)
+    return _hurried(leaving, at), (Leave(),)
+
+
+def _hurried(group: Group, at: float) -> Group:
+    """Return a group that leaves, and is gone when its notice says so."""
+    assert group.gone_by is not None
+    last, gone_by = max(group.gone_by - KILL_S, at), max(group.gone_by, at)
+    kill_at = None if group.kill_at is None else min(group.kill_at, last)
+    leave_by = None if group.leave_by is None else min(group.leave_by, gone_by)
+    return evolve(group, kill_at=kill_at, leave_by=leave_by)
 
 
 def _stop(group: Group, at: float, *first: Command, signum: int = SIGTERM) -> Step:

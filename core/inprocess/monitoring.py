@@ -39,6 +39,8 @@ class Rules:
     """From SIGTERM to SIGKILL."""
     leave_s: float = 5.0
     """How long the monitor tries to tell the register."""
+    replace_s: float = 0.0
+    """How long the seat of a process that was killed is kept for the process that replaces it."""
 
 
 class Bye(Enum):
@@ -106,6 +108,8 @@ class Monitor:
     """When the monitor last woke after it had stood still."""
     forgave: float | None = None
     """The last mark of progress that the process had left by then."""
+    seen: int | None = None
+    """The span that the last look showed; None before the first look."""
 
 
 @frozen
@@ -130,6 +134,9 @@ class SayLeave:
 @frozen
 class SayDead:
     """Tell the register that this rank is dead, whatever its heartbeats say."""
+
+    replace_s: float = 0.0
+    """How long its seat is kept for the process that replaces it."""
 
 
 @frozen
@@ -160,7 +167,8 @@ def step(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
     if monitor.phase is Phase.SPEAK:
         return monitor, ()
     if sight.dead or sight.bye is Bye.UNSETTLED:
-        return evolve(monitor, phase=Phase.SPEAK, next_at=now + rules.leave_s), (SayDead(),)
+        replace_s = _replace_s(sight, rules)
+        return evolve(monitor, phase=Phase.SPEAK, next_at=now + replace_s + rules.leave_s), (SayDead(replace_s),)
     if monitor.phase is Phase.KILL:
         due = now >= monitor.next_at
         return (evolve(monitor, next_at=now + LONGEST_PAUSE_S), (Kill(),)) if due else (monitor, ())
@@ -173,9 +181,14 @@ def woke(monitor: Monitor, sight: Sight, meant_at: float, now: float) -> Monitor
     """Return the monitor as it looks again, after it meant to look by `meant_at`.
 
     If it has stood still since then, the process has all its time again. That happens once for each mark of progress, or a
-    process that hangs would live on for as long as its host is slow.
+    process that hangs would live on for as long as its host is slow. A span's beginning calls the monitor. So one that looks
+    long after a span began, for the first time since, has stood still too; or it was started in the place of one that died,
+    and does not know if the host stood still before.
     """
-    if not stood_still(meant_at, now) or monitor.forgave == sight.stamp:
+    began = sight.token not in (0, monitor.seen)
+    late = stood_still(meant_at, now) or (began and stood_still(sight.stamp, now))
+    monitor = monitor if monitor.seen == sight.token else evolve(monitor, seen=sight.token)
+    if not late or monitor.forgave == sight.stamp:
         return monitor
     return evolve(monitor, awake_since=now, forgave=sight.stamp)
 
@@ -195,6 +208,11 @@ def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:
             return min(_kill_at(monitor, sight, rules), _leave_at(monitor, rules), *due)
         case other:
             assert_never(other)
+
+
+def _replace_s(sight: Sight, rules: Rules) -> float:
+    """Return how long the seat is kept. A rank that leaves is not waited for, nor one whose process lives."""
+    return rules.replace_s if sight.dead and not sight.leaving and sight.bye is Bye.NOT_YET else 0.0
 
 
 def _noted(monitor: Monitor, sight: Sight, now: float) -> Monitor:

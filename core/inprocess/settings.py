@@ -76,6 +76,8 @@ class Settings:
     monitor_process_interval: float = _positive(1.0)
     progress_watchdog_interval: float = _positive(1.0)
     last_call_wait: float = field(default=0.0, validator=_span_or_zero)
+    replace_wait: float = field(default=0.0, validator=_span_or_zero)
+    """How long the next world waits for the process that replaces this one, if this one is killed."""
     termination_grace_time: float = field(default=5.0, validator=_span_or_zero)
     """From SIGTERM to SIGKILL when this process is killed."""
     unwind_timeout: float = _positive(30.0)
@@ -89,7 +91,7 @@ class Settings:
     confirm_timeout: float = _positive(120.0)
     """How long a rank that asked for an end waits for the register's answer. After that the outcome is unknown."""
     store_timeout: float = _positive(600.0)
-    """How long a reserve waits for a store that is out of reach."""
+    """How long a reserve waits for a store that is out of reach, and each rank for one that is starting."""
     max_iterations: int | None = field(default=None, validator=_count_or_none(1))
     """The number of rounds in which the function may be called."""
     max_faults: int | None = field(default=None, validator=_count_or_none(0))

@@ -56,18 +56,19 @@ def returned(register: RendezvousState | None, node: Node, outcome: Outcome) -> 
     closed = register.closed if register else None
     if register is None or closed is None or closed.ending is not Ending.SUCCEEDED:
         raise Broken("I7", f"{node} returns, but the job has not succeeded")
-    if outcome.round is not None and not (_is_done(register, node) and outcome.round == closed.round):
+    if outcome.round is not None and not (is_done(register, node) and outcome.round == closed.round):
         raise Broken("I7", f"{node} returns what it had in round {outcome.round}")
 
 
 def kept(register: RendezvousState | None, node: Node, outcome: Outcome | None) -> None:
     """I9: a rank that was done when the job succeeded returns its value. Raises Broken."""
     succeeded = register and register.closed and register.closed.ending is Ending.SUCCEEDED
-    if register and succeeded and _is_done(register, node) and outcome == Returned(None):
+    if register and succeeded and is_done(register, node) and outcome == Returned(None):
         raise Broken("I9", f"{node} was done, but returned no value")
 
 
-def _is_done(register: RendezvousState, node: Node) -> bool:
+def is_done(register: RendezvousState, node: Node) -> bool:
+    """Return True if this node's seat is DONE or GONE."""
     seat = register.seats.get(node)
     return seat is not None and seat.status in (Status.DONE, Status.GONE)
 

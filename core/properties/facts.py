@@ -5,6 +5,7 @@ The simulator tells all of them, a merged trace of real agents most of them.
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 from attrs import frozen
@@ -13,7 +14,7 @@ from ..group import Group
 from ..group.state import Command, Event
 from ..rendezvous import Deed, Held, RendezvousState, Restore
 from ..rendezvous.context import Handler
-from ..world import Node, World, WorldId
+from ..world import Node, Why, World, WorldId
 
 
 @frozen
@@ -86,6 +87,52 @@ class Stepped:
 
 
 @frozen
+class Holds:
+    """An agent holds another register now, by its own clock."""
+
+    held: Held
+    at: float
+
+
+@frozen
+class Began:
+    """The agent `node` began, and joins."""
+
+    node: Node
+    at: float
+
+
+@frozen
+class Decided:
+    """An agent wants to write this, by what it holds."""
+
+    held: Held
+    edit: Deed
+    at: float
+
+
+@frozen
+class GaveUp:
+    """An operation of an agent cannot be done. The store had last answered at `answered_at` (-inf: never). It had last left
+    a question or a wait unanswered at `tried_at`."""
+
+    held: Held
+    handler: Handler
+    why: Why
+    at: float
+    answered_at: float
+    tried_at: float = math.inf
+
+
+@frozen
+class Slept:
+    """`node` stood still for longer than a TTL, and woke at this time on its clock."""
+
+    node: Node
+    at: float
+
+
+@frozen
 class WaitsForever:
     """A node waits for the register to change, without a deadline."""
 
@@ -93,4 +140,8 @@ class WaitsForever:
     handler: Handler
 
 
-Fact: TypeAlias = Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped | WaitsForever
+Judged: TypeAlias = (
+    Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped | Began | Slept | Decided | GaveUp | WaitsForever
+)
+"""The facts that may break a property by themselves."""
+Fact: TypeAlias = Judged | Holds

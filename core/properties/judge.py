@@ -20,6 +20,7 @@ from ..rendezvous import (
     RendezvousState,
     Restore,
     Status,
+    Together,
     Violation,
     blank,
     join,
@@ -29,8 +30,26 @@ from ..rendezvous import (
 )
 from ..rendezvous.verify import Finding
 from ..world import Life, Node, World, WorldId
-from .facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
+from .facts import (
+    Began,
+    Decided,
+    Fact,
+    Failed,
+    GaveUp,
+    Holds,
+    Judged,
+    Left,
+    Reaped,
+    Slept,
+    Started,
+    Stepped,
+    Succeeded,
+    WaitsForever,
+    Wrote,
+)
+from .outcomes import Pasts
 from .predicates import of_group, of_ranks, of_write
+from .strength import Strength, by_decision, by_refusal, by_start, by_step, by_write
 
 Property: TypeAlias = Callable[["Judge", Fact], Iterable[Finding]]
 """A property of a user: it yields what this fact breaks, as a name and a sentence. The judge has already seen this fact and
@@ -56,69 +75,111 @@ class Judge:
     succeeded: set[tuple[Node, WorldId | None]] = field(factory=set)
     failed: dict[str, set[WorldId]] = field(factory=dict)
     """Job -> the worlds in which a worker failed."""
+    failures: set[tuple[Node, WorldId]] = field(factory=set)
+    """Whose workers failed, and in which worlds."""
     jobs: dict[Life, str] = field(factory=dict)
     """Life -> the job whose register it was."""
     begun: set[Life] = field(factory=set)
     left: set[Node] = field(factory=set)
     leaving: set[Node] = field(factory=set)
     excused: set[Node] = field(factory=set)
+    misled: dict[Node, int] = field(factory=dict)
+    """Nodes that were evicted on evidence though they lived -> the round that was open then. They are told, but late."""
     superseded: set[Node] = field(factory=set)
     """Nodes whose slot was started again: the supervisor says that they are gone, and is believed."""
+    pasts: Pasts = field(factory=Pasts)
+    strength: Strength = field(factory=Strength)
     notes: dict[str, Any] = field(factory=dict)
     """The memory of a user's properties; empty when a run begins."""
 
     def saw(self, fact: Fact) -> None:
         """Judge one fact. Raises Violation."""
-        for number, text in self._findings(fact):
-            raise Violation(number, text)
+        if isinstance(fact, Holds):  # by far the most, and nothing to be judged yet
+            self.pasts.holds(fact)
+        else:
+            for number, text in self._findings(fact):
+                raise Violation(number, text)
         for property in self.also:
             for number, text in property(self, fact):
                 raise Violation(number, text)
 
-    def _findings(self, fact: Fact) -> Iterator[Finding]:
+    def _findings(self, fact: Judged) -> Iterator[Finding]:
+        arms = self.strength.armed.update
         match fact:
             case Stepped():
                 if fact.after.phase is Phase.LEAVING:
                     self.leaving.add(fact.after.node)
                 if fact.commands or fact.after.phase is not fact.before.phase or isinstance(fact.event, Signalled):
+                    arms(by_step(fact))
                     yield from of_group(fact)
+                yield from self.pasts.stepped(fact, fact.after.node in self.excused)
             case Wrote():
+                arms(by_write(fact))
                 yield from self._wrote(fact)
             case Started():
+                arms(by_start(fact, fact.world.id in self.worlds))
                 yield from self._started(fact)
-            case Failed(_, world):
+            case Failed(node, world):
+                self.failures.add((node, world))
                 self.failed.setdefault(self.job(world), set()).add(world)
             case Succeeded(node, world):
                 self.succeeded.add((node, world))
             case Reaped(node):
                 self.running.pop(node, None)
             case Left(node):
+                self.strength.armed["S15"] += 1
                 self.left.add(node)
+                self.pasts.left(fact)
+            case Began():
+                self.pasts.began(fact)
+            case Decided(held):
+                arms(by_decision(fact.edit, self.pasts.past(held.node).owes is not None))
+                yield from self.pasts.decided(fact, held.node in self.running, self.failures)
+            case GaveUp():
+                arms(by_refusal(fact))
+                yield from self.pasts.gave_up(fact)
+            case Slept():
+                self.pasts.slept(fact)
             case WaitsForever(held, handler):
+                self.strength.armed["L6"] += 1
                 if handler is join and (held.state is None or held.node not in held.state.redundancy_list):
                     yield "L6", f"{held.node} waits to join without end, and is no spare"
             case other:
                 assert_never(other)
+
+    def forgets(self) -> None:
+        """The register may be older than what was written: a world may stand that had failed."""
+        self.strength.excused["B5"] += self.pasts.forgets()
 
     def job(self, world: WorldId) -> str:
         """Return the job of this world. A life of which no write was seen counts as a job of its own."""
         return self.jobs.get(world.life, world.life.nonce)
 
     def _wrote(self, fact: Wrote) -> Iterator[Finding]:
+        self.strength.armed["R8"] += not fact.here
+        forgot = fact.before is None and self.register is not None
         self.register = fact.after
         self.jobs[fact.after.life] = fact.after.job
         if fact.before is None or isinstance(fact.edit, Restore):
+            self.strength.armed["R9"] += 1
             if fact.after.life in self.begun:
                 yield "R9", f"{fact.node} begins {fact.after.life}, which had begun before"
             self.begun.add(fact.after.life)
         if isinstance(fact.edit, Restore):
             verify_restore(fact.edit, fact.before, fact.after)
-            self.left.clear()  # what was restored may be older than their leave
+            self._seats_again(sum(node in fact.after.seats for node in self.left))
+            self.forgets()
         else:
-            yield from self._edited(fact, fact.edit)
+            yield from self._edited(fact, fact.edit, forgot)
 
-    def _edited(self, fact: Wrote, edit: Edit) -> Iterator[Finding]:
-        before, after = fact.before or blank(fact.after.life, fact.after.limits), fact.after
+    def _seats_again(self, many: int) -> None:
+        """Note that so many who had left have a seat again, because a store was given what was older."""
+        self.strength.armed["S15"] += many
+        self.strength.excused["S15"] += many
+
+    def _edited(self, fact: Wrote, edit: Edit, forgot: bool) -> Iterator[Finding]:
+        """Judge a write that restores nothing. `forgot`: the store had another register, and has lost it."""
+        before, after = fact.before or blank(fact.after.life, fact.after.limits, fact.after.target), fact.after
         verify(after)
         verify_step(before, after)
         if not fact.here:
@@ -130,18 +191,26 @@ class Judge:
             yield "B4", f"{after.failures} failures, but workers failed in rounds {rounds}"
         if before.seats is after.seats:
             return
-        if isinstance(edit, Arrive):
+        if isinstance(edit, Arrive | Together):
             kin = [node for node in before.seats if node.slot == fact.node.slot]
             self.superseded.update(node for node in kin if node not in after.seats)
         for node, seat in after.seats.items():
             was = before.seats.get(node)
             if was is seat:
                 continue
-            if was is None and node in self.left:
-                yield "S15", f"{node} is seated after it had left"
+            if node in self.left and (was is None or (was.status is Status.EXPECTED and seat.status is Status.IN)):
+                yield from self._returns(node, forgot)
             newly_done = seat.status is Status.DONE and (was is None or was.status is not Status.DONE)
+            self.strength.armed["S14b"] += newly_done
             if newly_done and (node, after.world_id) not in self.succeeded:
                 yield "S14b", f"{node} is done in round {after.round}, in which its workers have not succeeded"
+
+    def _returns(self, node: Node, forgot: bool) -> Iterator[Finding]:
+        """Judge that a node which has left gets a seat, or comes back to one."""
+        if forgot:
+            self._seats_again(1)  # its first write came late, into a store that has forgotten
+        else:
+            yield "S15", f"{node} is seated after it had left"
 
     def _started(self, fact: Started) -> Iterator[Finding]:
         node, world = fact.node, fact.world
@@ -153,8 +222,11 @@ class Judge:
         if not seen:
             yield from of_ranks(world, self.assign(world))
         members = {member.node for member in world.members}
+        if any(self._is_earlier(earlier, world.id) for earlier in self.worlds):
+            self.strength.armed["S9"] += 1
+            self.strength.armed["S9 strong"] += self.fenced
         for other, ran in self.running.items():
-            if self._is_earlier(ran.id, world.id) and other not in self.leaving:
+            if self._is_earlier(ran.id, world.id):
                 yield from self._still_running(other, ran, fact, other in members)
         self.started.add((node, world.id))
         self.running[node] = world
@@ -164,16 +236,28 @@ class Judge:
         order = (ran.life.epoch, ran.round) < (world.life.epoch, world.round)
         return order and self.job(ran) == self.job(world)
 
+    def _is_on_its_way_out(self, node: Node) -> bool:
+        """Return True if the register says that this node leaves: it was drained while its workers were being stopped."""
+        seat = self.register.seats.get(node) if self.register else None
+        return seat is not None and seat.status is Status.LEAVING
+
     def _still_running(self, other: Node, ran: World, fact: Started, member: bool) -> Iterator[Finding]:
+        if not member and not self.fenced:
+            return
+        number = "S9" if member else "S9 strong"
+        late = ran.id.life != fact.world.id.life  # after a loss a world may be complete before a survivor could answer
+        late = late or ran.id.round < self.misled.get(other, 0)
+        if (
+            other in self.leaving
+            or self._is_on_its_way_out(other)
+            or (not member and (other in self.excused or other in self.superseded or late))
+        ):
+            self.strength.excused[number] += 1
+            return
         text = (
             f"workers of {other} still run in round {ran.round} while those of {fact.node} start in {fact.world.round}"
         )
         if member:
             yield "S9", text
-        elif (
-            self.fenced
-            and other not in self.excused
-            and other not in self.superseded
-            and ran.id.life == fact.world.id.life
-        ):
-            yield "S9 strong", text  # after a loss a world may be complete before a survivor could answer
+        else:
+            yield "S9 strong", text

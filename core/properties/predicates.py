@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from ..group import MOVES, Group, Phase
 from ..group.state import (
     SIGKILL,
+    Cause,
+    Check,
+    Checked,
     Close,
     Command,
     Elapsed,
@@ -18,14 +21,17 @@ from ..group.state import (
     Join,
     Leave,
     MarkDone,
+    Over,
     Record,
+    RecordUnfit,
     RecordUnstartable,
     Signal,
     Signalled,
     Start,
 )
 from ..ranks import Ranks
-from ..rendezvous import Complete, Edit, Evict, RendezvousState, Status
+from ..rendezvous import Complete, Edit, Evict, RendezvousState, Status, Together
+from ..rendezvous.actions import entrants
 from ..rendezvous.verify import Finding
 from ..world import Node, Why, World
 from .facts import Stepped
@@ -34,23 +40,34 @@ ALWAYS = {
     "S2": "all who run a world hold the same one",
     "S3": "ranks are dense, and prefix sums of the local world sizes",
     "S9": "when workers of a world start, those of earlier ones are dead, but for those of a node that is no member of it",
-    "S9 strong": "with the fence on these are dead too, unless their agent was paused, is told to leave, or was superseded",
+    "S9 strong": "with the fence on these too, unless their agent was paused, leaves, is superseded or a link lied",
     "S14b": "DONE says that the node's workers succeeded in this round",
-    "S15": "who has left is never seated again",
+    "S15": "who has left is never seated again, but by a restore of an older register",
+    "S19": "a batch seats who proposes to enter in its era of an open round, and ends that era",
     "R8": "nobody edits what another store had written: it is restored first",
     "R9": "a life begins once",
     "R10": "who takes over a restored register of its own job forgets no failure of a life in which a world was completed",
     "R11": "no world completes while somebody who is awake and within reach has known its verdict for long",
-    "R12": "a store that is lost while all are well restarts nobody",
+    "R12": "a store that is lost stops nobody who is well, and the world that ran stands again",
     "R13": "who is awake does not forget what the store has lost",
     "R14": "who has slept looks before it decides, and restores nothing from before its sleep that does not stand",
     "S17": "workers start at most once per node and world",
+    "S18": "who runs a world that does not stand, beside another life's, stops it in time",
     "B4": "no more failures than rounds in which a worker failed",
+    "B5": "a round ends as failed by a member whose worker failed in it, and such a member charges its failure",
+    "O1": "an agent ends by the verdict that it has read, by its signal, by its barrier's time-out, or by a refusal",
+    "O2": "a refusal has its reason in the register and the settings",
+    "O3": "who was told to go ends when the register knows, after its time, or at the second signal",
+    "O4": "nobody is overdue, no last call is over and no newcomer ends a round before the time",
+    "O5": "nobody leaves unasked, but after the time of its join or of the exit barrier",
+    "O7": "a drained node goes on until its workers are ready, its time has come or its round is over",
+    "O8": "a drained node is gone by its deadline, unless its agent stood still",
+    "O6": "who ends a round as fenced was in it and runs no workers, and only who could not start says so",
     "F1": "nobody is fenced within a quarter of the TTL after a start",
     "G1": "the group moves by its table",
-    "G2": "nobody joins with a worker alive",
+    "G2": "nobody joins with a worker alive, or that is drained",
     "G3": "what the others must know comes before our own workers are stopped, and nobody is signalled who is dead",
-    "G4": "success is marked when all workers have succeeded, and a failure of a running world ends it",
+    "G4": "success is marked when all workers have succeeded, and none was ready to leave; a failure ends a running world",
     "G5": "ended is final, and nothing lives then",
     "G6": "whoever stops or leaves has a way out",
 }
@@ -58,8 +75,13 @@ ALWAYS = {
 EVENTUALLY = {
     "L2": "every live node is in the one complete world, a spare, or told",
     "L3": "no healthy node is evicted",
-    "L4": "no more rounds than causes for them",
+    "L4": "no more rounds end for a reason than there are causes of it",
     "L6": "every wait has a deadline and a reason that can be shown",
+    "L7": "a spare does not give up, nor does a node that slept before it has waited again",
+    "L8": "a link costs a node that lives its seat only if the network refuses in its name, and once",
+    "L9": "a world rests soon after its last fault",
+    "L10": "the dead lose their seats in time",
+    "L11": "what a node asks and writes in one round is bounded",
 }
 """What a healed world must reach, and what must not happen on the way."""
 
@@ -67,22 +89,38 @@ EVENTUALLY = {
 def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Iterator[Finding]:
     """Yield what a write breaks that `verify` does not judge: `verify` has no edit, and does not count all seats at every
     read."""
+    if isinstance(edit, Together):
+        yield from _of_batch(before, edit, after)
     if after.round > before.round:
         yield from _of_new_round(before, after)
         return
-    dropped = [node for node in before.expected if node not in after.seats]
+    seats = after.seats
+    dropped = [node for node in before.expected if node not in seats or seats[node].status is Status.LEAVING]
     if after.target != max(before.target - len(dropped), 0):
         yield (
             "V7",
             f"{len(dropped)} are waited for no longer, but the target went from {before.target} to {after.target}",
         )
     ended, size = before.ended, len(after.members)
-    lost = isinstance(edit, Evict) and ended is not None and any(node != ended.by for node in dropped)
+    gone = [node for node in before.those(Status.EXPECTED, Status.LEAVING) if node not in seats]
+    evicts = isinstance(edit, Evict) and not before.complete
+    lost = evicts and ended is not None and any(node != ended.by for node in gone)
     if lost and ended is not None and ended.why is Why.FAILED and after.failures == before.failures:
         yield "B2", "the loss of a member is charged as the failure that it led to"
     completes = after.complete and not before.complete and not isinstance(edit, Complete)
     if completes and size < after.limits.max_nodes and not 0 < after.target <= size:
         yield "V6", f"complete without a last call, with {size} of up to {after.limits.max_nodes} nodes"
+
+
+def _of_batch(before: RendezvousState, edit: Together, after: RendezvousState) -> Iterator[Finding]:
+    entered = [node for node in after.seats if node not in before.seats]
+    if not entered:
+        return
+    called = entrants(edit.proposals, before.era)
+    if before.complete or any(node not in called for node in entered):
+        yield "S19", f"{', '.join(map(str, entered))} are seated without a proposal to enter that counts"
+    if after.stale_before != after.version:
+        yield "S19", f"{', '.join(map(str, entered))} are seated by proposals that count again"
 
 
 def _of_new_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
@@ -109,7 +147,7 @@ def of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
         yield "S3", f"the world has {expected} workers, and some are told otherwise"
 
 
-_ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, End, Close, Leave, Signal)
+_ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, RecordUnfit, End, Close, Leave, Signal)
 """The order of commands: what other nodes must know comes before this node's workers are stopped."""
 
 
@@ -124,10 +162,16 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
     kinds = [type(command) for command in commands]
     if after.phase is not before.phase and after.phase not in MOVES.get((before.phase, type(event)), ()):
         yield "G1", "not in the table"
+    if before.notice and isinstance(event, Over) and (before.phase, after.phase) == (Phase.RUNNING, Phase.STOPPING):
+        yield "G1", "stops, and does not leave, though it is drained and its round is over"
     if Start in kinds and (after.phase is not Phase.RUNNING or not after.running):
         yield "G1", "workers start outside RUNNING"
-    if Join in kinds and after.running:
+    if (Join in kinds or Check in kinds) and after.running:
         yield "G2", f"joins while workers {sorted(after.running)} live"
+    if Join in kinds and after.notice:
+        yield "G2", "joins though it is drained"
+    if Join in kinds and before.settings.checks and not _may_join(before, event):
+        yield "G7", "joins without the word of its check"
     ranked = [_ORDER.index(kind) for kind in kinds if kind in _ORDER]
     if ranked != sorted(ranked):
         yield "G3", "in the wrong order"
@@ -138,6 +182,8 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
         yield "G4", "a failure that ends no round"
     if MarkDone in kinds and after.running:
         yield "G4", f"done while workers {sorted(after.running)} live"
+    if MarkDone in kinds and after.notice and after.ready and after.settings.alone is None:
+        yield "G4", f"done though workers {sorted(after.ready)} were ready to leave, and had work left"
     if before.phase is Phase.ENDED and (commands or after != before):
         yield "G5", "after the end"
     if isinstance(event, Signalled) and after.phase not in (Phase.LEAVING, Phase.ENDED):
@@ -154,6 +200,17 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
         yield "G6", "stops without end"
     if Start in kinds and after.fence_at is not None and after.fence_at - fact.at < after.settings.ttl / 4:
         yield "F1", f"started at {fact.at:g}, to be fenced at {after.fence_at:g}"
+
+
+def _may_join(before: Group, event: Event) -> bool:
+    """Return True if a group with a check may join: the check found its node fit, or no failure of it ended the round."""
+    match event:
+        case Checked(is_fit):
+            return is_fit
+        case Over(by=by) if before.cause is Cause.UNKNOWN:
+            return by not in (None, before.node)
+        case _:
+            return before.cause is Cause.ELSEWHERE and before.phase is not Phase.CHECKING
 
 
 def fences(before: Group, event: Event, after: Group) -> bool:

@@ -31,8 +31,8 @@ and None at the end:
                     input = backend.heartbeats(nodes)
                 case Propose(proposal):
                     input = Counted(backend.put_proposal(client.held.node, proposal))
-                case Gather(nodes):
-                    input = Proposals(backend.proposals(nodes))
+                case Gather(nodes, era):
+                    input = Proposals(backend.proposals(nodes, era))
                 case Errand(what):
                     input = what() or Did()
                 case Draw():
@@ -48,6 +48,7 @@ from .actions import (
     Close,
     Complete,
     Done,
+    Drain,
     Edit,
     End,
     Evict,
@@ -63,7 +64,7 @@ from .actions import (
     Sync,
     Together,
 )
-from .agenda import Agenda, Errand, Request
+from .agenda import Agenda, Errand, Prepared, Request
 from .apply import apply
 from .client import FIRST_PAUSE_S, Client, Misfit, step
 from .context import Context, Held, Operation
@@ -77,6 +78,7 @@ from .exchange import (
     Heartbeats,
     Idle,
     Input,
+    Linked,
     Look,
     Missed,
     NoState,
@@ -99,7 +101,7 @@ from .exchange import (
     Woke,
 )
 from .explain import explain
-from .handlers import close, done, end, join, leave, linger, reserve, watch
+from .handlers import close, done, drain, end, join, leave, linger, reserve, watch
 from .lives import Deed, Restore, outranks, restored, verify_restore
 from .memory import gathered, heard, introduced, joined, proposed, saw, silent, unanswered, unreadable, woke
 from .operations import operation
@@ -124,6 +126,7 @@ __all__ = [
     "Deed",
     "Did",
     "Done",
+    "Drain",
     "Draw",
     "Drawn",
     "Edit",
@@ -140,6 +143,7 @@ __all__ = [
     "Input",
     "Leave",
     "Limits",
+    "Linked",
     "Look",
     "Misfit",
     "Missed",
@@ -152,6 +156,7 @@ __all__ = [
     "Overdue",
     "Passed",
     "Pause",
+    "Prepared",
     "Proposal",
     "Proposals",
     "Propose",
@@ -188,6 +193,7 @@ __all__ = [
     "blank",
     "close",
     "done",
+    "drain",
     "end",
     "explain",
     "gathered",

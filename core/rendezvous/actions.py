@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from ..world import Node, Profile, Verdict, Why, World
+from ..world import Node, Notice, Profile, Verdict, Why, World
 from .state import Ended, Token
 
 
@@ -78,17 +78,39 @@ class Close:
 
 
 @frozen
+class Drain:
+    """Give this node notice: it leaves its world in time, and no world waits for it again."""
+
+    node: Node
+    notice: Notice
+
+
+@frozen
 class Proposal:
     """What a node has to write, left for somebody to write with what others have; it counts in this era only."""
 
     era: Token
     edit: Arrive | Done
+    enters: bool = False
+    """The node has no seat, and asks for one in the open round."""
 
     @property
     def like(self) -> str:
         """What names all proposals of this kind in this era, in a store that counts them."""
+        if self.enters:
+            return entering_in(self.era)
         kind = "arrive" if isinstance(self.edit, Arrive) else "done"
         return f"{self.era.life.epoch}-{self.era.version}-{kind}"
+
+
+def entering_in(era: Token) -> str:
+    """Return what names all proposals to enter in this era."""
+    return f"{era.life.epoch}-{era.version}-enter"
+
+
+def entrants(proposals: Mapping[Node, Proposal], era: Token | None) -> Mapping[Node, Proposal]:
+    """Return those of these proposals that are to enter in this era (None: in none)."""
+    return {node: each for node, each in proposals.items() if each.enters and each.era == era}
 
 
 @frozen
@@ -98,7 +120,7 @@ class Together:
     proposals: Mapping[Node, Proposal]
 
 
-Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Close | Together
+Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Close | Drain | Together
 
 
 @frozen

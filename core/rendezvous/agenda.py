@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from ..evolving import evolve
 from ..world import Ending, Profile, Why, World
-from .actions import Outcome, Settled
+from .actions import Drain, Outcome, Settled
 from .context import Handler, Held, Operation
-from .handlers import close, done, join, leave, reserve, watch
+from .handlers import close, done, drain, join, leave, reserve, watch
 from .memory import introduced, joined, marked, reserved
 from .operations import operation
 from .turn import Raise
@@ -27,6 +28,18 @@ class Request:
     why: Why = Why.ASKED
     ending: Ending = Ending.CANCELLED
     profile: Profile | None = None
+    holds_back: bool | None = None
+    """True: a join that asks for no seat while a world runs without this node, until it is `Prepared`. Else None, which a
+    trace leaves out."""
+    drain: Drain | None = None
+    """The edit that a `drain` wants."""
+    forced: bool | None = None
+    """True: it is wanted also where the others would be too few. Else None."""
+
+
+@frozen
+class Prepared:
+    """This node's workers can start at once from now on: no join of it holds back any longer."""
 
 
 @frozen
@@ -50,9 +63,12 @@ class Agenda:
         return self.operation is None and (bool(self.queue) or self.watching)
 
 
-def submitted(agenda: Agenda, item: Request | Errand) -> Agenda:
+def submitted(agenda: Agenda, item: Request | Errand | Prepared) -> Agenda:
     """Return the agenda after the agent has submitted this."""
     queue, under_way = agenda.queue, agenda.operation
+    if isinstance(item, Prepared):
+        queue = tuple(evolve(each, holds_back=None) if isinstance(each, Request) else each for each in queue)
+        return Agenda(queue, evolve(under_way, holds_back=False) if under_way else None, agenda.watching)
     if under_way and under_way.handler is watch:
         under_way = None
     if isinstance(item, Request) and item.handler is leave:
@@ -78,8 +94,28 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
         return Agenda(tuple(rest), agenda.operation, agenda.watching), held, first
     if first.profile:
         held = introduced(held, first.profile)
-    under_way = operation(first.handler, held.settings, now, jitter, first.why, first.ending)
+    under_way = operation(
+        first.handler,
+        held.settings,
+        now,
+        jitter,
+        first.why,
+        first.ending,
+        bool(first.holds_back),
+        first.drain,
+        bool(first.forced),
+    )
     return Agenda(tuple(rest), under_way, agenda.watching), held, None
+
+
+def resumed(agenda: Agenda, now: float) -> Agenda:
+    """Return the agenda after a sleep: the operation that is under way has its whole time again. What it waits for could not
+    come to a node that slept, and may have slept too."""
+    under_way = agenda.operation
+    if under_way is None:
+        return agenda
+    again = evolve(under_way, since=now, deadline=now + (under_way.deadline - under_way.since))
+    return evolve(agenda, operation=again)
 
 
 def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agenda, Held]:
@@ -93,4 +129,7 @@ def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agend
     if isinstance(answer, World):
         held = joined(held, answer.id)
     queue = _without_join(agenda.queue) if isinstance(answer, Raise) else agenda.queue
-    return Agenda(queue, watching=handler in (done, reserve) or isinstance(answer, World)), held
+    watches = handler in (done, reserve) or isinstance(answer, World)
+    if agenda.operation is not None and agenda.operation.handler is drain:
+        queue, watches = agenda.queue, agenda.watching  # nothing has changed for this node's own part
+    return Agenda(queue, watching=watches), held

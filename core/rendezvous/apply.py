@@ -7,14 +7,14 @@ promotion, quorum, completion, and the verdicts that follow from the seats alone
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from typing import assert_never
 
 from ..evolving import evolve
-from ..world import Ending, Node, Verdict, Why
-from .actions import Arrive, Close, Complete, Done, Edit, End, Evict, Leave, Overdue, Proposal, Reserve, Together
-from .state import AWAY, MEMBERS, Ended, RendezvousState, Seat, Status
+from ..world import Ending, Node, Notice, Profile, Verdict, Why
+from .actions import Arrive, Close, Complete, Done, Drain, Edit, End, Evict, Leave, Overdue, Proposal, Reserve, Together
+from .state import AWAY, LOST_MAX, MEMBERS, Ended, RendezvousState, Seat, Status, known_as
 
 Seats = Mapping[Node, Seat]
 
@@ -50,18 +50,65 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
             return _drop(state, late) if late and not state.complete and round == state.round else state
         case Close(verdict):
             return evolve(state, closed=verdict)
+        case Drain(node, notice):
+            return _drained(state, node, notice)
         case Together(proposals):
             standing = [(node, proposal.edit) for node, proposal in proposals.items() if stands(state, node, proposal)]
-            return reduce(lambda so_far, each: _change(so_far, each[1], each[0]), standing, state)
+            entering = {node: each for node, each in proposals.items() if _enters(state, each)}
+            changed = reduce(lambda so_far, each: _change(so_far, each[1], each[0]), standing, state)
+            return _entered(changed, entering, me) if entering else changed
         case other:
             assert_never(other)
 
 
 def stands(state: RendezvousState, node: Node, proposal: Proposal) -> bool:
-    """Return True if a proposal still counts here. That of a node without a seat never does: a node that has left is not
-    brought back by what it proposed before. (Proposals that stand end nothing and evict nobody, so that each may be judged
-    by the state before all of them; only the last one that was missing can complete a round, or close the job.)"""
-    return proposal.era == state.era and node in state.seats
+    """Return True if the proposal of a node with a seat still counts here. A node that has left is not brought back by what
+    it proposed before. (Proposals that stand end nothing and evict nobody, so that each may be judged by the state before
+    all of them; only the last one that was missing can complete a round, or close the job.)"""
+    return proposal.era == state.era and node in state.seats and not proposal.enters
+
+
+def _enters(state: RendezvousState, proposal: Proposal) -> bool:
+    """Return True if a proposal to enter still counts here: in its era, while the round is open."""
+    return proposal.enters and proposal.era == state.era and not state.complete
+
+
+def _entered(state: RendezvousState, proposals: Mapping[Node, Proposal], me: Node) -> RendezvousState:
+    """Return the state with seats for these nodes, in the order of their names. Its era is over, so no proposal seats a
+    node twice.
+
+    I have judged myself. Of the others those are passed over that a join of their own would not seat so: a node whose slot
+    is taken, or that has a later incarnation here, or whose program is not that of its role.
+    """
+    profiles = {node: each.edit.profile for node, each in proposals.items() if isinstance(each.edit, Arrive)}
+    kin = frozenset(node for node in state.seats if node.slot == me.slot)
+    own = profiles.pop(me, None)
+    mine = own if all(node < me for node in kin) else None
+    before = _evict(state, kin, me, refund=False) if mine else state
+    seats, order = dict(before.seats), before.next_order
+    slots = {node.slot for node in seats}
+    programs = {(seat.profile.role, seat.profile.program) for seat in seats.values()} | _programs(mine)
+    latest = {node.slot: node for node in sorted(profiles)} | ({me.slot: me} if mine else {})
+    for node in sorted(latest.values()):
+        its = mine if mine and node == me else profiles[node]
+        if node != me and (node.slot in slots or _is_strange(its, programs)):
+            continue
+        seats[node] = Seat(Status.WAITING, order, its)
+        programs |= _programs(its)
+        order += 1
+    if order == before.next_order:
+        return state
+    return evolve(before, seats=seats, next_order=order, stale_before=state.version + 1)
+
+
+def _programs(profile: Profile | None) -> set[tuple[str, str]]:
+    return {(profile.role, profile.program)} if profile and profile.program else set()
+
+
+def _is_strange(profile: Profile, programs: Collection[tuple[str, str]]) -> bool:
+    """Return True if others of this role run a program of another name."""
+    mine = profile.program
+    return bool(mine) and any(role == profile.role and program not in ("", mine) for role, program in programs)
 
 
 def _status(state: RendezvousState, node: Node) -> Status | None:
@@ -110,19 +157,37 @@ def _leave(state: RendezvousState, me: Node) -> RendezvousState:
     return _drop(state, frozenset((me,)))
 
 
+def _drained(state: RendezvousState, node: Node, notice: Notice) -> RendezvousState:
+    """Return the state in which this node has notice. A member of a world stays one until the world ends. Any other node is
+    on its way out at once, and nobody waits for it."""
+    seat = state.seats.get(node)
+    if seat is None or seat.status in AWAY or is_sooner(seat.notice, notice):
+        return state
+    stays = state.complete and seat.status in MEMBERS
+    target = state.target if seat.status is not Status.EXPECTED else max(state.target - 1, 0)
+    noted = evolve(seat, notice=notice, status=seat.status if stays else Status.LEAVING)
+    return evolve(state, seats={**state.seats, node: noted}, target=target)
+
+
+def is_sooner(before: Notice | None, notice: Notice) -> bool:
+    """Return True if a node that has the first notice leaves no later than the other one asks."""
+    return before is not None and before.deadline_s <= notice.deadline_s
+
+
 def _evict(state: RendezvousState, dead: frozenset[Node], me: Node, refund: bool) -> RendezvousState:
     """Return the state without the dead nodes.
 
     A member that dies unnoticed makes the workers of its peers fail. So a charged failure is refunded if its true cause was
-    the loss of an expected member, unless that member had ended the round itself.
+    the loss of an expected member, or of a drained one, unless that member had ended the round itself.
     """
     present = frozenset(node for node in state.seats if node in dead and _status(state, node) not in AWAY)
     if not present:
         return state
+    lost = known_as(state, [node for node in state.seats if node in present])
     if not state.complete:
-        return _drop(_refunded(state, present) if refund else state, present)
+        return _naming(_drop(_refunded(state, present) if refund else state, present), lost)
     if any(_status(state, node) is Status.IN for node in present):
-        return _open_next(state, Why.LOST, me, without=present)
+        return _naming(_open_next(state, Why.LOST, me, without=present), lost)
     finished = {
         node: seat.become(_LEFT[seat.status]) if node in present else seat
         for node, seat in state.seats.items()
@@ -131,13 +196,26 @@ def _evict(state: RendezvousState, dead: frozenset[Node], me: Node, refund: bool
     return evolve(state, seats=finished)
 
 
+_MISSED = (Status.EXPECTED, Status.LEAVING)
+"""Who was a member of the last world, and has not come back."""
+
+
 def _refunded(state: RendezvousState, dead: frozenset[Node]) -> RendezvousState:
     ended = state.ended
     if ended is None or ended.why is not Why.FAILED:
         return state
-    if not any(_status(state, node) is Status.EXPECTED for node in dead - {ended.by}):
+    if not any(_status(state, node) in _MISSED for node in dead - {ended.by}):
         return state
     return evolve(state, failures=state.failures - 1, ended=evolve(ended, why=Why.LOST))
+
+
+def _naming(state: RendezvousState, lost: Sequence[str]) -> RendezvousState:
+    """Return the state with these names of lost nodes beside the end of the last round."""
+    ended = state.ended
+    if ended is None:
+        return state
+    names = tuple(dict.fromkeys((*ended.lost, *lost)))
+    return evolve(state, ended=evolve(ended, lost=names[-LOST_MAX:]))
 
 
 def _drop(state: RendezvousState, nodes: frozenset[Node]) -> RendezvousState:
@@ -151,12 +229,13 @@ def _drop(state: RendezvousState, nodes: frozenset[Node]) -> RendezvousState:
 
 
 def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[Node]) -> RendezvousState:
-    """Return the next round. Every member that can still come back is expected there."""
+    """Return the next round. Every member that can still come back is expected there, but for the drained."""
     seats = {}
     for node, seat in state.seats.items():
         if node in without or seat.status in AWAY:
             continue
-        seats[node] = seat if seat.status is Status.WAITING else seat.become(Status.EXPECTED)
+        status = Status.LEAVING if seat.notice else Status.EXPECTED
+        seats[node] = seat if seat.status is Status.WAITING else seat.become(status)
     return evolve(
         state,
         round=state.round + 1,

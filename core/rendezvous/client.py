@@ -7,6 +7,7 @@ docstring says how. A client knows no thread, no clock and no chance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import TypeAlias, assert_never
@@ -16,7 +17,7 @@ from attrs import frozen
 from ..backoff import pause_s
 from ..evolving import evolve, maker
 from .actions import Outcome
-from .agenda import Agenda, Errand, answered, begun, submitted
+from .agenda import Agenda, Errand, answered, begun, resumed, submitted
 from .context import Held, Operation
 from .exchange import (
     Ask,
@@ -27,6 +28,7 @@ from .exchange import (
     Heartbeats,
     Idle,
     Input,
+    Linked,
     Look,
     Missed,
     NoState,
@@ -47,7 +49,7 @@ from .exchange import (
     Unknown,
     Woke,
 )
-from .memory import gathered, heard, proposed, saw, silent, unanswered, unreadable, woke
+from .memory import gathered, heard, proposed, saw, silent, told_by_link, unanswered, unproposed, unreadable, woke
 from .state import RendezvousState
 from .turn import Decision, Gather, Observe, Propose, Raise, Return, Wait, Write
 from .turn import turn as this_turn
@@ -115,7 +117,7 @@ TAKES: Mapping[type, frozenset[type]] = {
     Propose: frozenset({Counted, Silent, NoState}),
     Gather: frozenset({Proposals, Silent, NoState}),
     Errand: frozenset({Did, Silent}),
-    type(None): frozenset({Submitted, Pushed, Missed, Drawn, Passed}),
+    type(None): frozenset({Submitted, Pushed, Missed, Linked, Drawn, Passed}),
 }
 """The question that is out (or none) -> the inputs after which the client decides."""
 
@@ -125,7 +127,7 @@ def _beside(client: Client, fed: Input, now: float) -> Client:
     match fed:
         case Woke():
             return _take(client, fed, now)[0]
-        case Submitted() if client.out is not None:
+        case Submitted() | Linked() if client.out is not None:
             return _take(client, fed, now)[0]
         case Pushed() | Missed() if client.out is not None:
             return evolve(client, pushed=fed)
@@ -163,8 +165,10 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
             return _failed(client, fed, now)
         case Missed(why):
             return _failed(evolve(client, armed=False), why, now)
+        case Linked(node, says, beaten_at):
+            return evolve(client, held=told_by_link(held, node, says, beaten_at, now)), None, ()
         case Woke():
-            return evolve(client, held=woke(held, now)), None, ()
+            return evolve(client, held=woke(held, now), agenda=resumed(client.agenda, now)), None, ()
         case other:
             assert_never(other)
 
@@ -209,7 +213,11 @@ def _moved(before: Held, state: RendezvousState | None, now: float) -> tuple[Not
 def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
     """After a question without an answer: nothing can be decided by that. The next try comes after a pause, or when
     something new is heard."""
-    held = silent(client.held, now) if isinstance(why, Silent) else unreadable(client.held, why.text)
+    held, sent_at = client.held, -math.inf if client.out is None else client.asked_at
+    silence = isinstance(why, Silent)
+    held = silent(held, now, sent_at) if silence else unreadable(held, why.text, now, sent_at)
+    if isinstance(client.out, Propose) and client.out.proposal.enters:
+        held = unproposed(held, client.out.proposal, now)
     count = client.unanswered + 1
     pause = Pause(now + pause_s(count, FIRST_PAUSE_S, held.settings.keep_alive_interval))
     told = (StoreSilent(why.text, now if held.silent_since is None else held.silent_since),)

@@ -1,5 +1,8 @@
 """The encoding of states, proposals and failure records: JSON with a format number, checked against a schema, bounded.
 
+A state of many seats is compressed by zlib. Its seats then stand in columns, one for each field, and a name that repeats the
+seat's address is left out: compression finds what is alike in a column, and 4,096 seats take 100 kB.
+
 A store's bytes are not trusted. Anything that is not exactly a value of this format is refused, with a sentence that names
 the place. Nothing is executed, and no field is guessed. A state that decodes may still break an invariant, which `verify`
 finds.
@@ -7,11 +10,14 @@ finds.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated
+from itertools import starmap
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import astuple
 
 from ..world import (
     CALLSTACK_MAX,
@@ -20,30 +26,50 @@ from ..world import (
     LOCAL_WORLD_SIZE_MAX,
     MESSAGE_MAX,
     NAME_MAX,
+    NOTICE_MAX_S,
     PORT_MAX,
+    SEEN_MAX,
     TAIL_MAX,
     Ending,
     Endpoint,
     Fault,
     Life,
     Node,
+    Notice,
+    Party,
     Profile,
+    Stacks,
+    Unfit,
     Verdict,
     Why,
 )
 from .actions import Arrive, Done, Proposal
-from .state import BASE_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status, Token
+from .state import BASE_MAX, LOST_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status, Token
 
-FORMAT = 4
+FORMAT = 6
 BYTES_MAX = 8 * 2**20
-"""The most bytes of a register. A larger value is refused unread."""
+"""The most bytes of a register, compressed or not. A larger value is refused unread."""
+PLAIN_MAX = 4_096
+"""Larger registers are compressed."""
+_COMPRESSED = b"\x78"
+"""zlib's first byte, with which no JSON begins."""
 FAULT_BYTES_MAX = 2**20
 PROPOSAL_BYTES_MAX = 2**17
+STACKS_BYTES_MAX = 2**19
 
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 Text = Annotated[str, Meta(max_length=NAME_MAX)]
+Deadline = Annotated[float, Meta(ge=0, le=NOTICE_MAX_S)]
 Message = Annotated[str, Meta(max_length=MESSAGE_MAX)]
+Port = Annotated[int, Meta(ge=1, le=PORT_MAX)]
+LinkPort = Annotated[int, Meta(ge=0, le=PORT_MAX)]
+LocalWorldSize = Annotated[int, Meta(ge=1, le=LOCAL_WORLD_SIZE_MAX)]
+Labels = Annotated[tuple[tuple[Name, Text], ...], Meta(max_length=LABELS_MAX)]
+PartyWire = tuple[Name, LocalWorldSize]
+NoticeWire = tuple[Deadline, Name]
+Marked = Annotated[str, Meta(min_length=1, max_length=NAME_MAX + 1)]
+SEATS = Meta(max_length=NODES_MAX)
 
 
 class Refused(ValueError):
@@ -68,6 +94,7 @@ class _Ended(_Wire):
     round: Count
     why: Why
     by: tuple[Name, Count]
+    lost: Annotated[tuple[Name, ...], Meta(max_length=LOST_MAX)] = ()
 
 
 class _Limits(_Wire):
@@ -76,22 +103,47 @@ class _Limits(_Wire):
     max_restarts: Count
 
 
-class _Profile(Struct, frozen=True, forbid_unknown_fields=True):
+class _Profile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     address: Name
-    port: Annotated[int, Meta(ge=1, le=PORT_MAX)]
-    local_world_size: Annotated[int, Meta(ge=1, le=LOCAL_WORLD_SIZE_MAX)]
+    port: Port
+    local_world_size: LocalWorldSize
     role: Name
     host: Name
-    labels: Annotated[tuple[tuple[Name, Text], ...], Meta(max_length=LABELS_MAX)]
+    labels: Labels
     program: Text
     content: Text
+    link_port: LinkPort
+    party: PartyWire | None = None
 
 
-class _Seat(_Profile, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Seat(_Profile, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     slot: Name
     incarnation: Count
     status: Status
     order: Count
+    notice: NoticeWire | None = None
+
+
+class _Columns(_Wire):
+    """The seats of a compressed register: each field of them all, in the order of seats."""
+
+    address: Annotated[tuple[Name, ...], SEATS]
+    port: Annotated[tuple[Port, ...], SEATS]
+    local_world_size: Annotated[tuple[LocalWorldSize, ...], SEATS]
+    role: Annotated[tuple[Name, ...], SEATS]
+    host: Annotated[tuple[Text, ...], SEATS]
+    """Empty: the address."""
+    labels: Annotated[tuple[Labels, ...], SEATS]
+    program: Annotated[tuple[Text, ...], SEATS]
+    content: Annotated[tuple[Text, ...], SEATS]
+    link_port: Annotated[tuple[LinkPort, ...], SEATS]
+    party: Annotated[tuple[PartyWire | None, ...], SEATS]
+    slot: Annotated[tuple[Marked, ...], SEATS]
+    """`=` and the slot, or `+` and what follows the address in it."""
+    incarnation: Annotated[tuple[Count, ...], SEATS]
+    status: Annotated[tuple[Status, ...], SEATS]
+    order: Annotated[tuple[Count, ...], SEATS]
+    notice: Annotated[tuple[NoticeWire | None, ...], SEATS]
 
 
 class _State(_Wire):
@@ -106,7 +158,7 @@ class _State(_Wire):
     completed_in: tuple[Name, Epoch] | None
     policy: Text
     closed: _Verdict | None
-    seats: Annotated[tuple[_Seat, ...], Meta(max_length=NODES_MAX)]
+    seats: Annotated[tuple[_Seat, ...], SEATS] | _Columns
     next_order: Count
     target: Count
     quorum_at: Count | None
@@ -125,6 +177,18 @@ _format = msgspec.json.Decoder(_Format)
 
 
 def encode(state: RendezvousState) -> bytes:
+    """Return the state as a store keeps it: compressed if it is large."""
+    wire = _to_wire(state)
+    plain = _encoder.encode(wire)
+    if len(plain) <= PLAIN_MAX:
+        return plain
+    assert isinstance(wire.seats, tuple)
+    wire.seats = _to_columns(wire.seats)
+    return zlib.compress(_encoder.encode(wire), level=1)
+
+
+def encode_plain(state: RendezvousState) -> bytes:
+    """Return the state as JSON, whatever its size: a trace and people read it."""
     return _encoder.encode(_to_wire(state))
 
 
@@ -132,6 +196,8 @@ def decode(data: bytes) -> RendezvousState:
     """Return the state in these bytes. Raise Refused, with the reason, if there is none."""
     if len(data) > BYTES_MAX:
         raise Refused(f"{len(data)} bytes, more than the {BYTES_MAX} that a register may hold")
+    if data[:1] == _COMPRESSED:
+        data = _inflated(data)
     try:
         number = _format.decode(data).format
         state = _from_wire(_state.decode(data)) if number == FORMAT else None
@@ -140,6 +206,20 @@ def decode(data: bytes) -> RendezvousState:
     if state is None:
         raise Refused(f"format {number}, this version reads format {FORMAT}")
     return state
+
+
+def _inflated(data: bytes) -> bytes:
+    """Return what zlib compressed, read no further than a register may be long. Raises Refused."""
+    inflater = zlib.decompressobj()
+    try:
+        plain = inflater.decompress(data, BYTES_MAX + 1)
+    except zlib.error as error:
+        raise Refused(f"no register state: {error}") from error
+    if len(plain) > BYTES_MAX:
+        raise Refused(f"{len(data)} compressed bytes, which are more than the {BYTES_MAX} that a register may hold")
+    if not inflater.eof or inflater.unused_data:
+        raise Refused("no register state: the compressed bytes are cut, or others follow them")
+    return plain
 
 
 def _to_wire(state: RendezvousState) -> _State:
@@ -161,30 +241,77 @@ def _to_wire(state: RendezvousState) -> _State:
         target=state.target,
         quorum_at=state.quorum_at,
         failures=state.failures,
-        ended=_Ended(ended.round, ended.why, _pair(ended.by)) if ended else None,
+        ended=_Ended(ended.round, ended.why, _pair(ended.by), ended.lost) if ended else None,
         stale_before=state.stale_before,
     )
 
 
+def _to_columns(seats: tuple[_Seat, ...]) -> _Columns:
+    return _Columns(*zip(*map(_row, seats), strict=True))
+
+
+def _row(seat: _Seat) -> tuple[object, ...]:
+    """Return the fields of a seat, its names spelled by its address where they repeat that."""
+    address, port, size, role, host, *told, slot, incarnation, status, order, notice = astuple(seat)
+    host, slot = (
+        "" if host == address else host,
+        f"+{slot.removeprefix(address)}" if slot.startswith(address) else f"={slot}",
+    )
+    return (address, port, size, role, host, *told, slot, incarnation, status, order, notice)
+
+
+def _from_columns(columns: _Columns) -> tuple[_Seat, ...]:
+    """Return the seats. Raises ValueError if the columns differ in length."""
+    return tuple(starmap(_from_row, zip(*astuple(columns), strict=True)))
+
+
+def _from_row(
+    address: str, port: int, size: int, role: str, host: str, labels: tuple[tuple[str, str], ...], program: str,
+    content: str, link_port: int, party: tuple[str, int] | None, slot: str, incarnation: int, status: Status, order: int,
+    notice: tuple[float, str] | None,
+) -> _Seat:  # fmt: skip
+    told = address, port, size, role, host or address, labels, program, content, link_port, party
+    place = _unmarked(slot, address)
+    return _Seat(*told, slot=place, incarnation=incarnation, status=status, order=order, notice=notice)
+
+
+def _unmarked(slot: str, address: str) -> str:
+    match slot[0]:
+        case "=":
+            return slot[1:]
+        case "+":
+            return f"{address}{slot[1:]}"
+        case mark:
+            raise ValueError(f"a slot begins with `=` or `+`, not {mark!r}")
+
+
 def _seat_to_wire(node: Node, seat: Seat) -> _Seat:
     told = _profile_to_wire(seat.profile)
-    return _Seat(*told, slot=node.slot, incarnation=node.incarnation, status=seat.status, order=seat.order)
+    notice = (seat.notice.deadline_s, seat.notice.source) if seat.notice else None
+    return _Seat(
+        *told, slot=node.slot, incarnation=node.incarnation, status=seat.status, order=seat.order, notice=notice
+    )
 
 
-def _profile_to_wire(profile: Profile) -> tuple[str, int, int, str, str, tuple[tuple[str, str], ...], str, str]:
-    endpoint = profile.endpoint
+_Told: TypeAlias = tuple[str, int, int, str, str, tuple[tuple[str, str], ...], str, str, int, tuple[str, int] | None]
+
+
+def _profile_to_wire(profile: Profile) -> _Told:
+    endpoint, party = profile.endpoint, profile.party
     told = profile.local_world_size, profile.role, profile.host, profile.labels, profile.program, profile.content
-    return endpoint.address, endpoint.port, *told
+    return endpoint.address, endpoint.port, *told, profile.link_port, (party.name, party.size) if party else None
 
 
 def _profile(wire: _Profile) -> Profile:
     endpoint = Endpoint(wire.address, wire.port)
-    return Profile(endpoint, wire.local_world_size, wire.role, wire.host, wire.labels, wire.program, wire.content)
+    told = wire.local_world_size, wire.role, wire.host, wire.labels, wire.program, wire.content
+    return Profile(endpoint, *told, wire.link_port, Party(*wire.party) if wire.party else None)
 
 
 def _from_wire(wire: _State) -> RendezvousState:
-    seats = dict(_KNOWN.seated(wire.seats))
-    if len(seats) < len(wire.seats):
+    told = _from_columns(wire.seats) if isinstance(wire.seats, _Columns) else wire.seats
+    seats = dict(_KNOWN.seated(told))
+    if len(seats) < len(told):
         raise ValueError("a node is seated twice")
     if not wire.job.isprintable():
         raise ValueError(f"job: printable characters, not {wire.job!r}")
@@ -205,13 +332,14 @@ def _from_wire(wire: _State) -> RendezvousState:
         target=wire.target,
         quorum_at=wire.quorum_at,
         failures=wire.failures,
-        ended=Ended(ended.round, ended.why, Node(*ended.by)) if ended else None,
+        ended=Ended(ended.round, ended.why, Node(*ended.by), ended.lost) if ended else None,
         stale_before=wire.stale_before,
     )
 
 
 def _seated(wire: _Seat) -> tuple[Node, Seat]:
-    return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, _profile(wire))
+    notice = Notice(*wire.notice) if wire.notice else None
+    return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, _profile(wire), notice)
 
 
 class _Known:
@@ -248,8 +376,15 @@ class _Proposal(_Wire):
     stale_before: Count
     arrive: _Profile | None = None
     done: Count | None = None
+    enters: bool = False
 
 
+class _Entrant(_Wire):
+    node: tuple[Name, Count]
+    proposal: msgspec.Raw
+
+
+_entrant = msgspec.json.Decoder(_Entrant)
 _proposal = msgspec.json.Decoder(_Proposal)
 
 
@@ -257,7 +392,7 @@ def encode_proposal(proposal: Proposal) -> bytes:
     era, edit = proposal.era, proposal.edit
     arrive = _Profile(*_profile_to_wire(edit.profile)) if isinstance(edit, Arrive) else None
     done = edit.round if isinstance(edit, Done) else None
-    return _encoder.encode(_Proposal(FORMAT, _life(era.life), era.version, arrive, done))
+    return _encoder.encode(_Proposal(FORMAT, _life(era.life), era.version, arrive, done, proposal.enters))
 
 
 def decode_proposal(data: bytes) -> Proposal:
@@ -270,8 +405,8 @@ def decode_proposal(data: bytes) -> Proposal:
             raise ValueError(f"format {wire.format}, this version reads format {FORMAT}")
         era = Token(Life(*wire.life), wire.stale_before)
         if wire.arrive is not None and wire.done is None:
-            return Proposal(era, Arrive(_profile(wire.arrive)))
-        if wire.done is not None and wire.arrive is None:
+            return Proposal(era, Arrive(_profile(wire.arrive)), wire.enters)
+        if wire.done is not None and wire.arrive is None and not wire.enters:
             return Proposal(era, Done(wire.done))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Refused(f"no proposal: {error}") from error
@@ -285,6 +420,34 @@ def decode_proposals(data: Mapping[Node, bytes]) -> Iterator[tuple[Node, Proposa
             yield node, decode_proposal(each)
         except Refused:
             continue
+
+
+def encode_entrant(node: Node, proposal: Proposal) -> bytes:
+    """Return the proposal of a node to enter, with its name: who reads it does not know yet who the entrants are."""
+    return _encoder.encode(_Entrant(_pair(node), msgspec.Raw(encode_proposal(proposal))))
+
+
+def decode_entrants(data: Iterable[bytes], era: Token | None) -> Mapping[Node, Proposal]:
+    """Return the proposals to enter in this era, of what can be read; of several of one node the last."""
+    found = {}
+    for each in data:
+        try:
+            node, proposal = _decode_entrant(each)
+        except Refused:
+            continue
+        if proposal.enters and proposal.era == era:
+            found[node] = proposal
+    return found
+
+
+def _decode_entrant(data: bytes) -> tuple[Node, Proposal]:
+    if len(data) > PROPOSAL_BYTES_MAX:
+        raise Refused(f"{len(data)} bytes, more than the {PROPOSAL_BYTES_MAX} of a proposal")
+    try:
+        wire = _entrant.decode(data)
+        return Node(*wire.node), decode_proposal(bytes(wire.proposal))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Refused(f"no proposal to enter: {error}") from error
 
 
 class _Fault(_Wire):
@@ -351,3 +514,75 @@ def decode_fault(data: bytes) -> Fault:
         return Fault(node, *place, *said, wire.remark, wire.callstack, wire.error_file)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Refused(f"no fault record: {error}") from error
+
+
+class _Unfit(_Wire):
+    format: int
+    slot: Name
+    incarnation: Count
+    host: Text
+    when: Text
+    reason: Message
+
+
+_unfit = msgspec.json.Decoder(_Unfit)
+
+
+def encode_unfit(unfit: Unfit) -> bytes:
+    return _encoder.encode(_Unfit(FORMAT, *unfit.node, unfit.host, unfit.when, unfit.reason))
+
+
+def unfit_of(records: Iterable[bytes]) -> tuple[Unfit, ...]:
+    """Return the nodes that stay out, of which each record tells that can be read."""
+    return tuple(unfit for data in records if (unfit := _decoded_unfit(data)))
+
+
+def _decoded_unfit(data: bytes) -> Unfit | None:
+    if len(data) > FAULT_BYTES_MAX:
+        return None
+    try:
+        wire = _unfit.decode(data)
+        return Unfit(Node(wire.slot, wire.incarnation), wire.host, wire.when, wire.reason)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+class _Stacks(_Wire):
+    format: int
+    slot: Name
+    incarnation: Count
+    round: Count
+    places: Annotated[tuple[tuple[Count, Name], ...], Meta(max_length=SEEN_MAX)]
+
+
+_stacks = msgspec.json.Decoder(_Stacks)
+
+
+def encode_stacks(stacks: Stacks) -> bytes:
+    return _encoder.encode(_Stacks(FORMAT, *stacks.node, stacks.round, stacks.places))
+
+
+def decode_stacks(data: bytes) -> Stacks:
+    """Return the stacks in these bytes. Raise Refused, with the reason, if there are none."""
+    if len(data) > STACKS_BYTES_MAX:
+        raise Refused(f"{len(data)} bytes, more than the {STACKS_BYTES_MAX} of stacks")
+    try:
+        wire = _stacks.decode(data)
+        return Stacks(Node(wire.slot, wire.incarnation), wire.round, wire.places)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Refused(f"no stacks: {error}") from error
+
+
+def stacks_of(records: Mapping[Node, bytes]) -> tuple[Stacks, ...]:
+    """Return what can be read, and is of the node under whose name it stands."""
+    return tuple(_own_stacks(records))
+
+
+def _own_stacks(records: Mapping[Node, bytes]) -> Iterator[Stacks]:
+    for node, data in records.items():
+        try:
+            stacks = decode_stacks(data)
+        except Refused:
+            continue
+        if stacks.node == node:
+            yield stacks

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from ..evolving import maker
+from ..evolving import evolve, maker
 from ..world import Ending, Life, Node, Profile, Why, World, WorldId
-from .actions import Action, Proposal
+from .actions import Action, Drain, Proposal
 from .settings import Settings
 from .sightings import Sightings
 from .state import AWAY, MEMBERS, RendezvousState, Seat, Status, Token
@@ -27,12 +27,15 @@ class Fact(Enum):
 
     QUORUM = "the open round has its minimum"
     OPEN = "the round is open"
-    NEWCOMER = "a newcomer waits and there is room"
+    NEWCOMER = "a newcomer waits with its party and there is room"
+    PART = "a newcomer waits without its whole party and there is room"
     DEAD = "somebody seated is dead"
 
     __hash__ = object.__hash__  # as for Status
 
 
+QUORATE_SHARE = 8
+"""The part of its patience that a node without a seat has while a last call goes on."""
 NO_WORLDS = frozenset[WorldId]()
 
 Spans: TypeAlias = Mapping[Fact, tuple[object, float]]
@@ -58,13 +61,26 @@ class Found:
 
 @frozen
 class Proposed:
-    """A proposal of mine that was put down, when, and as which of its kind in its era, as far as the store can count."""
+    """A proposal of mine that was put down, when, and as which of its kind in its era, as far as the store can count (0: the
+    store has not answered)."""
 
     proposal: Proposal
     at: float
     count: int
     others: Mapping[Node, Proposal] | None = None
     """What all propose, once I have read it to write for them."""
+
+
+@frozen
+class Suspect:
+    """A node whose link to me ended without a goodbye, and of which I have seen no sign of life since."""
+
+    since: float
+    beaten_at: float = -math.inf
+    """When I had sent my last acknowledged heartbeat, as the evidence of its death came; never: there is no evidence."""
+    counter: int | None = None
+    """Its heartbeat in the first read that I sent since then."""
+    read: bool = False
 
 
 @frozen
@@ -79,6 +95,7 @@ class Held:
     held_at: float | None = None
     """When I first held this state; None before the first answered read."""
     sightings: Sightings = Sightings()
+    suspects: Mapping[Node, Suspect] = field(factory=dict)
     spans: Spans = field(factory=dict)
     mine: WorldId | None = None
     """The world that my workers last ran in."""
@@ -94,6 +111,8 @@ class Held:
     """The state on which a write of mine with an unknown outcome was based (version 0: on nothing)."""
     unsure_at: float | None = None
     """Since when I do not know that outcome. I must read the register, by a later request, before I decide again."""
+    returns: bool = False
+    """I had a seat, or may have had one, and lost it. Those who evicted me may have been told wrongly by a link."""
     spare_at: float | None = None
     """When I was last seen to be a spare."""
     proposed: Proposed | None = None
@@ -105,6 +124,8 @@ class Held:
     """When I sent the last request whose answer showed a closed job."""
     silent_since: float | None = None
     """Since when the store does not answer; None while it does."""
+    tried_at: float = -math.inf
+    """When I sent the last question that the store left unanswered."""
     trouble: Trouble | None = None
 
     @property
@@ -133,7 +154,13 @@ class Context:
     me: Node
     settings: Settings
     dead: frozenset[Node]
-    """The seated nodes whose silence reached the TTL."""
+    """The seated nodes whose silence reached the TTL, or whose link gives evidence of their death."""
+
+    @property
+    def profile(self) -> Profile:
+        """Return what I say of myself when I arrive. If I return, I name no port of a link, so no evidence counts again."""
+        mine = self.held.profile
+        return evolve(mine, link_port=0) if self.held.returns else mine
 
     @property
     def spare(self) -> bool:
@@ -197,6 +224,47 @@ class Context:
         return self.settings.patience * (1 + self.awake.index(self.me) / len(self.awake))
 
     @property
+    def entering(self) -> Proposed | None:
+        """Return my proposal to enter, if it may still come true."""
+        mine, state = self.held.proposed, self.state
+        if mine is None or not mine.proposal.enters or state is None or state.complete or self.seat is not None:
+            return None
+        return mine if mine.proposal.era == state.era else None
+
+    @property
+    def entrants(self) -> int:
+        """How many nodes may be about to enter the open round with this one: all that it has room for; of a party that many,
+        once the first round is over."""
+        state, party = self.state, self.held.profile.party
+        assert state is not None
+        if state.ended is None and state.target:
+            return state.target - state.census[Status.IN]
+        return min(state.room, party.size) if party else state.room
+
+    @property
+    def enters_with_many(self) -> bool:
+        """True if so many may be about to enter the open round that one is to write for all. A short last call, or a write
+        of mine that may still land, leaves no time for that."""
+        state, settings = self.state, self.settings
+        if state is None or state.complete or self.owed or self.entrants <= settings.helping_above:
+            return False
+        return not state.quorate or self.last_call >= 2 * settings.patience
+
+    def patience_to_enter(self, count: int) -> float:
+        """Return how long the node of this number leaves it to the others to write its arrival. A last call goes on
+        meanwhile, and must not end without it."""
+        state = self.state
+        span = self.settings.patience * (1 + count / (count + max(self.entrants, 0)))
+        return span / QUORATE_SHARE if state is not None and state.quorate else span
+
+    @property
+    def last_call(self) -> float:
+        """How long the last call lasts."""
+        first = self.settings.first_call_timeout
+        is_first = self.state is not None and not self.state.ended
+        return first if first is not None and is_first else self.settings.last_call_timeout
+
+    @property
     def alike(self) -> tuple[Node, ...]:
         """The nodes whose seats have the status of mine."""
         return self.state.those(self.status) if self.state is not None and self.status is not None else ()
@@ -225,6 +293,12 @@ class Operation:
     """The reason of an `end` or a `close`."""
     ending: Ending = Ending.CANCELLED
     """The ending that a `close` writes."""
+    drain: Drain | None = None
+    """The edit that a `drain` wants."""
+    forced: bool = False
+    """This `drain` is wanted also where the others would be too few."""
+    holds_back: bool = False
+    """This `join` asks for no seat while a world runs: the node's workers cannot start at once yet."""
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:
@@ -242,6 +316,30 @@ def _differ(mine: Profile, its: Profile) -> bool:
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:
+    """Return the seated nodes, other than me, that are dead for me: by their silence, or by evidence."""
+    return _silent(held, now) | gone(held, now) if held.suspects else _silent(held, now)
+
+
+def gone(held: Held, now: float) -> frozenset[Node]:
+    """Return the seated nodes of whose death a link gives evidence that counts.
+
+    Evidence counts while my own last acknowledged heartbeat is not older than two intervals: who is cut off evicts nobody.
+    It counts against a node that names its link's port, and for one that has a seat itself.
+    """
+    state = held.state
+    if state is None or held.node not in state.seats:
+        return NOBODY
+    after = now - 2 * held.settings.keep_alive_interval
+    return frozenset(
+        node for node, suspect in held.suspects.items() if suspect.beaten_at >= after and _counts(state.seats.get(node))
+    )
+
+
+def _counts(seat: Seat | None) -> bool:
+    return seat is not None and seat.status not in AWAY and seat.profile.link_port > 0
+
+
+def _silent(held: Held, now: float) -> frozenset[Node]:
     """Return the seated nodes, other than me, that were silent for a TTL when I last asked.
 
     Nodes that have left do not count. If I last asked too long ago, I could not hear, and no node is dead.

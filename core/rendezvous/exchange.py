@@ -13,8 +13,9 @@ from attrs import frozen
 
 from ..world import Life, Node
 from .actions import Outcome, Proposal
-from .agenda import Errand, Request
+from .agenda import Errand, Prepared, Request
 from .context import Handler, Held
+from .links import Says
 from .state import RendezvousState
 from .turn import Gather, Observe, Propose, Raise, Wait, Write
 
@@ -53,7 +54,7 @@ class Counted:
 
 @frozen
 class Proposals:
-    """The answer to `Gather`: the last proposals of those of the nodes that have any."""
+    """The answer to `Gather`: the last proposals of those of the nodes that have any, and of those that enter."""
 
     of: Mapping[Node, Proposal]
 
@@ -91,7 +92,7 @@ Answer: TypeAlias = Shown | Heartbeats | Counted | Proposals | Did | Unknown | S
 class Submitted:
     """The owner wants these done, after what it wanted before."""
 
-    items: tuple[Request | Errand, ...]
+    items: tuple[Request | Errand | Prepared, ...]
 
 
 @frozen
@@ -108,6 +109,15 @@ class Missed:
     """The waiter could not see the register."""
 
     why: Silent | NoState
+
+
+@frozen
+class Linked:
+    """The link to `node` tells something of it. My own last acknowledged heartbeat was sent at `beaten_at`; None: never."""
+
+    node: Node
+    says: Says
+    beaten_at: float | None
 
 
 @frozen
@@ -130,7 +140,7 @@ class Passed:
     """Nothing came until the ask's `until`; also the first input of all."""
 
 
-Input: TypeAlias = Answer | Submitted | Pushed | Missed | Woke | Drawn | Passed
+Input: TypeAlias = Answer | Submitted | Pushed | Missed | Linked | Woke | Drawn | Passed
 
 # --- asks
 

@@ -5,25 +5,29 @@ The text uses the state and my own spans only. Seconds are written as `mm:ss`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ..world import Node
-from .state import RendezvousState, Status
+from .state import RendezvousState, Status, known_as
 
 NAMES_MAX = 8
 """The most nodes that a sentence names."""
 
 
-def explain(state: RendezvousState | None, me: Node) -> str:
-    """Return what this state means for `me`: "waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2"."""
+def explain(state: RendezvousState | None, me: Node | None) -> str:
+    """Return what this state means for `me`: "waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2".
+
+    None is somebody who only looks on.
+    """
     if state is None:
         return "nobody has arrived yet"
     if state.closed:
         return f"closed: {state.closed.ending.value} in round {state.closed.round} ({state.closed.why.value})"
     if me in state.redundancy_list:
         return f"round {state.round}: spare, {_seats_taken(state)}"
-    return f"round {state.round}: {_complete(state) if state.complete else _open(state)}"
+    return (
+        f"round {state.round}: {_complete(state) if state.complete else _open(state) + _lost(state)}{_drained(state)}"
+    )
 
 
 def clock(seconds: float) -> str:
@@ -45,9 +49,7 @@ def hint(state: RendezvousState | None, last_call_timeout: float) -> str:
 
 def named(state: RendezvousState, nodes: Sequence[Node]) -> str:
     """Return the nodes by the names that people know: the host, or the slot if several nodes share a host."""
-    shared = Counter(seat.profile.host for seat in state.seats.values())
-    hosts = {node: state.seats[node].profile.host for node in nodes}
-    names = [host if shared[host] == 1 else node.slot for node, host in hosts.items()]
+    names = known_as(state, nodes)
     if len(names) <= NAMES_MAX:
         return ", ".join(names)
     return f"{', '.join(names[:NAMES_MAX])} and {len(names) - NAMES_MAX} more"
@@ -72,6 +74,19 @@ def _open(state: RendezvousState) -> str:
     if not missing:
         return f"last call, {state.census[Status.IN]} of up to {_nodes(state.limits.max_nodes)} · {here}"
     return " · ".join((_wanted(state), here, *missing))
+
+
+def _lost(state: RendezvousState) -> str:
+    """Name the nodes that were lost and did not come again."""
+    here = known_as(state, state.seats)
+    lost = [name for name in state.ended.lost if name not in here] if state.ended else []
+    return f" · lost: {', '.join(lost)}" if lost else ""
+
+
+def _drained(state: RendezvousState) -> str:
+    """Name the nodes that are drained and still here."""
+    those = [node for node in state.present if state.seats[node].notice]
+    return f" · drained: {named(state, those)}" if those else ""
 
 
 def _wanted(state: RendezvousState) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 
-from ..world import Verdict, Why
+from ..world import Node, Verdict, Why
 from .actions import (
     Action,
     Arrive,
     Close,
     Complete,
     Done,
+    Drain,
     Edit,
     End,
     Evict,
@@ -27,7 +28,8 @@ from .actions import (
     Settled,
     Sync,
 )
-from .context import Context, Fact
+from .apply import is_sooner
+from .context import Context, Fact, gone
 from .state import AWAY, RendezvousState, Status
 
 END_JITTER = 0.0002
@@ -38,11 +40,13 @@ def join(ctx: Context, deadline: float) -> Action:
     """Get into the next world. My workers are reaped."""
     state = ctx.state
     if state is None:
-        return _too_late(ctx) if ctx.now >= deadline else Arrive(ctx.held.profile)
+        return _too_late(ctx) if ctx.now >= deadline else Arrive(ctx.profile)
     if state.closed:
         return Fail(Why.CLOSED, state.closed)
     if ctx.seat is None and (refusal := _refused(ctx, state)):
         return refusal
+    if ctx.status is Status.LEAVING:
+        return Leave() if ctx.now >= deadline else Sync(deadline)
     if state.complete and ctx.status is Status.IN and not ctx.held.is_behind(state.world.id):
         return Finish(state.world)
     if state.complete and ctx.status in (Status.IN, Status.DONE, Status.RESERVE):
@@ -51,8 +55,10 @@ def join(ctx: Context, deadline: float) -> Action:
         return _too_late(ctx)
     if chore := _evict(ctx):
         return chore
+    if ctx.seat is None and state.complete and ctx.operation.holds_back:
+        return Sync(deadline)
     if ctx.seat is None or ctx.status is Status.EXPECTED:
-        return Arrive(ctx.held.profile)
+        return Arrive(ctx.profile)
     if ctx.now >= (overdue := _overdue_at(ctx)):
         return Overdue(state.round)
     if ctx.now >= (last_call := _last_call_at(ctx)):
@@ -124,21 +130,50 @@ def leave(ctx: Context, deadline: float) -> Action:
 
 
 def declare_dead(ctx: Context, deadline: float) -> Action:
-    """Take the seat of a dead process away. Its monitor runs this, so that nobody waits for a TTL of silence."""
+    """Take the seat of a dead process away. Its monitor runs this, so that nobody waits for a TTL of silence.
+
+    A member whose process can be replaced ends the round first, and is expected back for a while. The slot's next
+    incarnation takes the seat, and the next world is as large as the last.
+    """
     state = ctx.state
     if state is None or state.closed or ctx.seat is None or ctx.status in AWAY:
         return Finish(Settled())
+    kept_until = ctx.operation.since + ctx.settings.replace_timeout
+    if ctx.now < kept_until and state.complete and ctx.status is Status.IN:
+        return End(state.round, Why.FAILED)
+    if ctx.now < kept_until and ctx.status is Status.EXPECTED:
+        return Sync(kept_until)
     return Evict(frozenset((ctx.me,)))
 
 
 def close(ctx: Context, deadline: float) -> Action:
-    """End the job for all nodes."""
+    """End the job for all nodes. An operator ends no job that is not there: a verdict would bar the id for the next one."""
     state = ctx.state
     if state is not None and state.closed:
         return Finish(state.closed)
+    if state is None and ctx.operation.why is Why.OPERATOR:
+        return Fail(Why.NO_JOB)
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
     return Close(Verdict(ctx.operation.ending, state.round if state else 0, ctx.me, ctx.operation.why))
+
+
+def drain(ctx: Context, deadline: float) -> Action:
+    """Give a node notice. An operator who does not insist is refused if the others would be too few. A node knows best
+    itself when it must be gone."""
+    state, wanted = ctx.state, ctx.operation.drain
+    if state is None or wanted is None:
+        return Fail(Why.NO_JOB)
+    if state.closed:
+        return Finish(state.closed)
+    seat = state.seats.get(wanted.node)
+    if seat is None or seat.status in AWAY:
+        return Fail(Why.NO_NODE)
+    if is_sooner(seat.notice, wanted.notice):
+        return Finish(Settled())
+    if wanted.node != ctx.me and not ctx.operation.forced and _is_needed(state, wanted.node):
+        return Fail(Why.NEEDED)
+    return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Drain(wanted.node, wanted.notice)
 
 
 def linger(ctx: Context, deadline: float) -> Action:
@@ -147,6 +182,17 @@ def linger(ctx: Context, deadline: float) -> Action:
     if state is None or not state.closed or (confirmed_at is not None and confirmed_at >= ctx.operation.since):
         return Finish(Settled())
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Sync(ctx.now)
+
+
+def _is_needed(state: RendezvousState, node: Node) -> bool:
+    """Return True if the nodes that may be in the next world would be too few without this one."""
+    others = [
+        each for each, seat in state.seats.items() if seat.status not in _OUT and not seat.notice and each != node
+    ]
+    return len(others) < state.limits.min_nodes
+
+
+_OUT = (*AWAY, Status.LEAVING)
 
 
 def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
@@ -170,11 +216,14 @@ def _too_late(ctx: Context) -> Action:
 
 
 def _can_leave(ctx: Context) -> bool:
-    return ctx.status not in AWAY and (ctx.owed or ctx.seat is not None)
+    return ctx.status not in AWAY and (ctx.owed or ctx.entering is not None or ctx.seat is not None)
 
 
 def _evict(ctx: Context) -> Edit | None:
-    return Evict(ctx.dead) if ctx.dead and ctx.now >= ctx.due(Fact.DEAD, 0.0) else None
+    """Evict the dead, if it is my turn. Of evidence few nodes know, so none of them leaves that to another."""
+    if not ctx.dead:
+        return None
+    return Evict(ctx.dead) if gone(ctx.held, ctx.now) or ctx.now >= ctx.due(Fact.DEAD, 0.0) else None
 
 
 def _overdue_at(ctx: Context) -> float:
@@ -187,10 +236,13 @@ def _last_call_at(ctx: Context) -> float:
     state = ctx.state
     if state is None or ctx.status is not Status.IN or state.expected or state.over_budget:
         return math.inf
-    if ctx.settings.first_call_timeout is not None and not state.ended:
-        return ctx.due(Fact.QUORUM, ctx.settings.first_call_timeout)
-    return ctx.due(Fact.QUORUM, ctx.settings.last_call_timeout)
+    return ctx.due(Fact.QUORUM, ctx.last_call)
 
 
 def _upscale_at(ctx: Context) -> float:
-    return ctx.due(Fact.NEWCOMER, ctx.settings.upscale_after)
+    """Return when I must end the round for a newcomer. Who comes with others waits for them, but not for ever. A drained
+    member will end the round soon, and its script may be saving a checkpoint: nobody ends it before."""
+    if ctx.state is not None and ctx.state.draining:
+        return math.inf
+    after, alone_after = ctx.settings.upscale_after, max(ctx.settings.upscale_after, ctx.settings.party_timeout)
+    return min(ctx.due(Fact.NEWCOMER, after), ctx.due(Fact.PART, alone_after))

@@ -18,6 +18,9 @@ from .actions import Edit
 from .state import BASE_MAX, NOTHING, Rank, RendezvousState, Status
 from .verify import Finding, Violation, verify
 
+UNATTESTED = (Status.WAITING, Status.LEAVING)
+"""What only presence can attest: a restore drops these seats."""
+
 
 @frozen
 class Restore:
@@ -50,7 +53,7 @@ def restored(deed: Restore, found: RendezvousState | None) -> RendezvousState:
     seats = {
         node: seat if stands or seat.status is not Status.IN else seat.become(Status.EXPECTED)
         for node, seat in held.seats.items()
-        if seat.status is not Status.WAITING
+        if seat.status not in UNATTESTED
     }
     return evolve(
         held,
@@ -97,7 +100,7 @@ def _of_restore(held: RendezvousState, found: RendezvousState | None, after: Ren
             f"proposals are void up to version {after.stale_before}, but all of them came before {after.version}",
         )
     stands = held.complete or held.closed is not None
-    attested = {node: seat for node, seat in held.seats.items() if seat.status is not Status.WAITING}
+    attested = {node: seat for node, seat in held.seats.items() if seat.status not in UNATTESTED}
     if list(after.seats) != list(attested):
         yield "R7", f"{len(after.seats)} are seated, but {len(attested)} were"
     for node, was in attested.items():

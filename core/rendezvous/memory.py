@@ -8,12 +8,14 @@ A node writes nothing over a state that it does not understand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 
 from ..evolving import evolve
 from ..world import Life, Node, Profile, Why, WorldId
 from .actions import Proposal
-from .context import Fact, Found, Held, Proposed, Spans, Trouble, dead
+from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, dead
+from .links import Says
 from .lives import outranks
 from .sightings import Sightings, observe, refreshed, signs_of_life
 from .state import RendezvousState, Token
@@ -43,7 +45,7 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, h
         if mine is not None and state.version == mine.version + 1:
             verify_step(mine, state)
     except Violation as violation:
-        return unreadable(held, str(violation))
+        return unreadable(held, str(violation), now, sent_at)
     return _at(_moved(held, state, sent_at, now), now)
 
 
@@ -64,7 +66,7 @@ def _changed(held: Held, state: RendezvousState | None, sent_at: float, now: flo
         if state is not None:
             verify(state)
     except Violation as violation:
-        return unreadable(held, str(violation))
+        return unreadable(held, str(violation), now, sent_at)
     better = held.state if outranks(held.state, state) else state
     if better is None or (better is state and here):
         return _at(_adopted(held, state, sent_at, now), now)
@@ -80,9 +82,9 @@ def _changed(held: Held, state: RendezvousState | None, sent_at: float, now: flo
 
 
 def _adopted(held: Held, state: RendezvousState | None, sent_at: float, now: float) -> Held:
-    """Return my memory in another life. Nothing from the old one counts, except for the worlds that my workers ran in."""
-    afresh = _afresh(held, state, now)
-    return evolve(afresh, spare_at=_spare_at(afresh, None, now), confirmed_at=_confirmed_at(held, state, sent_at))
+    """Return my memory in another life. Nothing from the old one counts, except for the worlds that my workers ran in, and
+    when I was a spare last: no spare is restored."""
+    return evolve(_afresh(held, state, now), confirmed_at=_confirmed_at(held, state, sent_at))
 
 
 def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
@@ -91,10 +93,12 @@ def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
         state=state,
         held_at=now,
         sightings=Sightings(),
+        suspects={},
+        returns=_returns(held, state),
         spans={},
         owed=None,
         unsure_at=None,
-        spare_at=None,
+        spare_at=_spare_at(held, state, now),
         found=None,
         proposed=None,
         silent_since=None,
@@ -103,13 +107,17 @@ def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
 
 
 def woke(held: Held, now: float) -> Held:
-    """Return my memory after my loop stood still for more than a TTL. Others may have gone on, or begun anew."""
-    return evolve(held, woke_at=now)
+    """Return my memory after my loop stood still for more than a TTL. Others may have gone on, or begun anew.
+
+    All spans begin anew, that of a silent store too: those whom I wait for may have slept as well.
+    """
+    return evolve(held, woke_at=now, suspects={}, spans={}, silent_since=None)
 
 
-def unreadable(held: Held, text: str) -> Held:
-    """Return my memory after an answer that is no legal state. Nothing is restored over that."""
-    return evolve(held, found=None, trouble=Trouble(Why.ILLEGAL, text))
+def unreadable(held: Held, text: str, now: float, sent_at: float = -math.inf) -> Held:
+    """Return my memory after an answer that is no legal state. Nothing is restored over that. A store that shows nothing
+    else is as good as silent."""
+    return evolve(silent(held, now, sent_at), found=None, trouble=Trouble(Why.ILLEGAL, text))
 
 
 def _still(held: Held, sent_at: float, now: float) -> Held:
@@ -125,11 +133,14 @@ def _still(held: Held, sent_at: float, now: float) -> Held:
 
 def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> Held:
     landed = held.owed is not None and state.version > held.owed.version
+    alive = signs_of_life(held.state, state)
     return evolve(
         held,
         state=state,
         held_at=now,
-        sightings=refreshed(held.sightings, signs_of_life(held.state, state), now),
+        sightings=refreshed(held.sightings, alive, now),
+        suspects=_suspects(held, state, alive) if held.suspects else held.suspects,
+        returns=_returns(held, state),
         owed=None if landed else held.owed,
         unsure_at=_still_unsure(held, sent_at),
         spare_at=_spare_at(held, state, now),
@@ -138,6 +149,20 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         proposed=_still_proposed(held.proposed),
         confirmed_at=_confirmed_at(held, state, sent_at),
     )
+
+
+def _suspects(held: Held, state: RendezvousState, alive: Collection[Node]) -> Mapping[Node, Suspect]:
+    """Return whom I still suspect: who has a seat, and has not changed it."""
+    return {node: each for node, each in held.suspects.items() if node in state.seats and node not in alive}
+
+
+def _returns(held: Held, state: RendezvousState | None) -> bool:
+    """Return True if I have links, and have lost a seat, or may have: a write with an unknown outcome may have given me
+    one."""
+    if not held.profile.link_port:
+        return False
+    had = held.owed is not None or (held.state is not None and held.node in held.state.seats)
+    return held.returns or (had and (state is None or held.node not in state.seats))
 
 
 def _still_proposed(proposed: Proposed | None) -> Proposed | None:
@@ -180,9 +205,10 @@ def _another(nonce: Life) -> Life:
     return Life(f"{drawn}/{int(count or 1) + 1}")
 
 
-def silent(held: Held, now: float) -> Held:
-    """Return my memory after a request without an answer."""
-    return held if held.silent_since is not None else evolve(held, silent_since=now)
+def silent(held: Held, now: float, sent_at: float = -math.inf) -> Held:
+    """Return my memory after a request without an answer, sent at `sent_at` (-inf: the waiter's, sent long ago)."""
+    since = now if held.silent_since is None else held.silent_since
+    return evolve(held, silent_since=since, tried_at=max(held.tried_at, sent_at))
 
 
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, named: Life | None) -> Held:
@@ -195,12 +221,48 @@ def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: 
     settings = held.settings
     afresh_after = 2 * settings.keep_alive_interval
     seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.ttl, settings.leased)
-    return _at(evolve(held, sightings=seen), now)
+    suspects = _unheard(held.suspects, counters, sent_at) if held.suspects else held.suspects
+    return _at(evolve(held, sightings=seen, suspects=suspects), now)
+
+
+def _unheard(
+    suspects: Mapping[Node, Suspect], counters: Mapping[Node, int | None], sent_at: float
+) -> Mapping[Node, Suspect]:
+    """Return whom I still suspect. The first read since a link ended may show a heartbeat from before; the next ones show
+    if the node lives."""
+    still = {}
+    for node, suspect in suspects.items():
+        if node not in counters or sent_at < suspect.since:
+            still[node] = suspect
+        elif not suspect.read:
+            still[node] = evolve(suspect, counter=counters[node], read=True)
+        elif counters[node] in (None, suspect.counter):
+            still[node] = suspect
+    return still
+
+
+def told_by_link(held: Held, node: Node, says: Says, beaten_at: float | None, now: float) -> Held:
+    """Return my memory after a link has told this of its node. My last acknowledged heartbeat was sent at `beaten_at`.
+
+    Evidence without suspicion says nothing: the node has shown a sign of life since its link ended.
+    """
+    suspects = dict(held.suspects)
+    was = suspects.pop(node, None)
+    if says is Says.SUSPECT:
+        suspects[node] = Suspect(now)
+    elif says is Says.GONE and was is not None and beaten_at is not None:
+        suspects[node] = evolve(was, beaten_at=beaten_at)
+    return evolve(held, suspects=suspects)
 
 
 def proposed(held: Held, proposal: Proposal, count: int, now: float) -> Held:
     """After this proposal of mine was put down, as one of so many of its kind."""
     return _at(evolve(held, proposed=Proposed(proposal, now, count)), now)
+
+
+def unproposed(held: Held, proposal: Proposal, now: float) -> Held:
+    """After the store has not answered to this proposal of mine: it may stand there, or may yet come there."""
+    return evolve(held, proposed=Proposed(proposal, now, 0))
 
 
 def gathered(held: Held, proposals: Mapping[Node, Proposal], now: float) -> Held:
@@ -256,7 +318,7 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
         if state.quorum_at is not None:
             facts[Fact.QUORUM] = (state.round, state.quorum_at)
     elif state.wait_list:
-        facts[Fact.NEWCOMER] = state.round
+        facts[Fact.NEWCOMER if state.party_is_whole else Fact.PART] = state.round
     if dead(held, now):
         facts[Fact.DEAD] = True
     return facts

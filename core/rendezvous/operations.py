@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 
 from ..world import Ending, Why
+from .actions import Drain
 from .context import Handler, Operation
-from .handlers import close, join, leave, linger, watch
+from .handlers import close, drain, join, leave, linger, watch
 from .settings import Settings
 
 LINGER_S = 15.0
@@ -21,6 +22,9 @@ def operation(
     jitter: float = 0.0,
     why: Why = Why.ASKED,
     ending: Ending = Ending.CANCELLED,
+    holds_back: bool = False,
+    wanted: Drain | None = None,
+    forced: bool = False,
 ) -> Operation:
     """Return an operation that begins now.
 
@@ -31,7 +35,9 @@ def operation(
         join: settings.join_timeout,
         leave: settings.leave_timeout,
         close: settings.close_timeout,
+        drain: settings.close_timeout,
         watch: settings.barrier_timeout,
         linger: LINGER_S,
     }
-    return Operation(handler, now, now + spans.get(handler, math.inf), jitter, why, ending)
+    deadline = now + spans.get(handler, math.inf)
+    return Operation(handler, now, deadline, jitter, why, ending, wanted, forced, holds_back)

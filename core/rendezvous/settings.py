@@ -45,6 +45,9 @@ class Settings:
     first_call_timeout: float | None = field(default=None)
     """The last call of a job's first world, if the number of nodes (the maximum) is known; None: `last_call_timeout`."""
     close_timeout: float = _positive(5.0)
+    first_target: int = field(default=0)
+    """How many nodes the job's first round waits for without a last call, where the maximum is no such number; 0: the
+    maximum."""
     keep_alive_interval: float = _positive(1.0)
     keep_alive_max_attempt: int = field(default=5)
     """How many heartbeats may be missed. A node is dead after a silence of so many intervals (the TTL)."""
@@ -53,6 +56,10 @@ class Settings:
     """How long a member of the last world may take to come back: more than the grace of its workers."""
     upscale_after: float = field(default=1.0, validator=_span_or_zero)
     """How long a newcomer waits before the running round ends for it."""
+    party_timeout: float = _positive(10.0)
+    """How long a newcomer waits for the rest of its party before the running round ends for it alone."""
+    replace_timeout: float = field(default=0.0, validator=_span_or_zero)
+    """How long a dead process's seat is kept for the process that replaces it."""
     patience: float = _positive(0.6)
     """How long a due chore may stay undone before the next node does it."""
     barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
@@ -68,6 +75,11 @@ class Settings:
     def _span_if_any(self, attribute: Attribute[float | None], value: float | None) -> None:
         if value is not None:
             _span_or_zero(self, attribute, value)  # type: ignore[arg-type]
+
+    @first_target.validator
+    def _not_above_max(self, attribute: Attribute[int], value: int) -> None:
+        if not 0 <= value <= self.limits.max_nodes:
+            raise ValueError(f"first_target: 0 to {self.limits.max_nodes} (max_nodes), not {value}")
 
     @keep_alive_max_attempt.validator
     def _two_beats(self, attribute: Attribute[int], value: int) -> None:

@@ -6,7 +6,8 @@ reader can judge it by itself. `apply` says what a state may become, and `verify
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,12 +16,19 @@ from attrs import Attribute, Factory, field, frozen
 
 from ..derived import Memo, beside, derived
 from ..evolving import maker
-from ..world import COUNT_MAX, Life, Member, Node, Profile, Verdict, Why, World, WorldId
+from ..world import COUNT_MAX, Life, Member, Node, Notice, Profile, Verdict, Why, World, WorldId
 
 NODES_MAX = 4_096
 """The most seats of a register, whose size is bounded."""
+LOST_MAX = 8
+"""The most nodes that the end of a round names as lost."""
+STAND_INS = 8
+"""So many nodes read all heartbeats while the coordinator is silent."""
 BASE_MAX = 16
 """The longest base. So often in a row may the store be lost, before a world is complete again, with every loss counted."""
+
+_SCATTERS = 2_654_435_769
+"""2^32 divided by the golden ratio: the products of consecutive numbers lie far apart, modulo 2^32."""
 
 Rank = tuple[tuple[int, int], ...]
 """The (epoch, version) of the states that this one was made from, and of itself. Ranks compare as tuples."""
@@ -45,6 +53,8 @@ class Status(Enum):
     """A member that is at hand but not active. Nobody waits for its workers."""
     ABSENT = "absent"
     """A member that left while it was a RESERVE."""
+    LEAVING = "leaving"
+    """A drained node on its way out. It is in no world, and nobody waits for it."""
 
     __hash__ = object.__hash__  # members are single objects; Enum's own hash is a call in Python, on the hottest path
 
@@ -58,15 +68,19 @@ AWAY = (Status.GONE, Status.ABSENT)
 
 @frozen
 class Seat:
-    """A node's entry in the register. `order` is its arrival number: never used again, it gives the ranks their order."""
+    """A node's entry in the register. `order` is its arrival number: never used again, it gives the ranks their order.
+
+    A node whose seat has a `notice` is drained.
+    """
 
     status: Status
     order: int
     profile: Profile
+    notice: Notice | None = None
 
     def become(self, status: Status) -> Seat:
         """Return the same seat with another status. The end of a round does this for every member."""
-        return _seat(status, self.order, self.profile)
+        return _seat(status, self.order, self.profile, self.notice)
 
 
 _seat = maker(Seat)
@@ -98,11 +112,21 @@ class Limits:
 
 @frozen
 class Ended:
-    """The end of the last round: why it ended, and by whose write."""
+    """The end of the last round: why it ended, and by whose write.
+
+    `lost` names the nodes that this end or a later eviction threw out. It is for people and decides nothing, so two ends
+    that differ in it alone are equal.
+    """
 
     round: int
     why: Why
     by: Node
+    lost: tuple[str, ...] = field(default=(), eq=False)
+
+    @lost.validator
+    def _are_names(self, attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
+        if len(value) > LOST_MAX or not all(name.isprintable() for name in value):
+            raise ValueError(f"lost: at most {LOST_MAX} printable names, not {value!r}")
 
 
 class Token(NamedTuple):
@@ -125,7 +149,7 @@ class RendezvousState:
     """The register.
 
     `seats` is sorted by arrival. `version` counts the writes. `quorum_at` is the version at which the open round reached the
-    minimum. `target` is the number of nodes that a round waits for without a last call (0 in the first round).
+    minimum. `target` is the number of nodes that a round waits for without a last call (0: the maximum).
 
     `job` is the nonce of genesis, and never changes. `base` is the rank of the state that this life was made from. The life
     counts for that rank until a world is complete in it (`provisional`). `completed_in` is the life in which the standing
@@ -184,6 +208,15 @@ class RendezvousState:
         return self.present[0] if self.present else None
 
     @derived
+    def stand_ins(self) -> tuple[Node, ...]:
+        """The nodes that watch all others when the first one is silent: the next one, which will be the first, and some from
+        all over. One rack holds them all only if it holds most of the job. A seat that goes makes room for one of them."""
+        return (*self.present[1:2], *sorted(self.present[2:], key=self._scattered)[: STAND_INS - 1])
+
+    def _scattered(self, node: Node) -> int:
+        return self.seats[node].order * _SCATTERS % 2**32
+
+    @derived
     def participants(self) -> tuple[Node, ...]:
         return self.those(Status.IN)
 
@@ -199,7 +232,12 @@ class RendezvousState:
     @derived
     def room(self) -> int:
         """How many more nodes the round can take. A seat of a node that is expected back is taken."""
-        return self.limits.max_nodes - (len(self.seats) - self.census[Status.WAITING])
+        return self.limits.max_nodes - (len(self.seats) - self.census[Status.WAITING] - self.census[Status.LEAVING])
+
+    @derived
+    def draining(self) -> tuple[Node, ...]:
+        """The drained nodes whose workers run in the standing world."""
+        return tuple([node for node, seat in self.seats.items() if seat.notice and seat.status is Status.IN])
 
     @derived
     def finishing(self) -> bool:
@@ -217,6 +255,17 @@ class RendezvousState:
     def redundancy_list(self) -> tuple[Node, ...]:
         """The spares: waiting nodes that find no room, or that wait behind a finishing round."""
         return self.those(Status.WAITING)[len(self.wait_list) :] if self.census[Status.WAITING] else ()
+
+    @derived
+    def party_is_whole(self) -> bool:
+        """True if a newcomer has its whole party with it."""
+        here = Counter(seat.profile.party.name for seat in self._present_seats if seat.profile.party)
+        parties = (self.seats[node].profile.party for node in self.wait_list)
+        return any(party is None or here[party.name] >= party.size for party in parties)
+
+    @property
+    def _present_seats(self) -> tuple[Seat, ...]:
+        return tuple(self.seats[node] for node in self.present)
 
     @property
     def provisional(self) -> bool:
@@ -248,6 +297,13 @@ class RendezvousState:
         return World(WorldId(self.completed_in or self.life, self.round), members, self.failures, self.policy)
 
 
-def blank(life: Life, limits: Limits) -> RendezvousState:
-    """Return the register before genesis: version 0, round 0, and no seats."""
-    return RendezvousState(life, limits)
+def known_as(state: RendezvousState, nodes: Iterable[Node]) -> list[str]:
+    """Return the names that people know: a node's host, or its slot if several nodes share the host."""
+    shared = Counter(seat.profile.host for seat in state.seats.values())
+    hosts = {node: state.seats[node].profile.host for node in nodes}
+    return [host if shared[host] == 1 else node.slot for node, host in hosts.items()]
+
+
+def blank(life: Life, limits: Limits, target: int = 0) -> RendezvousState:
+    """Return the register before genesis: version 0, round 0, and no seats. Its first round waits for `target` nodes."""
+    return RendezvousState(life, limits, target=target)

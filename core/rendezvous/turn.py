@@ -14,7 +14,7 @@ from ..evolving import evolve
 from ..world import Node, Why
 from .actions import Arrive, Done, Edit, Fail, Finish, Outcome, Proposal, Sync, Together
 from .apply import apply
-from .context import Context, Found, Held, Operation, Trouble, context
+from .context import Context, Found, Handler, Held, Operation, Trouble, context
 from .explain import explain
 from .handlers import join, watch
 from .lives import Deed, Restore, restored, verify_restore
@@ -61,9 +61,10 @@ class Propose:
 
 @frozen
 class Gather:
-    """Read what these nodes propose."""
+    """Read what these nodes propose, and who proposes to enter in this era."""
 
     nodes: tuple[Node, ...]
+    entering: Token | None = None
 
 
 @frozen
@@ -84,20 +85,23 @@ class Raise:
 Decision = Write | Wait | Observe | Propose | Gather | Return | Raise
 
 
-def turn(operation: Operation, held: Held, now: float) -> Decision:
-    """Return the next ask. Total: a store's nonsense and a bug of this program both end as `Raise`, with nothing written."""
+def turn(operation: Operation, held: Held, now: float, decides: Handler | None = None) -> Decision:
+    """Return the next ask. Total: a store's nonsense and a bug of this program both end as `Raise`, with nothing written.
+
+    `decides` is asked in the place of the operation's handler, in a simulated world with handlers of its user's.
+    """
     unsure = held.held_at is None or held.unsure_at is not None or held.woke_at is not None
     if held.trouble and unsure:
         return _raise(held.trouble)
     ctx = context(operation, held, now)
     deadline = _deadline(operation, ctx)
     if (unsure and now >= deadline) or _given_up(operation, ctx, deadline):
-        return Raise(Fail(Why.UNCONFIRMED))
+        return _raise(held.trouble) if held.trouble else Raise(Fail(Why.UNCONFIRMED))
     if unsure:
         return Wait(held.token, now)
     if held.found:
         return _restore(ctx, held.found)
-    match operation.handler(ctx, deadline):
+    match (decides or operation.handler)(ctx, deadline):
         case Sync(until):
             return _wait(ctx, until)
         case Finish(outcome):
@@ -120,18 +124,22 @@ def _deadline(operation: Operation, ctx: Context) -> float:
 
 def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
     """Return True if the store has not answered for as long as a join may take, or until the operation's deadline. A node
-    that watches goes on watching: neither running workers nor a reserve are stopped for that."""
+    that watches goes on watching: neither running workers nor a reserve are stopped for that. A silence counts only if I
+    asked in its second half: my loop may have stood still, and the store may be back."""
     silent_since = ctx.held.silent_since
     if silent_since is None or (operation.handler is watch and ctx.status in (Status.IN, Status.RESERVE)):
         return False
-    return ctx.now >= min(deadline, silent_since + ctx.settings.join_timeout)
+    silence = ctx.now - silent_since
+    lasts = silence >= ctx.settings.join_timeout and ctx.held.tried_at >= ctx.now - silence / 2
+    return lasts or ctx.now >= deadline
 
 
 def _wait(ctx: Context, until: float) -> Decision:
-    """Wait for the register; read heartbeats first if that is due."""
+    """Wait for the register; read heartbeats first if that is due. Where nobody is watched, a silent store is asked whether
+    it answers again."""
     watched = _watched(ctx)
     if not watched:
-        return Wait(ctx.held.token, until)
+        return Wait(ctx.held.token, until if ctx.held.silent_since is None else ctx.now)
     sightings = ctx.held.sightings
     read_at = sightings.read_at
     asked_all = not [node for node in watched if node not in sightings.of]
@@ -140,15 +148,22 @@ def _wait(ctx: Context, until: float) -> Decision:
 
 
 def _watched(ctx: Context) -> tuple[Node, ...]:
-    """Return the nodes whose heartbeats this node reads. The coordinator reads all, the others read the coordinator's. When
-    the coordinator is silent for half a TTL, all nodes read all until it is gone."""
+    """Return the nodes whose heartbeats this node reads. The coordinator reads all, the others read the coordinator's, and
+    those of the nodes that they suspect. When the coordinator is silent for half a TTL, or somebody is dead, the stand-ins
+    read all, and the others read the stand-ins' too: all nodes that read all would keep a store busy for minutes."""
     state, me = ctx.state, ctx.me
     if state is None or state.closed or ctx.seat is None:
         return ()
     first = ctx.coordinator
-    if first is not None and first != me and not _is_silent(ctx, first) and not ctx.dead:
-        return (first,)
-    return tuple([node for node in state.present if node != me])
+    is_well = first is not None and not _is_silent(ctx, first) and not ctx.dead
+    if first is not None and first != me and is_well:
+        suspects = [node for node in ctx.held.suspects if node != first]
+        return (first, *suspects)
+    stand_ins = state.stand_ins
+    if first == me or me in stand_ins or all(_is_silent(ctx, node) for node in stand_ins):
+        return tuple([node for node in state.present if node != me])
+    those = {state.first, first, *stand_ins, *ctx.held.suspects, *ctx.dead} - {me}
+    return tuple([node for node in state.present if node in those])
 
 
 def _is_silent(ctx: Context, node: Node) -> bool:
@@ -159,6 +174,8 @@ def _edit(ctx: Context, edit: Edit, deadline: float) -> Decision:
     """Write the edit; or, where many nodes have the same to write, propose it. The last of them writes for all. If that node
     is gone, the first node that loses its patience writes."""
     state, proposed, crowd = ctx.state, ctx.held.proposed, ctx.alike
+    if isinstance(edit, Arrive) and ctx.seat is None:
+        return _enter(ctx, edit, deadline)
     if state is None or not isinstance(edit, Arrive | Done) or len(crowd) <= ctx.settings.helping_above:
         return _write(ctx, edit)
     proposal = Proposal(state.era, edit)
@@ -171,8 +188,25 @@ def _edit(ctx: Context, edit: Edit, deadline: float) -> Decision:
     return Gather(crowd) if proposed.others is None else _write(ctx, Together({**proposed.others, ctx.me: proposal}))
 
 
+def _enter(ctx: Context, edit: Arrive, deadline: float) -> Decision:
+    """Write the arrival of a node without a seat; or, where many may be about to enter, propose it. The node whose proposal
+    completes the round, or its minimum, writes for all, and so does the first that loses its patience. Who has proposed in
+    this era writes its proposal, and no arrival beside it: that would leave a proposal behind which still counts."""
+    state, mine = ctx.state, ctx.entering
+    if state is None or (mine is None and not ctx.enters_with_many):
+        return _write(ctx, edit)
+    proposal = Proposal(state.era, edit, enters=True)
+    if mine is None or mine.proposal != proposal or not mine.count:
+        return Propose(proposal)
+    lacking = state.limits.min_nodes - state.census[Status.IN]
+    is_last = mine.count >= ctx.entrants or mine.count >= lacking > 0
+    if not is_last and ctx.now < (until := mine.at + ctx.patience_to_enter(mine.count)):
+        return _wait(ctx, min(until, deadline))
+    return Gather((), state.era) if mine.others is None else _write(ctx, Together({**mine.others, ctx.me: proposal}))
+
+
 def _write(ctx: Context, edit: Edit) -> Decision:
-    before = ctx.state or blank(ctx.held.nonce, ctx.settings.limits)
+    before = ctx.state or blank(ctx.held.nonce, ctx.settings.limits, ctx.settings.first_target)
     after = _signed(before, apply(before, edit, ctx.me), ctx)
     try:
         verify(after)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..evolving import evolve
 from ..world import Ending, Node, Why
-from .state import AWAY, BASE_MAX, Ended, RendezvousState, Status
+from .state import AWAY, BASE_MAX, MEMBERS, Ended, RendezvousState, Seat, Status
 
 
 class Violation(Exception):
@@ -62,6 +62,12 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
     orders = [seat.order for seat in state.seats.values()]
     if orders != sorted(set(orders)):
         yield "S5", f"orders are not unique and sorted: {orders}"
+    unlike = [node for node, seat in state.seats.items() if _is_unlike_a_drain(seat, state.complete)]
+    if unlike:
+        yield (
+            "V15",
+            f"drained and still taken for a part of a round, or leaving without notice: {_names(tuple(unlike))}",
+        )
     if orders and orders[-1] >= state.next_order:
         yield "S5", f"order {orders[-1]} is not below the next one, {state.next_order}"
     slots = [node.slot for node, seat in state.seats.items() if seat.status not in AWAY]
@@ -84,10 +90,22 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
         yield "S14", "closed as succeeded though nobody has done anything"
     if state.policy and not state.complete:
         yield "V13", "a policy of a world that does not stand"
+    if (
+        closed is not None
+        and closed.why is Why.OPERATOR
+        and (closed.ending is not Ending.CANCELLED or closed.by in state.seats)
+    ):
+        yield "V14", f"closed as {closed.ending.value} in an operator's name, by {closed.by}"
     failed = closed is not None and closed.ending is Ending.FAILED and closed.why is not Why.CANNOT_START
     if failed and (not state.over_budget or state.census[Status.EXPECTED]):
         budget = f"{state.failures} failures, {state.limits.max_restarts} restarts allowed"
         yield "B3", f"closed as failed within the budget or before everybody was back ({budget})"
+
+
+def _is_unlike_a_drain(seat: Seat, complete: bool) -> bool:
+    if seat.status is Status.LEAVING or seat.notice is None:
+        return (seat.status is Status.LEAVING) is not (seat.notice is not None)
+    return not complete or seat.status not in MEMBERS
 
 
 def _of_complete(state: RendezvousState) -> Iterator[Finding]:
@@ -132,8 +150,19 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
         yield "S6", f"round {after.round} after round {before.round} ({'complete' if before.complete else 'open'})"
     if after.round > before.round and (after.ended is None or after.ended.round != before.round):
         yield "S6", f"round {before.round} is over, but no end of it is on record"
+    freed = [node for node, seat in before.seats.items() if seat.notice and _is_freed(seat, after.seats.get(node))]
+    if freed:
+        yield "V16", f"the notice of {_names(tuple(freed))} is taken back, or comes later"
     if after.next_order < before.next_order or after.stale_before < before.stale_before:
         yield "S5", "an order or a bound on proposals went backwards"
+
+
+def _is_freed(was: Seat, now: Seat | None) -> bool:
+    """Return True if a drained node that keeps its seat has more time than before, or is on its way out no longer."""
+    if now is None or was.notice is None:
+        return False
+    returns = was.status is Status.LEAVING and now.status is not Status.LEAVING
+    return now.notice is None or now.notice.deadline_s > was.notice.deadline_s or returns
 
 
 def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
@@ -157,7 +186,8 @@ def _is_refund(before: RendezvousState, after: RendezvousState) -> bool:
     if before.ended is None or after.ended is None or before.complete:
         return False
     replaced = {node.slot for node in after.seats}
-    lost = [node for node in before.expected if node != before.ended.by and node.slot not in replaced]
+    missed = before.those(Status.EXPECTED, Status.LEAVING)
+    lost = [node for node in missed if node != before.ended.by and node.slot not in replaced]
     charged, forgiven = before.ended, after.ended
     return (
         bool(lost)
@@ -173,11 +203,12 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
     if after.failures != before.failures + (ended.why is Why.FAILED):
         yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
     stayed = [node for node in members if node in after.seats]
-    wrong = [node for node in stayed if after.seats[node].status is not Status.EXPECTED]
+    back = [node for node in stayed if before.seats[node].notice is None]
+    wrong = [node for node in back if after.seats[node].status is not Status.EXPECTED]
     if wrong:
         yield "V10", f"{_names(tuple(wrong))} are not expected back although their round ended"
-    if after.target != len(stayed):
-        yield "V7", f"the next round waits for {after.target} nodes, {len(stayed)} can come back"
+    if after.target != len(back):
+        yield "V7", f"the next round waits for {after.target} nodes, {len(back)} can come back"
     was_in = [node for node in members if before.seats[node].status is Status.IN]
     if ended.why is Why.LOST and all(node in after.seats for node in was_in):
         yield "V8", "the round ended as lost, but nobody whose workers ran is gone"

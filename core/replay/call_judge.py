@@ -1,7 +1,7 @@
 """The judge of real calls: it holds the traces of all ranks to the laws of calls.
 
 A trace holds what the driver heard and ordered, but not what the main thread did in between. So I5 is judged without the
-depth of sections, and I6 without their entry. I11 and I12 are the register's own invariant B2. I14 to I18 need facts that no
+depth of sections, and I6 without their entry. I11 and I12 are the register's own invariant B2. I14 to I19 need facts that no
 trace holds: that no fault happened, or that nothing more can happen.
 
 Facts come in an order that no rank could tell from the real one (`history`). A fact that no trace shows breaks no law.

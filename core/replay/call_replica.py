@@ -18,6 +18,7 @@ from ..inprocess.state import Aborting
 from ..inprocess.timers import IDLE, Timers, running
 from ..inprocess.words import (
     AbortEnded,
+    Close,
     Closed,
     Elapsed,
     End,
@@ -87,7 +88,9 @@ def _may_come(before: Standing, event: Event, at: float) -> bool:
 
 
 def _requests(command: Command) -> tuple[Request | Errand, ...]:
-    """Return what this command asks of the register. The failure record follows the end of the round."""
+    """Return what this command asks of the register. A failure record follows the end of the round, and precedes the end of
+    the job."""
     request = requested(command, ANY)
-    record = (Errand(None),) if isinstance(command, End) else ()
-    return (*((request,) if request else ()), *record)
+    before = (Errand(None),) if isinstance(command, Close) else ()
+    after = (Errand(None),) if isinstance(command, End) else ()
+    return (*before, *((request,) if request else ()), *after)

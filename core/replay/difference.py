@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..rendezvous.codec import encode
+from ..rendezvous.codec import encode_plain
 from .lines import registers
 from .plain import plain
 
@@ -38,7 +38,7 @@ def _open(value: object, kind: Any) -> Any:
     """Return the value as JSON has it, with the register opened."""
     data = plain(value, kind)
     for place, key in registers(data) if isinstance(data, dict) else ():
-        place[key] = msgspec.Raw(encode(place[key]))
+        place[key] = msgspec.Raw(encode_plain(place[key]))
     return msgspec.json.decode(msgspec.json.encode(data))
 
 

@@ -7,32 +7,73 @@ the register's word is taken. S9 with the fence on is not judged, since it needs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Mapping
 from itertools import pairwise
 
-from ..group.state import End, Event, Gone, MarkDone, Record, RecordUnstartable
+from attrs import frozen
+
+from ..group.state import Elapsed, End, Event, Gone, MarkDone, Noticed, Record, RecordUnstartable, Signalled
 from ..inprocess import Violation as CallViolation
 from ..inprocess import words
 from ..properties.call_laws import Broken
-from ..properties.facts import Fact, Failed, Left, Reaped, Succeeded, Wrote
+from ..properties.facts import Began, Decided, Fact, Failed, GaveUp, Holds, Left, Reaped, Slept, Succeeded, Wrote
 from ..properties.facts import Started as WorkersStarted
 from ..properties.facts import Stepped as GroupStepped
 from ..properties.judge import Judge
-from ..rendezvous import RendezvousState, Restore, Status, Violation, verify, verify_step
+from ..properties.strength import Strength
+from ..rendezvous import (
+    Counted,
+    Heartbeats,
+    Input,
+    Missed,
+    Proposals,
+    Pushed,
+    Raise,
+    RendezvousState,
+    Restore,
+    Shown,
+    Silent,
+    Status,
+    Unknown,
+    Violation,
+    Woke,
+    Write,
+    verify,
+    verify_step,
+)
 from ..world import WorldId
 from . import call_judge as judging
 from .comparison import Moment, Replayed
 from .history import History, Place, Written, landed, place
-from .steps import CallStepped, Started, Stepped
+from .steps import Asked, CallStepped, Started, Stepped
 
 BEFORE_ALL: Place = (0, 0, "")
+ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
+"""What the store answers to a question about the register, or tells by itself."""
+
+UNANSWERED = (Silent, Unknown, Missed)
+"""What an agent is fed where the store did not answer."""
 
 Dated = tuple[tuple[Place, int], Fact]
 """A fact and its place: with the write of this version (0), or (1) somewhere after it."""
 
 
+@frozen
+class Judgement:
+    """The first property that does not hold, as far as the traces of a history tell, and how often each law was armed."""
+
+    violation: Violation | CallViolation | Broken | None
+    strength: Strength
+
+
 def broken(history: History) -> Violation | CallViolation | Broken | None:
     """Return the first property that does not hold, as far as these traces tell; None if all hold."""
+    return judgement(history).violation
+
+
+def judgement(history: History) -> Judgement:
+    """Return what the judges say of these traces."""
     judge = Judge(jobs={state.life: state.job for state in history.states.values()})
     try:
         _verify(history)
@@ -43,8 +84,8 @@ def broken(history: History) -> Violation | CallViolation | Broken | None:
             for told in call_facts(history):
                 judge_of_calls.saw(told)
     except (Violation, CallViolation, Broken) as violation:
-        return violation
-    return None
+        return Judgement(violation, judge.strength)
+    return Judgement(None, judge.strength)
 
 
 def _verify(history: History) -> None:
@@ -137,8 +178,14 @@ def _taken_at_its_word(before: RendezvousState | None, after: RendezvousState) -
 
 
 def _of_agent(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator[Dated]:
+    answered_at = tried_at = -math.inf
     for known, moment in _knowing(run, states):
-        yield from (((known, 1), fact) for fact in _of_moment(moment))
+        if isinstance(moment.step, Asked) and not run.calls:
+            answered_at = moment.at if isinstance(moment.step.fed, ANSWERS) else answered_at
+            tried_at = moment.at if isinstance(moment.step.fed, UNANSWERED) else tried_at
+            yield from (((known, 1), fact) for fact in _of_client(moment, moment.step.fed, answered_at, tried_at))
+        else:
+            yield from (((known, 1), fact) for fact in _of_moment(moment))
 
 
 def _knowing(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator[tuple[Place, Moment]]:
@@ -159,10 +206,25 @@ def _of_moment(moment: Moment) -> Iterator[Fact]:
         case Stepped(event):
             if event:
                 yield from _of_group(moment, event, moment.step)
+            else:
+                yield Began(moment.after.held.node, moment.at)
         case CallStepped():
             yield from _of_call(moment, moment.step)
         case _:
             return
+
+
+def _of_client(moment: Moment, fed: Input, answered_at: float, tried_at: float) -> Iterator[Fact]:
+    held = moment.after.held
+    if isinstance(fed, Woke):
+        yield Slept(held.node, moment.at)
+    if held.state is not moment.before.held.state:
+        yield Holds(held, moment.at)
+    if isinstance(moment.step, Asked) and isinstance(moment.step.ask, Write):
+        yield Decided(held, moment.step.ask.edit, moment.at)
+    for told in moment.after.answers:
+        if isinstance(told.answer, Raise):
+            yield GaveUp(told.held, told.handler, told.answer.failure.why, moment.at, answered_at, tried_at)
 
 
 def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:
@@ -180,7 +242,9 @@ def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:
 def _of_group(moment: Moment, event: Event, step: Stepped) -> Iterator[Fact]:
     before, after, commands = moment.before.group, moment.after.group, step.commands
     node, world = after.node, before.world
-    yield GroupStepped(before, event, after, commands, step.at)
+    # The group's spans begin when these came, and not when the agent's thread had time for them.
+    at = event.at if isinstance(event, Elapsed | Noticed | Signalled) else step.at
+    yield GroupStepped(before, event, after, commands, at)
     alone = before.settings.alone is not None and End not in map(type, commands)
     if world and not alone and any(isinstance(command, Record | RecordUnstartable) for command in commands):
         yield Failed(node, world.id)

@@ -11,9 +11,12 @@ from ..group import Phase
 from ..rendezvous import Deed, End, RendezvousState, Restore
 from ..world import Node
 
-SpanKind: TypeAlias = Literal["joining", "held", "running", "stopping", "barrier", "leaving", "ended", "waiting"]
+SpanKind: TypeAlias = Literal[
+    "joining", "held", "running", "stopping", "barrier", "leaving", "ended", "waiting", "checking"
+]
 """A phase of the node's workers; `waiting` is the joining of one that finds no room."""
 SPANS: Mapping[Phase, SpanKind] = {
+    Phase.CHECKING: "checking",
     Phase.JOINING: "joining",
     Phase.HELD: "held",
     Phase.RUNNING: "running",
@@ -22,7 +25,7 @@ SPANS: Mapping[Phase, SpanKind] = {
     Phase.LEAVING: "leaving",
     Phase.ENDED: "ended",
 }
-MarkKind: TypeAlias = Literal["fault", "write", "end", "complete", "closed", "violation"]
+MarkKind: TypeAlias = Literal["fault", "failure", "write", "end", "complete", "closed", "violation"]
 
 
 @frozen

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from ..rendezvous import RendezvousState
-from ..rendezvous.codec import BYTES_MAX, encode
+from ..rendezvous.codec import BYTES_MAX, encode_plain
 from .plain import made, plain
 from .steps import Header, Step, Trace
 
 NAME = "elastic trace"
-FORMAT = 5
+FORMAT = 6
 READERS = {4: "elastic 0.1.0"}
 """Format -> the version of elastic that reads it, for formats that this version does not read."""
 LINE_MAX = 2 * BYTES_MAX
@@ -43,7 +43,7 @@ def encoded(step: Header | Step, last: RendezvousState | None) -> tuple[bytes, R
     data = plain(step, Header | Step)
     for place, key in registers(data):
         state = place[key]
-        place[key] = {SAME: state.version} if state == last else msgspec.Raw(encode(state))
+        place[key] = {SAME: state.version} if state == last else msgspec.Raw(encode_plain(state))
         last = state
     return msgspec.json.encode(data) + b"\n", last
 

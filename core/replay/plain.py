@@ -19,14 +19,14 @@ import attrs
 import msgspec
 from attrs import frozen
 
-from ..rendezvous import RendezvousState, close, codec, done, end, join, leave, linger, reserve, watch
+from ..rendezvous import RendezvousState, close, codec, done, drain, end, join, leave, linger, reserve, watch
 from ..rendezvous.context import Handler
 from ..world import Node
 
 IS = "is"
 """The key that says which member of a union an object is."""
 HANDLERS: Mapping[str, Handler] = {
-    handler.__name__: handler for handler in (join, watch, end, done, reserve, leave, close, linger)
+    handler.__name__: handler for handler in (join, watch, end, done, reserve, leave, close, drain, linger)
 }
 
 

@@ -20,7 +20,7 @@ from ..inprocess import Call
 from ..inprocess.timers import IDLE, Timers
 from ..node import farewell, requested
 from ..node import heard as heard_by_the_group
-from ..rendezvous import Ask, Client, Errand, Held, Input, Misfit, Raise, Request, Submitted, Told, Write
+from ..rendezvous import Ask, Client, Errand, Held, Input, Misfit, Prepared, Raise, Request, Submitted, Told, Write
 from ..rendezvous import step as client_step
 from . import call_replica as of_calls
 from .difference import Differs, same, spelled
@@ -41,6 +41,8 @@ class Replica:
     told: tuple[Event | inprocess.Event, ...] = ()
     """Answers of the rendezvous that the machine has not heard yet."""
 
+    answers: tuple[Told, ...] = ()
+    """What came of operations in the last step of the client."""
     timers: Timers = IDLE
     """The timers of a call."""
 
@@ -115,17 +117,21 @@ def _asked(replica: Replica, traced: Asked) -> Replica:
         raise Differs(differs.what, differs.traced, f"{differs.core}{why}") from None
     if client.held.policy:
         client = evolve(client, held=evolve(client.held, policy=None))
-    told = (_heard(replica, notice, traced.now) for notice in notices if isinstance(notice, Told))
-    return evolve(replica, client=client, requests=requests, told=(*replica.told, *(event for event in told if event)))
+    answers = tuple(notice for notice in notices if isinstance(notice, Told))
+    events = (_heard(replica, answer, traced.now) for answer in answers)
+    told = (*replica.told, *(event for event in events if event))
+    return evolve(replica, client=client, requests=requests, told=told, answers=answers)
 
 
-def _submitted(requests: tuple[Item, ...], items: tuple[Item, ...]) -> tuple[Item, ...]:
+def _submitted(requests: tuple[Item, ...], items: tuple[Item | Prepared, ...]) -> tuple[Item, ...]:
     """Return the requests of the machine that are left."""
     for item in items:
+        if isinstance(item, Prepared):
+            continue
         first, *rest = requests or (None,)
-        # each round has an endpoint of its own, which the agent drew
+        # each round has an endpoint of its own, which the agent drew; and only the agent knows its standbys
         if isinstance(first, Request) and isinstance(item, Request) and first.profile:
-            first = evolve(first, profile=item.profile)
+            first = evolve(first, profile=item.profile, holds_back=item.holds_back)
         same("what the agent requests", item, first, Request | Errand | None)
         requests = tuple(rest)
     return requests

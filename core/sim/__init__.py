@@ -19,11 +19,12 @@ from ..replay.lanes import Lanes, Mark, Span
 from .chance import Choose, one, seeded
 from .drawing import drawn
 from .narration import Narrator
+from .own import Own
 from .run import Run, converges, run_seed, tell, wander
 from .shrink import shrunk
 from .simulation import World
 from .sometimes import SOMETIMES
-from .story import Backend, Kind, Operation, Setting, Story, StoryError, parsed
+from .story import QUICK, Backend, Kind, Operation, Setting, Story, StoryError, parsed
 from .swarm import DRAWN, FAULTS, Shape
 from .tally import Broken, Showed, Tally, showed
 
@@ -32,6 +33,7 @@ __all__ = [
     "DRAWN",
     "EVENTUALLY",
     "FAULTS",
+    "QUICK",
     "SOMETIMES",
     "Backend",
     "Broken",
@@ -45,6 +47,7 @@ __all__ = [
     "Mark",
     "Narrator",
     "Operation",
+    "Own",
     "Property",
     "Reaped",
     "Run",

@@ -11,11 +11,24 @@ import math
 from attrs import define, field
 
 from ..group import Phase, begin, transition
-from ..group.state import Command, Elapsed, Event, Join, Record, RecordUnstartable, Signal, Signalled, Start
+from ..group.state import (
+    Command,
+    Elapsed,
+    Event,
+    Join,
+    Noticed,
+    ReadyToLeave,
+    Record,
+    RecordUnstartable,
+    Signal,
+    Signalled,
+    Start,
+    Tell,
+)
 from ..node import farewell, follows, requested
-from ..properties.facts import Stepped
+from ..properties.facts import Began, Stepped
 from ..rendezvous import Errand, Request
-from ..world import Endpoint, Profile
+from ..world import Notice, Profile
 from . import narration, sometimes
 from .chance import Choose
 from .future import Future
@@ -23,7 +36,7 @@ from .hearts import Hearts
 from .network import Network
 from .process import Process
 from .rendezvous_loops import RendezvousLoops
-from .story import Setting
+from .story import Kind, Setting
 from .witness import Witness
 from .workers import Workers
 
@@ -50,7 +63,9 @@ class Agents:
 
     def start(self, process: Process) -> None:
         self.hearts.sleep_until_beat(process)
-        process.group, commands = begin(process.group, process.clock(self.future.now))
+        now = process.clock(self.future.now)
+        self.witness.judge.saw(Began(process.node, now))
+        process.group, commands = begin(process.group, now)
         self._carry_out(process, commands)
 
     def _is_over(self, process: Process) -> None:
@@ -73,13 +88,17 @@ class Agents:
         else:
             self.hear(process, Signalled(signum, process.clock(self.future.now)))
 
+    def are_noticed(self, process: Process, notice: Notice) -> None:
+        if not self.network.waits(process, self.are_noticed, process, notice):
+            self.hear(process, Noticed(notice, process.clock(self.future.now)))
+
     def hear(self, process: Process, event: Event) -> None:
         self.steps += 1
         now = process.clock(self.future.now)
         before = process.group
         after, commands = transition(before, event)
         process.group = after
-        if commands or after.phase is not before.phase or isinstance(event, Signalled):
+        if commands or after.phase is not before.phase or isinstance(event, Signalled | Noticed | ReadyToLeave):
             witness = self.witness
             witness.judge.saw(Stepped(before, event, after, commands, now))
             sometimes.stepped(witness.counts, witness.causes, before, event, after)
@@ -91,8 +110,12 @@ class Agents:
         if after.phase is Phase.ENDED:
             if process.outcome is None:
                 self._is_over(process)
-        elif after.phase is not Phase.JOINING and after.phase is not Phase.BARRIER:
+        elif after.phase is not Phase.JOINING and (after.phase is not Phase.BARRIER or after.notice is not None):
             self._set_timer(process)
+        if after.phase is not before.phase:
+            if after.drained and not before.drained:
+                self.witness.recoveries.befalls(Kind.NOTICE)
+            self.witness.moved()
         if consequence := follows(event, after, now):
             self.hear(process, consequence)
 
@@ -136,9 +159,11 @@ class Agents:
                 self.workers.start(process, world)
             case Signal(signum):
                 self.workers.are_signalled(process, signum)
+            case Tell(notice):
+                self.workers.are_told(process, notice)
             case _:
                 self.hearts.beat_now(process)
 
     def _profile(self, process: Process) -> Profile:
         """Return this node's profile, with an endpoint of its own for each start of its workers."""
-        return Profile(Endpoint(process.node.slot, 2 + process.starts), self.setting.workers, host=process.node.slot)
+        return self.setting.profile(process.node.slot, 2 + process.starts)

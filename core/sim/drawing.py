@@ -18,19 +18,21 @@ from ..rendezvous import Status
 from ..rendezvous.verify import Finding
 from ..replay.lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind, marked
 from ..world import Node
+from .faults import OF_STORE
 from .narration import verb
+from .own import CORE, Own
 from .process import Process
 from .run import Run, told
 from .simulation import World
-from .story import Kind, Operation, Story
+from .story import STARTS, Kind, Operation, Story
 
 STORE = Node("store", 0)
 OPERATOR = Node("operator", 0)
 
 
-def drawn(story: Story, also: tuple[Property, ...] = ()) -> tuple[Run, Lanes]:
+def drawn(story: Story, also: tuple[Property, ...] = (), own: Own = CORE) -> tuple[Run, Lanes]:
     """Run this story; return the run and its lanes."""
-    world = World(story.setting)
+    world = World(story.setting, own=own)
     pen = Pen(world)
     world.witness.judge.also = (*also, pen.saw)
     run = told(world, story, does=pen.does)
@@ -81,7 +83,7 @@ class Pen:
         finally:
             if world.done[kind] > often and not self._first_start(operation):
                 self.marks.insert(marks, Mark(_whom(world, operation, before), at, "fault", _label(operation)))
-            if kind is Kind.CRASH and before is not None:
+            if kind in (Kind.CRASH, Kind.KILL) and before is not None:
                 self._lift(before.node)
 
     def _first_start(self, operation: Operation) -> bool:
@@ -139,9 +141,9 @@ def _whom(world: World, operation: Operation, before: Process | None) -> Node:
     match operation.kind:
         case Kind.CANCEL:
             return OPERATOR
-        case Kind.OUTAGE | Kind.EMPTY | Kind.OLDER:
+        case kind if kind in OF_STORE:
             return STORE
-        case Kind.START:
+        case kind if kind in STARTS:
             return next(node for node in reversed(world.by_node) if node.slot == operation.slot)
         case _:
             assert before is not None

@@ -12,19 +12,21 @@ from attrs import define
 from ..properties.facts import Reaped
 from .agents import Agents
 from .future import Future
-from .losses import KEPT_S
+from .links import OF_LINKS, Links
 from .network import Network
 from .process import Process
 from .simulated_store import Store
 from .story import Kind
 from .witness import Witness
 
-OF_STORE = (Kind.OUTAGE, Kind.EMPTY, Kind.OLDER)
+OF_STORE = (Kind.OUTAGE, Kind.FULL, Kind.EMPTY, Kind.OLDER)
 
 
-def means_something(kind: Kind, process: Process) -> bool:
+def means_something(kind: Kind, process: Process, links: bool) -> bool:
     """Return True if this operation has an effect on this process: workers that do not run, or hang, neither fail nor
-    succeed."""
+    succeed, and links that are not there do not break."""
+    if kind in OF_LINKS:
+        return links
     if kind in (Kind.FAIL, Kind.SUCCEED):
         return bool(process.workers) and not process.hung
     return kind is not Kind.HANG or bool(process.workers)
@@ -37,18 +39,34 @@ class Faults:
     network: Network
     witness: Witness
     agents: Agents
+    links: Links
+    fence: float
+    """The age at which a heartbeat's acknowledgement ends workers; 0: never."""
 
     def befall(self, process: Process, kind: Kind, span: float) -> None:
         """Apply a fault to a node."""
         now = self.future.now
         until = max(now + span, 0.0)
         match kind:
-            case Kind.CRASH:
-                self._crashes(process)
+            case Kind.CRASH | Kind.KILL:
+                if process.workers and span:
+                    self.witness.seen("workers outlive their agent")
+                self._is_killed(process, span)
+            case Kind.UNLINK | Kind.REFUSE | Kind.MUTE:
+                self.links.befall(process, kind, span)
             case Kind.PAUSE:
                 process.stopped_until = max(process.stopped_until, until)
                 process.stopped_since = now if process.stopped_since is None else process.stopped_since
-                self.witness.judge.excused.add(process.node)
+                self._is_told_late(process, until)
+            case Kind.PAUSE_HEART:
+                process.heart_until = max(process.heart_until, until)
+            case Kind.PAUSE_LOOP:
+                process.loop_until = max(process.loop_until, until)
+                self.agents.loops.will_go_on(process)
+                self._is_told_late(process, until)
+            case Kind.PAUSE_WAITER:
+                process.waiter_until = max(process.waiter_until, until)
+                self._is_told_late(process, until)
             case Kind.SLOW:
                 process.delay = span
             case Kind.CUT | Kind.CUT_OUT | Kind.CUT_IN:
@@ -62,6 +80,8 @@ class Faults:
                 process.late_write = span
             case Kind.LATE_REPLY:
                 process.late_reply = span
+            case Kind.TWICE:
+                process.twice = span
             case Kind.GAP:
                 process.gap = True
             case Kind.FAIL:
@@ -77,10 +97,23 @@ class Faults:
             case other:
                 assert_never(cast("Never", other))  # the others are not done to a node
 
-    def _crashes(self, process: Process) -> None:
+    def _is_told_late(self, process: Process, until: float) -> None:
+        """Excuse this node of the fence, if what it is told may be older than that when it comes."""
+        if process.stood_until < self.future.now:
+            process.stood_since = self.future.now
+        process.stood_until = max(process.stood_until, until)
+        if process.stopped_since is not None or process.stood_until - process.stood_since > self.fence:
+            self.witness.judge.excused.add(process.node)
+
+    def _is_killed(self, process: Process, span: float) -> None:
+        """Kill the agent. Its workers die with it, or so much later."""
         process.alive = False
-        process.workers.clear()
-        self.witness.judge.saw(Reaped(process.node))
+        if not span:
+            process.workers.clear()
+            self.witness.judge.saw(Reaped(process.node))
+        else:
+            self.future.at(self.future.now + span, self.links.dies, process)
+        self.links.breaks(process)
 
     def befall_store(self, kind: Kind, span: float) -> None:
         """Apply a fault to the store (one of OF_STORE)."""
@@ -88,22 +121,35 @@ class Faults:
         if kind is Kind.OUTAGE:
             store.goes_away(now, now + span)
             self.network.breaks()
+        elif kind is Kind.FULL:
+            store.full_until = max(store.full_until, now + span)
+        else:
+            self._loses(kind, span)
             return
-        calm = store.down_until <= now - witness.losses.calm_s
+        witness.lost_worlds.is_away(now + span)
+
+    def _loses(self, kind: Kind, span: float) -> None:
+        """Let the store lose its memory, and have it judged that a world that ran stands again."""
+        now, store, witness = self.future.now, self.store, self.witness
         lost = store.register
-        witness.losses.lost(lost, witness.living(), calm, now)
-        self.future.at(now + KEPT_S, self._stands)
+        witness.lost_worlds.loses(lost, witness.living(), now)
+        if store.refuses_writes(now):
+            witness.lost_worlds.is_away(max(store.down_until, store.full_until))
         if kind is Kind.EMPTY:
             store.empties()
         else:
             store.is_restored(now - span)
         if lost and store.register and store.register.job != lost.job:
-            witness.losses.kept = None  # a world of another job is not replaced
+            witness.lost_worlds.drops()  # a world of another job is not replaced
         witness.judge.register = store.register
-        witness.judge.left.clear()  # the store has forgotten that too, and what they had under way may land
+        witness.judge.forgets()  # the store has forgotten that too, and what they had under way may land
         witness.counts["the store came back older" if store.register else "the store came back empty"] += 1
         self.network.forgets()
+        self._stands()
 
     def _stands(self) -> None:
-        if self.store.down_until <= self.future.now:
-            self.witness.losses.stands(self.store.register, self.witness.living())
+        """Judge the world that was lost, when it must stand again."""
+        lost_worlds, now = self.witness.lost_worlds, self.future.now
+        lost_worlds.stands(self.store.register, self.witness.living(), now)
+        if lost_worlds.lost is not None:
+            self.future.at(lost_worlds.lost.due_at, self._stands)

@@ -30,15 +30,24 @@ class Hearts:
         self.future.at(at, self._beats, process, process.beat_timer)
 
     def _beats(self, process: Process, timer: int) -> None:
-        if process.beat_timer == timer and not self.network.waits(process, self._beats, process, timer):
+        if process.beat_timer != timer or self.network.waits(process, self._beats, process, timer):
+            return
+        if process.heart_until > self.future.now:
+            self.future.at(process.heart_until, self._goes_on, process, timer)
+        else:
             self.network.beat(process, process.clock(self.future.now))
+
+    def _goes_on(self, process: Process, timer: int) -> None:
+        if process.evicted and process.beat_timer == timer:
+            self.witness.seen("a heart goes on, and its node was evicted")
+        self._beats(process, timer)
 
     def beat_now(self, process: Process) -> None:
         if process.beating:
             process.beat_again = True
         else:
             process.beat_timer += 1
-            self.network.beat(process, process.clock(self.future.now))
+            self._beats(process, process.beat_timer)
 
     def beaten(self, process: Process, sent_at: float | None, life: Life | None) -> None:
         """Take the end of a heartbeat; `sent_at` is set if it was acknowledged."""
@@ -52,4 +61,5 @@ class Hearts:
         if not acknowledged(life, process.held.state):
             sometimes.unacknowledged(self.witness.counts, process)
         else:
+            process.beaten_at = sent_at
             self.hear(process, Beaten(sent_at, process.clock(self.future.now)))

@@ -1,6 +1,6 @@
-"""What a store that loses its memory must not cost, judged by what all processes know together.
+"""What a store that loses its memory must not cost, judged by what all processes know together (R10, R11, R13, R14).
 
-While all nodes are well, no worker is stopped. A verdict that an awake node knows is not forgotten. A state that a node
+A verdict that an awake node knows is not forgotten. A state that a node
 adopts from its own job forgets no failure. A node that slept has no say.
 """
 
@@ -11,89 +11,81 @@ from collections.abc import Iterable
 
 from attrs import define, field
 
-from ..group import Phase
 from ..properties.facts import Wrote
+from ..properties.strength import Strength
 from ..rendezvous import Held, RendezvousState, Restore, Violation, Write
-from ..world import Why, WorldId
 from .process import Process
 
-KEPT_S = 3.0
-"""After so many seconds the register must again hold the world that ran."""
-KNOWN_S = 4.0
-"""A verdict counts once it has been known for so many seconds."""
+KNOWN_BEATS = 4
+"""A verdict counts once it has been known for so many heartbeat intervals."""
 
 
 @define
 class Losses:
-    """The world that a loss must not end, and how often a failure was forgiven."""
+    """How often a failure was forgiven, and who knows what."""
 
-    calm_s: float
-    """A process is well if nothing was done to it for so many seconds."""
-    kept: WorldId | None = None
+    interval: float = 1.0
+    """From one heartbeat to the next."""
     refunds: Counter[str] = field(factory=Counter)
-
-    def lost(self, register: RendezvousState | None, processes: Iterable[Process], calm: bool, now: float) -> None:
-        """Note that the store has lost this register. `calm`: the store had not been away for long."""
-        self.kept = None
-        if register is None or register.world_id is None or register.closed or not calm:
-            return
-        processes = tuple(processes)
-        if any(each.held.state is not None and each.held.state.job != register.job for each in processes):
-            return  # somebody of another job may know more
-        members = {process.node: process for process in processes if process.node in register.members}
-        if len(members) == len(register.members) and all(self._runs(each, register, now) for each in members.values()):
-            self.kept = register.world_id
-
-    def _runs(self, process: Process, register: RendezvousState, now: float) -> bool:
-        here = process.ran is not None and process.ran.id == register.world_id and bool(process.workers)
-        knows = process.held.state is register and process.held.found is None
-        return here and knows and process.group.phase is Phase.RUNNING and process.is_well(now - self.calm_s)
-
-    def stands(self, register: RendezvousState | None, processes: Iterable[Process]) -> None:
-        """Judge R12, a while after the loss. Raises Violation."""
-        kept, self.kept = self.kept, None
-        if kept is None:
-            return
-        if register is None or register.world_id != kept:
-            raise Violation("R12", f"all were well when the store lost round {kept.round}, but it does not stand again")
-        for process in processes:
-            if process.node in register.participants and process.group.phase is not Phase.RUNNING:
-                raise Violation("R12", f"all were well when the store lost round {kept.round}; {process.name} stopped")
+    strength: Strength = field(factory=Strength)
 
     def wrote(self, fact: Wrote, processes: Iterable[Process], now: float) -> None:
         """Judge a write. Raises Violation."""
         if isinstance(fact.edit, Restore):
             return
         before, after = fact.before, fact.after
-        kept = self.kept
-        ends = before is not None and before.world_id == kept and after.world_id != kept
-        if kept and ends and after.ended and after.ended.why is Why.FENCED:
-            raise Violation("R12", f"all were well when the store lost round {kept.round}; {fact.node} fled from it")
-        if before is None or ends:
-            self.kept = None  # somebody began a job at the empty store, or the round was ended for another reason
         if before is not None and after.failures < before.failures:
             self.refunds[after.job] += 1
         if fact.completes:
             for process in processes:
-                if _knows_verdict(process, after.job, now - KNOWN_S):
-                    raise Violation("R11", f"round {after.round} is complete, but {process.name} knows the verdict")
+                if _knows(process, after.job):
+                    self._completes(fact, process, now - KNOWN_BEATS * self.interval)
+
+    def _completes(self, fact: Wrote, process: Process, since: float) -> None:
+        """Judge R11: this process knows the verdict of the job of which a world is complete now."""
+        self.strength.armed["R11"] += 1
+        if _could_tell(process, since):
+            raise Violation("R11", f"round {fact.after.round} is complete, but {process.name} knows the verdict")
+        self.strength.excused["R11"] += 1
 
     def changed(self, process: Process, before: Held) -> None:
         """Judge a change of what the process holds. Raises Violation."""
-        held, now_held = before.state, process.held.state
+        held, now_held, armed = before.state, process.held.state, self.strength.armed
         if held is None or before.woke_at is not None:
             return
         if now_held is None:
             raise Violation("R13", f"{process.name} forgets job {held.job}, which the store has lost")
         if now_held.life == held.life:
             return
+        armed["R13"] += 1
+        armed["R11"] += held.closed is not None
         if held.closed and not now_held.closed and now_held.job == held.job:
             raise Violation("R11", f"{process.name} gives up the verdict of job {held.job}, which it knows")
         ours = now_held.job == held.job and not now_held.closed and not held.provisional
-        if ours and _is_made_of(now_held, held) and now_held.failures + self.refunds[held.job] < held.failures:
+        if not (ours and held.failures):
+            return
+        armed["R10"] += 1
+        if not _is_made_of(now_held, held):
+            self.strength.excused["R10"] += 1
+        elif now_held.failures + self.refunds[held.job] < held.failures:
             raise Violation(
                 "R10", f"{process.name} takes over {now_held.failures} failures, and knew of {held.failures}"
             )
+
+    def decides(self, process: Process, write: Write) -> None:
+        """Judge R14 when a process decides to write. Raises Violation."""
+        edit, stale = write.edit, process.stale
+        self.strength.armed["R14"] += process.slept_at is not None or stale is not None
+        if process.slept_at is not None:
+            raise Violation("R14", f"{process.name} has slept, and decides before it has looked")
+        copied = process.held.found.state if process.held.found else None  # restored over itself, it is nobody's memory
+        if (
+            isinstance(edit, Restore)
+            and stale is not None
+            and edit.held is not copied
+            and edit.held.token == stale.token
+        ):
+            raise Violation("R14", f"{process.name} restores what it held before it slept")
 
 
 def _is_made_of(state: RendezvousState, held: RendezvousState) -> bool:
@@ -115,18 +107,13 @@ def looked(process: Process, state: RendezvousState | None, sent_at: float) -> N
         process.stale = None
 
 
-def decides(process: Process, write: Write) -> None:
-    """Judge R14 when a process decides to write. Raises Violation."""
-    edit, stale = write.edit, process.stale
-    if process.slept_at is not None:
-        raise Violation("R14", f"{process.name} has slept, and decides before it has looked")
-    copied = process.held.found.state if process.held.found else None  # restored over itself, it is nobody's memory
-    if isinstance(edit, Restore) and stale is not None and edit.held is not copied and edit.held.token == stale.token:
-        raise Violation("R14", f"{process.name} restores what it held before it slept")
-
-
-def _knows_verdict(process: Process, job: str, since: float) -> bool:
+def _knows(process: Process, job: str) -> bool:
     held = process.held
-    if held.state is None or held.state.closed is None or held.state.job != job or held.held_at is None:
-        return False
-    return process.true(held.held_at) < since and held.woke_at is None and process.is_well(since)
+    return held.state is not None and held.state.closed is not None and held.state.job == job
+
+
+def _could_tell(process: Process, since: float) -> bool:
+    """Return True if a process that knows the verdict has known it since then, awake and within reach."""
+    held = process.held
+    known = held.held_at is not None and process.true(held.held_at) < since
+    return known and held.woke_at is None and process.is_well(since)

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
 from ..group import Outcome
-from ..group.state import Refused, Stopped, Unawaited
+from ..group.state import Drained, Refused, Stopped, Unawaited
 from ..rendezvous import (
     Arrive,
     Close,
     Complete,
     Deed,
     Done,
+    Drain,
     End,
     Evict,
     Leave,
@@ -65,6 +66,8 @@ def verb(edit: Deed) -> str:
             return f"writes for {', '.join(map(name, proposals))}"
         case Close(verdict):
             return f"closes {verdict.ending.name}"
+        case Drain(node, notice):
+            return f"gives {name(node)} {notice.deadline_s:g} s notice"
         case other:
             assert_never(other)
 
@@ -77,6 +80,8 @@ def outcome(how: Outcome) -> str:
             return f"refused ({why.value})"
         case Unawaited():
             return "waits no longer"
+        case Drained():
+            return "drained"
         case Stopped(signum):
             return f"stopped by signal {signum}"
         case other:

@@ -16,18 +16,19 @@ from ..rendezvous import (
     Answer,
     Counted,
     Did,
+    Errand,
     Gather,
     Heartbeats,
     Input,
     Look,
     Missed,
+    NoState,
     Observe,
     Proposals,
     Propose,
     Pushed,
     Question,
     RendezvousState,
-    Shown,
     Silent,
     Token,
     Unknown,
@@ -72,13 +73,12 @@ class Witness(Protocol):
     def seen(self, what: str) -> None: ...
 
 
+FOREIGN = "format"
+"""How the sentence begins that refuses a register of another version."""
+WRITES, READS = (Write, Propose, Errand), (Write, Look, Observe)
 DID, UNKNOWN, SILENT = Did(), Unknown(), Silent()
 MISSED = Missed(SILENT)
 _heartbeats, _news = maker(Heartbeats), maker(Pushed)
-
-
-def _pushed(shown: Shown, sent_at: float) -> Pushed:
-    return _news(shown.state, sent_at, shown.here)
 
 
 @define
@@ -89,6 +89,8 @@ class Network:
     steady: bool
     """If True, every message takes one millisecond."""
     interval: float
+    tail: float
+    """How much longer the slowest of a thousand messages takes."""
     loops: Loops = field(init=False)
     hearts: Hearts = field(init=False)
     witness: Witness = field(init=False)
@@ -99,7 +101,10 @@ class Network:
         self.loops, self.hearts, self.witness = loops, hearts, witness
 
     def delay(self, process: Process) -> float:
-        return process.delay + (0.001 if self.steady else DELAYS_S[self.choose(len(DELAYS_S))])
+        if self.steady:
+            return process.delay + 0.001
+        usual = process.delay + DELAYS_S[self.choose(len(DELAYS_S))]
+        return usual + self.tail / (1 + self.choose(1_000)) if self.tail else usual
 
     # --- questions
 
@@ -122,11 +127,19 @@ class Network:
             unsure = isinstance(question, Write) and self.choose(2) == 1
             self.future.at(now + self.delay(process), self._fails, process, number, question, unsure)
             return
+        if store.full_until > now and isinstance(question, WRITES):
+            self.witness.seen("a write that finds no space")
+            self.future.at(now + self.delay(process), self._fails, process, number, question, False)
+            return
+        if store.format != process.format and store.register is not None and isinstance(question, READS):
+            self.future.at(now + self.delay(process), self._answers, process, number, question, self._foreign(process))
+            return
         answer: Answer = DID
         landed = False
         if isinstance(question, Write):
             before, here = store.register, store.here
             if landed := store.set(question, now):
+                store.format = process.format
                 self.witness.landed(process, number, before, question, here)
                 self._push()
             answer = store.shown
@@ -137,7 +150,10 @@ class Network:
         elif isinstance(question, Propose):
             answer = Counted(store.propose(process.node, question.proposal))
         elif isinstance(question, Gather):
-            answer = Proposals(store.proposals_of(question.nodes))
+            answer = Proposals(store.proposals_of(question.nodes, question.entering))
+        if process.twice and isinstance(question, Write | Propose):
+            self.future.at(now + process.twice, self._comes_again, process.node, question, store.losses)
+            process.twice = 0.0
         leg = self.delay(process)
         if process.late_reply:
             leg, process.late_reply = leg + process.late_reply, 0.0
@@ -150,6 +166,21 @@ class Network:
             self.future.at(max(sent + ANSWER_TIMEOUT_S, now), self._times_out, process, number, question)
         if not lost:
             self.future.at(now + leg, self._answers, process, number, question, answer)
+
+    def _foreign(self, process: Process) -> NoState:
+        return NoState(f"{FOREIGN} {self.store.format}, this version reads format {process.format}")
+
+    def _comes_again(self, node: Node, question: Write | Propose, losses: int) -> None:
+        """Let a request that was carried out come once more, to the same store."""
+        store = self.store
+        if store.down_until > self.future.now or store.losses > losses:
+            return
+        if isinstance(question, Propose):
+            store.propose(node, question.proposal)
+        else:
+            landed = store.set(question, self.future.now)
+            assert not landed, f"a write of {node} lands twice"
+        self.witness.seen("a request comes twice")
 
     def _answers(self, process: Process, number: int, question: Question, answer: Answer) -> None:
         if self.waits(process, self._answers, process, number, question, answer):
@@ -166,6 +197,8 @@ class Network:
             return
         if process.request == number:
             process.request = 0
+            if isinstance(question, Errand):
+                self.witness.seen("an errand fails")
             if unsure and isinstance(question, Write):
                 process.unsure.add(number)
                 self.loops.hears(process, UNKNOWN)
@@ -190,15 +223,17 @@ class Network:
     def watch(self, process: Process, token: Token | None, sent_at: float) -> None:
         """Let the waiter's thread wait until the register is no longer what this token names. (The question itself takes no
         time: a change that is written meanwhile is pushed all the same.)"""
-        process.watch = token
-        self._watches(process, sent_at)
+        process.watch, process.watch_sent_at = token, sent_at
+        self._watches(process)
 
-    def _watches(self, process: Process, sent_at: float) -> None:
+    def _watches(self, process: Process) -> None:
         now = self.future.now
-        if self.store.down_until > now or process.cut_out_until > now or process.cut_in_until > now:
+        if process.waiter_until > now:
+            self.future.at(process.waiter_until, self._watches, process)
+        elif self.store.down_until > now or process.cut_out_until > now or process.cut_in_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._misses, process)
         elif self.store.token != process.watch or not self.store.here:  # a copy is never what the token names
-            self.future.at(now + self.delay(process), self._changed, process, _pushed(self.store.shown, sent_at))
+            self.future.at(now + self.delay(process), self._changed, process, self._pushed(process), now)
         else:
             self.watching[process.name] = process
 
@@ -209,18 +244,36 @@ class Network:
         for process in waiting.values():
             if process.gap or process.cut_in_until > now:
                 process.gap = False
-                self.future.at(now + self.interval, self._watches, process, process.clock(now))
+                self.future.at(now + self.interval, self._watches, process)
             else:
-                news = _pushed(self.store.shown, process.clock(now))
-                self.future.at(now + self.delay(process), self._changed, process, news)
+                self.future.at(now + self.delay(process), self._changed, process, self._pushed(process), now)
 
-    def _changed(self, process: Process, news: Pushed) -> None:
-        if not self.waits(process, self._changed, process, news):
+    def _pushed(self, process: Process) -> Pushed | Missed:
+        """Return what the waiter of this process is shown now, by the question that it asked when it began to wait."""
+        shown = self.store.shown
+        if self.store.format != process.format and shown.state is not None:
+            return Missed(self._foreign(process))
+        return _news(shown.state, process.watch_sent_at, shown.here)
+
+    def _changed(self, process: Process, news: Pushed | Missed, shown_at: float) -> None:
+        if not self._waiter_waits(process, self._changed, process, news, shown_at):
+            if isinstance(news, Pushed):
+                process.answered_at = max(process.answered_at, shown_at)
+                if news.state is not self.store.register:
+                    self.witness.seen("a stale push")
             self.loops.hears(process, news)
 
     def _misses(self, process: Process) -> None:
-        if not self.waits(process, self._misses, process):
+        if not self._waiter_waits(process, self._misses, process):
             self.loops.hears(process, MISSED)
+
+    def _waiter_waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:
+        if self.waits(process, what, *of):
+            return True
+        if process.waiter_until <= self.future.now:
+            return False
+        self.future.at(process.waiter_until, what, *of)
+        return True
 
     def breaks(self) -> None:
         """The store goes away: each waiting process hears that it is not there."""
@@ -252,15 +305,24 @@ class Network:
         life = self.store.named
         if leg > ANSWER_TIMEOUT_S:
             return
+        if self.store.format != process.format and self.store.register is not None:
+            self.future.at(now + self.delay(process), self._beat_ends, process, None)
+            return
         if process.cut_in_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._beat_ends, process, None)
+        elif leg + (back := self.delay(process)) > ANSWER_TIMEOUT_S:
+            self.future.at(now + ANSWER_TIMEOUT_S - leg, self._beat_ends, process, None)
         else:
-            self.future.at(now + self.delay(process), self._beat_ends, process, sent_at, life)
+            self.future.at(now + back, self._beat_ends, process, sent_at, life)
 
     def _beat_ends(self, process: Process, sent_at: float | None, life: Life | None = None) -> None:
-        if not self.waits(process, self._beat_ends, process, sent_at, life):
-            process.beating = False
-            self.hearts.beaten(process, sent_at, life)
+        if self.waits(process, self._beat_ends, process, sent_at, life):
+            return
+        if process.heart_until > self.future.now:
+            self.future.at(process.heart_until, self._beat_ends, process, sent_at, life)
+            return
+        process.beating = False
+        self.hearts.beaten(process, sent_at, life)
 
     def ends(self, process: Process) -> None:
         """The agent has ended in order: take its heartbeat away."""

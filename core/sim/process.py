@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import define, field
 
@@ -14,7 +14,7 @@ from ..rendezvous import Ask, Client, Held, RendezvousState, Token
 from ..world import Node, World
 
 GRID = 1e7
-"""Points per second."""
+"""A second has so many points of time."""
 
 
 @define(eq=False)
@@ -32,49 +32,72 @@ class Process:
     offset: float
     rate: float
     born_at: float
+    format: int = 0
+    """It reads and writes this format of the register."""
     operator: bool = False
     """This process is no node: an operator uses it to close the job."""
     alive: bool = True
     stopped_until: float = 0.0
     stopped_since: float | None = None
-    """Since when it stands still without having noticed."""
+    """It has stood still since then, and has not noticed."""
+    stood_since: float = 0.0
+    stood_until: float = 0.0
+    """Between these times the agent or one of its threads stands still, so that it may be told late."""
+    heart_until: float = 0.0
+    """Its heart stands still until then."""
+    loop_until: float = 0.0
+    """Its loop stands still until then; this is 0 once the loop has gone on."""
+    inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(factory=list)
+    """Its loop hears this when it goes on."""
+    waiter_until: float = 0.0
+    """Its waiter stands still until then."""
 
     ask: Ask | None = None
-    """What its client asks for, until that is carried out."""
+    """Its client asks for this, until that is carried out."""
     request: int = 0
     requests: int = 0
     timer: int = 0
     second: int = 0
     asked_before: int = 0
-    """How many questions it had asked when this second began."""
+    """It had asked so many questions when this second began."""
     unsure: set[int] = field(factory=set)
-    """The numbers of the writes whose outcome it does not know."""
+    """It does not know the outcome of the writes with these numbers."""
+    accused: tuple[int, float, frozenset[Node]] | None = None
+    """A write of its own evicts living nodes on evidence: the number of the write, when it was decided, and the nodes."""
     slandered: tuple[int, Node] | None = None
-    """The number of a write of its own that evicts a node that is well."""
+    """A write of its own evicts a node that is well: the number of the write, and the node."""
     read_after: int = 0
-    """The number of the last question that was answered with a state."""
+    """The last question that was answered with a state had this number."""
+    answered_at: float = -math.inf
+    """The store last answered then, in true time."""
+    tried_at: float = -math.inf
+    """The store last left a question or a wait unanswered then, in true time."""
     watch: Token | None = None
-    """What the waiter's question names."""
+    """The waiter's question names this."""
+    watch_sent_at: float = 0.0
+    """The waiter asked it then, by its clock."""
 
     counter: int = 0
     beat_timer: int = 0
     beating: bool = False
     beat_again: bool = False
+    beaten_at: float = -math.inf
+    """It sent the last heartbeat that was acknowledged then, by its clock."""
     elapse_at: float = math.inf
 
     workers: dict[int, int] = field(factory=dict)
-    """The local rank of each living worker -> the start that the worker belongs to."""
+    """This maps the local rank of each living worker to the start that the worker belongs to."""
     starts: int = 0
     ran: World | None = None
     codes: list[int] = field(factory=list)
-    """The exit codes of the workers of this start."""
+    """The workers of this start exited with these codes."""
     outcome: Outcome | None = None
     worlds: int = 0
     evicted: bool = False
     slept_at: float | None = None
-    """When, by its clock, it woke from a sleep; None once it has looked."""
+    """It woke from a sleep then, by its clock; this is None once it has looked."""
     stale: RendezvousState | None = None
-    """What it held when it woke and did not find standing."""
+    """It held this when it woke, and did not find it standing."""
 
     delay: float = 0.0
     cut_out_until: float = 0.0
@@ -82,13 +105,22 @@ class Process:
     lose_reply: bool = False
     late_write: float = 0.0
     late_reply: float = 0.0
+    twice: float = 0.0
     gap: bool = False
+    refuses_until: float = 0.0
+    """The network refuses connections to it until then."""
+    refused_at: float = -math.inf
+    """It last did so then."""
+    mute_until: float = 0.0
+    """No link of it carries anything until then."""
+    port_taken: bool = False
+    """It is dead, and its port is another program's."""
     unstartable: bool = False
     hung: bool = False
 
     @property
     def held(self) -> Held:
-        """What it remembers of the register."""
+        """Return what it remembers of the register."""
         return self.client.held
 
     def clock(self, now: float) -> float:
@@ -100,16 +132,25 @@ class Process:
         due at one time have them at one time, whatever their clocks show."""
         return math.ceil((local - self.offset) / self.rate * GRID - 0.01) / GRID + 3e-9
 
+    @property
+    def stands_until(self) -> float:
+        """Return until when it, or a thread of its, stands still."""
+        return max(self.stopped_until, self.heart_until, self.loop_until, self.waiter_until)
+
     def is_well(self, since: float) -> bool:
         """Return True if it lives, and no lasting fault was done to it since this time."""
-        stopped = max(self.stopped_until, self.cut_out_until, self.cut_in_until)
-        late = self.delay or self.late_write or self.late_reply or self.lose_reply or self.gap
-        return self.alive and stopped <= since and not late
+        stopped = max(self.stands_until, self.cut_out_until, self.cut_in_until)
+        return self.alive and stopped <= since and not (self.delay or self.delays or self.twice)
+
+    @property
+    def delays(self) -> int:
+        """Return how many faults wait for its next question, each of which costs it that question."""
+        return sum(map(bool, (self.late_write, self.late_reply, self.lose_reply, self.gap)))
 
     def heals(self) -> None:
         """End all its faults. A process that stands still wakes up when it would have."""
-        self.cut_out_until = self.cut_in_until = 0.0
-        self.delay = self.late_write = self.late_reply = 0.0
+        self.cut_out_until = self.cut_in_until = self.refuses_until = self.mute_until = 0.0
+        self.delay = self.late_write = self.late_reply = self.twice = 0.0
         self.lose_reply = self.gap = self.unstartable = self.hung = False
 
 

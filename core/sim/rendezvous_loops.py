@@ -7,27 +7,39 @@ No decision is made here. The agent hears what came of an operation, and the wit
 from __future__ import annotations
 
 import math
-from typing import assert_never
+from collections.abc import Callable
+from typing import Protocol, assert_never
 
-from attrs import define
+from attrs import define, field
 
-from ..node import heard
-from ..properties.facts import Left, WaitsForever
+from ..evolving import maker
+from ..node import heard, noticed
+from ..properties.facts import Decided, GaveUp, Holds, Left, Slept, WaitsForever
 from ..rendezvous import (
     Answer,
+    Arrive,
+    Close,
+    Complete,
     Counted,
     Did,
+    Drain,
     Draw,
     Drawn,
+    End,
     Errand,
     Evict,
     Gather,
     Heartbeats,
     Idle,
     Input,
+    Leave,
+    Linked,
     Look,
+    Missed,
+    NoState,
     Observe,
     Outcome,
+    Overdue,
     Passed,
     Pause,
     Proposals,
@@ -36,8 +48,10 @@ from ..rendezvous import (
     Question,
     Raise,
     Request,
+    Seen,
     Settled,
     Shown,
+    Silent,
     Submitted,
     Told,
     Unknown,
@@ -49,20 +63,32 @@ from ..rendezvous import (
     linger,
     step,
 )
+from ..rendezvous import turn as this_turn
+from ..rendezvous.client import Turn
 from ..rendezvous.context import Handler
 from ..world import Why, World
 from . import sometimes
 from .chance import Choose
 from .future import Future
-from .losses import decides, looked, slept
-from .network import Network
+from .losses import looked, slept
+from .network import FOREIGN, Network
 from .process import Hears, Process
 from .story import Setting
 from .witness import Witness
 
+
+class Links(Protocol):
+    """The links of the processes, as the loops call them."""
+
+    def follow(self, process: Process) -> None: ...
+
+    def breaks(self, process: Process, goodbye: bool = False) -> None: ...
+
+
 ASKS_MAX = 60
 """A process that asks more often than this within a second, and four times for each node, waits for nothing."""
 PASSED, WOKE = Passed(), Woke()
+_holds = maker(Holds)
 
 
 @define
@@ -76,13 +102,22 @@ class RendezvousLoops:
     turns_max: int
     """A process that turns more often than this at one point in time spins."""
     steps: int = 0
+    turn: Turn = this_turn
+    links: Links = field(init=False)
 
     def submit(self, process: Process, *items: Request | Errand) -> None:
         """Submit what the agent of this process wants done."""
-        self.hears(process, Submitted(items))
+        if process.inbox:
+            process.inbox.append((self.hears, (process, Submitted(items))))
+        else:
+            self.hears(process, Submitted(items))
 
     def hears(self, process: Process, fed: Input) -> None:
         """Take a step of its client and do what that asks for, until it asks a question, waits, or has nothing to do."""
+        if process.loop_until and self._stands(process, self.hears, process, fed):
+            return
+        if type(fed) in UNANSWERED:
+            process.tried_at = self.future.now
         self._steps(process, fed)
         begun = 0
         while (ask := process.ask) is not None and process.alive:
@@ -100,6 +135,7 @@ class RendezvousLoops:
         """End the agent: nothing is left to do for it."""
         process.alive = False
         self.network.ends(process)
+        self.links.breaks(process, goodbye=True)
 
     # --- a step
 
@@ -108,10 +144,17 @@ class RendezvousLoops:
         if process.slept_at is not None:
             _looks(process, fed)
         before = process.client.held
-        process.client, ask, notices = step(process.client, fed, now)
-        if process.client.held.state is not before.state:
+        process.client, ask, notices = step(process.client, fed, now, self.turn)
+        held, traffic = process.client.held, self.witness.traffic
+        if type(fed) in PROMPTS:
+            traffic.prompted(process, self.future.now)
+        if held.state is not before.state:
+            traffic.shows(process, self.future.now)
+            self.witness.judge.saw(_holds(held, now))
             self.witness.losses.changed(process, before)
             sometimes.changed(self.witness.counts, process, before)
+            if self.setting.links and not process.operator:
+                self.links.follow(process)
         if ask is None:
             return
         process.timer += 1
@@ -121,6 +164,8 @@ class RendezvousLoops:
             if isinstance(notice, Told):
                 self.steps += 1
                 self._told(process, notice, now)
+            elif isinstance(notice, Seen) and (event := noticed(notice.state, process.group, now)):
+                self.hear(process, event)
 
     def _told(self, process: Process, told: Told, now: float) -> None:
         handler, answer = told.handler, told.answer
@@ -130,6 +175,9 @@ class RendezvousLoops:
         if process.operator:
             process.alive = False
             return
+        if isinstance(answer, Raise):
+            answered_at, tried_at = process.clock(process.answered_at), process.clock(process.tried_at)
+            self.witness.judge.saw(GaveUp(told.held, handler, answer.failure.why, now, answered_at, tried_at))
         if handler is linger:
             self.end(process)
             return
@@ -143,6 +191,9 @@ class RendezvousLoops:
 
     def _judges_refusal(self, process: Process, handler: Handler, refusal: Raise) -> None:
         if refusal.failure.why is Why.ILLEGAL:
+            if refusal.text.startswith(FOREIGN):
+                self.witness.seen("refused for its format")
+                return
             number, _, fact = refusal.text.rpartition(" breaks ")[2].partition(": ")
             raise Violation(number, f"{process.name} {handler.__name__}: {fact}")
         self.witness.judges_excuse(process, refusal.failure.why)
@@ -161,9 +212,11 @@ class RendezvousLoops:
                 self._asks(process, ask)
             case Write():
                 edit = ask.edit
+                if type(edit) in JUDGED and not process.operator:
+                    self.witness.judge.saw(Decided(process.held, edit, process.client.asked_at))
                 if isinstance(edit, Evict):
                     self.witness.notes_slander(process, edit)
-                decides(process, ask)
+                self.witness.losses.decides(process, ask)
                 sometimes.wanted(self.witness.counts, process, edit, process.client.asked_at)
                 self._asks(process, ask)
             case Errand():
@@ -183,6 +236,7 @@ class RendezvousLoops:
             process.second, process.asked_before = second, process.requests
         elif process.requests - process.asked_before > ASKS_MAX + 4 * self.setting.nodes:
             raise Violation("L6", f"{process.name} asks without end")
+        self.witness.traffic.asks(process, question, self.future.now)
         self.network.ask(process, question)
 
     def _waits(self, process: Process, wait: Wait) -> None:
@@ -196,13 +250,19 @@ class RendezvousLoops:
             self.network.watch(process, wait.token, process.clock(self.future.now))
 
     def _wakes(self, process: Process, timer: int) -> None:
-        if process.timer == timer and not self.network.waits(process, self._wakes, process, timer):
+        if process.timer != timer or self.network.waits(process, self._wakes, process, timer):
+            return
+        if not (process.loop_until and self._stands(process, self._wakes, process, timer)):
             self.hears(process, PASSED)
 
     # --- what it hears of the network
 
     def answered(self, process: Process, question: Question, answer: Answer) -> None:
+        if process.loop_until and self._stands(process, self.answered, process, question, answer):
+            return
         counts = self.witness.counts
+        if not isinstance(answer, Did):
+            process.answered_at = self.future.now
         if isinstance(question, Observe):
             sometimes.afresh(counts, process.held, process.client.asked_at)
         elif isinstance(answer, Shown):
@@ -211,19 +271,55 @@ class RendezvousLoops:
                 sometimes.refused(counts, question, answer.state)
         self.hears(process, answer)
 
+    def will_go_on(self, process: Process) -> None:
+        """Let the loop of this process go on when its pause is over; until then it hears nothing."""
+        self.future.at(process.loop_until, self._goes_on, process)
+
+    def _stands(self, process: Process, what: Callable[..., None], *of: object) -> bool:
+        """Keep this for later and return True if the loop of this process stands still."""
+        process.inbox.append((what, of))
+        return True
+
+    def _goes_on(self, process: Process) -> None:
+        if process.loop_until > self.future.now or self.network.waits(process, self._goes_on, process):
+            return
+        process.loop_until = 0.0
+        process.inbox.sort(key=_turn_of)
+        if len(process.inbox) > 1:
+            self.witness.seen("a loop goes on, and hears what it has missed")
+        while process.inbox and process.alive:
+            what, of = process.inbox[0]
+            what(*of)
+            del process.inbox[0]  # now, because what the agent submits meanwhile stands behind the others
+
     def woke(self, process: Process) -> None:
         """Let the process go on after it stood still; if that was long, it knows."""
         span = self.future.now - (process.stopped_since or 0.0)
         process.stopped_since = None
         if span * process.rate > process.held.settings.ttl:
             self._steps(process, WOKE)
-            slept(process, process.clock(self.future.now))
+            now = process.clock(self.future.now)
+            self.witness.judge.saw(Slept(process.node, now))
+            slept(process, now)
 
 
+JUDGED = frozenset({Arrive, End, Leave, Complete, Overdue, Close, Drain})
+"""The edits whose cause is judged when they are decided."""
 TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
 """The asks that a turn makes."""
+UNANSWERED = frozenset({Silent, Unknown, Missed})
+"""These are fed where the store did not answer."""
+PROMPTS = UNANSWERED | {NoState, Woke, Linked}
+"""After these a node may ask again, though the register has not changed."""
 ANSWERED = (Shown, Heartbeats, Counted, Proposals, Did, Unknown)
 """The answers after which a client hears what was held back."""
+
+
+def _turn_of(kept: tuple[Callable[..., None], tuple[object, ...]]) -> int:
+    """Return the turn of what was kept for a loop: first what its agent says, then what else was posted, then an answer or a
+    timer."""
+    fed = kept[1][-1]
+    return 0 if isinstance(fed, Submitted) else 1 if isinstance(fed, Pushed | Missed | Linked) else 2
 
 
 def _looks(process: Process, fed: Input) -> None:

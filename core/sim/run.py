@@ -16,9 +16,10 @@ from ..rendezvous import Status, Violation
 from .chance import mixed, seeded
 from .narration import Narrator, standing
 from .network import ANSWER_TIMEOUT_S
+from .own import CORE, Own
 from .process import Process
 from .simulation import World
-from .story import Kind, Operation, Setting, Story
+from .story import Operation, Setting, Story
 from .swarm import Shape, Swarm
 from .swarm import setting as drawn
 
@@ -41,10 +42,12 @@ def run_seed(seed: int, run: int) -> int:
     return mixed(mixed(seed) + run)
 
 
-def wander(seed: int, shape: Shape, tell: Narrator | None = None, also: tuple[Property, ...] = ()) -> Run:
+def wander(
+    seed: int, shape: Shape, tell: Narrator | None = None, also: tuple[Property, ...] = (), own: Own = CORE
+) -> Run:
     """Draw a story from this seed and run it."""
     choose = seeded(seed)
-    world = World(drawn(choose, shape), tell, also)
+    world = World(drawn(choose, shape), tell, also, own=own)
     swarm = Swarm(choose, shape)
     done = list[Operation]()
     violation = None
@@ -65,12 +68,14 @@ def _drawn(swarm: Swarm, world: World) -> Iterator[tuple[Operation, ...]]:
         yield tuple(operations)
 
 
-def tell(story: Story, tell: Narrator | None = None, ends: bool = True, also: tuple[Property, ...] = ()) -> Run:
+def tell(
+    story: Story, tell: Narrator | None = None, ends: bool = True, also: tuple[Property, ...] = (), own: Own = CORE
+) -> Run:
     """Run this story; with `ends`, heal the world and bring it to its end, as every run does."""
-    return told(World(story.setting, tell, also), story, ends)
+    return told(World(story.setting, tell, also, own=own), story, ends)
 
 
-def told(world: World, story: Story, ends: bool = True, does: Callable[[World, Operation], None] = World.does) -> Run:
+def told(world: World, story: Story, ends: bool = True, does: Callable[[World, Operation], object] = World.does) -> Run:
     """Run this story in a fresh world; `does` is how each operation is done."""
     violation = None
     try:
@@ -90,8 +95,10 @@ def converges(world: World) -> None:
     """Check L2 without further faults: every living node comes to be in the one complete world, a spare, or told. Then all
     workers succeed, and each node must be told that. Raises Violation."""
     world.heals()
-    bound = patience(world.setting)
-    world.witness.well_at = world.future.now + bound / SETTLE_ROUNDS
+    stands, patient = world.stands_still_for(), patience(world.setting)
+    bound = stands + patient
+    world.witness.well_at = world.future.now + stands + patient / SETTLE_ROUNDS
+    world.witness.judge.strength.armed["L2"] += 1
     _hops(world, bound, rests, _supervises)
     _hops(world, bound, is_over, _succeeds)
     world.witness.judges_rounds()
@@ -111,17 +118,20 @@ def _hops(world: World, bound: float, over: Callable[[World], bool], each: Calla
             raise Violation("L2", f"after {bound:g} s without faults: {_restless(world)}")
         each(world)
         world.future.passes(world.future.now + HOP_S)
+        world.witness.moved()
 
 
 def _supervises(world: World) -> None:
-    """Start as many nodes as the job needs, as a supervisor would."""
+    """Start as many nodes as the job needs, as a supervisor would: of its version, and with its limits."""
     register = world.store.register
     if register is not None and register.closed:
         return
+    world.ends_other_versions()
+    kind = world.starts_as()
     living = sum(1 for _ in world.living())
     for slot in world.setting.slots:
         if living < world.setting.min and world.at(slot) is None:
-            world.does(Operation(Kind.START, slot))
+            world.does(Operation(kind, slot))
             living += 1
 
 

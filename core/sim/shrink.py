@@ -15,7 +15,7 @@ from attrs import fields
 
 from ..evolving import evolve
 from .run import Run, tell
-from .story import Kind, Operation, Setting, Story, slot
+from .story import QUICK, Kind, Operation, Setting, Story, slot
 
 TRIES = 3_000
 PAIRS_MAX = 24
@@ -27,7 +27,7 @@ SIZES = ("nodes", "min", "max")
 
 def shrunk(run: Run, tries: int = TRIES, again: Callable[[Story], Run] | None = None) -> Run:
     """Return the run without what its violation does not need; a run without a violation is returned as it is."""
-    again = again or partial(tell, also=run.world.witness.judge.also)
+    again = again or partial(tell, also=run.world.witness.judge.also, own=run.world.own)
     while run.violation is not None:
         number = run.violation.number
         smaller = None
@@ -101,11 +101,12 @@ def _in_fewer_nodes(story: Story) -> Iterator[Story]:
 
 
 def _plainer(setting: Setting) -> Iterator[Setting]:
-    """Yield the setting with one default more, and with a small seed."""
+    """Yield the setting with one plain value more, and with a small seed."""
     for each in fields(Setting):
-        if each.name not in SIZES and getattr(setting, each.name) != each.default:
+        plain = getattr(QUICK, each.name)
+        if each.name not in SIZES and getattr(setting, each.name) != plain:
             try:
-                yield evolve(setting, **{each.name: each.default})
+                yield evolve(setting, **{each.name: plain})
             except ValueError:
                 continue
     for seed in takewhile(lambda seed: seed < setting.seed, range(1, 10)):

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from attrs import define, field
 
 from ..rendezvous import Proposal, RendezvousState, Shown, Token, Write
+from ..rendezvous.actions import entrants
 from ..world import Life, Node
 from .story import Backend
 
@@ -48,6 +49,11 @@ class Store:
     """The last one of each node."""
     proposed: Counter[str] = field(factory=Counter)
     """How often each kind of proposal was put down."""
+    format: int = 0
+    """In which format the register is written."""
+    losses: int = 0
+    """How often it lost its memory."""
+    full_until: float = 0.0
     down_since: float = 0.0
     down_until: float = 0.0
     refreshed_at: float = 0.0
@@ -85,8 +91,9 @@ class Store:
         self.proposed[proposal.like] += 1
         return self.proposed[proposal.like]
 
-    def proposals_of(self, nodes: tuple[Node, ...]) -> Mapping[Node, Proposal]:
-        return {node: self.proposals[node] for node in nodes if node in self.proposals}
+    def proposals_of(self, nodes: tuple[Node, ...], entering: Token | None = None) -> Mapping[Node, Proposal]:
+        asked = {node: self.proposals[node] for node in nodes if node in self.proposals}
+        return {**asked, **entrants(self.proposals, entering)}
 
     def beat(self, node: Node, counter: int, now: float) -> None:
         pulse = self.pulses.get(node)
@@ -105,6 +112,10 @@ class Store:
         if self.backend is Backend.LEASE and now - max(pulse.at[-1], self.refreshed_at) >= self.ttl:
             return None
         return pulse.counter
+
+    def refuses_writes(self, now: float) -> bool:
+        """Return True if it is away, or full."""
+        return max(self.down_until, self.full_until) > now
 
     def goes_away(self, now: float, until: float) -> None:
         if self.down_until <= now:
@@ -125,6 +136,7 @@ class Store:
 
     def empties(self) -> None:
         self.register, self.here = None, True
+        self.losses += 1
         self.pulses.clear()
         self.proposals = {}
         self.proposed.clear()

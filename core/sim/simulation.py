@@ -8,21 +8,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
+from ..evolving import evolve
 from ..group import Group
 from ..properties.judge import Judge, Property
-from ..rendezvous import Client, Held, Request, close
-from ..world import Ending, Endpoint, Life, Node, Profile
+from ..rendezvous import Client, Drain, Held, Request, Settings, close, drain
+from ..world import Ending, Endpoint, Life, Node, Notice, Profile, Why
+from ..world import World as RunWorld
 from .agents import Agents
 from .chance import seeded
 from .faults import OF_STORE, Faults, means_something
 from .future import Future
+from .links import Links
 from .losses import Losses
+from .lost_worlds import LostWorlds
 from .narration import Narrator
 from .network import Network
+from .overlaps import Overlaps
+from .overlaps import bound as longest_overlap
+from .own import CORE, Own
 from .process import Process
+from .recoveries import Recoveries
 from .simulated_store import Store
-from .story import Kind, Operation, Setting, name
+from .story import STARTS, Kind, Operation, Setting, name
+from .traffic import Traffic, rate
 from .witness import Witness
 
 TURNS_MAX = 1_000
@@ -30,7 +40,8 @@ TURNS_MAX = 1_000
 
 
 class World:
-    """A world to which operations are done. `tell` hears what happens, in words; `also` are a user's own properties."""
+    """A world to which operations are done. `tell` hears what happens, in words; `also` are a user's own properties, and
+    `own` are a user's own parts in each node. Raises ValueError for a setting of the user's that the Setting must say."""
 
     def __init__(
         self,
@@ -38,80 +49,170 @@ class World:
         tell: Narrator | None = None,
         also: tuple[Property, ...] = (),
         turns_max: int = TURNS_MAX,
+        own: Own = CORE,
     ) -> None:
         self.setting = setting
+        self.own = own
         self.by_node: dict[Node, Process] = {}
         """All that were ever started, in their order."""
         self.by_slot: dict[str, list[Process]] = {}
         """The same, by the slot that they were started on."""
         self.done = Counter[Kind]()
         self._operators = 0
-        self._rendezvous, self._group = setting.rendezvous, setting.group
+        self._rendezvous, self._group = own.settings_of(setting.rendezvous, setting.group)
+        self._policy = own.digest
         self._choose = seeded(setting.seed)
         self.future = Future()
         self.store = Store(setting.backend, self._rendezvous.ttl)
-        judge, losses = Judge(fenced=setting.fence > 0, also=also), Losses(2 * self._rendezvous.ttl)
-        self.witness = Witness(setting, self.future, self.store, self.by_node, judge, losses, tell)
-        self.network = Network(self.future, self.store, self._choose, setting.seed == 0, setting.interval)
+        judge = Judge(fenced=setting.fence > 0, also=also)
+        losses = Losses(setting.interval, strength=judge.strength)
+        lost_worlds = LostWorlds(setting.interval, setting.fence > 0, setting.tail, judge.strength)
+        recoveries = Recoveries(setting, self.future, self.store, self.by_node, judge.strength)
+        counts = Counter[str]()
+        overlaps = Overlaps(self.future, self.store, self.by_node, judge, counts, longest_overlap(setting))
+        self.witness = Witness(
+            setting,
+            self.future,
+            self.store,
+            self.by_node,
+            judge,
+            losses,
+            lost_worlds,
+            recoveries,
+            overlaps,
+            Traffic(rate(setting), judge.strength),
+            tell,
+            counts=counts,
+        )
+        self.network = Network(self.future, self.store, self._choose, setting.seed == 0, setting.interval, setting.tail)
         self.agents = Agents(setting, self._choose, self.future, self.network, self.witness, turns_max)
+        self.agents.loops.turn = own.turn
         self.network.tells(self.agents.loops, self.agents.hearts, self.witness)
-        self.faults = Faults(self.future, self.store, self.network, self.witness, self.agents)
+        self.links = Links(
+            self.future,
+            self.network,
+            self._choose,
+            setting.seed == 0,
+            self.by_node,
+            self.by_slot,
+            self.witness,
+            self.agents.loops.hears,
+        )
+        self.agents.loops.links = self.links
+        self.faults = Faults(
+            self.future, self.store, self.network, self.witness, self.agents, self.links, setting.fence
+        )
 
     # --- what is done to it
 
-    def does(self, operation: Operation) -> None:
-        """Do one operation. An operation that has no effect here does nothing. Raises Violation."""
+    def does(self, operation: Operation) -> bool:
+        """Do one operation. Returns False if it has no effect as things stand: to fail workers that do not run does nothing.
+        Raises ValueError for a slot that this world does not have, and Violation."""
+        slots, often = self.setting.slots, self.done[operation.kind]
+        if operation.slot and operation.slot not in slots:
+            raise ValueError(
+                f"{operation}: there is no slot {operation.slot} in this world ({slots[0]} to {slots[-1]})"
+            )
         process = self.at(operation.slot)
-        if operation.kind is not Kind.PASS:
-            self.witness.losses.kept = None
+        if process is not None:
+            self.witness.lost_worlds.befalls(process, operation.kind)
         kind, span = operation.kind, operation.span
         if kind is Kind.PASS:
             self.future.passes(self.future.now + span)
-        elif kind is Kind.START:
-            if operation.slot in self.setting.slots:
-                self._said(kind, operation.slot, "starts")
-                self._starts(operation.slot)
+        elif kind in STARTS:
+            self._starts(kind, operation.slot)
         elif kind is Kind.CANCEL:
             self._said(kind, "operator", "closes the job")
-            self._cancels()
+            self._operates(Request(close, Why.OPERATOR, Ending.CANCELLED))
+        elif kind is Kind.NOTICE and process is not None:
+            self._said(kind, process.name, str(operation))
+            self._gives_notice(process, Notice(span, "a test"))
         elif kind in OF_STORE:
             self._said(kind, "store", str(operation))
             self.faults.befall_store(kind, span)
-        elif process is not None and means_something(kind, process):
+        elif process is not None and means_something(kind, process, self.setting.links > 0):
             self._said(kind, process.name, str(operation))
             self.faults.befall(process, kind, span)
+        self.witness.moved()
+        return kind is Kind.PASS or self.done[kind] > often
 
     def _said(self, kind: Kind, who: str, what: str) -> None:
         self.done[kind] += 1
+        self.witness.recoveries.befalls(kind)
         self.witness.narrates(who, what)
 
     def heals(self) -> None:
         """End all faults."""
-        self.store.down_until = min(self.store.down_until, self.future.now)
+        store, now = self.store, self.future.now
+        store.down_until, store.full_until = min(store.down_until, now), min(store.full_until, now)
+        store.refreshed_at = min(store.refreshed_at, now)  # leases run out again
         for process in self.by_node.values():
             process.heals()
+        self.witness.recoveries.heals()
+
+    def stands_still_for(self) -> float:
+        """Return for how long an agent, or a thread of one, goes on to stand still."""
+        now = self.future.now
+        return max([0.0, *(process.stands_until - now for process in self.living())])
+
+    def ends_other_versions(self) -> None:
+        """End the agents that cannot read the register that stands. After a loss, the job of another version may have begun
+        in their place; their workers would run on."""
+        for process in list(self.living()):
+            if self.store.register is not None and process.format != self.store.format:
+                self.faults.befall(process, Kind.CRASH, 0.0)
+
+    def starts_as(self) -> Kind:
+        """Return how an agent starts that the register takes."""
+        register = self.store.register
+        if register is None:
+            return Kind.START
+        if self.store.format:
+            return Kind.START_NEXT
+        return Kind.START if register.limits == self.setting.limits else Kind.START_OTHER
 
     # --- processes come
 
-    def _starts(self, slot: str) -> None:
+    def _starts(self, kind: Kind, slot: str) -> None:
         earlier = self.by_slot.setdefault(slot, [])
-        process = self._process(Node(slot, len(earlier) + 1))
+        incarnation = len(earlier) + 1
+        if kind is Kind.START_BACK:
+            used = {process.node.incarnation for process in earlier}
+            incarnation = next((each for each in reversed(range(incarnation)) if each not in used), incarnation)
+        self._said(kind, slot, "starts" if kind is Kind.START else kind.value)
+        settings, limits = self._rendezvous, self._rendezvous.limits
+        if kind is Kind.START_OTHER:
+            settings = evolve(settings, limits=evolve(limits, max_restarts=limits.max_restarts + 1))
+        process = self._process(Node(slot, incarnation), settings)
+        process.format = int(kind is Kind.START_NEXT)
         self.by_node[process.node] = process
         earlier.append(process)
         self.agents.start(process)
 
-    def _cancels(self) -> None:
-        self._operators += 1
-        process = self._process(Node("operator", self._operators), operator=True)
-        self.agents.loops.submit(process, Request(close, ending=Ending.CANCELLED))
+    def _gives_notice(self, process: Process, notice: Notice) -> None:
+        """Let a node hear that it must be gone; every second time by an operator, who insists every second time."""
+        drawn = 0 if self.setting.seed == 0 else self._choose(4)
+        if drawn % 2:
+            edit = Drain(process.node, notice)
+            self._operates(Request(drain, drain=edit, forced=True if drawn == 3 else None))
+        else:
+            self.agents.are_noticed(process, notice)
 
-    def _process(self, node: Node, operator: bool = False) -> Process:
+    def _operates(self, request: Request) -> None:
+        self._operators += 1
+        process = self._process(Node("operator", self._operators), self._rendezvous, operator=True)
+        process.format = self.store.format
+        self.agents.loops.submit(process, request)
+
+    def _process(self, node: Node, settings: Settings, operator: bool = False) -> Process:
         setting, choose = self.setting, self._choose
         steady = setting.seed == 0
         offset = 0.0 if steady else setting.offset * choose(1_000) / 1_000
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
-        profile = Profile(Endpoint(node.slot, 1), setting.workers, host=node.slot)
-        held = Held(node, profile, self._rendezvous, Life(f"{name(node)}@{self.future.planned}"))
+        profile = Profile(Endpoint(node.slot, 1), 1) if operator else setting.profile(node.slot, 1)
+        life = Life(f"{name(node)}@{self.future.planned}")
+        policy = self._policy or (partial(_signed, node) if setting.seed % 2 else None)
+        held = Held(node, profile, settings, life, policy=policy)
         return Process(
             name(node), node, Client(held), Group(node, self._group), offset, rate, self.future.now, operator=operator
         )
@@ -142,3 +243,8 @@ class World:
     def counts(self) -> Counter[str]:
         """Return how often each thing was seen."""
         return self.witness.counts
+
+
+def _signed(by: Node, world: RunWorld) -> str:
+    """Return the digest of a world where no user gives a policy: who signed it, so that another signature is seen (V13)."""
+    return f"{len(world.members)} by {name(by)}"

@@ -7,9 +7,10 @@ what a landed write shows.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from ..group import Group, Phase
-from ..group.state import Beaten, Event
+from ..group.state import Beaten, Elapsed, Event, Over, ReadyToLeave
 from ..properties.predicates import fences
 from ..rendezvous import (
     Complete,
@@ -17,6 +18,8 @@ from ..rendezvous import (
     End,
     Evict,
     Held,
+    Leave,
+    Linked,
     Overdue,
     Raise,
     RendezvousState,
@@ -27,6 +30,8 @@ from ..rendezvous import (
 )
 from ..rendezvous import Outcome as Answer
 from ..rendezvous.context import Handler, Operation, context
+from ..rendezvous.links import Event as LinkEvent
+from ..rendezvous.links import Refused, Says
 from ..world import Node, Why
 from .process import Process
 
@@ -69,10 +74,20 @@ SOMETIMES = (
     "self-fencing",
     "start held back for a fresh heartbeat",
     "joined again, long unheard",
+    "a heart goes on, and its node was evicted",
+    "a loop goes on, and hears what it has missed",
+    "a stale push",
     "patience over",
     "coordinator silent, everybody reads all",
     "join time-out",
     "a late agent told the verdict",
+    "refused as superseded",
+    "refused for its limits",
+    "refused for its format",
+    "workers outlive their agent",
+    "an errand fails",
+    "a write that finds no space",
+    "a request comes twice",
     "the store came back empty",
     "the store came back older",
     "restored by a survivor",
@@ -84,6 +99,7 @@ SOMETIMES = (
     "restored while provisional",
     "another job is there: adopted",
     "a world goes on across a loss",
+    "two worlds of one job in two lives",
     "a verdict restored",
     "who knows the verdict lingers",
     "a sleeper wakes into another life",
@@ -93,6 +109,19 @@ SOMETIMES = (
     "a batch closes the job",
     "a stale proposal ignored",
     "written for those whose last is late or gone",
+    "several enter in one write",
+    "who enters together completes the round",
+    "a proposal to enter passed over",
+    "a bump voids a proposal to enter",
+    "suspected, and answers",
+    "evidence: refused twice",
+    "evidence: another incarnation answers",
+    "evidence that does not count",
+    "evicted on evidence, and lives",
+    "a drained node goes when its workers are ready",
+    "a drained node goes at its time",
+    "a drained node goes because its round is over",
+    "a drain refused: the job needs the node",
 )
 
 Counts = Counter[str]
@@ -117,6 +146,8 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
     if isinstance(edit, Restore) and process.outcome is not None:
         counts["who knows the verdict lingers"] += 1
     proposed = held.proposed
+    if isinstance(edit, Leave) and context(Operation(join, now, now), held, now).entering is not None:
+        counts["a bump voids a proposal to enter"] += 1
     if isinstance(edit, Together) and proposed is not None and now >= proposed.at + held.settings.patience:
         counts["written for those whose last is late or gone"] += 1
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
@@ -153,6 +184,13 @@ def refused(counts: Counts, write: Write, stands: RendezvousState | None) -> Non
         counts["two ends for one round"] += 1
 
 
+REFUSED = {
+    Why.NEEDED: "a drain refused: the job needs the node",
+    Why.SUPERSEDED: "refused as superseded",
+    Why.LIMITS: "refused for its limits",
+}
+
+
 def told(counts: Counts, process: Process, handler: Handler, answer: Answer | Raise) -> None:
     if not isinstance(answer, Raise):
         return
@@ -161,9 +199,20 @@ def told(counts: Counts, process: Process, handler: Handler, answer: Answer | Ra
         counts["join time-out"] += 1
     elif why is Why.CLOSED and handler is join and process.worlds == 0:
         counts["a late agent told the verdict"] += 1
+    elif why in REFUSED:
+        counts[REFUSED[why]] += 1
+
+
+GOES: Mapping[type[Event], str] = {
+    ReadyToLeave: "when its workers are ready",
+    Elapsed: "at its time",
+    Over: "because its round is over",
+}
 
 
 def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: Group) -> None:
+    if after.drained and not before.drained and type(event) in GOES:
+        counts[f"a drained node goes {GOES[type(event)]}"] += 1
     if fences(before, event, after):
         counts["self-fencing"] += 1
         causes["fencings"] += 1
@@ -172,3 +221,13 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         causes["fencings"] += 1
     elif before.phase is Phase.HELD and isinstance(event, Beaten) and after.phase is Phase.HELD:
         counts["start held back for a fresh heartbeat"] += 1
+
+
+def linked(counts: Counts, held: Held, told: Linked, event: LinkEvent) -> None:
+    """Count what a link has told a node that holds this."""
+    if told.says is Says.ANSWERS:
+        counts["suspected, and answers"] += 1
+    elif told.says is Says.GONE:
+        by = "refused twice" if isinstance(event, Refused) else "another incarnation answers"
+        counts[f"evidence: {by}"] += 1
+        counts["evidence that does not count"] += told.node not in held.suspects

@@ -2,7 +2,7 @@
 
 A story says everything that makes a run: told again, it gives the same run; with an operation left out, a smaller one. So an
 operation that has no effect when it comes (to fail workers that do not run) does nothing. The text of a story has one
-operation per line; its first line is the setting, with what differs from the defaults.
+operation per line; its first line is the setting, with what differs from `QUICK`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from attrs import Attribute, asdict, field, fields, frozen
 
 from ..group import Settings as GroupSettings
 from ..rendezvous import Limits, Settings
-from ..world import Node
+from ..world import Endpoint, Node, Profile
 
 OPERATIONS_MAX = 100_000
 SPAN_MAX = 1e6
@@ -43,10 +43,22 @@ class Kind(Enum):
     """Time passes: so many seconds."""
     START = "start"
     """An agent starts on this slot: a new incarnation, even if the last one still runs."""
+    START_BACK = "start-back"
+    """The same, by a clock that was set back over a reboot: its incarnation is an earlier one than the last."""
+    START_OTHER = "start-other"
+    """An agent starts that was given other limits."""
+    START_NEXT = "start-next"
+    """An agent of another version starts, which reads and writes another format of the register."""
     CRASH = "crash"
     """The node is gone: agent and workers at once."""
     PAUSE = "pause"
     """The agent's process stands still for so long; its workers run on."""
+    PAUSE_HEART = "pause-heart"
+    """The agent's heart stands still for so long; the agent and its loop go on."""
+    PAUSE_LOOP = "pause-loop"
+    """The loop of the agent's rendezvous stands still for so long; its heart beats on."""
+    PAUSE_WAITER = "pause-waiter"
+    """The agent's waiter stands still for so long. What it was shown before comes as late."""
     SLOW = "slow"
     """Every message of the node takes so much longer, each way, from now on (0: no longer)."""
     CUT = "cut"
@@ -59,12 +71,24 @@ class Kind(Enum):
     """The answer to the node's next write is lost, after it was carried out."""
     LATE_WRITE = "late-write"
     """The node's next write arrives so much later."""
+    TWICE = "twice"
+    """The node's next write arrives once more, so much later."""
     LATE_REPLY = "late-reply"
     """The answer to the node's next question arrives so much later, after others perhaps."""
     GAP = "gap"
     """The node is not told of the register's next change; its next look finds it."""
+    KILL = "kill"
+    """The agent is killed; its workers are dead so much later, and its port refuses connections from then on."""
+    UNLINK = "unlink"
+    """Every link from and to the node breaks; new ones pass."""
+    REFUSE = "refuse"
+    """The network breaks the links to the node, and refuses new ones in its name for so long."""
+    MUTE = "mute"
+    """Links from and to the node carry nothing for so long, and nobody is told."""
     OUTAGE = "outage"
     """The store is away for so long, and remembers all."""
+    FULL = "full"
+    """The store takes no write for so long, as an etcd without space: it answers reads, and hears heartbeats."""
     EMPTY = "empty"
     """The store has forgotten everything."""
     OLDER = "older"
@@ -79,8 +103,11 @@ class Kind(Enum):
     """The node's workers cannot be started the next time."""
     DRAIN = "drain"
     """The agent is sent SIGTERM."""
+    NOTICE = "notice"
+    """The node is drained: it must be gone so many seconds later. It hears that on its host, or an operator tells the
+    register."""
     CANCEL = "cancel"
-    """An operator closes the job through this node."""
+    """An operator closes the job."""
 
     __hash__ = object.__hash__  # as for the register's Status
 
@@ -90,33 +117,53 @@ class Kind(Enum):
 
     @property
     def takes_node(self) -> bool:
-        return self not in (Kind.PASS, Kind.OUTAGE, Kind.EMPTY, Kind.OLDER, Kind.CANCEL)
+        return self not in _OF_NO_NODE
 
 
+_OF_NO_NODE = frozenset((Kind.PASS, Kind.OUTAGE, Kind.FULL, Kind.EMPTY, Kind.OLDER, Kind.CANCEL))
+STARTS = (Kind.START, Kind.START_BACK, Kind.START_OTHER, Kind.START_NEXT)
+"""The operations that start an agent."""
 _VERBS = {kind.value: kind for kind in Kind}
 _TIMED = frozenset(
     (
         Kind.PASS,
         Kind.PAUSE,
+        Kind.PAUSE_HEART,
+        Kind.PAUSE_LOOP,
+        Kind.PAUSE_WAITER,
         Kind.SLOW,
         Kind.CUT,
         Kind.CUT_OUT,
         Kind.CUT_IN,
         Kind.LATE_WRITE,
         Kind.LATE_REPLY,
+        Kind.KILL,
+        Kind.REFUSE,
+        Kind.MUTE,
+        Kind.TWICE,
         Kind.OUTAGE,
+        Kind.FULL,
         Kind.OLDER,
+        Kind.NOTICE,
     )
 )
 
 
 @frozen
 class Operation:
-    """One operation. `slot` names the node: the latest incarnation there."""
+    """One operation. `slot` names the node: the latest incarnation there. Raises ValueError for one that makes no sense."""
 
     kind: Kind
     slot: str = ""
     span: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        kind = self.kind
+        if kind.takes_node is not bool(self.slot):
+            raise ValueError(f"{kind.value} takes {'a' if kind.takes_node else 'no'} slot, not {self.slot!r}")
+        if not 0 <= self.span <= (SPAN_MAX if kind.takes_span else 0):
+            span = f"of 0 to {SPAN_MAX:g} seconds" if kind.takes_span else f"for {kind.value}, which takes none"
+            raise ValueError(f"{self.span:g} is no span {span}")
 
     def __str__(self) -> str:
         words = [self.kind.value, self.slot, f"{self.span:g}" if self.kind.takes_span else ""]
@@ -131,6 +178,11 @@ def _at_least(low: float) -> Any:
     return check
 
 
+def _no_or_yes(instance: object, attribute: Attribute[int], value: int) -> None:
+    if value not in (0, 1):
+        raise ValueError(f"{attribute.name}: 0 or 1, not {value}")
+
+
 @cache
 def _slots(nodes: int) -> tuple[str, ...]:
     return tuple(map(slot, range(nodes)))
@@ -138,39 +190,60 @@ def _slots(nodes: int) -> tuple[str, ...]:
 
 @frozen
 class Setting:
-    """The world before the first operation. Spans are in seconds; a `fence` of 0 means none.
-
-    `seed` draws the messages' delays and the clocks (0: every message takes a millisecond, and all clocks agree); a clock is
-    fast or slow by up to `drift` (1e-3: a millisecond per second), and ahead by up to `offset`.
-    """
+    """The world before the first operation. Spans are in seconds, and production's if nothing else is said."""
 
     nodes: int = field(default=3, validator=_at_least(1))
+    """The slots on which an agent may start."""
     min: int = 1
+    """The fewest nodes of a round."""
     max: int = 3
+    """The most nodes of a round. Those above it are spares."""
     restarts: int = 3
+    """How often the job may be restarted after a failure."""
     workers: int = field(default=1, validator=_at_least(1))
+    """The workers of each node."""
     backend: Backend = field(default=Backend.CAS, converter=Backend)
+    """How silence is noticed."""
     seed: int = 0
+    """Draws the messages' delays and the clocks. 0: every message takes a millisecond, and all clocks agree."""
     drift: float = field(default=0.0, validator=_at_least(0))
+    """A clock is fast or slow by up to so much (1e-3: a millisecond per second)."""
     offset: float = field(default=100_000.0, validator=_at_least(0))
+    """A clock is ahead by up to so many seconds."""
+    tail: float = field(default=0.0, validator=_at_least(0))
+    """One message in a thousand takes so many seconds longer, one in five hundred half of that, and so on."""
+    unlike: int = field(default=1, validator=_at_least(1))
+    """So many kinds of nodes: each kind has a role of its own, and one worker more than the last."""
     interval: float = 1.0
+    """From one heartbeat to the next."""
     attempts: int = 5
-    join: float = 60.0
-    last_call: float = 2.0
-    overdue: float = 8.0
+    """How many heartbeats may be missed. A node is dead after a silence of so many intervals."""
+    join: float = 600.0
+    """The longest wait for a complete round."""
+    last_call: float = 5.0
+    """How long a round with its minimum of nodes waits for more."""
+    overdue: float = 45.0
+    """How long a member of the last world may take to come back."""
     upscale: float = 1.0
+    """How long a newcomer waits before the running round ends for it."""
     barrier: float = 0.0
-    grace: float = 3.0
+    """How long a node whose workers have succeeded waits for the others'. 0: as long as they run."""
+    grace: float = 30.0
+    """From SIGTERM to SIGKILL."""
     fence: float = 0.0
+    """The age of the last acknowledged heartbeat at which workers are killed. 0: never."""
     helping: int = field(default=8, validator=_at_least(1))
     """When more nodes than this have the same to write, one writes for all."""
+    links: int = field(default=0, validator=_no_or_yes)
+    """1: the nodes keep links to each other."""
 
     def __attrs_post_init__(self) -> None:
         if self.drift > 0.1:
             raise ValueError(f"drift: at most 0.1, not {self.drift}")
-        if self.fence and self.overdue < self.grace + 5:
-            raise ValueError(f"overdue: with a fence at least grace + 5, {self.grace + 5:g}, not {self.overdue:g}")
         self.rendezvous, self.group  # noqa: B018  refused here, not in the middle of a run
+        least = self.grace + self.fence + 2
+        if self.fence and self.overdue < least:
+            raise ValueError(f"overdue: with a fence at least grace + fence + 2, {least:g}, not {self.overdue:g}")
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -206,13 +279,25 @@ class Setting:
             fence=self.fence or None,
         )
 
+    def profile(self, slot: str, port: int) -> Profile:
+        """Return what the node on this slot says of itself. Each start of its workers has a port of its own."""
+        kind = self.slots.index(slot) % self.unlike if self.unlike > 1 else 0
+        if not kind:
+            return Profile(Endpoint(slot, port), self.workers, host=slot, link_port=self.links)
+        role, labels = f"role{kind}", (("rack", str(kind)),)
+        return Profile(Endpoint(slot, port), self.workers + kind, role, slot, labels, link_port=self.links)
+
     def __str__(self) -> str:
         given = asdict(self, value_serializer=lambda *each: getattr(each[-1], "value", each[-1]))
         return " ".join(["world", *(f"{key}={_spelled(given[key])}" for key in _differing(self))])
 
 
+QUICK = Setting(join=60.0, last_call=2.0, overdue=8.0, grace=3.0)
+"""The setting of a bare `world`, as the first line of a story: its spans are short, and so is what happens in it."""
+
+
 def _differing(setting: Setting) -> list[str]:
-    return [each.name for each in fields(Setting) if getattr(setting, each.name) != each.default]
+    return [each.name for each in fields(Setting) if getattr(setting, each.name) != getattr(QUICK, each.name)]
 
 
 def _spelled(value: object) -> str:
@@ -263,14 +348,14 @@ def parsed_setting(line: str) -> Setting:
     first, *pairs = line.split()
     if first != "world":
         raise ValueError("the first line says `world`, with its settings")
-    defaults = {each.name: each.default for each in fields(Setting)}
-    given: dict[str, object] = {}
+    defaults = {each.name: getattr(QUICK, each.name) for each in fields(Setting)}
+    given: dict[str, Any] = {}
     for pair in pairs:
         key, _, value = pair.partition("=")
         if key not in defaults:
             raise ValueError(f"{key!r} is not a setting (known: {', '.join(defaults)})")
-        given[key] = value if key == "backend" else type(defaults[key])(value)  # type: ignore[misc]
-    return Setting(**given)  # type: ignore[arg-type]
+        given[key] = type(defaults[key])(value)
+    return Setting(**{**defaults, **given})
 
 
 def parsed_operation(line: str) -> Operation:
@@ -282,7 +367,4 @@ def parsed_operation(line: str) -> Operation:
     wanted = [*(["a slot"] if kind.takes_node else []), *(["seconds"] if kind.takes_span else [])]
     if len(words) != len(wanted):
         raise ValueError(f"{verb} takes {' and '.join(wanted) or 'nothing'}")
-    span = float(words[-1]) if kind.takes_span else 0.0
-    if not 0 <= span <= SPAN_MAX:
-        raise ValueError(f"{words[-1]} is no span of 0 to {SPAN_MAX:g} seconds")
-    return Operation(kind, words[0] if kind.takes_node else "", span)
+    return Operation(kind, words[0] if kind.takes_node else "", float(words[-1]) if kind.takes_span else 0.0)

@@ -17,6 +17,10 @@ from .story import Backend, Kind, Operation, Setting, parsed_operation
 FAULTS: Mapping[Kind, tuple[float, ...]] = {
     Kind.CRASH: (0.0,),
     Kind.PAUSE: (0.5, 2.5, 4.0, 7.0, 15.0),
+    Kind.KILL: (0.05, 0.5, 1.0, 3.0),
+    Kind.PAUSE_HEART: (2.5, 4.0, 7.0, 15.0),
+    Kind.PAUSE_LOOP: (0.5, 2.5, 7.0, 15.0),
+    Kind.PAUSE_WAITER: (0.3, 2.5, 7.0, 15.0),
     Kind.SLOW: (0.0, 0.1, 0.6, 1.5),
     Kind.CUT: (0.5, 3.0, 6.5, 12.0),
     Kind.CUT_OUT: (1.0, 4.0, 8.0),
@@ -24,8 +28,10 @@ FAULTS: Mapping[Kind, tuple[float, ...]] = {
     Kind.LOSE_REPLY: (0.0,),
     Kind.LATE_WRITE: (0.05, 1.0, 3.0, 8.0),
     Kind.LATE_REPLY: (0.05, 0.5, 1.5, 3.0),
+    Kind.TWICE: (0.01, 0.5, 3.0, 12.0),
     Kind.GAP: (0.0,),
     Kind.OUTAGE: (0.5, 3.0, 8.0),
+    Kind.FULL: (0.5, 3.0, 8.0),
     Kind.FAIL: (0.0,),
     Kind.SUCCEED: (0.0,),
     Kind.HANG: (0.0,),
@@ -35,15 +41,39 @@ FAULTS: Mapping[Kind, tuple[float, ...]] = {
 """Common faults, and how long each may last."""
 RARE: tuple[Kind, ...] = (Kind.UNSTARTABLE, Kind.CANCEL)
 """Operations that end a job."""
+STRANGE: tuple[Kind, ...] = (Kind.START_BACK, Kind.START_OTHER, Kind.START_NEXT)
+"""Starts of agents that the job does not take, or not at once."""
 LOSSES: Mapping[Kind, tuple[float, ...]] = {Kind.EMPTY: (0.0,), Kind.OLDER: (0.01, 0.5, 3.0, 12.0, 60.0)}
 """Operations that take the store's memory, and how much of it (seconds back)."""
 LOSSES_MAX = 3
 """At most so many losses in one run."""
-DRAWN: tuple[Kind, ...] = (*FAULTS, *RARE, *LOSSES)
+LINK_FAULTS: Mapping[Kind, tuple[float, ...]] = {
+    Kind.UNLINK: (0.0,),
+    Kind.REFUSE: (0.05, 1.0, 6.0),
+    Kind.MUTE: (0.5, 4.0, 12.0),
+}
+"""Faults of worlds whose nodes keep links, which are every second one."""
+LINK_FAULTS_ONE_IN = 6
+NOTICES: Mapping[Kind, tuple[float, ...]] = {Kind.NOTICE: (0.5, 3.0, 8.0, 20.0)}
+"""Notices of worlds whose nodes are drained, which are every third one."""
+NOTICED_ONE_IN, NOTICES_ONE_IN = 3, 10
+DRAWN: tuple[Kind, ...] = (*FAULTS, *RARE, *STRANGE, *LOSSES, *LINK_FAULTS, *NOTICES)
 """All operations that may be drawn."""
 RARELY = 80
 """One operation in so many, in runs that have rare ones at all."""
 LOSSES_ONE_IN = 12
+LINGERS_S = (0.001, 0.003, 0.02)
+"""How long after an operator's cancel the store loses its memory."""
+STRANGE_ONE_IN = 30
+"""One operation in so many, in every third run."""
+TAILED_ONE_IN, TAILS_S = 5, (0.5, 3.0)
+"""So many runs have messages of which a few are very late."""
+UNLIKE_ONE_IN = 4
+"""So many runs have nodes of several sizes and roles."""
+LONG_ONE_IN = 53
+"""So many runs have joins of 600 s, and outages and pauses of minutes, at a second's heartbeat."""
+LONG_GAPS = 3
+"""So many times as long are the gaps there: minutes of heartbeats in which nothing happens cost much and show little."""
 HELPS_ONE_IN = 4
 """So many runs have nodes that propose where two of them have the same to write; worlds of many nodes always do."""
 BURSTS = (
@@ -56,6 +86,17 @@ BURSTS = (
     "succeed {0}; pass 0.3; crash {0}",
 )
 """Operations that go together: each alone is drawn often, one right after the other hardly ever."""
+PATIENT_ONE_IN = 51
+"""So many runs have spares that wait for hours, joins of 600 s, and outages and pauses of minutes."""
+PATIENT_S = 600.0
+SLOWER = 20
+"""So many times as long all but messages take in those runs."""
+HOURS_ONE_IN, HOURLY = 4, 30
+"""There one gap in so many is so many times as long again."""
+SLOWED: tuple[Kind, ...] = (
+    *(Kind.PAUSE, Kind.PAUSE_HEART, Kind.PAUSE_LOOP, Kind.PAUSE_WAITER, Kind.CUT, Kind.CUT_OUT, Kind.CUT_IN),
+    *(Kind.REFUSE, Kind.MUTE, Kind.FULL, Kind.OUTAGE, Kind.OLDER, Kind.PASS, Kind.NOTICE),
+)
 WEIGHTS = (0, 0, 1, 4)
 GAPS_S = (0.001, 0.02, 0.02, 0.3, 1.0, 2.5, 6.0)
 """Seconds between two operations."""
@@ -107,7 +148,34 @@ def setting(choose: Choose, shape: Shape) -> Setting:
         grace=one(choose, (1.0, 3.0)),
         fence=3.0 if fenced else 0.0,
     )
-    return drawn if drawn.seed % HELPS_ONE_IN else evolve(drawn, helping=1)
+    drawn = evolve(drawn, links=drawn.seed % 2)
+    helped = drawn if drawn.seed % HELPS_ONE_IN else evolve(drawn, helping=1)
+    if shape.faults >= frozenset(DRAWN):
+        helped = _unkind(helped)
+    return helped if drawn.seed % PATIENT_ONE_IN else _patient(helped)
+
+
+def _unkind(drawn: Setting) -> Setting:
+    """Return the setting of a world that has more than faults: other messages, nodes and spans."""
+    seed = drawn.seed
+    if seed % TAILED_ONE_IN == 1:
+        drawn = evolve(drawn, tail=TAILS_S[seed // TAILED_ONE_IN % len(TAILS_S)])
+    if seed % UNLIKE_ONE_IN == 1:
+        drawn = evolve(drawn, unlike=2 + seed // UNLIKE_ONE_IN % 2)
+    return evolve(drawn, join=600.0) if seed % LONG_ONE_IN == 1 else drawn
+
+
+def _patient(drawn: Setting) -> Setting:
+    return evolve(
+        drawn,
+        interval=drawn.interval * SLOWER,
+        join=600.0,
+        last_call=drawn.last_call * SLOWER,
+        overdue=drawn.overdue * SLOWER,
+        upscale=drawn.upscale * SLOWER,
+        barrier=drawn.barrier * SLOWER,
+        fence=drawn.fence * SLOWER,
+    )
 
 
 @define
@@ -118,6 +186,7 @@ class Swarm:
     shape: Shape
     bag: list[Kind] = field(init=False)
     rare: bool = field(init=False)
+    strange: bool = field(init=False)
     losses: int = field(init=False)
     """How often the store may still lose its memory."""
     left: int = field(init=False)
@@ -125,6 +194,7 @@ class Swarm:
     def __attrs_post_init__(self) -> None:
         self.bag = [kind for kind in self._wanted(FAULTS) for _ in range(one(self.choose, WEIGHTS))]
         self.rare = self.choose(2) == 1
+        self.strange = self.shape.faults >= frozenset(DRAWN) and self.choose(3) == 0
         self.losses = self.choose(LOSSES_MAX + 1) if self.choose(2) else 0
         least = min(5, self.shape.operations)
         self.left = least + self.choose(self.shape.operations - least + 1)
@@ -139,20 +209,37 @@ class Swarm:
         self.left -= 1
         if self.choose(12) == 0:
             return self._burst(world)
-        gap = Operation(Kind.PASS, span=one(self.choose, GAPS_S))
-        return (self._one(world), gap) if self.choose(4) else (self._one(world),)
+        gap = self._gap(world)
+        done = self._one(world)
+        if done.kind is Kind.CANCEL and self.losses:
+            self.losses -= 1
+            lost = self._to(world, one(self.choose, self._wanted(LOSSES)))
+            return done, Operation(Kind.PASS, span=one(self.choose, LINGERS_S)), lost, gap
+        return (done, gap) if self.choose(4) else (done,)
 
     def first(self, world: World) -> Sequence[Operation]:
         """Start most nodes at once."""
         slots = [slot for slot in world.setting.slots if self.choose(8)]
-        return (*(Operation(Kind.START, slot) for slot in slots), Operation(Kind.PASS, span=one(self.choose, GAPS_S)))
+        return (*(Operation(Kind.START, slot) for slot in slots), self._gap(world))
+
+    def _gap(self, world: World) -> Operation:
+        patient = world.setting.interval > 1.0
+        slower = world.setting.interval if patient else min(_slower(world.setting), LONG_GAPS)
+        span = one(self.choose, GAPS_S) * slower
+        return Operation(Kind.PASS, span=span * HOURLY if patient and self.choose(HOURS_ONE_IN) == 0 else span)
 
     def _one(self, world: World) -> Operation:
         if self.rare and self.choose(RARELY) == 0:
             return self._to(world, one(self.choose, self._wanted(RARE)))
+        if self.strange and self.choose(STRANGE_ONE_IN) == 0:
+            return self._to(world, one(self.choose, STRANGE))
         if self.losses and self.choose(LOSSES_ONE_IN) == 0:
             self.losses -= 1
             return self._to(world, one(self.choose, self._wanted(LOSSES)))
+        if world.setting.links and self.choose(LINK_FAULTS_ONE_IN) == 0:
+            return self._to(world, one(self.choose, self._wanted(LINK_FAULTS)))
+        if world.setting.seed % NOTICED_ONE_IN == 1 and self.choose(NOTICES_ONE_IN) == 0:
+            return self._to(world, one(self.choose, self._wanted(NOTICES)))
         absent = [slot for slot in world.setting.slots if world.at(slot) is None]
         if absent and Kind.START in self.shape.faults and self.choose(6) == 0:
             return Operation(Kind.START, one(self.choose, absent))
@@ -168,15 +255,24 @@ class Swarm:
 
     def _to(self, world: World, kind: Kind) -> Operation:
         slot = self._slot(world, kind) if kind.takes_node else ""
-        return Operation(
-            kind, slot, one(self.choose, {**FAULTS, **LOSSES}.get(kind, GAPS_S)) if kind.takes_span else 0.0
+        span = (
+            one(self.choose, {**FAULTS, **LOSSES, **LINK_FAULTS, **NOTICES}.get(kind, GAPS_S))
+            if kind.takes_span
+            else 0.0
         )
+        span = span * _slower(world.setting) if kind in SLOWED else span
+        return Operation(kind, slot, min(span, world.setting.join / 2) if kind is Kind.PAUSE_LOOP else span)
 
     def _slot(self, world: World, kind: Kind) -> str:
         """Choose a slot on which the operation has an effect, if there is one."""
         slots = world.setting.slots
         if kind in (Kind.FAIL, Kind.SUCCEED, Kind.HANG):
             slots = tuple(slot for slot in slots if (at := world.at(slot)) and at.workers) or slots
-        elif kind is not Kind.START:
+        elif kind is not Kind.START and kind not in STRANGE:
             slots = tuple(slot for slot in slots if world.at(slot)) or slots
         return one(self.choose, slots)
+
+
+def _slower(setting: Setting) -> float:
+    """Return how many times as long all but messages takes in this world."""
+    return setting.interval if setting.join < PATIENT_S else SLOWER

@@ -7,11 +7,13 @@ the runs, so the result does not depend on the process that ran them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from attrs import define, field, frozen
 
+from ..properties.strength import LAWS, Strength
 from .run import Run
+from .simulation import World
 from .sometimes import SOMETIMES
 from .story import Kind
 
@@ -22,6 +24,24 @@ class Broken:
 
     number: str
     fact: str
+
+
+MANY = "three or more"
+
+
+@frozen
+class Recovered:
+    """A recovery, and the run that it was in. `patient`: the heartbeats of its world are more than a second apart."""
+
+    run: int
+    took_s: float
+    may_s: float
+    patient: bool
+
+    @property
+    def share(self) -> float:
+        """Return how much of its bound it took."""
+        return self.took_s / self.may_s
 
 
 @frozen
@@ -38,6 +58,9 @@ class Showed:
     done: Mapping[Kind, int]
     counts: Mapping[str, int]
     broken: Broken | None = None
+    strength: Strength = field(factory=Strength)
+    recoveries: tuple[tuple[tuple[str, ...], Recovered], ...] = ()
+    """Each with what befell the world: up to two kinds by name, or MANY."""
 
 
 def showed(number: int, run: Run) -> Showed:
@@ -51,7 +74,16 @@ def showed(number: int, run: Run) -> Showed:
         dict(world.done),
         {what: world.counts[what] for what in SOMETIMES if world.counts[what]},
         Broken(violation.number, str(violation)) if violation else None,
+        world.witness.judge.strength,
+        tuple(_recoveries(number, world)),
     )
+
+
+def _recoveries(number: int, world: World) -> Iterator[tuple[tuple[str, ...], Recovered]]:
+    patient = world.setting.interval > 1
+    for each in world.witness.recoveries.over:
+        kinds = tuple(sorted(kind.value for kind in each.kinds))
+        yield kinds if len(kinds) < 3 else (MANY,), Recovered(number, each.took_s, each.may_s, patient)
 
 
 @define
@@ -70,6 +102,11 @@ class Tally:
     """Name -> how often it was seen."""
     sometimes: tuple[str, ...] = tuple(SOMETIMES)
     """The names that may be seen."""
+    strength: Strength = field(factory=Strength)
+    laws: tuple[str, ...] = tuple(LAWS)
+    """The laws that may be armed."""
+    recoveries: dict[tuple[str, ...], list[Recovered]] = field(factory=dict)
+    """What befell a world -> how it came to rest after."""
     broken: dict[str, list[tuple[int, Broken]]] = field(factory=dict)
     """Number -> the runs in which it was broken, the first one first."""
 
@@ -82,6 +119,10 @@ class Tally:
         self.done.update(one.done)
         self.counts.update(one.counts)
         self.seen.update(one.counts.keys())
+        self.strength.armed.update(one.strength.armed)
+        self.strength.excused.update(one.strength.excused)
+        for faults, recovered in one.recoveries:
+            self.recoveries.setdefault(faults, []).append(recovered)
         if one.broken:
             self.broken.setdefault(one.broken.number, []).append((one.run, one.broken))
 
@@ -98,6 +139,11 @@ class Tally:
     def never(self) -> tuple[str, ...]:
         """Return the names that may be seen and were not."""
         return tuple(what for what in self.sometimes if what not in self.seen)
+
+    @property
+    def unarmed(self) -> tuple[str, ...]:
+        """Return the laws that were never armed."""
+        return tuple(number for number in self.laws if not self.strength.armed[number])
 
     @property
     def rarest(self) -> tuple[str, int] | None:

@@ -13,16 +13,21 @@ from attrs import define, field
 
 from ..properties.facts import Wrote
 from ..properties.judge import Judge
-from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Violation, Write
+from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Status, Violation, Write
+from ..rendezvous.context import gone
 from ..world import Node, Why
 from . import writes
 from .future import Future
 from .losses import Losses
+from .lost_worlds import LostWorlds
 from .narration import Narrator, sentence
 from .network import ANSWER_TIMEOUT_S
+from .overlaps import Overlaps
 from .process import Process
+from .recoveries import Recoveries
 from .simulated_store import Store
-from .story import Setting, name
+from .story import Kind, Setting, name
+from .traffic import Traffic
 
 BEATS_LATE = 2
 """A silence counts for so many heartbeats after it is over."""
@@ -37,13 +42,19 @@ class Witness:
     """All processes that were ever started."""
     judge: Judge
     losses: Losses
+    lost_worlds: LostWorlds
+    recoveries: Recoveries
+    overlaps: Overlaps
+    traffic: Traffic
     tell: Narrator | None = None
     writes: int = 0
-    rounds: int = 0
-    """Rounds that ended."""
+    ends: Counter[Why] = field(factory=Counter)
+    """How many rounds ended, by the reason."""
     counts: Counter[str] = field(factory=Counter)
     causes: Counter[str] = field(factory=Counter)
-    """What may have ended a round, beside failures: evictions, leaves, arrivals, fencings."""
+    """What may have ended a round, beside failures: evictions, leaves, newcomers, fencings."""
+    accused: set[Node] = field(factory=set)
+    """The living nodes that were evicted on evidence."""
     well_at: float | None = None
     """From when on the healed world must be well."""
 
@@ -54,6 +65,7 @@ class Witness:
         self.writes += 1
         after = write.state
         if number in process.unsure or number < process.request:
+            self.recoveries.befalls(Kind.LATE_WRITE)
             self.counts["a late write lands"] += 1
             if process.read_after > number:
                 self.counts["a write lands after its node re-read"] += 1
@@ -61,16 +73,26 @@ class Witness:
             raise Violation(
                 "L3", f"{process.name} throws out {name(process.slandered[1])}, whose heartbeats came in time"
             )
+        if process.accused is not None and process.accused[0] == number:
+            self._judges_evidence(*process.accused[1:], after.round)
         fact = Wrote(process.node, before, write.edit, after, here)
         self.judge.saw(fact)
+        self.lost_worlds.wrote(fact, process.format)
+        self.traffic.wrote(process.node, before, write)
         self.losses.wrote(fact, self.living(), self.future.now)
-        if before is not None and after.round > before.round:
-            self.rounds += 1
+        if not isinstance(write.edit, Restore) and before is not None and after.ended and after.round > before.round:
+            self.ends[after.ended.why] += 1
         writes.shown(self.counts, self.by_node, fact)
         for cause in _causes(fact):
             self.causes[cause] += 1
         if self.tell:
             self.narrates(process.name, sentence(write.edit, after))
+        self.moved()
+
+    def moved(self) -> None:
+        """Look at the world after something changed. Raises Violation."""
+        self.overlaps.moved()
+        self.recoveries.moved()
 
     def seen(self, what: str) -> None:
         self.counts[what] += 1
@@ -87,12 +109,34 @@ class Witness:
         setting, now = self.setting, self.future.now
         span = self.store.ttl * (1 - 2 * setting.drift) - 1e-6
         late = BEATS_LATE * setting.interval * (1 + 2 * setting.drift) + 1e-6
-        for node in sorted(edit.dead):
+        told = gone(process.held, process.clock(now))
+        self.judge.strength.armed["L8"] += len(told)
+        process.accused = process.requests + 1, now, frozenset(node for node in told if self._lives(node))
+        for node in sorted(edit.dead - told):
             dead = self.by_node[node]
+            self.judge.strength.armed["L3"] += 1
+            self.judge.strength.excused["L3"] += dead.outcome is not None
             if dead.outcome is None and not self.store.silent_for(
                 node, span, dead.born_at, now, late, late + ANSWER_TIMEOUT_S
             ):
                 process.slandered = (process.requests + 1, node)
+
+    def _lives(self, node: Node) -> bool:
+        return self.by_node[node].alive or bool(self.by_node[node].workers)
+
+    def _judges_evidence(self, decided_at: float, living: frozenset[Node], round: int) -> None:
+        """Judge L8: a node that lives is evicted on evidence only where the network refuses in its name, and once. The write
+        may land long after it was decided."""
+        for node in sorted(living):
+            process = self.by_node[node]
+            late = 2 * self.setting.interval * (1 + 2 * self.setting.drift) + 2 * ANSWER_TIMEOUT_S
+            if process.refused_at < decided_at - late:
+                raise Violation("L8", f"{name(node)} is thrown out on evidence, and lives")
+            if node in self.accused:
+                raise Violation("L8", f"{name(node)} is thrown out on evidence a second time, and lives")
+            self.accused.add(node)
+            self.judge.misled[node] = round
+            self.counts["evicted on evidence, and lives"] += 1
 
     def judges_excuse(self, process: Process, why: Why) -> None:
         """Judge L2: the reason that a node is given when it must give up."""
@@ -101,9 +145,22 @@ class Witness:
 
     def judges_rounds(self) -> None:
         """Judge L4, at the end of a run."""
-        failed = sum(len(rounds) for rounds in self.judge.failed.values())
-        if self.rounds > failed + self.causes.total():
-            raise Violation("L4", f"{self.rounds} rounds ended, {failed} of them failed, by {dict(self.causes)}")
+        self.judge.strength.armed["L4"] += len(self.ends)
+        self.causes["failures"] = sum(len(rounds) for rounds in self.judge.failed.values())
+        for why, many in self.ends.items():
+            may = sum(self.causes[cause] for cause in MAY_END[why])
+            if many > may:
+                raise Violation("L4", f"{many} rounds ended as {why.value}, and {may} may have: {dict(self.causes)}")
+
+
+MAY_END: Mapping[Why, tuple[str, ...]] = {
+    Why.FAILED: ("failures", "restores"),
+    Why.LOST: ("evictions", "successors"),
+    Why.LEFT: ("leaves",),
+    Why.UPSCALE: ("newcomers",),
+    Why.FENCED: ("fencings", "restores"),
+}
+"""This maps the reason of a round's end to what may have caused it. A world that is restored may end once more as it had."""
 
 
 def _causes(fact: Wrote) -> Iterator[str]:
@@ -111,7 +168,10 @@ def _causes(fact: Wrote) -> Iterator[str]:
     before = fact.before
     match fact.edit:
         case Arrive() if before is None or fact.node not in before.seats:
-            yield "arrivals"
+            if fact.after.seats[fact.node].status is Status.WAITING:
+                yield "newcomers"
+            if any(node.slot == fact.node.slot for node in (before.seats if before else ())):
+                yield "successors"
         case Leave():
             yield "leaves"
         case Restore():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from attrs import define
 
-from ..group.state import SIGKILL, Exited, Reaped, Unstartable
+from ..group.state import SIGKILL, Exited, ReadyToLeave, Reaped, Unstartable
 from ..properties.facts import Failed, Started, Succeeded
 from ..properties.facts import Reaped as NoneLives
 from ..properties.judge import Judge
-from ..world import World
+from ..world import Notice, World
 from .chance import Choose
 from .future import Future
 from .network import Network
@@ -34,7 +34,7 @@ class Workers:
         process.starts += 1
         process.hung = False
         process.ran, process.codes = world, []
-        if self.future.now - process.stopped_until > process.held.settings.ttl:
+        if self.future.now - process.stood_until > process.held.settings.ttl:
             self.judge.excused.discard(process.node)  # what it was told since it stood still is what it starts by
         self.judge.saw(Started(process.node, world))
         if process.unstartable:
@@ -43,7 +43,7 @@ class Workers:
             self.judge.saw(NoneLives(process.node))
             self.future.at(self.future.now, self._cannot_start, process, now)
             return
-        process.workers = dict.fromkeys(range(self.setting.workers), process.starts)
+        process.workers = dict.fromkeys(range(process.held.profile.local_world_size), process.starts)
 
     def _cannot_start(self, process: Process, now: float) -> None:
         self.hear(process, Unstartable("no such program", now))
@@ -56,6 +56,21 @@ class Workers:
         for rank in process.workers:
             span = spans[0] if self.setting.seed == 0 else spans[self.choose(len(spans))]
             self.future.at(self.future.now + span, self._dies, process, rank, -signum, process.starts)
+
+    def are_told(self, process: Process, notice: Notice) -> None:
+        """Tell the workers that their node must be gone. Each saves what it has to save, and says that it is ready; but one
+        in three runs on."""
+        for rank in process.workers:
+            share = 500 if self.setting.seed == 0 else self.choose(1_500)
+            if share < 1_000:
+                at = self.future.now + notice.deadline_s * share / 1_000
+                self.future.at(at, self._is_ready, process, rank, process.starts)
+
+    def _is_ready(self, process: Process, rank: int, start: int) -> None:
+        if process.workers.get(rank) != start or process.hung:
+            return
+        if not self.network.waits(process, self._is_ready, process, rank, start):
+            self.hear(process, ReadyToLeave(rank, process.clock(self.future.now)))
 
     def fail(self, process: Process) -> None:
         """Let one of the workers exit with 1."""

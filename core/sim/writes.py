@@ -19,6 +19,7 @@ from ..rendezvous import (
     Together,
     blank,
 )
+from ..rendezvous.actions import entrants
 from ..world import Ending, Node, Verdict, Why
 from .process import Process
 from .sometimes import Counts
@@ -29,7 +30,7 @@ EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
 def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
     """Count what a landed write shows. `nodes` are all processes that were ever started."""
     edit, after = fact.edit, fact.after
-    before = fact.before or blank(after.life, after.limits)
+    before = fact.before or blank(after.life, after.limits, after.target)
     if isinstance(edit, Restore):
         counts.update(_restored(fact, edit))
         return
@@ -62,7 +63,10 @@ def _restored(fact: Wrote, edit: Restore) -> Iterator[str]:
 
 
 def _together(before: RendezvousState, edit: Together, completes: bool, after: RendezvousState) -> Iterator[str]:
-    if sum(after.seats[node] is not before.seats[node] for node in edit.proposals) > 1:
+    changed = [node for node in edit.proposals if after.seats.get(node) is not before.seats.get(node)]
+    if entering := entrants(edit.proposals, before.era):
+        yield from _enters(changed, len(entering), completes)
+    elif len(changed) > 1:
         yield "a batch of more than one"
         if completes:
             yield "a batch completes the round"
@@ -70,6 +74,15 @@ def _together(before: RendezvousState, edit: Together, completes: bool, after: R
             yield "a batch closes the job"
     if any(proposal.era != before.era for proposal in edit.proposals.values()):
         yield "a stale proposal ignored"
+
+
+def _enters(changed: list[Node], entering: int, completes: bool) -> Iterator[str]:
+    if len(changed) > 1:
+        yield "several enter in one write"
+        if completes:
+            yield "who enters together completes the round"
+    if len(changed) < entering:
+        yield "a proposal to enter passed over"
 
 
 def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: RendezvousState) -> Iterator[str]:

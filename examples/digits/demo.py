@@ -1,11 +1,14 @@
 """Kill a worker, then a whole node, bring the node back, and watch the training go on: `make demo`.
 
 The demo plays the user and causes the faults. It starts two agents on this machine as a user would on two, reads their
-lines, and measures by its own clock. It knows only the launcher's command line and its lines; the table at the end is
-what it saw. The job is elastic (1 to 2 nodes): the node that is left trains on alone, and takes the other in again.
+lines, and measures by its own clock. It knows only the launcher's command line and its lines; the table at the end is what
+it saw. The job is elastic (1 to 2 nodes): the node that is left trains on alone, and takes the other in again.
 
-`play` is the story: each step does something, then reads until its effect is seen. An effect that does not come in time
-fails the demo, and nothing that it started outlives it.
+A second job runs beside it with neither standbys nor links, off the screen. The same faults happen there. The two jobs take
+turns: while one recovers, the other has no fault.
+
+`play` is the story: each step does something, then reads until its effect is seen. At the end the demo stops the training.
+An effect that does not come in time fails the demo, and nothing that it started outlives it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -31,23 +36,41 @@ TRAIN = Path(__file__).with_name("train.py")
 HOST, OTHER = "node-a", "node-b"  # HOST serves the store in which they meet, so it is OTHER that is lost
 LINE_MAX = 100
 BREAK = " \\\n    "
-EPOCHS = 14
+EPOCHS = 1000  # more than can be done
 STEP_DELAY_S = 0.02  # makes an epoch about half a second, so that there is a middle to kill in
 INTO_THE_EPOCH_S = 0.3
 ENOUGH = 0.95
-LIMIT_S = 150.0  # of the whole run; on two quiet cores it takes a third of that
+LIMIT_S = 240.0
 DEMO = "demo  "
 COLOURS = {HOST: 36, OTHER: 35, DEMO: 33}  # ANSI, of the margin; on a terminal only
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPED = (128 + signal.SIGTERM, -signal.SIGTERM)  # the exit codes of an agent that was told to stop
 
 WORKER = re.compile(r"rank (?P<rank>\d+) of (?P<size>\d+), pid (?P<pid>\d+), restart (?P<restarts>\d+)")
-EPOCH = re.compile(r"epoch (?P<epoch>\d+)/\d+ ")
-ACCURACY = re.compile(r"accuracy on \d+ held-out digits: (?P<accuracy>[0-9.]+)")
+EPOCH = re.compile(r"epoch (?P<epoch>\d+)/\d+ .* accuracy (?P<accuracy>[0-9.]+)")
 
 
 def status(words: str) -> re.Pattern[str]:
     """Return a pattern for a line of the launcher that contains these words, with or without its clock."""
     return re.compile(rf"(?:[\d:]+ )?elastic  (?P<said>.*(?:{words}).*)")
+
+
+@frozen
+class Way:
+    """How a job recovers: what its agents are told besides, and how the table calls it. Links between agents are on by
+    default."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    conf: str = ""
+
+    @property
+    def has_standbys(self) -> bool:
+        return "--standby" in self.options
+
+
+WAYS = (Way("with standbys and links", ("--standby",)), Way("with neither", conf=",peer_links=false"))
+READY = status("standby ready")
 
 
 class DidNotHappen(Exception):
@@ -91,25 +114,34 @@ def matches(lines: Sequence[Line], pattern: re.Pattern[str], since: float = 0.0,
 class Job:
     """The running agents, and every line that they and their workers have printed."""
 
+    way: Way
     directory: Path
     port: int
     until: float
+    is_shown: bool = True
+    turn: threading.Lock = field(factory=threading.Lock)  # held while the job recovers; the jobs share it
     agents: dict[str, subprocess.Popen[str]] = field(factory=dict)
     lines: list[Line] = field(factory=list)
     _coming: SimpleQueue[Line | str] = field(factory=SimpleQueue)
     open: list[str] = field(factory=list)
+    changing: threading.Lock = field(factory=threading.Lock)
+    is_over: threading.Event = field(factory=threading.Event)
 
     def start(self, node: str) -> None:
-        own = [f"--node-id={node}", f"--rdzv-conf=is_host={str(node == HOST).lower()}"]
-        same = ["--nnodes=1:2", "--nproc-per-node=2", "--max-restarts=3", "--rdzv-id=digits", "--redirects=2"]
+        """Start an agent. Raise DidNotHappen if the job was stopped."""
+        own = [f"--node-id={node}", f"--rdzv-conf=is_host={str(node == HOST).lower()}{self.way.conf}"]
+        same = ["--nnodes=1:2", *self.way.options, "--max-restarts=3", "--rdzv-id=digits", "--redirects=2"]
         same += [f"--rdzv-endpoint=localhost:{self.port}", f"--log-dir={self.directory}/logs", os.path.relpath(TRAIN)]
         same += [f"--checkpoint-dir={self.directory}/shared", f"--step-delay={STEP_DELAY_S}", f"--epochs={EPOCHS}"]
         shown = BREAK.join(folded([*own, *(["..."] if self.agents else same)]))
-        tell(f"$ elastic launch {shown}    # on {node}")
+        self.tell(f"$ elastic launch {shown}    # on {node}")
         command = [sys.executable, "-m", "elastic", "launch", *own, *same]
-        self.agents[node] = agent = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        with self.changing:
+            if self.is_over.is_set():
+                raise DidNotHappen(f"the job was stopped before {node} started")
+            self.agents[node] = agent = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
         self.open.append(node)
         threading.Thread(target=self._pump, args=(node, agent), daemon=True).start()
 
@@ -128,9 +160,14 @@ class Job:
             raise DidNotHappen(f"not within {LIMIT_S:.0f} s: {what}") from None
         if isinstance(coming, Line):
             self.lines.append(coming)
-            say(coming.node, coming.text)
+            if self.is_shown:
+                say(coming.node, coming.text)
         else:
             self.open.remove(coming)
+
+    def tell(self, text: str) -> None:
+        if self.is_shown:
+            tell(text)
 
     def sees(self, what: str, pattern: re.Pattern[str], since: float = 0.0, **groups: str) -> Match:
         """Wait for the first line that matches, and return it."""
@@ -145,19 +182,29 @@ class Job:
         self.sees(f"epoch {last} was done", EPOCH, epoch=str(last))
         time.sleep(INTO_THE_EPOCH_S)
 
-    def suffers(self, what: str, do: Callable[[], object], words: str, size: int, charge: int) -> Row:
-        """Cause a fault; wait for the launcher's line about it, for `size` workers, and for their next epoch."""
+    def is_ready(self, *nodes: str, since: float = 0.0) -> None:
+        """Wait until these nodes have standbys, if they are to have some."""
+        for node in nodes if self.way.has_standbys else ():
+            self.sees(f"{node} had a standby", READY, since, node=node)
+
+    def suffers(self, what: str, do: Callable[[], float], words: str, size: int, charge: int) -> Row:
+        """Cause a fault; wait for the launcher's line about it, for `size` workers, and for their next epoch.
+
+        `do` returns the time from which on the training stands still.
+        """
         before = matches(self.lines, WORKER)[-1]
-        at = time.monotonic()
-        do()
-        noticed = self.sees(f"{HOST} noticed: {what}", status(words), at, node=HOST)
-        up = self.sees(f"{size} workers ran after: {what}", WORKER, at, size=str(size))
-        on = self.sees(f"an epoch was done after: {what}", EPOCH, up.at)
+        with self.turn:
+            at = do()
+            noticed = self.sees(f"{HOST} noticed: {what}", status(words), at, node=HOST)
+            up = self.sees(f"{size} workers ran after: {what}", WORKER, at, size=str(size))
+            on = self.sees(f"an epoch was done after: {what}", EPOCH, up.at)
         spent = int(up.groups["restarts"]) - int(before.groups["restarts"])
         return Row(what, at, noticed, up.at, on.at, spent, charge)
 
     def stop(self) -> None:
-        """Stop the agents that still run; an agent that must be killed takes its workers along."""
+        """Stop the agents that still run; an agent that must be killed takes its workers along. Keep what they said."""
+        with self.changing:
+            self.is_over.set()
         for agent in self.agents.values():
             agent.terminate()
         for agent in self.agents.values():
@@ -166,56 +213,91 @@ class Job:
             except subprocess.TimeoutExpired:
                 agent.kill()
                 agent.wait()
+        said = (f"{line.at:.2f} {line.node} | {line.text}\n" for line in self.lines)
+        (self.directory / "lines").write_text("".join(said))
 
 
 def play(job: Job) -> list[Row]:
     job.start(HOST)
     job.start(OTHER)
-    job.sees("two nodes with two workers each ran", WORKER, size="4")
+    job.sees("two nodes ran", WORKER, size="2")
     job.trains(epochs=2)
+    job.is_ready(HOST, OTHER)
 
     worker = matches(job.lines, WORKER, node=HOST)[-1].groups
-    rank, pid = worker["rank"], int(worker["pid"])
-    kill_it = partial(kill, pid, f"the worker of rank {rank}, on {HOST}")
-    rows = [job.suffers(f"a worker killed: rank {rank}", kill_it, rf"pid {pid}\b", size=4, charge=1)]
+    pid = int(worker["pid"])
+    kill_it = partial(kill, job, pid, f"the worker on {HOST}")
+    rows = [job.suffers("a worker killed", kill_it, rf"pid {pid}\b", size=2, charge=1)]
+    job.is_ready(HOST, OTHER, since=rows[-1].at)
     job.trains(epochs=1)
 
     lost = job.agents[OTHER]
-    kill_it = partial(kill, lost.pid, f"the agent on {OTHER}; its workers die with it")
-    rows += [job.suffers(f"a node killed: {OTHER}", kill_it, r"\b(?:lost|without)\b", size=2, charge=0)]
+    kill_it = partial(kill, job, lost.pid, f"the agent on {OTHER}; its worker dies with it")
+    rows += [job.suffers(f"a node killed: {OTHER}", kill_it, r"\b(?:lost|without)\b", size=1, charge=0)]
     lost.wait()
+    job.is_ready(HOST, since=rows[-1].at)
 
-    rows += [job.suffers(f"{OTHER} started again", partial(job.start, OTHER), OTHER, size=4, charge=0)]
-    while job.open:
-        job.read("the end of all agents")
+    rows += [job.suffers(f"{OTHER} joins again", partial(join, job), OTHER, size=2, charge=0)]
+    job.trains(epochs=1)
     return rows
 
 
-def kill(pid: int, what: str) -> None:
-    tell(f"$ kill -9 {pid}    # {what}")
+def played(job: Job) -> list[Row]:
+    """Play the story, and stop its job: the other one needs the machine."""
+    rows = play(job)
+    job.stop()
+    job.tell("this job is stopped; the other one plays the story to its end")
+    return rows
+
+
+def kill(job: Job, pid: int, what: str) -> float:
+    job.tell(f"$ kill -9 {pid}    # {what}")
+    at = time.monotonic()
     os.kill(pid, signal.SIGKILL)
+    return at
 
 
-def complaints_about(job: Job, rows: Sequence[Row], accuracy: float) -> list[str]:
-    """Return what is wrong with a story that was told to its end."""
+def join(job: Job) -> float:
+    """Start the other node again. The training goes on until the node that runs makes room for it."""
+    at = time.monotonic()
+    job.start(OTHER)
+    return job.sees(f"{HOST} made room", status("room"), at, node=HOST).at
+
+
+def accuracy(job: Job) -> float:
+    """Return the share of the held-out digits that the last epoch recognised."""
+    return float(matches(job.lines, EPOCH)[-1].groups["accuracy"])
+
+
+def complaints_about(job: Job, rows: Sequence[Row]) -> list[str]:
+    """Return what is wrong with a story that was told to its end, and stopped."""
     codes = {node: agent.wait(timeout=10) for node, agent in job.agents.items()}
     pids = [match.groups["pid"] for match in matches(job.lines, WORKER)]
     return [
-        *(f"{row.what}: not {row.charge} restarts charged" for row in rows if row.charged != row.charge),
-        *(f"the agent on {node} ended with exit code {code}" for node, code in codes.items() if code),
+        *(
+            f"{job.way.name}, {row.what}: not {row.charge} restarts charged"
+            for row in rows
+            if row.charged != row.charge
+        ),
+        *(
+            f"{job.way.name}, the agent on {node} ended with exit code {code}"
+            for node, code in codes.items()
+            if code not in STOPPED
+        ),
         *(f"worker {pid} still runs" for pid in pids if Path(f"/proc/{pid}/exe").exists()),
-        *([f"the accuracy, {accuracy}, is below {ENOUGH}"] if accuracy < ENOUGH else []),
+        *([f"{job.way.name}, the accuracy, {accuracy(job)}, is below {ENOUGH}"] if accuracy(job) < ENOUGH else []),
     ]
 
 
-def table(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each fault, and under it the launcher's own line about it."""
+def table(rows: Sequence[Sequence[Row]]) -> list[str]:
+    """Return for each fault the launcher's own line about it, and a line for each way. `rows`: of each way, by fault."""
     heads = ("noticed", "workers up", "trained on", "restarts")
     lines = [f"  {'':<28}" + "".join(f"{head:>12}" for head in heads)]
-    for row in rows:
-        after = [f"{at - row.at:.1f} s" for at in (row.noticed.at, row.up_at, row.on_at)]
-        lines.append(f"  {row.what:<28}" + "".join(f"{cell:>12}" for cell in (*after, row.charged)))
-        lines.append(f"      {row.noticed.groups['said']}")
+    for ways in zip(*rows, strict=True):
+        lines += [f"  {ways[0].what}", f"      {ways[0].noticed.groups['said']}"]
+        for way, row in zip(WAYS, ways, strict=True):
+            after = [f"{at - row.at:.1f} s" for at in (row.noticed.at, row.up_at, row.on_at)]
+            lines.append(f"    {way.name:<26}" + "".join(f"{cell:>12}" for cell in (*after, row.charged)))
     return lines
 
 
@@ -245,35 +327,60 @@ def tell(text: str) -> None:
 
 
 def main() -> int:
+    began_at = time.monotonic()
     for signum in HANDLED:
         signal.signal(signum, lambda signum, _: sys.exit(128 + signum))
-    with socket.socket() as holder:  # keeps the port from others until the first node serves its store there
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("localhost", 0))
-        return demonstrate(int(holder.getsockname()[1]))
-
-
-def demonstrate(port: int) -> int:
-    began_at = time.monotonic()
-    job = Job(Path(tempfile.mkdtemp(prefix="elastic_demo_")), port, began_at + LIMIT_S)
-    complaints: list[str] = []
-    try:
-        rows = play(job)
-        accuracy = float(job.sees("the accuracy", ACCURACY).groups["accuracy"])
-        print("", *table(rows), f"\n  accuracy: {accuracy:.1%} of the held-out digits", sep="\n", flush=True)
-        complaints = complaints_about(job, rows, accuracy)
-    except DidNotHappen as reason:
-        complaints = [str(reason)]
-    finally:
-        for signum in HANDLED:
-            signal.signal(signum, signal.SIG_IGN)  # stopping is bounded
-        job.stop()
-        if not complaints:
-            shutil.rmtree(job.directory)
-    for complaint in complaints:
-        tell(f"FAILED: {complaint}; the workers' stderr is kept under {job.directory}/logs")
+    tell(f"the job {WAYS[0].name}; the job {WAYS[1].name} suffers the same beside it, off the screen:")
+    turn = threading.Lock()
+    with ExitStack() as stack:
+        jobs = [
+            Job(way, Path(tempfile.mkdtemp(prefix="elastic_demo_")), kept_port(stack), began_at + LIMIT_S, shown, turn)
+            for way, shown in zip(WAYS, (True, False), strict=True)
+        ]
+        rows = demonstrate(jobs)
+    if rows:
+        reached = ", ".join(f"{accuracy(job):.1%} {job.way.name}" for job in jobs)
+        print("", *table(rows), f"\n  of the held-out digits recognised: {reached}", sep="\n", flush=True)
     tell(f"all of it in {time.monotonic() - began_at:.0f} s")
-    return 1 if complaints else 0
+    return 0 if rows else 1
+
+
+def kept_port(stack: ExitStack) -> int:
+    """Return a port that others do not get, until the first node of a job serves its store there."""
+    holder = stack.enter_context(socket.socket())
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("localhost", 0))
+    return int(holder.getsockname()[1])
+
+
+def demonstrate(jobs: Sequence[Job]) -> list[list[Row]]:
+    """Play the story in these jobs at the same time, and return what was seen in each. If one goes wrong, say how and return
+    nothing."""
+    complaints, rows = ["it was interrupted"], list[list[Row]]()
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        stories = [pool.submit(played, job) for job in jobs]
+        try:
+            wait(stories, return_when=FIRST_EXCEPTION)
+            complaints = [str(story.exception()) for story in stories if story.done() and story.exception()]
+        finally:
+            handlers = {signum: signal.signal(signum, signal.SIG_IGN) for signum in HANDLED}  # stopping is bounded
+            for job in jobs:
+                job.stop()
+            if not complaints:
+                rows = [story.result() for story in stories]
+                complaints = [
+                    text for job, seen in zip(jobs, rows, strict=True) for text in complaints_about(job, seen)
+                ]
+            for complaint in complaints:
+                tell(f"FAILED: {complaint}")
+            for job in jobs:
+                if complaints:
+                    tell(f"what the job {job.way.name} said is kept under {job.directory}")
+                else:
+                    shutil.rmtree(job.directory)
+            for signum, handler in handlers.items():
+                signal.signal(signum, handler)
+    return [] if complaints else rows
 
 
 if __name__ == "__main__":

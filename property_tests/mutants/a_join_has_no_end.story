@@ -1,5 +1,5 @@
 # a join has no end
-# L6: b asks without end
+# L11: b reads the register 4 times in a round, in which it was shown 2 versions and prompted 0 times
 world nodes=2 max=2 join=15
 start a
 pass 5

@@ -1,5 +1,5 @@
 # a snapshot of what i hold is edited
-# L6: a asks without end
+# L11: a writes 3 times in a round, in which it was shown 1 versions and prompted 0 times
 world nodes=1 max=1
 start a
 pass 1

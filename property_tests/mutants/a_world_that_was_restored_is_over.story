@@ -1,6 +1,6 @@
 # a world that was restored is over
-# R12: all were well when the store lost round 0; a#1 fled from it
+# R12: round 0 was lost while a#1 was well; it fled from it
 world nodes=1 max=1
 start a
-pass 10
-older 10
+pass 1
+older 1

@@ -1,5 +1,5 @@
 # an earlier incarnation is not told
-# L2: after 105 s without faults: nobody lives; round 0 complete [a:in]
+# O2: a#2 is refused as superseded, but nobody has its slot
 world nodes=1 max=1
 start a
 pass 1

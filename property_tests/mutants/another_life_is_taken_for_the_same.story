@@ -1,5 +1,5 @@
 # another life is taken for the same
-# S7: a done: another life, job or limits in one chain of versions: Life(nonce='a@0/2', epoch=2), a@0, Limits(min_nodes=1, max_nodes=1, max_restarts=3)
+# L11: a reads the register 3 times in a round, in which it was shown 1 versions and prompted 0 times
 world nodes=1 max=1
 start a
 pass 1

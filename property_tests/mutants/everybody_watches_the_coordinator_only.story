@@ -1,5 +1,5 @@
 # everybody watches the coordinator only
-# L2: after 105 s without faults: nobody lives; round 0 complete [a:done b:in]
+# L10: b#1 died 14.00 s ago: round 0 complete [a:done b:in]
 world nodes=2 max=2
 start a
 start b

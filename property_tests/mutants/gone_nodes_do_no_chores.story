@@ -1,5 +1,5 @@
 # gone nodes do no chores
-# L2: after 111 s without faults: nobody lives; round 0 complete [f:in a:gone]
+# L10: f#1 died 14.00 s ago: round 0 complete [f:in a:gone]
 world nodes=6 max=2 barrier=2
 start f
 pass 1

@@ -1,5 +1,5 @@
 # heartbeats beside another life make nobody look
-# L6: a asks without end
+# L11: a reads heartbeats 5 times in a round, in which it was shown 2 versions and prompted 0 times
 world nodes=2 max=1
 start a
 start b

@@ -1,3 +1,3 @@
 # last call never
-# L2: after 105 s without faults: a#2 (joining); round 0 open [a#2:in]
+# L9: no rest 18.00 s after start, at most 17.6 s: round 0 open [a:in]
 world nodes=2 max=2

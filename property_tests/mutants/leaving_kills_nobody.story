@@ -1,5 +1,5 @@
 # leaving kills nobody
-# L2: after 105 s without faults: b (leaving); round 1 complete [a:in]
+# L9: no rest 17.00 s after drain, hang, at most 16.4 s: round 1 complete [a:in]
 world nodes=2 max=2
 start a
 start b

@@ -1,5 +1,5 @@
 # lingers whatever it learns
-# L6: b asks without end
+# L11: b reads the register 3 times in a round, in which it was shown 1 versions and prompted 0 times
 world nodes=2 max=1 seed=3
 start a
 start b

@@ -1,5 +1,5 @@
 # nobody is ever dead
-# L2: after 105 s without faults: nobody lives; round 0 complete [c:in a:waiting]
+# L10: c#1 died 14.00 s ago: round 0 complete [c:in a:waiting]
 world max=1
 start c
 pass 1

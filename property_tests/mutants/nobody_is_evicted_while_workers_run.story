@@ -1,5 +1,5 @@
 # nobody is evicted while workers run
-# L2: after 105 s without faults: nobody lives; round 0 complete [b:in a:done]
+# L10: b#1 died 14.00 s ago: round 0 complete [b:in a:done]
 world nodes=2 max=2
 start b
 pass 1

@@ -1,5 +1,5 @@
 # only the coordinator is watched
-# L2: after 105 s without faults: nobody lives; round 0 complete [a:in b:waiting c:waiting]
+# L10: a#1, b#1 died 14.00 s ago: round 0 complete [a:in b:waiting c:waiting]
 world max=1
 start a
 start b

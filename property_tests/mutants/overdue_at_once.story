@@ -1,5 +1,5 @@
 # overdue at once
-# S9 strong: workers of c#1 still run in round 1 while those of a#1 start in 2
+# O4: b#1 waits no longer for the expected, 0.202 s after it saw the round
 world min=2 seed=2346917498 last_call=0 fence=3
 start a
 start b

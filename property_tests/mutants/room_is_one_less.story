@@ -1,3 +1,3 @@
 # room is one less
-# L2: after 105 s without faults: a (joining); round 0 open [a:waiting]
+# L9: no rest 18.00 s after start, at most 17.5 s: round 0 open [a:waiting]
 world nodes=1 max=1

@@ -1,5 +1,5 @@
 # the barrier's time-out is for all
-# S9 strong: workers of a#1 still run in round 0 while those of b#1 start in 1
+# O5: a#1 leaves, and nobody has asked it to
 world nodes=2 max=1 seed=1 barrier=2 fence=3
 start a
 start b

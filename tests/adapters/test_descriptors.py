@@ -14,6 +14,8 @@ OWNERS = {
     "adapters/store/tcpstore/store_host.py": "a with statement of the program that serves the store",
     "adapters/workers/console.py": "the console's close",
     "adapters/workers/function.py": "the worker's standard streams, which live as long as the process",
+    "adapters/workers/startup/elastic_standby.py": "the control socket, closed at go; the worker's standard streams",
+    "adapters/workers/startup/sitecustomize.py": "the descriptor of the stacks, which lives as long as the process",
     "cli/main.py": "the command's standard streams, which live as long as the process",
 }
 """Files that duplicate descriptors, each with the owner of the duplicate."""

@@ -44,6 +44,19 @@ def test_no_thread_starts_without_a_guard_against_a_shortage() -> None:
     assert all((ROOT / name).exists() for name in GUARDED_OTHERWISE)
 
 
+def test_no_thread_keeps_a_process_alive_that_is_done() -> None:
+    made = [
+        (str(file.relative_to(ROOT)), node)
+        for room in ROOMS
+        for file in sorted((ROOT / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "threading.Thread"
+    ]
+    assert len(made) > 5
+    for name, call in made:
+        assert "daemon=True" in map(ast.unparse, call.keywords), f"{name}:{call.lineno}"
+
+
 def test_a_start_past_the_guard_is_found() -> None:
     past = "threading.Thread(target=f).start()\nself.it = threading.Thread()\nself.it.start()\nthreads.start(self.it)\n"
     assert list(raw_starts(ast.parse(past))) == [1, 3]

@@ -14,8 +14,6 @@ from elastic.adapters.launch_settings import LaunchSettings
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
 
-pytest.register_assert_rewrite("narration")
-
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from worlds import arrived, register, running
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result
 from elastic.adapters.report.worker_ends import How, WorkerEnd
+from elastic.adapters.terminal import printed
 from elastic.cli.exit_codes import exit_code
 from elastic.cli.render.ending import render_report
 from elastic.core import rendezvous
@@ -20,7 +21,7 @@ from elastic.core.group.state import Refused
 from elastic.core.node import CAME_LATE
 from elastic.core.ranks import Ranks, WorkerRanks
 from elastic.core.rendezvous import RendezvousState
-from elastic.core.world import Ending, Fault, Node, Verdict, Why
+from elastic.core.world import Ending, Fault, Node, Stacks, Verdict, Why
 
 ME = Node("gpu-02", 1)
 FAULT = Fault(
@@ -62,6 +63,7 @@ def told(
     state: RendezvousState | None = ALONE,
     ends: tuple[WorkerEnd, ...] = (),
     ranks: Ranks = HAD,
+    stacks: tuple[Stacks, ...] = (),
 ) -> str:
     """Return the report of a job with 3 restarts, on a node that had workers."""
     settings = LaunchSettings(
@@ -69,8 +71,10 @@ def told(
         store="gpu-01:29400",
         rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3)),
     )
-    report = Report(settings, Result(ME, outcome, faults, state, ranks=ranks, ends=ends), exit_code(outcome), 41.27)
-    return "\n".join(render_report(report, paths)) + "\n"
+    report = Report(
+        settings, Result(ME, outcome, faults, state, ranks=ranks, ends=ends, stacks=stacks), exit_code(outcome), 41.27
+    )
+    return printed(*render_report(report, paths))
 
 
 def text(expected: str) -> str:
@@ -199,6 +203,11 @@ def test_a_cancelled_job_says_who_ended_it() -> None:
     assert told(Verdict(Ending.CANCELLED, 2, ME, Why.ASKED)) == "CANCELLED: asked, by gpu-02#1\n"
 
 
+def test_a_job_that_an_operator_cancelled_says_so_and_who_it_was() -> None:
+    verdict = Verdict(Ending.CANCELLED, 2, Node("ann@login-1", 1), Why.OPERATOR)
+    assert told(verdict) == "CANCELLED by an operator (ann@login-1) in round 2\n"
+
+
 def test_a_stopped_launcher_names_the_signal() -> None:
     assert told(Stopped(signal.SIGTERM), state=registered(8, 2)) == "stopped by SIGTERM · 2 restarts, 41.3 s\n"
 
@@ -243,6 +252,10 @@ REFUSED = {
         "",
         "gave up: store gpu-01:29400 did not answer for 600 s (join_timeout)",
     ),
+    Why.UNFIT: (
+        "GPU 3 is lost",
+        "this node stays out of job none: its check (--node-check) says: GPU 3 is lost",
+    ),
     Why.ILLEGAL: (
         "V3: two seats",
         "ended: illegal state · store gpu-01:29400: V3: two seats",
@@ -263,6 +276,49 @@ def test_every_refusal_is_one_line(why: Why) -> None:
     assert not line.rstrip("\n").endswith((" ", ":", "·", ";")) and ": ;" not in line
 
 
+def test_restarts_that_cost_the_job_none_are_counted_too() -> None:
+    made = Report(
+        LaunchSettings(Program(Kind.SCRIPT, "t.py")), Result(ME, OVER_BUDGET, (), ALONE, alone=8), 1, 41.27, 35
+    )
+    beside = "8 workers of this node started again alone"
+    (line, *_) = render_report(made, ())
+    assert (
+        line
+        == f"FAILED: 1 failure, no restart allowed (--max-restarts=0) · {beside} · 35 restarts of wrapped functions"
+    )
+    made = evolve(made, result=evolve(made.result, outcome=Stopped(15)))
+    assert render_report(made, ()) == [
+        f"stopped by SIGTERM · 0 restarts, {beside}, 35 restarts of wrapped functions, 41.3 s"
+    ]
+
+
 def test_escape_codes_of_a_worker_are_spelled_out() -> None:
     fault = evolve(FAULT, message="\n\x1b[2Jgone", where="", log="")
     assert r": exit code 1: \x1b[2Jgone" in told(OVER_BUDGET, fault)
+
+
+STEP = "in all_reduce (train.py:120 in step)"
+
+
+def row(*stacks: Stacks) -> str:
+    lines = told(OVER_BUDGET, FAULT, stacks=stacks).splitlines()
+    return next((line.split(maxsplit=1)[1] for line in lines if line.startswith("  stacks")), "")
+
+
+def test_equal_stacks_of_all_nodes_are_one_group_and_the_odd_rank_is_named_after_it() -> None:
+    one = Stacks(ME, 0, tuple((rank, STEP) for rank in range(32)))
+    two = Stacks(
+        Node("b", 1), 0, tuple((rank, "at data.py:44 in get" if rank == 40 else STEP) for rank in range(32, 63))
+    )
+    assert row(one, two) == f"62 ranks {STEP} · rank 40 at data.py:44 in get"
+    assert row(two, one) == row(one, two)
+
+
+def test_few_ranks_are_named_and_of_many_places_the_last_are_counted() -> None:
+    assert row(Stacks(ME, 0, ((2, STEP), (0, STEP), (1, "asleep")))) == f"ranks 0, 2 {STEP} · rank 1 asleep"
+    many = Stacks(ME, 0, tuple((rank, f"at x.py:{rank} in f") for rank in range(9)))
+    assert row(many).endswith("· rank 5 at x.py:5 in f · 3 more elsewhere")
+
+
+def test_stacks_of_another_round_are_none_of_this_failure() -> None:
+    assert row(Stacks(ME, 1, ((0, STEP),))) == row() == row(Stacks(ME, 0)) == ""

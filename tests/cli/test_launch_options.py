@@ -10,13 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Program, Std, Streams
+from elastic.adapters.launch_settings import (
+    HANDLED,
+    Kind,
+    LaunchSettings,
+    NodeCheck,
+    Program,
+    StandbySettings,
+    Std,
+    Streams,
+)
+from elastic.cli import values
 from elastic.cli.launch import launch
 from elastic.cli.launch_options import SECTIONS
 from elastic.cli.main import run
 from elastic.cli.mistakes import Mistake
 from elastic.cli.option import Option
 from elastic.core.rendezvous import Limits
+from elastic.core.world import Endpoint
 
 Parse = Callable[..., LaunchSettings]
 
@@ -92,6 +103,48 @@ def test_the_script_is_not_taken_from_a_variable(settings: Parse, monkeypatch: p
     assert settings("train.py").program.name == "train.py"
 
 
+def test_standbys_are_wanted_by_a_word_alone_or_with_a_number_and_none_without(settings: Parse) -> None:
+    assert settings("train.py").standby is None
+    assert settings("--standby", "train.py", "--standby=3").standby == StandbySettings(0)
+    assert settings("--standb", "train.py").program.name == "train.py"
+    assert settings("--standby=3", "--preload=a, b.c", "train.py").standby == StandbySettings(3, ("a", "b.c"))
+    assert settings("--standby", "--preload=", "train.py").standby == StandbySettings(0, ())
+    assert settings("--standby", "--no-python", "train").standby is None
+
+
+def test_the_check_of_a_node_is_a_program_with_its_arguments(settings: Parse) -> None:
+    made = settings("--node-check=sh -c 'exit 1'", "--node-check-timeout=5", "x")
+    assert made.node_check == NodeCheck(("sh", "-c", "exit 1"), 5.0) and made.group.checks
+    assert settings("x").node_check is None and settings("x").group.checks is None
+    for text, why in (("", "''"), ("/none/at all", "/none/at: no such file"), ("sh 'x", "No closing quotation")):
+        with pytest.raises(ValueError, match=f"^{why}.*; write a program with its arguments"):
+            values.command(text)
+
+
+def test_the_labels_of_a_node_are_read_and_stand_in_its_profile(settings: Parse) -> None:
+    made = settings("--labels= zone=b,rack=r7", "--node-rank=0", "x")
+    assert made.labels == (("rack", "r7"), ("zone", "b"))
+    assert made.profile(Endpoint("h", 1), "h").labels == (("node_rank", "0"), ("rack", "r7"), ("zone", "b"))
+    assert settings("x").labels == settings("--labels=", "x").labels == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("rack", "write NAME=VALUE"),
+        ("rack=", "write NAME=VALUE"),
+        ("a b=c", "write NAME=VALUE"),
+        ("rack=r\x1b1", "write NAME=VALUE"),
+        ("rack=1,rack=2", "write each name once"),
+        ("node_rank=1", "write each name once, and --node-rank for node_rank"),
+        (",".join(f"l{number}=x" for number in range(17)), "write 16 labels at most"),
+    ],
+)
+def test_labels_that_no_policy_could_read_are_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        values.labels(text)
+
+
 def test_the_options_of_output_are_read(settings: Parse) -> None:
     logs = settings("-r", "3", "-t", "0:1,12:2", "--local-ranks-filter=0, 12", "--log-dir=logs", "x").logs
     assert logs.redirects == Streams(Std.ALL)
@@ -140,6 +193,15 @@ def test_the_group_takes_its_spans_from_the_rendezvous(settings: Parse) -> None:
     assert (made.group.ttl, made.group.keep_alive_interval, made.group.leave_timeout) == (20.0, 2.0, 7.0)
     assert made.rendezvous.overdue_timeout == 8 + 15
     assert settings(f"{conf},overdue_timeout=9", "--grace=8", "x").rendezvous.overdue_timeout == 9.0
+
+
+def test_a_fenced_node_has_stopped_its_workers_before_the_others_go_on_without_it(settings: Parse) -> None:
+    slow, stop = "--rdzv-conf=keep_alive_interval=10,keep_alive_max_attempt=5", "--on-store-loss=stop"
+    assert settings(slow, "--grace=8", "x").rendezvous.overdue_timeout == 8 + 15
+    assert settings(slow, stop, "--grace=8", "x").rendezvous.overdue_timeout == 8 + 0.6 * 50 + 2
+    assert settings(f"{slow},overdue_timeout=41", stop, "--grace=8", "x").rendezvous.overdue_timeout == 41
+    with pytest.raises(Mistake, match=r"overdue_timeout=39: .* may need 40 s .*; write overdue_timeout=40 or more"):
+        settings(f"{slow},overdue_timeout=39", stop, "--grace=8", "x")
 
 
 def test_last_call_overrides_torch_s_key(settings: Parse) -> None:

@@ -19,6 +19,7 @@ from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 
 ENDPOINT = "write --rdzv-endpoint=HOST:29400"
 WHERE = f"several nodes must know where they meet; {ENDPOINT}, or --node-rank=N --master-addr=HOST"
+COMMANDS = "cancel, drain, launch, replay, simulate, stacks, status, store"
 KNOWN = "this version knows c10d (a TCPStore), static (the same, at --master-addr) and etcd (v3)"
 MISTAKES = [
     # nodes and workers
@@ -268,19 +269,20 @@ def test_no_command_at_all_is_answered_with_the_help(capfd: pytest.CaptureFixtur
 
 def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["lunch"]) == 2
-    assert capfd.readouterr().err == (
-        "elastic: lunch: no such command; did you mean launch? (known: launch, replay, simulate, store)\n"
-    )
+    assert capfd.readouterr().err == (f"elastic: lunch: no such command; did you mean launch? (known: {COMMANDS})\n")
 
 
 @pytest.mark.parametrize(
     ("given", "answer"),
     [
-        ("simulat", "simulat: no such command; did you mean simulate? (known: launch, replay, simulate, store)"),
-        ("health", "health: no such command (known: launch, replay, simulate, store)"),
+        (
+            "simulat",
+            f"simulat: no such command; did you mean simulate? (known: {COMMANDS})",
+        ),
+        ("health", f"health: no such command (known: {COMMANDS})"),
         (
             "train.py --epochs 10",
-            "train.py: no such command; did you mean elastic launch train.py? (known: launch, replay, simulate, store)",
+            (f"train.py: no such command; did you mean elastic launch train.py? (known: {COMMANDS})"),
         ),
         (
             "--nproc_per_node=2 train.py",

@@ -56,8 +56,9 @@ def test_traces_that_agree_with_the_core_are_well(replay: Replay, tmp_path: Path
     code, text = replay(*written(tmp_path, pair.a, pair.b))
     assert code == SUCCEEDED
     assert text.splitlines() == [
-        "elastic  2 agents, 1 job: 70 steps taken again, all as traced",
+        "elastic  2 agents, 1 job: 71 steps taken again, all as traced",
         "  register   7 versions",
+        "  laws       33 of 60 armed (how often: --json)",
         "  violations none",
         "  round 0   2 nodes (a, b), 2 workers · complete at 0.1 s · over at 0.4 s: a worker failed (b)",
         (
@@ -97,6 +98,21 @@ def test_a_trace_that_breaks_off_is_reported_and_is_no_fault(replay: Replay, tmp
     code, text = replay(file)
     assert code == SUCCEEDED
     assert "  unended    a: the trace breaks off in the middle of a line: its agent was killed, or still runs\n" in text
+
+
+def test_parts_that_were_removed_are_named(replay: Replay, tmp_path: Path) -> None:
+    (file,) = written(tmp_path, finished().a)
+    for number in (5, 6):
+        Path(f"{file}.{number}").touch()
+    code, text = replay(file)
+    assert code == SUCCEEDED
+    assert (
+        f"  missing    {file}.2 to {file}.4 are gone: {file}.5 and later parts cannot be taken again without\n" in text
+    )
+    (trace,) = json.loads(replay("--json", file)[1])["traces"]
+    assert trace["missing_parts"] == [2, 4]
+    Path(f"{file}.3").touch()
+    assert f"  missing    {file}.2 is gone: " in replay(file)[1]
 
 
 def test_versions_that_no_trace_shows_are_counted(replay: Replay, tmp_path: Path) -> None:

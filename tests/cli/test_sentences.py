@@ -29,27 +29,27 @@ def on_one_host(state: RendezvousState) -> RendezvousState:
 
 def test_an_incomplete_round_names_the_nodes_that_are_here_and_its_limit() -> None:
     state = arrived(register("4"), "gpu-01 gpu-02")
-    assert sentences.joining(state, node("gpu-01"), 14.9, 600.0) == (
+    assert sentences.joining(state, node("gpu-01"), "h:1", 14.9, 600.0) == (
         "round 0: waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2 · 00:14 of 10:00"
     )
     assert sentences.advice(state, 5.0) == ["         with --nnodes=2:4 it would start with the 2 that are here in 5 s"]
 
 
 def test_without_a_register_there_is_no_advice() -> None:
-    assert sentences.joining(None, node("a"), 3.0, 600.0) == "nobody has arrived yet · 00:03 of 10:00"
+    assert sentences.joining(None, node("a"), "h:1", 3.0, 600.0) == "store h:1 has not answered yet · 00:03 of 10:00"
     assert sentences.advice(None, 5.0) == []
 
 
 def test_a_last_call_is_named_and_needs_no_advice() -> None:
     state = arrived(register("1:3"), "a")
     told = "round 0: last call, 1 of up to 3 nodes · here: a · 00:03 of 10:00"
-    assert sentences.joining(state, node("a"), 3.0, 600.0) == told
+    assert sentences.joining(state, node("a"), "h:1", 3.0, 600.0) == told
     assert sentences.advice(state, 5.0) == []
 
 
 def test_agents_that_share_a_host_are_named_by_their_slots() -> None:
     state = on_one_host(arrived(register("3"), "a b"))
-    assert " · here: a, b · " in sentences.joining(state, node("a"), 3.0, 600.0)
+    assert " · here: a, b · " in sentences.joining(state, node("a"), "h:1", 3.0, 600.0)
     assert [sentences.who(node(name), "gpu", state) for name in "ab"] == ["a", "b"]
     assert sentences.who(node("a"), "gpu", on_one_host(arrived(register("3"), "a"))) == "gpu"
     assert sentences.who(node("a"), "gpu", None) == "gpu"
@@ -57,10 +57,10 @@ def test_agents_that_share_a_host_are_named_by_their_slots() -> None:
 
 def test_a_spare_waits_without_a_limit() -> None:
     state = arrived(running("a b", "2"), "c")
-    assert sentences.joining(state, node("c"), 75.0, 600.0) == "round 0: spare, 2 of 2 seats are taken · 01:15"
+    assert sentences.joining(state, node("c"), "h:1", 75.0, 600.0) == "round 0: spare, 2 of 2 seats are taken · 01:15"
     finishing = edited(state, "a", Done(0))
     told = "round 0: spare, the running round is finishing (2 nodes) · 01:15"
-    assert sentences.joining(finishing, node("c"), 75.0, 600.0) == told
+    assert sentences.joining(finishing, node("c"), "h:1", 75.0, 600.0) == told
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_first_world_says_its_start_and_one_after_a_failure_its_cost() -> None
 STATE = edited(running("gpu-01 gpu-02 gpu-03", "1:3"), "gpu-01", Evict(nodes("gpu-03")))
 SAID: dict[Why | None, str] = {
     Why.FAILED: "a worker failed on gpu-02 · round 4 ends",
-    Why.LOST: "gpu-03 lost: no heartbeat · round 4 ends, no restart spent",
+    Why.LOST: "gpu-03 lost · round 4 ends, no restart spent",
     Why.LEFT: "gpu-02 left · round 4 ends, no restart spent",
     Why.UPSCALE: "a node waits and there is room · round 4 ends, no restart spent",
     Why.FENCED: "gpu-02 had lost the store and stopped its workers · round 4 ends, no restart spent",
@@ -110,14 +110,14 @@ def test_a_round_that_another_node_ended_names_the_node_the_reason_and_the_cost(
 
 
 def test_a_round_that_ended_for_an_unknown_reason_is_still_reported() -> None:
-    assert sentences.round_ended(4, Why.LOST, None, None, None).startswith("a node lost: ")
+    assert sentences.round_ended(4, Why.LOST, None, None, None).startswith("a node lost · ")
     assert sentences.round_ended(4, Why.LEFT, None, None, None).startswith("another node left ")
     assert sentences.round_ended(4, Why.FAILED, Node("x", 1), None, None) == "a worker failed on x · round 4 ends"
 
 
 def test_several_nodes_that_are_lost_at_once_are_all_named() -> None:
     state = edited(running("a b c", "1:3"), "a", Evict(nodes("b c")))
-    assert sentences.round_ended(0, Why.LOST, node("a"), world("a b c", 0), state).startswith("b, c lost: ")
+    assert sentences.round_ended(0, Why.LOST, node("a"), world("a b c", 0), state).startswith("b, c lost · ")
 
 
 def test_a_failure_on_a_shared_host_is_named_by_its_slot() -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from processes import children_of, comes_true
 
 from elastic.cli import simulate_options
 from elastic.cli.main import run
-from elastic.cli.render import node_runs
+from elastic.cli.render import node_runs, recoveries
+from elastic.core.properties.strength import LAWS, Strength
 from elastic.core.sim.run import tell
 from elastic.core.sim.sometimes import SOMETIMES
 from elastic.core.sim.story import Kind, parsed
 from elastic.core.sim.swarm import DRAWN, Shape
-from elastic.core.sim.tally import Tally
+from elastic.core.sim.tally import MANY, Recovered, Tally
 
 PROPERTIES = '''\
 """Of a user's own."""
@@ -117,6 +119,9 @@ def test_the_closing_table_shows_what_was_done_and_what_was_seen(simulate: Simul
     assert re.match(r" faults      [a-z-]+ \d+  [a-z-]+ \d+  ", lines[2])
     assert re.search(rf' seen        \d+ of {len(SOMETIMES)} "sometimes" \(rarest: [^)]+, \d runs?\)\n', out)
     assert " never seen  " in out
+    assert re.search(r"\n armed       S1 \d+  S2 \d+  ", out)
+    assert re.search(r"\n excused     .*L3 \d+ of \d+", out)
+    assert "\n NEVER ARMED " in out
     assert " violations  none\n" in out
     assert lines[-1] == " seed        0x5eed · any run again: elastic simulate --seed 0x5eed --only RUN"
 
@@ -144,7 +149,29 @@ def test_the_data_says_how_often_each_sometimes_fired(simulate: Simulate) -> Non
     told = json.loads(simulate("--runs=8", "--seed=3", "--jobs=1", "--json")[1])
     assert list(told["sometimes"]) == list(SOMETIMES)
     assert told["never"] == [what for what, often in told["sometimes"].items() if not often["runs"]]
+    assert list(told["laws"]) == list(LAWS)
+    assert told["unarmed"] == [number for number, often in told["laws"].items() if not often["armed"]]
     assert (told["runs"], told["violations"], told["first"]) == (8, [], None)
+
+
+def test_a_table_says_how_long_recoveries_took(simulate: Simulate) -> None:
+    given = ("--runs=12", "--seed=0x5eed", "--jobs=1", "--recoveries")
+    head, *lines = simulate(*given)[1].split("\n\n")[1].splitlines()
+    assert head.split("  ")[0].strip() == "after"
+    assert any(re.match(r" start +\d+ +\d+ +\d+\.\d\d s .* \d+% of \d+\.\d s +\d+$", line) for line in lines)
+    assert lines[-1] == "  elastic simulate --seed 0x5eed --only RUN"
+    told = json.loads(simulate(*given, "--json")[1])["recoveries"]
+    assert [each["times"] for each in told if each["after"] == ["start"]] != []
+    assert all(each["closest"]["took_s"] <= each["closest"]["may_s"] for each in told)
+
+
+def test_a_table_of_recoveries_names_the_pairs_that_came_closest_to_their_bound() -> None:
+    tally = Tally(recoveries={(f"a{n:02}", "b"): [Recovered(n, float(n), 100.0, False)] for n in range(30)})
+    lines = recoveries.lines(tally, "elastic simulate")
+    assert lines[2].split()[0] == "a29,"
+    assert lines[-2:] == ["  and 10 pairs more: --json", "  elastic simulate"]
+    still = Tally(recoveries={(): [Recovered(3, 0.0, 9.0, False)], (MANY,): [Recovered(3, 1.0, 9.0, True)]})
+    assert [line.split("  ")[0] for line in recoveries.lines(still, "x")[2:4]] == [" no fault", " three or more"]
 
 
 def test_ctrl_c_ends_the_campaign_in_order_with_its_table(simulate: Simulate) -> None:
@@ -153,8 +180,9 @@ def test_ctrl_c_ends_the_campaign_in_order_with_its_table(simulate: Simulate) ->
     assert out.startswith(" 1 run · ")
 
 
-def test_the_command_that_tells_a_run_again_has_the_options_that_shape_it(simulate: Simulate) -> None:
-    shaped = "--nodes=3 --min=2 --max=3 --faults=-pause,-cut --operations=9 --backend=lease"
+@pytest.mark.parametrize("faults", ["-pause,-cut", "crash,fail", "all", "none"])
+def test_the_command_that_tells_a_run_again_has_the_options_that_shape_it(simulate: Simulate, faults: str) -> None:
+    shaped = f"--nodes=3 --min=2 --max=3 --faults={faults} --operations=9 --backend=lease"
     assert f"elastic simulate {shaped} --seed 0x3 --only RUN\n" in simulate(*shaped.split(), "--seed=3", "--runs=1")[1]
 
 
@@ -165,7 +193,7 @@ def test_a_violation_is_shrunk_written_and_told_with_the_command_that_replays_it
     code, out = simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")
     assert code == 1
     table, found = out.split("\n\n", 1)
-    number = re.search(r" violations  one failure in \d+ runs \(first: (\d+)\)", table)
+    number = re.search(r" violations  one failure in \d+ runs? \(first: (\d+)\)", table)
     assert number
     stem = f"one-failure-{number[1]}"
     assert found.startswith(" VIOLATION   one failure: 2 failures\n")
@@ -203,7 +231,7 @@ def test_a_story_that_cannot_be_written_is_printed_all_the_same(simulate: Simula
 
 
 def test_a_property_of_whole_runs_has_a_sentence() -> None:
-    assert node_runs.sentence_of("G2") == "must hold: nobody joins with a worker alive"
+    assert node_runs.sentence_of("G2") == "must hold: nobody joins with a worker alive, or that is drained"
     assert node_runs.sentence_of("L3") == "must hold: no healthy node is evicted"
     assert node_runs.sentence_of("V10") is None
 
@@ -253,8 +281,8 @@ def test_a_node_of_a_story_that_is_not_in_its_world_is_named(
     simulate: Simulate, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Path("z.story").write_text("world nodes=3\nstart a\npass 1\nfail z\n")
-    assert run(["simulate", "--replay=z.story"]) == 0
-    assert capfd.readouterr().err == "elastic: --replay=z.story: there is no node z in this world (a to c)\n"
+    assert run(["simulate", "--replay=z.story"]) == 2
+    assert "--replay=z.story: there is no node z in this world (a to c)\n" in capfd.readouterr().err
 
 
 # --- what could not be meant
@@ -282,6 +310,10 @@ MISTAKES = [
         "--property=ends.py:f: ends the program when it is imported; put that under if __name__ == '__main__':",
     ),
     ("--only=1", "--only: a run of which seed? write --seed=SEED too, as it was printed"),
+    (
+        "--only=1 --seed=1 --recoveries",
+        "--recoveries: is a table of many runs; leave out --only and --replay",
+    ),
     ("--only=1 --seed=1 --replay=x", "--replay and --only: a story is one run already; leave one of them out"),
     ("--replay=none.story", "--replay=none.story: no such file or directory"),
     ("--replay=own.txt", "--replay=own.txt: line 1: 'pass 1': the first line says `world`, with its settings"),
@@ -300,8 +332,15 @@ def test_a_mistake_is_answered_with_option_value_and_remedy(
     assert mistaken(*given.split()) == answer
 
 
-def test_an_unknown_fault_is_answered_with_those_that_are_known(mistaken: Callable[..., str]) -> None:
-    assert mistaken("--faults=crush").startswith("--faults=crush: 'crush' is no fault (known: crash, pause, slow, ")
+@pytest.mark.parametrize(("given", "likely"), [("crush", "crash"), ("zzz", "crash, pause, kill")])
+def test_an_unknown_fault_is_answered_with_those_that_are_most_like_it(
+    mistaken: Callable[..., str], given: str, likely: str
+) -> None:
+    all_of_them = f"(--help has all {len(DRAWN)})"
+    assert (
+        mistaken(f"--faults={given}")
+        == f"--faults={given}: {given!r} is no fault; write one of {likely} … {all_of_them}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -343,6 +382,16 @@ def test_faults_are_listed_or_left_out(text: str, kinds: frozenset[Kind]) -> Non
 # --- the words
 
 
+def test_a_law_that_many_runs_with_all_faults_never_armed_is_a_warning() -> None:
+    tally = Tally(runs=10_000, sometimes=(), strength=Strength(Counter(dict.fromkeys(LAWS, 1))))
+    assert node_runs.shows_enough(Shape(), tally)
+    del tally.strength.armed["R6"]
+    assert not node_runs.shows_enough(Shape(), tally)
+    table = "\n".join(node_runs.found(tally, (), node_runs._warning(tally)))
+    assert " NEVER ARMED R6 (a restore over the register of another job)\n" in table
+    assert " WARNING     1 thing that must be seen never were" in table
+
+
 def test_a_sometimes_that_many_runs_with_all_faults_never_showed_is_a_warning() -> None:
     assert not node_runs.shows_enough(Shape(), Tally(runs=10_000))
     assert node_runs.shows_enough(Shape(), Tally(runs=9_999))
@@ -374,7 +423,7 @@ def test_a_sigterm_to_the_process_group_prints_the_table_as_ctrl_c_does(tmp_path
                 lambda: len(children_of(running.pid)) > 2
             )  # its workers, and who looks after what they share
             os.killpg(running.pid, signal.SIGTERM)
-            out, err = running.communicate(timeout=60)
+            out, err = running.communicate()
         finally:
             running.kill()
     assert (running.returncode, "Traceback" in err) == (143, False)

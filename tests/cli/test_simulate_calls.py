@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from elastic.adapters.simulations.campaign import Calls
 from elastic.cli.main import run
 from elastic.cli.render import call_runs
 from elastic.cli.render.node_runs import ENOUGH
+from elastic.core.properties.strength import Strength
 from elastic.core.sim.calls.call_sometimes import SOMETIMES
+from elastic.core.sim.calls.call_strength import LAWS
 from elastic.core.sim.calls.walk import Walk, walked
 from elastic.core.sim.tally import Broken, Showed, Tally
 
@@ -37,6 +41,7 @@ def test_the_closing_table(simulate: Simulate) -> None:
     assert re.fullmatch(r" 12 runs · [\d,]+ steps · [\d,]+ steps/s · \d+\.\d s", lines[0])
     assert re.match(r" faults      [A-Za-z ]+ \d+  ", lines[1])
     assert re.search(rf' seen        \d+ of {len(SOMETIMES)} "sometimes" \(rarest: [^)]+, \d runs?\)\n', out)
+    assert re.search(r"\n armed       I1 \d+  I2 \d+  ", out)
     assert " violations  none\n" in out
     assert lines[-1] == " seed        0x5eed · any run again: elastic simulate --calls --seed 0x5eed --only RUN"
 
@@ -47,6 +52,7 @@ def test_json_is_the_same_on_one_core_and_on_two(simulate: Simulate) -> None:
         del told["took_s"], told["steps_per_s"]
     assert one == two
     assert list(one["sometimes"]) == list(SOMETIMES)
+    assert list(one["laws"]) == list(LAWS)
     runs = [json.loads(simulate("--seed=3", f"--only={number}", "--json")[1]) for number in range(20)]
     assert sum(each["steps"] for each in runs) == one["steps"]
 
@@ -60,7 +66,7 @@ def test_a_run_is_told_step_by_step(simulate: Simulate) -> None:
     code, out, _ = simulate("--seed=3", "--only=1")
     lines = out.splitlines()
     assert code == 0
-    assert all(re.fullmatch(r" *\d+  rank \d .+", each) for each in lines[:-2])
+    assert all(re.fullmatch(r" *\d+  ( *[\d.]+ s  )?rank \d .+", each) for each in lines[:-2])
     assert lines[-1] == f" no violation · {len(lines) - 2} steps"
 
 
@@ -73,7 +79,7 @@ def test_an_option_for_nodes_is_a_mistake_with_calls(simulate: Simulate) -> None
 
 
 def broken() -> Tally:
-    tally = Tally(sometimes=SOMETIMES)
+    tally = Tally(sometimes=SOMETIMES, laws=tuple(LAWS))
     tally.adds(Showed(7, 10, 0, 0, 0.0, {}, {"fault: dies": 2}, Broken("I5", "I5: hit")))
     return tally
 
@@ -91,3 +97,50 @@ def test_a_sometimes_that_many_runs_never_showed_is_a_warning() -> None:
     many.runs = ENOUGH
     assert any(each.startswith(" WARNING") for each in call_runs.summary(Calls(1), many, 1.0))
     assert not any(each.startswith(" WARNING") for each in call_runs.summary(Calls(1), few, 1.0))
+
+
+def test_a_law_that_many_runs_never_armed_is_a_warning() -> None:
+    tally = Tally(runs=ENOUGH, sometimes=(), laws=tuple(LAWS), strength=Strength(Counter(dict.fromkeys(LAWS, 1))))
+    assert not any(each.startswith(" WARNING") for each in call_runs.summary(Calls(1), tally, 1.0))
+    del tally.strength.armed["I14"]
+    table = "\n".join(call_runs.summary(Calls(1), tally, 1.0))
+    assert f" NEVER ARMED I14 ({LAWS['I14']})\n" in table
+    assert " WARNING     " in table
+
+
+OWN = """\
+def nobody_fails(before, move, after):
+    if move.what == "fails here":
+        yield "calm", f"rank {move.rank} fails in a world of {len(after.ranks)}"
+
+
+def slip(before, move, after):
+    return after.nothing
+"""
+
+
+@pytest.fixture
+def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("laws.py").write_text(OWN)
+
+
+@pytest.mark.usefixtures("laws")
+def test_a_user_s_law_is_judged_beside_ours(simulate: Simulate) -> None:
+    own = "--property=laws.py:nobody_fails"
+    code, out, _ = simulate("--runs=40", "--seed=3", own, "--jobs=2")
+    found = re.search(r" violations  calm in [\d,]+ runs? \(first: (\d+)\)", out)
+    assert code == 1 and found, out
+    assert out.splitlines()[-1].endswith(f"any run again: elastic simulate --calls {own} --seed 0x3 --only RUN")
+    code, out, _ = simulate("--seed=3", f"--only={found[1]}", own)
+    assert code == 1
+    assert re.match(r" VIOLATION   calm: rank \d fails in a world of \d$", out.splitlines()[-1])
+
+
+@pytest.mark.usefixtures("laws")
+def test_a_slip_in_a_user_s_law_is_told_in_one_line(simulate: Simulate) -> None:
+    code, out, err = simulate("--runs=1", "--seed=3", "--property=laws.py:slip", "--jobs=1")
+    assert (code, out) == (2, "")
+    slip = "AttributeError: 'World' object has no attribute 'nothing' (line 7)"
+    use = "it is called with a world, a move, and the world after it, and yields pairs of text: a name and a sentence"
+    assert err == f"elastic: --property=laws.py:slip: {slip}; {use}\n"

@@ -86,3 +86,27 @@ def test_workers_killed_for_a_silent_store_are_reported_with_the_reason() -> Non
         elastic  round 1: 1 node, 2 workers, started · 6.0 s in all
         """
     )
+
+
+def test_while_its_own_store_starts_the_agent_says_that() -> None:
+    story = Story(me=node("gpu-01"))
+    story.status.serves_store = True
+    story.lasts(2.5)
+    story.status.saw(StoreSilent(REFUSED, story.at(5.0)))
+    story.lasts(70.0)
+    story.status.saw(StoreBack(story.at(70.0)))
+    story.sees(arrived(register("4"), "gpu-01 gpu-02"))
+    story.lasts(75.0)
+    assert [line.strip() for line in story.out.getvalue().splitlines()][:5] == [
+        "elastic  store gpu-01:29400 starts on this node · 00:02 of 10:00",
+        "elastic  store gpu-01:29400 starts on this node · 01:02 of 10:00",
+        REFUSED,
+        "elastic  store gpu-01:29400 answers again after 65.0 s",
+        "elastic  round 0: waiting for 2 of 4 nodes · here: gpu-01, gpu-02 · not yet seen: 2 · 01:11 of 10:00",
+    ]
+
+
+def test_before_its_store_has_answered_another_node_says_that() -> None:
+    story = Story(me=node("gpu-01"))
+    story.lasts(3.0)
+    assert story.out.getvalue() == "elastic  store gpu-01:29400 has not answered yet · 00:02 of 10:00\n"

@@ -10,6 +10,7 @@ import pytest
 
 from elastic.adapters.launch_settings import WatchdogSettings
 from elastic.cli.agent_settings import watchdog_settings
+from elastic.cli.values import stacks_signal
 
 
 def test_nothing_is_watched_unless_a_variable_asks_for_it() -> None:
@@ -73,3 +74,14 @@ def test_a_taken_health_port_is_a_mistake_and_the_timer_pipe_is_removed(
         said = f"TORCHELASTIC_HEALTH_CHECK_PORT={port}: address already in use; name another port"
         assert mistake("x") == said
     assert not (tmp_path / "timers").exists()
+
+
+def test_the_signal_of_the_stacks_is_a_real_time_signal_or_off(
+    mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [stacks_signal(text) for text in ("34", "64", "off")] == [34, 64, None]
+    for wrong in ("33", "65", "on", "-1", "SIGUSR1", "5\u0665"):
+        monkeypatch.setenv("ELASTIC_STACKS_SIGNAL", wrong)
+        assert (
+            mistake("x") == f"ELASTIC_STACKS_SIGNAL={wrong}: write the number of a real-time signal, 34 to 64, or off"
+        )

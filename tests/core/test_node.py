@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from groups import FENCED, beat, exited, led, ready, world
-from worlds import holding, node, profile, running
+from groups import FENCED, beat, closed, exited, led, ready, world
+from worlds import edited, holding, node, profile, running
 
-from elastic.core.group import Phase, transition
+from elastic.core.group import Group, Phase, transition
 from elastic.core.group.state import (
     Beat,
     Close,
@@ -20,36 +20,45 @@ from elastic.core.group.state import (
     Join,
     Leave,
     MarkDone,
+    Noticed,
     Ready,
     Reaped,
     Record,
     Refused,
     Signal,
+    Signalled,
     Start,
     Stopped,
+    Unstartable,
 )
+from elastic.core.group.state import Drain as GroupDrain
 from elastic.core.group.state import Over as RoundOver
-from elastic.core.node import CAME_LATE, acknowledged, farewell, follows, heard, requested
+from elastic.core.node import CAME_LATE, acknowledged, asks_for_stacks, farewell, follows, heard, noticed, requested
+from elastic.core.rendezvous import Close as CloseEdit
 from elastic.core.rendezvous import (
+    Drain,
     Fail,
     Held,
     Outcome,
     Over,
     Raise,
+    RendezvousState,
     Settled,
     Told,
     close,
     done,
+    drain,
     end,
     join,
     leave,
     linger,
     watch,
 )
+from elastic.core.rendezvous import End as EndEdit
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.state import Ended
-from elastic.core.world import Ending, Life, Verdict, Why
+from elastic.core.world import Ending, Life, Notice, Verdict, Why
 
 VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
 
@@ -65,13 +74,27 @@ VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
         (join, Raise(Fail(Why.TIMEOUT), "why"), Refused(Why.TIMEOUT, "why", 7.0)),
         (leave, Settled(), Gone(7.0)),
         (done, Settled(), None),
-        (end, Settled(), None),
+        (end, Settled(), RoundOver(0, None, None, 7.0)),
+        (drain, Settled(), None),
+        (drain, Raise(Fail(Why.UNCONFIRMED)), None),
     ],
 )
 def test_each_answer_is_an_event_or_nothing_new(handler: Handler, answer: Outcome | Raise, event: Event | None) -> None:
     assert heard(Told(handler, answer, holding("a", running(), ran=0)), 7.0) == event
 
 
+def test_a_node_that_wanted_to_end_its_round_hears_whose_write_did_or_the_verdict() -> None:
+    ended = edited(running(), "b", EndEdit(0, Why.FAILED))
+    over = edited(running(), "b", CloseEdit(evolve(VERDICT, round=0, ending=Ending.CANCELLED, why=Why.ASKED)))
+
+    def told(state: RendezvousState) -> Event | None:
+        return heard(Told(end, Settled(), evolve(holding("a", running(), ran=0), state=state)), 7.0)
+
+    assert told(ended) == RoundOver(0, Why.FAILED, node("b"), 7.0)
+    assert over.closed and told(over) == Closed(over.closed, 7.0)
+
+
+NOTICE = Notice(60.0, "a test")
 SUCCESS = Verdict(Ending.SUCCEEDED, 0, node("b"), Why.DONE)
 LATE = Refused(Why.CLOSED, CAME_LATE, 7.0)
 
@@ -99,6 +122,7 @@ def test_a_node_that_comes_after_the_success_of_a_job_is_refused(held: Held, ver
         (MarkDone(), Request(done)),
         (Leave(), Request(leave)),
         (Close(Ending.FAILED, Why.CANNOT_START), Request(close, Why.CANNOT_START, Ending.FAILED)),
+        (GroupDrain(node("a"), NOTICE), Request(drain, drain=Drain(node("a"), NOTICE))),
         (Beat(), None),
         (Start(world()), None),
         (Signal(15), None),
@@ -154,3 +178,42 @@ def test_a_node_lingers_only_if_it_knows_the_verdict() -> None:
     assert farewell(VERDICT) == Request(linger)
     assert farewell(Stopped(15)) is None
     assert farewell(Refused(Why.TIMEOUT, "why", 7.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "asks"),
+    [
+        (exited(1, 1), True),
+        (RoundOver(0, Why.FAILED, node("b"), 1.0), True),
+        (RoundOver(0, Why.LOST, node("b"), 1.0), True),
+        (RoundOver(0, Why.FENCED, node("b"), 1.0), True),
+        (RoundOver(0, Why.UPSCALE, node("b"), 1.0), False),
+        (RoundOver(0, Why.LEFT, node("b"), 1.0), False),
+        (RoundOver(0, None, None, 1.0), False),
+        (closed(Ending.FAILED), True),
+        (closed(Ending.CANCELLED), False),
+        (Signalled(15, 1.0), False),
+        (Unstartable("no such file", 1.0, False), False),
+        (Elapsed(9.0), False),
+        (exited(1, 0), False),
+    ],
+)
+def test_stacks_are_asked_for_when_workers_are_stopped_for_a_failure_and_not_for_a_newcomer_or_on_a_person_s_word(
+    event: Event, asks: bool
+) -> None:
+    runs = led(ready(), beat(), settings=FENCED)
+    after, _ = transition(runs, event)
+    assert asks_for_stacks(event, runs, after) is asks
+    assert not asks_for_stacks(event, after, transition(after, event)[0])
+
+
+def test_a_notice_in_the_register_is_news_to_a_group_that_does_not_know_it() -> None:
+    state = edited(running("a b"), "operator", Drain(node("a"), Notice(60.0, "an operator")))
+    mine = Group(node("a"))
+    assert noticed(running("a b"), mine, 1.0) is None
+    assert noticed(state, Group(node("z")), 1.0) is None
+    told = noticed(state, mine, 1.0)
+    assert told == Noticed(Notice(60.0, "an operator"), 1.0, known=True)
+    knows, _ = transition(mine, told)
+    assert noticed(state, knows, 2.0) is None
+    assert noticed(state, transition(mine, Noticed(Notice(90.0, "the signal"), 1.0))[0], 2.0) is not None

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 from worlds import LIFE
 
 from elastic.core.policies import (
     Layer,
     LineUp,
+    Place,
+    Placing,
     Policy,
     at_most,
     by,
@@ -114,6 +119,13 @@ def test_a_branch_is_back_filled_from_the_smallest() -> None:
     assert lined_up(hosts, "0 1 2 4 5") == "0 1 4 5 | 2"
     assert lined_up(hosts, "0 1 2 4") == "0 1 2 4"
     assert lined_up(hosts, "0") == " | 0"
+    threes = tree(Layer(by_host(), at_least=3, at_most=3, back_fill=True))
+    assert lined_up(threes, "0 1") == " | 0 1"
+
+
+def test_a_condition_is_of_the_number_alone() -> None:
+    assert [count for count in range(998, 1_003) if count_is(1_000).holds(count)] == [1_000]
+    assert [count for count in range(998, 1_003) if count_at_least(1_000).holds(count)] == [1_000, 1_001, 1_002]
 
 
 def test_a_group_may_be_any_multiple() -> None:
@@ -129,6 +141,8 @@ def test_a_branch_is_topped_up_when_it_may_be() -> None:
     racks = tree(Layer(by_label("rack"), at_most=4, back_fill=True), Layer(by_host(), at_most=2))
     assert lined_up(racks, "0 1 2 3 4 5 8 9 10 11 12") == "0 1 2 3 4 5 12 8 9 10 11"
     assert lined_up(racks, "0 4 5 6 7 8 9 10 11 12 13 14") == "0 12 13 14 4 5 6 7 8 9 10 11"
+    halves = tree(Layer(by_label("rack"), at_most=4, back_fill=True), Layer(by_host(), at_most=1))
+    assert lined_up(halves, "0 1 2 3 8 9 10 11 12 13") == "0 2 1 3 8 10 12 9 | 11 13"
     unbounded = tree(Layer(by_host(), at_least=2, back_fill=True))
     assert lined_up(unbounded, "0 1 2 4") == "0 1 2 4"
 
@@ -147,7 +161,23 @@ def test_the_digest_tells_policies_and_results_apart() -> None:
         return digest(policy, place(policy, world(slots)))
 
     assert told(at_most(2), "0 1 2") == told(at_most(2), "0 1 2")
+    assert re.fullmatch("[0-9a-f]{16}", told(chain(), "0 1"))
     assert len({told(at_most(2), "0 1"), told(at_most(3), "0 1"), told(shift(), "0 1"), told(at_most(2), "1 0")}) == 4
+
+
+def test_the_digest_tells_who_is_active() -> None:
+    first, second = (Node(slot, 1) for slot in "01")
+    ranks = {first: Place(0, active=True)}
+    both = Placing({**ranks, second: Place(1, active=True)}, 2)
+    assert digest(chain(), both) != digest(chain(), Placing({**ranks, second: Place(1, active=False)}, 1))
+
+
+def test_members_that_are_cut_come_before_earlier_reserves() -> None:
+    assert lined_up(chain(at_most(3), at_most(1)), "0 1 2 3") == "0 | 1 2 3"
+
+
+def test_gaps_are_filled_by_slot_whatever_the_order_of_arrival() -> None:
+    assert lined_up(fill_gaps(), "9 7 1 8") == "7 1 8 9"
 
 
 def test_a_name_tells_the_parameters() -> None:
@@ -158,8 +188,22 @@ def test_a_name_tells_the_parameters() -> None:
     assert filter_groups(by_host(), count_is(8)).name == "groups by host = 8"
 
 
-def test_a_policy_that_loses_a_member_is_refused() -> None:
-    forgetful = Policy("forgetful", lambda line: LineUp(line.active[1:]))
+@pytest.mark.parametrize(
+    ("make", "shown"),
+    [
+        (lambda: at_most(2), "Policy(name='at most 2')"),
+        (by_host, "Key(name='host')"),
+        (lambda: count_is(2), "Condition(name='= 2')"),
+    ],
+)
+def test_what_has_one_name_does_the_same_and_shows_its_name_alone(make: Callable[[], object], shown: str) -> None:
+    assert make() == make() and hash(make()) == hash(make())
+    assert repr(make()) == shown
+
+
+@pytest.mark.parametrize("kept", [slice(1), slice(1, 2)])
+def test_a_policy_that_loses_a_member_is_refused(kept: slice) -> None:
+    forgetful = Policy("forgetful", lambda line: LineUp(line.active[kept]))
     with pytest.raises(ValueError, match="forgetful: 1 places for the 2 members of the world"):
         place(forgetful, world("0 1"))
 

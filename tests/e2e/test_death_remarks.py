@@ -67,10 +67,16 @@ def test_a_worker_that_is_killed_from_outside_is_told_as_such(launch: Launcher, 
     (failure,) = failures(job, file)
     if counter() is None:
         pytest.skip("NO COUNT OF OUT-OF-MEMORY KILLS HERE: who sent SIGKILL cannot be told")
-    assert (failure["pid"], failure["remark"]) == (
-        victim.pid,
-        "sent from outside: not by elastic, nor for want of memory",
+    assert (failure["pid"], failure["remark"]) == (victim.pid, "not by elastic, nor for want of memory")
+
+
+def test_of_a_worker_that_kills_itself_only_what_is_known_is_told(launch: Launcher, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    (failure,) = failures(
+        launch("--nproc-per-node=2", f"--report={file}", PROGRAMS / "crash.py", "signal:9", "9"), file
     )
+    assert failure["exit_code"] == -9
+    assert failure["remark"].startswith("not by elastic")
 
 
 def test_a_core_dump_is_told_with_its_place(launch: Launcher, tmp_path: Path) -> None:

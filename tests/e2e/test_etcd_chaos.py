@@ -160,7 +160,7 @@ def test_an_agent_that_missed_what_is_compacted_reads_afresh(on_etcd: Lab) -> No
         member.start()
         on_etcd.cluster.wait_until_healthy()
     on_etcd.world("ab")
-    on_etcd.compact()
+    on_etcd.cluster.compact()
     on_etcd.network.heal()
     on_etcd.world("abc")
     on_etcd.ends()

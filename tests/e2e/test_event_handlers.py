@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from launches import PROGRAMS, Launcher
+from launches import PROGRAMS, TIMEOUT_S, Launcher
+from torch.distributed.elastic.events.api import RdzvEvent
 
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 Found = list[dict[str, Any]]
@@ -52,7 +54,7 @@ def test_the_events_are_torchrun_s_but_for_the_end_of_a_failed_agent(
         )
     options = ["--nproc-per-node=2", "--event-log-handler=console", str(script)]
     theirs = subprocess.run(
-        [TORCHRUN, *options], capture_output=True, text=True, env=launch.environment, check=False, timeout=100
+        [TORCHRUN, *options], capture_output=True, text=True, env=launch.environment, check=False, timeout=TIMEOUT_S
     )
     ours = launch(*options).ends()
     expected = {kind if program == "meeting" else MENDED.get(kind, kind) for kind in summary(events(theirs.stderr))}
@@ -71,5 +73,53 @@ def test_a_handler_that_there_is_not_is_a_mistake_before_anything_starts(launch:
     ended = launch("--event-log-handler=nobody", PROGRAMS / "show.py", traced=False).ends()
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(
-        "elastic: --event-log-handler=nobody: no handler of that name; write one of console, null"
+        "elastic: --event-log-handler=nobody: no handler of that name; write one of console, dynamic_rendezvous, null"
     )
+
+
+PROGRAM = """
+import logging, sys
+from torch.distributed.elastic.events import handlers
+handlers._log_handlers["dynamic_rendezvous"] = logging.StreamHandler()
+if sys.argv[1] == "torchrun":
+    from torch.distributed.run import main
+    main(sys.argv[2:])
+else:
+    from elastic.cli.main import run
+    sys.exit(run(sys.argv[1:]))
+"""
+NOT_OURS = ("_keep_alive", "run", "_mark_rendezvous_complete", "_mark_rendezvous_closed")
+"""What torch tells of heartbeats and synchronisations, and twice."""
+
+
+def rendezvous_events(launch: Launcher, *arguments: str) -> list[RdzvEvent]:
+    """Of a job in a program that has put a handler into torch's table."""
+    command = [sys.executable, "-c", PROGRAM, *arguments, "--no-python", "true"]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, env=launch.environment, check=True, timeout=TIMEOUT_S
+    )
+    lines = [line for line in ended.stderr.splitlines() if line.startswith('{"name": "dynamic_rendezvous')]
+    return [RdzvEvent.deserialize(line) for line in lines]
+
+
+@pytest.mark.timeout(900)  # torchrun and two jobs, each with torch
+def test_the_events_of_the_rendezvous_are_torch_s_whatever_handler_the_others_have(launch: Launcher, port: int) -> None:
+    job = ("--nnodes=1:2", "--rdzv-id=job", "--rdzv-conf=last_call_timeout=1", f"--rdzv-endpoint=localhost:{port}")
+    torch_s = rendezvous_events(launch, "torchrun", "--rdzv-backend=c10d", "--event-log-handler=null", *job)
+    for handler in ("null", "dynamic_rendezvous"):
+        ours = rendezvous_events(launch, "launch", f"--event-log-handler={handler}", *job)
+        assert told(ours) == told(torch_s)
+        assert len(told(ours)) == 4
+
+
+def told(found: list[RdzvEvent]) -> list[tuple[object, ...]]:
+    """What is compared of them. Torch tells of a write before it has landed."""
+
+    def message(event: RdzvEvent) -> str:
+        return re.sub("node '[^']*'", "node", event.message).removesuffix(" Pending sync.")
+
+    return [
+        (each.name, each.node_state, each.rank, message(each), each.run_id)
+        for each in found
+        if each.name.rpartition(".")[2] not in NOT_OURS
+    ]

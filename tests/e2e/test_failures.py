@@ -53,6 +53,18 @@ def test_an_exception_under_torch_s_record_is_shown_with_its_place_without_any_l
     assert re.search(r": exit code 1: ValueError: no such sample \(crash\.py:\d+ in step\)\n", ended.err)
 
 
+def test_a_terminal_obeys_nothing_of_a_worker_s_error_file_and_log(launch: Launcher) -> None:
+    ended = launch("--nproc-per-node=2", "--redirects=3", "--max-restarts=1", CRASH, "hostile", "2").ends()
+    assert ended.code == 1
+    assert r"\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\x00" in ended.err
+    assert [each for each in ended.err if each != "\n" and not each.isprintable()] == []
+
+
+def test_a_worker_s_own_output_is_passed_on_as_it_is(launch: Launcher) -> None:
+    ended = launch("--nproc-per-node=2", CRASH, "hostile").ends()
+    assert "\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\x00\n" in ended.err
+
+
 def test_two_workers_that_fail_at_once_cost_one_restart(launch: Launcher) -> None:
     job = launch("--nproc-per-node=2", "--max-restarts=1", CRASH, "both")
     job.hears(2)
@@ -118,12 +130,13 @@ def test_when_no_restart_is_left_the_report_names_the_first_cause_and_what_came_
     ended = launch("--nproc-per-node=3", "--max-restarts=2", f"--report={file}", CRASH, "code:7", "99").ends()
     report = json.loads(file.read_text())
     assert ended.code == 1
-    head, cause, worker, before, others, hint, details = ended.lines[-7:]
+    head, cause, worker, before, others, stacks, hint, details = ended.lines[-8:]
     assert head == "FAILED: 3 failures, 2 restarts allowed (--max-restarts=2)"
     assert cause.startswith("  first cause   ") and " rank 1, round 2, " in cause and cause.endswith(": exit code 7")
     assert before == "  before that   round 0 rank 1 exit code 7 · round 1 rank 1 exit code 7"
     assert worker.startswith("                local rank 1, pid ")
     assert others == "  others        ranks 0, 2 ran, stopped by us"
+    assert stacks.startswith("  stacks        rank")
     assert hint == "  hint          rank 1 failed the same way in 3 rounds: a restart does not help"
     assert details == f"  details       {file}"
     assert [(fault["round"], fault["rank"], fault["exit_code"]) for fault in report["failures"]] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,23 +10,32 @@ import pytest
 from launches import PROGRAMS, Launcher
 
 pytestmark = pytest.mark.slow
-MISSING = "is not here, so nothing is known of it: write pip install 'elastic-launch[frameworks]'"
+MISSING = "is not here, so nothing is known of it: write"
 
 
-def needs(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} {MISSING}")
+def needs(name: str, remedy: str = "pip install 'elastic-launch[frameworks]'") -> pytest.MarkDecorator:
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} {MISSING} {remedy}")
+
+
+IMPORT_S = 180.0
+LARGE = "make frameworks"
+"""What installs packages that are too large for each set-up."""
+
+
+ONE_STANDBY = ("--nproc-per-node=2", "--standby=1")
+"""One worker is a new process. The other one imported the framework before it had a rank."""
 
 
 @needs("accelerate")
 def test_accelerate_finds_its_place_and_sums_over_all_workers(launch: Launcher) -> None:
-    launched = launch("--nproc-per-node=2", PROGRAMS / "with_accelerate.py")
+    launched = launch(*ONE_STANDBY, PROGRAMS / "with_accelerate.py")
     assert [told.words for told in launched.hears(2)] == ["0/2 local 0 MULTI_CPU sum 3", "1/2 local 1 MULTI_CPU sum 3"]
     assert launched.ends().code == 0
 
 
 @needs("lightning_fabric")
 def test_fabric_knows_that_it_was_launched_and_launches_nothing_itself(launch: Launcher) -> None:
-    launched = launch("--nproc-per-node=2", PROGRAMS / "with_fabric.py")
+    launched = launch(*ONE_STANDBY, PROGRAMS / "with_fabric.py")
     assert [told.words for told in launched.hears(2)] == ["0/2 local 0 sum 3", "1/2 local 1 sum 3"]
     assert launched.ends().code == 0
 
@@ -44,6 +54,32 @@ def test_hydra_sweeps_in_each_worker_and_its_own_interpolations_reach_it_unharme
     ]
     assert launched.ends().code == 0
     assert {path.name for path in (tmp_path / "rank_1").iterdir()} == {"job_0", "job_1", "multirun.yaml"}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param("with_trainer", marks=needs("transformers", LARGE)),
+        pytest.param("with_lightning", marks=needs("pytorch_lightning", LARGE)),
+    ],
+)
+def test_a_training_that_fails_and_goes_on_in_standbys_ends_with_the_weights_of_an_undisturbed_one(
+    launch: Launcher, tmp_path: Path, program: str
+) -> None:
+    script, report = PROGRAMS / f"{program}.py", tmp_path / "report.json"
+    undisturbed = launch("--nproc-per-node=2", script, tmp_path / "undisturbed")
+    weights = {told.words for told in undisturbed.hears(2, IMPORT_S)}
+    assert undisturbed.ends().code == 0 and len(weights) == 1
+    options = ("--standby", "--nproc-per-node=2", "--max-restarts=1", f"--report={report}")
+    disturbed = launch(*options, script, tmp_path / "disturbed", "fails")
+    workers = disturbed.hears(2, IMPORT_S)
+    assert [told.words for told in workers] == ["at step 3"] * 2
+    disturbed.stands_by(2, workers, IMPORT_S)
+    disturbed.open_gate(0)
+    assert {(told.round, told.words) for told in disturbed.hears(2, IMPORT_S)} == {(1, words) for words in weights}
+    assert disturbed.ends().code == 0
+    assert json.loads(report.read_text())["here"]["standbys"]["became_workers"] == 4
 
 
 def test_a_checkpoint_that_was_being_written_when_a_worker_died_is_not_taken_for_a_whole_one(

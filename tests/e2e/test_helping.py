@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from jobs import Jobs, codes, end, kill, run, worlds
+from jobs import Jobs, codes, end, kill, only_in, run, worlds
 from launches import Launcher
 from replays import replays
 
@@ -14,6 +14,7 @@ from elastic.core.replay.steps import Asked
 NAMES = "abcdefghij"
 
 
+@only_in("etcd")
 def test_ten_nodes_come_back_and_end_by_what_few_of_them_write_for_all(job: Jobs, launch: Launcher) -> None:
     ten = job(str(len(NAMES)), "--max-restarts=1")
     agents = [ten.node(name) for name in NAMES]

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from etcd_clients import addresses, made
 from etcds import Cluster, single
-from jobs import alive, codes, end, jobs, run
+from jobs import alive, codes, end, jobs, kill, run, worlds
 from launches import Launcher
+from processes import comes_true
 
 from elastic.adapters.store.etcd.members import transacted
 from elastic.adapters.store.etcd.rpc import rpc
@@ -44,3 +45,22 @@ def test_a_poisoned_register_in_an_etcd_is_told_as_soon_as_in_a_tcpstore(
         ended = end(agents)
     assert codes(ended) == [3, 3]
     assert all("--rdzv-id" in one.err for one in ended)
+
+
+@pytest.mark.parametrize("key", ["register", "life"])
+def test_a_key_that_somebody_deletes_is_written_again_and_the_job_goes_on(
+    launch: Launcher, tmp_path: Path, etcd: Cluster, key: str
+) -> None:
+    with jobs(launch, tmp_path, Address("localhost", 1), etcd) as job:
+        both = job("1:2", "--last-call=1000", "--max-restarts=1")
+        agents = both.nodes("ab")
+        told = run(agents)
+        both.reaches(lambda state: state.complete)
+        name = f"elastic/{both.run_id}/{key}"
+        etcd.etcdctl("del", name)
+        assert comes_true(lambda: bool(etcd.etcdctl("get", name)))
+        assert alive(told)
+        kill(told[0].pid)
+        assert worlds(run(agents)) == {(1, "restart 1 of 2 workers")}
+        ended = end(agents)
+    assert codes(ended) == [0, 0], [one.err for one in ended]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from attrs import evolve
-from jobs import Jobs, alive, client_of, codes, end, prefix, run
-from launches import Launcher
+from jobs import Jobs, alive, client_of, codes, end, kill, prefix, run, worlds
+from launches import TIMEOUT_S, Launcher
 from leftovers import left_after
 from processes import is_alive
 
 from elastic.core.rendezvous import RendezvousState, codec
+from elastic.core.world import Fault, Node
 
 MEBIBYTE = 1 << 20
 UNSEEN_S = 1.0
@@ -88,6 +92,21 @@ def test_a_forged_register_under_the_first_key_is_refused_before_any_worker_star
     assert left_after(nothing_left, 0.0) == []
 
 
+def test_a_root_that_somebody_deletes_is_written_again_and_the_job_goes_on(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("1:2", "--last-call=1000", "--max-restarts=1")
+    agents = both.nodes("ab")
+    told = run(agents)
+    both.reaches(lambda state: state.complete)
+    with client_of(both) as client:
+        client.delete(root := f"{prefix(both)}/root")
+        assert client.wait([root], TIMEOUT_S)
+    assert alive(told)
+    kill(told[0].pid)
+    assert worlds(run(agents)) == {(1, "restart 1 of 2 workers")}
+    ended = end(agents)
+    assert codes(ended) == [0, 0], [one.err for one in ended]
+
+
 def test_forged_heartbeats_and_failures_change_nothing(tcpstore_job: Jobs) -> None:
     both = tcpstore_job("2", "--max-restarts=1")
     agents = both.nodes("ab")
@@ -103,3 +122,21 @@ def test_forged_heartbeats_and_failures_change_nothing(tcpstore_job: Jobs) -> No
     assert all(is_alive(worker.pid) for worker in told)
     assert codes(end(agents)) == [0, 0]
     assert both.report("a")["failures"] == both.report("b")["failures"] == []
+
+
+def test_a_terminal_obeys_nothing_of_another_node_s_failure_record(tcpstore_job: Jobs) -> None:
+    alone = tcpstore_job("1", "--max-restarts=0")
+    agent = alone.node("a")
+    (told,) = run([agent])
+    said = "\x1b]0;t\x07\x9b31m\u202e\n"
+    texts: Any = dict.fromkeys(("host", "when", "message", "where", "log", "remark", "callstack"), said)
+    backend = alone.client()
+    try:
+        backend.put_fault(Fault(Node("b", 1), 0, 1, 0, 7, 1, 1.0, world_size=2, **texts))
+    finally:
+        backend.close()
+    os.kill(told.pid, signal.SIGKILL)
+    ended = agent.ends()
+    assert ended.code == 1
+    assert r"\x1b]0;t\x07\x9b31m\u202e\n rank 1" in ended.err
+    assert [each for each in ended.err if each != "\n" and not each.isprintable()] == []

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from launches import Launcher
+from launches import PROGRAMS, Launcher
 from ports import reserved
 from processes import dies
 from wrapped import FIRST_GATE, LATER, RESTARTS, begun, comes_to, entered, job, needs_torch, returned, told
 
 SOFT = ("soft_timeout=0.5", "hard_timeout=20.0")
+
+BEHAVES = PROGRAMS / "behaves.py"
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +46,7 @@ def test_a_rank_that_is_killed_is_missed_at_once_and_the_others_go_on(launch: La
     ended = running.ends()
     assert ended.code == 0
     assert "iteration 1 begins, world size 1: a rank was lost\n" in ended.err
-    assert "sent from outside" in ended.err
+    assert "not by elastic" in ended.err
 
 
 def test_a_rank_that_is_killed_is_started_again_alone_and_joins_the_next_iteration(launch: Launcher) -> None:
@@ -58,7 +60,10 @@ def test_a_rank_that_is_killed_is_started_again_alone_and_joins_the_next_iterati
     assert later[1].pid == first[0].pid
     assert later[2].pid not in {each.pid for each in first}
     assert told(running, 2) == returned(2, 0, 1)
-    assert running.ends().code == 0
+    ended = running.ends()
+    assert ended.code == 0
+    smaller = "1 worker of this node started again alone, 2 restarts of wrapped functions"
+    assert f"all 2 workers succeeded · 0 restarts, {smaller}, " in ended.err
 
 
 @pytest.mark.parametrize("fault", ["sleep", "c", "gil", "livelock"])
@@ -135,7 +140,10 @@ def test_a_function_that_returned_on_some_ranks_is_called_again_when_another_fai
 def test_an_interrupt_on_one_rank_stops_all(launch: Launcher) -> None:
     running = job(launch, "0:1:interrupt")
     begun(running)
-    assert told(running, 2) == ["0 raised Stopped rank 0: the job was cancelled", "1 raised KeyboardInterrupt "]
+    assert told(running, 2) == [
+        "0 raised Stopped rank 0: the job was cancelled (rank 1: KeyboardInterrupt)",
+        "1 raised KeyboardInterrupt ",
+    ]
     assert running.ends().code == 1
 
 
@@ -151,7 +159,8 @@ def test_one_that_cannot_clean_up_leaves_and_the_others_go_on(launch: Launcher) 
     running = job(launch, "0:1:exception", "0:1:finalize")
     begun(running)
     heard = told(running, 5)
-    assert set(heard) >= {*entered(1, 0, of=1), *returned(1, 0), "1 finalize 0 ValueError"}
+    left = ("1 finalize 0 ValueError", "1 raised OSError past help")
+    assert set(heard) == {"0 finalize 0 NoneType", *entered(1, 0, of=1), *returned(1, 0), *left}
     assert running.ends().code == 0
 
 
@@ -159,7 +168,8 @@ def test_user_code_that_gives_up_ends_the_job_everywhere(launch: Launcher) -> No
     running = job(launch, "0:1:abort")
     begun(running)
     heard = told(running, 2)
-    assert heard == ["0 raised Stopped rank 0: the job spent its restarts", "1 raised RestartAbort enough"]
+    spent = "rank 0: the job spent its restarts (rank 1: RestartAbort: enough)"
+    assert heard == [f"0 raised Stopped {spent}", "1 raised RestartAbort enough"]
     assert running.ends().code == 1
 
 
@@ -168,7 +178,8 @@ def test_so_many_iterations_and_no_more(launch: Launcher) -> None:
     begun(running)
     begun(running, 1, more=2)
     spent = "raised Stopped rank {0}: the job spent its restarts"
-    comes_to(running, f"0 {spent.format(0)}", f"1 {spent.format(1)} (last error here: ValueError: boom)")
+    others, own = "(rank 1: ValueError: boom)", "(last error here: ValueError: boom)"
+    comes_to(running, f"0 {spent.format(0)} {others}", f"1 {spent.format(1)} {own}")
     assert running.ends().code == 1
 
 
@@ -198,7 +209,7 @@ def test_a_process_that_stands_still_is_killed_at_its_limit_and_the_others_go_on
     ended = running.ends()
     assert ended.code == 0
     assert "killed by its monitor: no progress for 1.5 s (hard_timeout)\n" in ended.err
-    assert "sent from outside" not in ended.err
+    assert "not by elastic" not in ended.err
 
 
 def test_the_loss_of_a_reserve_disturbs_nobody(launch: Launcher) -> None:
@@ -226,8 +237,11 @@ def test_a_rank_whose_faults_have_no_end_ends_the_job(launch: Launcher) -> None:
     begun(running)
     begun(running, 1, more=2)
     text = "raised Stopped rank 1: too many faults of this rank (last error here: ValueError: boom)"
-    comes_to(running, "0 raised Stopped rank 0: the job spent its restarts", f"1 {text}")
-    assert running.ends().code == 1
+    others = "0 raised Stopped rank 0: the job spent its restarts (rank 1: ValueError: boom)"
+    comes_to(running, others, f"1 {text}")
+    ended = running.ends()
+    assert ended.code == 1
+    assert re.search(r"first cause .*: ValueError: boom", ended.err)
 
 
 def test_a_rank_that_fails_the_same_way_again_and_again_ends_the_job(launch: Launcher) -> None:
@@ -236,8 +250,11 @@ def test_a_rank_that_fails_the_same_way_again_and_again_ends_the_job(launch: Lau
     begun(running, 1, more=2)
     begun(running, 2, more=2)
     text = "raised Stopped rank 1: the same failure of this rank again and again (last error here: ValueError: boom)"
-    comes_to(running, "0 raised Stopped rank 0: the job spent its restarts", f"1 {text}")
-    assert running.ends().code == 1
+    others = "0 raised Stopped rank 0: the job spent its restarts (rank 1: ValueError: boom)"
+    comes_to(running, others, f"1 {text}")
+    ended = running.ends()
+    assert ended.code == 1
+    assert re.search(r"first cause .*: ValueError: boom", ended.err)
 
 
 def test_what_went_wrong_on_any_rank_is_on_record(launch: Launcher) -> None:
@@ -248,16 +265,19 @@ def test_what_went_wrong_on_any_rank_is_on_record(launch: Launcher) -> None:
 
 
 @needs_torch
-def test_without_a_launcher_the_store_outlives_the_killed_rank_that_served_it(launch: Launcher) -> None:
+@pytest.mark.parametrize("goes", ["kill", "exit"])
+def test_without_a_launcher_the_store_outlives_the_rank_that_served_it(launch: Launcher, goes: str) -> None:
     with reserved() as port:
-        rank = (
-            f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=3 {sys.executable} {RESTARTS} 0:0:kill 1:1:exception"
-        )
+        place = f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=3"
+        rank = f"{place} {sys.executable} {RESTARTS} 0:0:{goes} 1:1:exception"
         serves = f"until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2> /dev/null; do :; done"
-        script = f"unset ELASTIC_RELAY; RANK=0 {rank} & {serves}; RANK=1 {rank} & RANK=2 {rank} & wait"
+        served = f"(RANK=0 {rank}; echo it has gone)"
+        script = f"unset ELASTIC_RELAY; {served} & {serves}; RANK=1 {rank} & RANK=2 {rank} & wait"
         running = launch("--no-python", "bash", "-c", script)
         begun(running, ranks=(0, 1, 2))
-        begun(running, 1, ranks=(1, 2), more=2)
+        comes_to(running, *entered(1, 1, 2))
+        running.prints("it has gone")
+        running.open_gate(FIRST_GATE + 1)
         comes_to(running, *entered(2, 1, 2), *returned(2, 1, 2))
         assert running.ends().code == 0
 
@@ -273,4 +293,15 @@ def test_without_a_launcher_the_first_rank_serves_the_store_until_all_have_heard
         running = launch("--no-python", "sh", "-c", script)
         begun(running)
         comes_to(running, *entered(1, 0, 1), *returned(1, 0, 1))
+        assert running.ends().code == 0
+
+
+@needs_torch
+def test_without_a_launcher_a_later_call_meets_where_the_first_did(launch: Launcher) -> None:
+    """Each iteration sets MASTER_PORT, and the last one's is another program's by then."""
+    with reserved() as port:
+        rank = f"MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=2 {sys.executable} {BEHAVES} fails again listens"
+        running = launch("--no-python", "sh", "-c", f"unset ELASTIC_RELAY; RANK=0 {rank} & RANK=1 {rank} & wait")
+        begun(running)
+        comes_to(running, *entered(1, 0, 1), *(f"{rank} again in 0 of 2 as {rank}" for rank in range(2)))
         assert running.ends().code == 0

@@ -18,8 +18,6 @@ from elastic.adapters.store.tcpstore.wire import Address
 EXAMPLES = Path(__file__).parents[2] / "examples/inprocess"
 IMPORT_S = 180.0
 
-pytestmark = pytest.mark.timeout(400)
-
 
 def whereabouts(printed: str) -> set[str]:
     return set(re.findall(r"rank \d of \d in iteration \d at step \d+", printed))

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from etcds import single
 from launches import PROGRAMS, TIMEOUT_S, Launch, Launcher
+from ports import reserved
 from wrapped import FIRST_GATE, comes_to, entered, needs_torch, returned, told
 
 from elastic.adapters.clock import SystemClock
@@ -23,12 +24,14 @@ from elastic.adapters.store.tcpstore.wire import Address
 PROGRAM = PROGRAMS / "behaves.py"
 
 
-def alone(launch: Launcher, port: int, *arguments: str, ranks: int = 2) -> Launch:
+def alone(launch: Launcher, port: int, *arguments: str, ranks: int = 2, before: str = "true") -> Launch:
     """Plain processes, which no launcher offers a store: they are told a port of this host."""
     rank = f"MASTER_ADDR=localhost MASTER_PORT=1 WORLD_SIZE={ranks} RANK=$R {sys.executable} {PROGRAM}"
     each = f"{rank} {' '.join(arguments)} port={port}"
     places = " ".join(map(str, range(ranks)))
-    script = f"unset ELASTIC_RELAY; for R in {places}; do export R; ({each}; echo $R ended by $?) & done; wait"
+    script = (
+        f"unset ELASTIC_RELAY; {before}; for R in {places}; do export R; ({each}; echo $R ended by $?) & done; wait"
+    )
     return launch("--no-python", "sh", "-c", script)
 
 
@@ -73,10 +76,35 @@ def test_a_port_that_is_another_program_s_is_named_and_nobody_waits_for_ever(lau
     limits = ("soft_timeout=0.3", "hard_timeout=0.5", "heartbeat_timeout=1.1", "barrier_timeout=1.2")
     with socket.create_server(("127.0.0.1", 0)) as foreign:
         port = foreign.getsockname()[1]
-        running = alone(launch, port, "returns", *limits, "leave_timeout=0.3", ranks=1)
+        running = alone(launch, port, "returns", *limits, "leave_timeout=0.3", "store_timeout=0.3", ranks=1)
         meet = f"(the ranks meet in the TCPStore at localhost:{port})"
         comes_to(running, f"0 raised Stopped rank 0: the store is out of reach {meet}")
         assert running.ends().out == "0 ended by 72\n"
+
+
+SLOW_TO_START = """
+import sys
+if any("store_host.py" in each for each in sys.orig_argv):
+    import stage
+    stage.wait_for_gate(0)
+"""
+
+
+@needs_torch
+def test_the_start_of_the_store_takes_nothing_of_the_time_for_the_ranks_to_come(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SLOW_TO_START)
+    limits = ("soft_timeout=1.5", "hard_timeout=1.7", "heartbeat_timeout=1.7", "barrier_timeout=1.9")
+    with reserved() as port:
+        path = f"PYTHONPATH={tmp_path}:$PYTHONPATH; export PYTHONPATH"
+        running = alone(launch, port, "returns", *limits, "leave_timeout=0.3", ranks=2, before=path)
+        for rank in range(2):  # that takes longer than barrier_timeout
+            running.says(f"rank {rank}: the TCPStore at localhost:{port} listens and does not answer yet")
+        running.open_gate(0)
+        running.open_gate(FIRST_GATE)
+        comes_to(running, *entered(0, 0, 1), *returned(0, 0, 1))
+        assert set(running.ends().out.splitlines()) == {f"{rank} ended by 0" for rank in range(2)}
 
 
 @needs_torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from launches import PROGRAMS, Launcher
 
 PROGRAM = PROGRAMS / "collectives.py"
@@ -19,3 +20,41 @@ def test_ranks_blocked_in_gloo_come_back_and_meet_in_a_new_group(launch: Launche
     assert [told.words for told in running.hears(2)] == ["returned 2.0"] * 2
     assert running.ends().code == 0
     assert len(list(launch.traces.glob("rank_*.ndjson"))) == 3, "for `launch` to replay"
+
+
+RANKS = 4
+AWAITED = (PROGRAMS / "replaced.py", "2", "replace_wait=60")
+
+
+def test_a_killed_rank_is_replaced_by_a_standby_before_the_next_iteration_begins(launch: Launcher) -> None:
+    """One interruption, the world as large as before, and the weights of a run without any."""
+    running = launch("--restart-scope=rank", "--max-restarts=1", "--standby=1", "--nproc-per-node=4", *AWAITED)
+    first = running.hears(RANKS)
+    assert [told.words for told in first] == ["in 0 of 4 at 0"] * RANKS
+    (standby,) = running.stands_by(1, first)
+    running.open_gate()
+    assert [told.words for told in running.hears(1)] == ["dies"]
+    again = running.hears(RANKS)
+    assert [told.words for told in again] == ["in 1 of 4 at 3"] * RANKS
+    pids = [told.pid for told in first]
+    assert [told.pid for told in again] == [pids[0], pids[1], standby, pids[3]]
+    assert [told.words for told in running.hears(RANKS)] == ["returned -24.0"] * RANKS
+    ended = running.ends()
+    assert ended.code == 0
+    assert "1 worker of this node started again alone, 1 restart of wrapped functions" in ended.err
+
+
+@pytest.mark.parametrize(("way", "ranks"), [("raises", 3), ("dies", 2)])
+def test_ranks_that_wait_for_the_store_of_rank_0_come_back_when_it_is_gone(
+    launch: Launcher, way: str, ranks: int
+) -> None:
+    """torch's own client holds a signal for a failed try, and goes on trying for half an hour."""
+    running = launch("--restart-scope=rank", "--nproc-per-node=3", PROGRAMS / "connecting.py", way)
+    first = running.hears(5)
+    assert [told.words for told in first] == ["in 0 of 3", *["in 0 of 3", "waits"] * 2]
+    running.open_gate()
+    again = running.hears(ranks)
+    assert [told.words for told in again] == [f"in 1 of {ranks}"] * ranks
+    assert [told.pid for told in again] == [first[0].pid, first[1].pid, first[3].pid][-ranks:]
+    assert [told.words for told in running.hears(ranks)] == ["returned 1"] * ranks
+    assert running.ends().code == 0

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from jobs import CONF, Jobs, alive, codes, end, kill, run, slots, worlds
+from jobs import CONF, Jobs, alive, codes, end, kill, only_in, run, slots, worlds
 from launches import PROGRAMS
 from processes import dies
 
@@ -39,6 +39,7 @@ def test_two_nodes_that_fail_at_once_cost_one_restart(job: Jobs) -> None:
     assert [both.report(name)["restarts"] for name in "ab"] == [1, 1]
 
 
+@only_in("etcd")
 def test_ranks_are_prefix_sums_over_nodes_of_different_sizes_and_roles(job: Jobs) -> None:
     """The first node that arrives has the first ranks; what is counted within a role skips the others."""
     three = job("3")
@@ -81,6 +82,7 @@ def test_a_node_with_another_program_is_refused_with_both_names_and_the_job_goes
     assert codes(end([first])) == [0]
 
 
+@only_in("etcd")
 def test_a_second_job_with_the_id_of_one_that_has_succeeded_runs_nothing_and_ends_with_3(job: Jobs) -> None:
     first = job("1")
     assert codes(end([first.node("a")])) == [0]
@@ -90,6 +92,7 @@ def test_a_second_job_with_the_id_of_one_that_has_succeeded_runs_nothing_and_end
     assert second.lines[-1].endswith(f" remembers job {first.run_id}, a new job has another --rdzv-id")
 
 
+@only_in("tcpstore")
 def test_nodes_with_different_programs_run_together_where_the_job_allows_it(job: Jobs) -> None:
     both = job("2", conf=f"{CONF}same_program=false,")
     agents = [both.node("a"), both.node("b", program=[PROGRAMS / "meeting_place.py"])]
@@ -97,6 +100,7 @@ def test_nodes_with_different_programs_run_together_where_the_job_allows_it(job:
     assert codes(end(agents)) == [0, 0]
 
 
+@only_in("etcd")
 def test_a_program_of_one_name_that_differs_between_nodes_is_warned_of_with_the_nodes(
     job: Jobs, tmp_path: Path
 ) -> None:
@@ -111,6 +115,7 @@ def test_a_program_of_one_name_that_differs_between_nodes_is_warned_of_with_the_
         assert warning.endswith(("ranks.py is not the same file on all nodes: a | b", "on all nodes: b | a"))
 
 
+@only_in("tcpstore")
 def test_sixteen_nodes_start_restart_and_succeed_together(job: Jobs) -> None:
     names = "abcdefghijklmnop"
     sixteen = job("16", "--max-restarts=1")
@@ -125,6 +130,7 @@ def test_sixteen_nodes_start_restart_and_succeed_together(job: Jobs) -> None:
     assert {sixteen.report(name)["restarts"] for name in names} == {1}
 
 
+@only_in("tcpstore")
 def test_a_node_that_comes_late_is_waited_for(job: Jobs) -> None:
     both = job("2")
     early = both.node("a")
@@ -147,6 +153,7 @@ def test_a_node_that_comes_after_the_last_call_is_taken_up_and_costs_no_restart(
     assert [elastic.report(name)["restarts"] for name in "ab"] == [0, 0]
 
 
+@only_in("etcd")
 def test_with_its_maximum_of_nodes_a_job_waits_for_no_last_call(job: Jobs) -> None:
     elastic = job("1:2", "--last-call=1000")
     agents = elastic.nodes("ab")
@@ -166,6 +173,7 @@ def test_a_node_that_is_told_to_stop_leaves_the_others_to_go_on_and_nothing_is_c
     assert [elastic.report(name)["restarts"] for name in "ac"] == [0, 0]
 
 
+@only_in("tcpstore")
 def test_a_job_grows_shrinks_and_grows_again_at_no_charge(job: Jobs) -> None:
     elastic = job("1:3", "--last-call=0")
     first = elastic.node("a")
@@ -218,12 +226,13 @@ def test_a_node_that_comes_when_its_job_of_several_nodes_has_succeeded_ends_with
 
 
 @pytest.mark.parametrize(
-    ("limits", "stands", "given"),
+    ("job", "limits", "stands", "given"),
     [
-        (("--nnodes=3",), "--nnodes=2:2 --max-restarts=1", "--nnodes=3:3 --max-restarts=1"),
-        (("--max-restarts=2",), "--nnodes=2:2 --max-restarts=1", "--nnodes=2:2 --max-restarts=2"),
+        ("tcpstore", ("--nnodes=3",), "--nnodes=2:2 --max-restarts=1", "--nnodes=3:3 --max-restarts=1"),
+        ("etcd", ("--max-restarts=2",), "--nnodes=2:2 --max-restarts=1", "--nnodes=2:2 --max-restarts=2"),
     ],
     ids=["nnodes", "max-restarts"],
+    indirect=["job"],
 )
 def test_a_node_that_was_told_other_limits_is_refused_with_both_values(
     job: Jobs, limits: tuple[str], stands: str, given: str
@@ -318,6 +327,7 @@ def test_a_node_that_is_done_works_again_when_another_fails_and_may_restart(job:
     assert codes(end(agents)) == [0, 0]
 
 
+@only_in("etcd")
 def test_all_nodes_make_the_same_report(job: Jobs) -> None:
     """Apart from `here`, which says who made it, and when."""
     both = job("2", "--max-restarts=1", "--nproc-per-node=2")
@@ -333,6 +343,7 @@ def test_all_nodes_make_the_same_report(job: Jobs) -> None:
     assert rows[0] == rows[1] and len(rows[0]) == 3
 
 
+@only_in("tcpstore")
 def test_a_program_that_one_node_lacks_fails_the_job_on_all_and_names_the_node(job: Jobs) -> None:
     both = job("2", "--max-restarts=3")
     first = both.node("a")

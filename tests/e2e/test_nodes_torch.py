@@ -8,18 +8,21 @@ import signal
 from pathlib import Path
 
 import pytest
-from jobs import Jobs, codes, lose
+from jobs import Jobs, codes, lose, only_in
 from launches import TESTS, Launcher
 from processes import dies
 
 TRAIN = TESTS.parent / "examples" / "digits" / "train.py"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
+@only_in("etcd")
 def test_a_training_that_loses_a_worker_and_then_a_node_ends_with_the_weights_of_an_undisturbed_one(
     launch: Launcher, job: Jobs, tmp_path: Path
 ) -> None:
-    """One restart is allowed: the worker's. What the lost node's peers suffer is refunded."""
+    """One restart is allowed: the worker's. What the lost node's peers suffer is refunded.
+
+    In a TCPStore the same is done without torch (test_node_loss.py), and trainings of one node are (test_torch.py)."""
     import torch
 
     disturbed, undisturbed = tmp_path / "disturbed.pt", tmp_path / "undisturbed.pt"

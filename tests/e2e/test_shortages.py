@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from launches import ELASTIC, PROGRAMS, TIMEOUT_S, Launcher
+from wrapped import comes_to, job
 
 SCARCE = PROGRAMS / "scarce.py"
+THREADLESS = PROGRAMS / "threadless.py"
+NO_THREAD = "this host has no thread left for it (see ulimit -u, and pids.max of the container)"
 HUGE_STACKS = 'ulimit -v 4000000; ulimit -s 8000000; exec "$@"'
 """Threads whose stacks do not fit into the address space."""
 
@@ -36,7 +39,7 @@ def test_workers_that_cannot_be_started_for_now_cost_restarts_and_not_the_job(la
     job.open_gate(again[0].round)
     ended = job.ends()
     assert ended.code == 0, ended.err
-    assert "cannot start the workers: too many open files" in ended.err
+    assert "cannot start the workers: too many open files" in ended.err, ended.err
     assert again[0].round >= 2 and "Traceback" not in ended.err
 
 
@@ -67,3 +70,26 @@ def test_a_host_without_a_free_thread_is_told_in_one_line() -> None:
     assert ended.returncode == 2, ended.stderr
     assert "no agent can run on this host" in ended.stderr and "thread" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_wrapped_call_that_no_thread_is_left_for_says_so(launch: Launcher) -> None:
+    running = job(launch, "start", ranks=1, program=THREADLESS)
+    comes_to(running, f"0 raised NoThread [Errno 11] elastic-supervisor: {NO_THREAD}")
+    assert running.ends().code == 1
+
+
+def test_a_rank_that_no_thread_is_left_for_the_abort_of_leaves_and_the_others_go_on(launch: Launcher) -> None:
+    running = job(launch, "abort", program=THREADLESS)
+    comes_to(running, "0 in 0 of 2", "1 in 0 of 2")
+    running.open_gate()
+    last = f"last error here: NoThread: [Errno 11] elastic-abort: {NO_THREAD}"
+    comes_to(running, f"1 raised Stopped rank 1: abort failed ({last})", "0 in 1 of 1")
+    assert running.ends().code == 0
+
+
+def test_a_killed_rank_is_missed_though_its_monitor_has_no_thread_to_speak_with(launch: Launcher) -> None:
+    running = job(launch, "monitor", program=THREADLESS)
+    comes_to(running, "0 in 0 of 2", "1 in 0 of 2")
+    running.open_gate()
+    comes_to(running, "0 in 1 of 1")
+    assert running.ends().code == 0

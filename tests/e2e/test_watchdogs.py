@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from launches import PROGRAMS, Launcher
+from launches import PROGRAMS, TIMEOUT_S, Launcher
 from processes import comes_true, is_stopped
 
 TIMED = """
@@ -33,7 +33,12 @@ def test_a_timer_of_torch_s_client_that_expires_kills_the_worker_and_the_job_res
     ended = launch(*options, tmp_path / "timed.py", environment=timed).ends()
     assert ended.code == 0, ended.err
     assert "timer 'a long step" in ended.err and "was sent SIGKILL" in ended.err
-    assert json.loads((tmp_path / "report.json").read_text())["restarts"] == 1
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["restarts"] == 1
+    assert (
+        report["failures"][0]["where"]
+        == f"timed.py:{TIMED.splitlines().index('        signal.pause()') + 1} in <module>"
+    )
     assert list((tmp_path / "tmp").glob("watchdog_timer_*")) == []
 
 
@@ -51,7 +56,7 @@ def test_a_worker_that_hangs_in_the_kernel_is_a_failure_that_says_so(launch: Lau
 def test_the_health_check_answers_for_as_long_as_the_agent_does(launch: Launcher, port: int) -> None:
     job = launch(PROGRAMS / "stay.py", environment={"TORCHELASTIC_HEALTH_CHECK_PORT": str(port)})
     job.hears(1)
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=TIMEOUT_S) as answer:
         assert (answer.status, json.load(answer)["alive"]) == (200, True)
     job.signal(signal.SIGSTOP)
     assert comes_true(lambda: is_stopped(job.pid))

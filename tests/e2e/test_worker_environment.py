@@ -47,9 +47,11 @@ def test_a_worker_finds_torchrun_s_variables_and_ours_and_no_others(launch: Laun
         port, agent = found.pop("MASTER_PORT"), found.pop("ELASTIC_AGENT")
         assert 1024 <= int(port) < 65_536
         assert re.fullmatch("[0-9a-f]{32}", agent)
+        assert Path(found.pop("ELASTIC_NOTICE")).is_absolute()
         relay, world = Path(found.pop("ELASTIC_RELAY")), found.pop("ELASTIC_WORLD")
         assert relay.is_absolute() and not relay.parent.exists(), "it is gone with the agent"
         assert re.fullmatch("[0-9a-f]{16}[.]1[.]0", world)
+        assert re.fullmatch("2 n0#[0-9]+", found.pop("ELASTIC_PARTY"))
         assert found == {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank),

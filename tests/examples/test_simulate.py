@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -81,3 +82,11 @@ def test_settings_that_cannot_be_are_refused(downtime: ModuleType) -> None:
     result = CliRunner().invoke(downtime.main, ["--missed=1"])
     assert result.exit_code == 2
     assert "keep_alive_max_attempt" in result.output
+
+
+def test_the_bare_core_comes_back_after_a_failure_with_a_dictionary_for_a_store() -> None:
+    program = [sys.executable, str(EXAMPLES / "drive_it_yourself.py")]
+    told = subprocess.run(program, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert sorted(line[8:] for line in told[:3]) == [f"{who} join  → round 0 of a b c" for who in "abc"]
+    assert told[3].endswith("a worker of b fails")
+    assert sorted(line[8:] for line in told[-3:]) == [f"{who} join  → round 1 of a b c" for who in "abc"]

@@ -90,5 +90,6 @@ def _of_rank(rank: Rank) -> Hashable:
     queue = tuple((each.handler.__name__, each.ending) for each in agenda.queue if isinstance(each, Request))
     memory = held.mine, held.ran, held.done_in, held.reserve_in
     threads = rank.main, rank.page, rank.signalled, rank.aborts, rank.abort_hangs, rank.starved, rank.cut_off
+    answers = rank.abort_failed, rank.shown_part
     processes = rank.alive, rank.monitor, rank.called_in, rank.limited, rank.passed, rank.returned
-    return rank.node, rank.call, rank.inbox, about, queue, agenda.watching, memory, threads, processes
+    return rank.node, rank.call, rank.inbox, about, queue, agenda.watching, memory, threads, answers, processes

@@ -12,14 +12,18 @@ from worlds import node
 from elastic.core.group import Group, Stopped, begin, transition
 from elastic.core.group.state import (
     Beaten,
+    Checked,
     Closed,
     Command,
+    Drained,
     Elapsed,
     Event,
     Exited,
     Gone,
+    Noticed,
     Over,
     Ready,
+    ReadyToLeave,
     Reaped,
     Record,
     Refused,
@@ -28,7 +32,7 @@ from elastic.core.group.state import (
     Unawaited,
     Unstartable,
 )
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Notice, Verdict, Why
 
 
 @define
@@ -42,8 +46,12 @@ class GroupTeller:
         if found := re.fullmatch(r"(grace|fence|shutdown_timeout) (\S+)", command):
             self.group = evolve(self.group, settings=evolve(self.group.settings, **{found[1]: float(found[2])}))  # type: ignore[arg-type]
             return []
+        if command == "checks":
+            self.group = evolve(self.group, settings=evolve(self.group.settings, checks=True))
+            return []
         if command == "begin":
-            return [self._line(begin(self.group, 0.0)[1])]
+            self.group, commands = begin(self.group, 0.0)
+            return [self._line(commands)]
         if found := re.fullmatch(r"time (\S+)", command):
             return self._passes(float(found[1]))
         for pattern, event in self._events():
@@ -56,6 +64,10 @@ class GroupTeller:
         return [
             (r"ready (\d+)", lambda round: Ready(world(int(round)), now)),
             (r"over (\d+)", lambda round: Over(int(round), Why.FAILED, b, now)),
+            (r"over (\d+) by a", lambda round: Over(int(round), Why.FAILED, node("a"), now)),
+            (r"over (\d+) by somebody", lambda round: Over(int(round), None, None, now)),
+            (r"fit", lambda: Checked(True, "", now)),
+            (r"unfit", lambda: Checked(False, "GPU 3 has lost its memory", now)),
             (r"closed (\w+)", lambda ending: Closed(Verdict(Ending(ending), 0, b, Why.ASKED), now)),
             (r"refused (.+)", lambda why: Refused(Why(why), "", now)),
             (r"gone", lambda: Gone(now)),
@@ -67,6 +79,8 @@ class GroupTeller:
             ),
             (r"reaped", lambda: Reaped(now)),
             (r"cannot start", lambda: Unstartable("no such file", now)),
+            (r"notice (\S+)", lambda deadline: Noticed(Notice(float(deadline), "a test"), now)),
+            (r"worker (\d) is ready to leave", lambda rank: ReadyToLeave(int(rank), now)),
             (r"signal (\d+)", lambda signum: Signalled(int(signum), now)),
         ]
 
@@ -106,5 +120,7 @@ def _outcome(group: Group) -> str:
             return f"stopped by signal {signum}"
         case Unawaited():
             return "waits no longer"
+        case Drained():
+            return "drained"
         case other:
             return f"refused: {other.why.value if other else ''}"

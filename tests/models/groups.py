@@ -7,22 +7,27 @@ from worlds import LIFE, node
 from elastic.core.group import Group, Settings, begin, transition
 from elastic.core.group.state import (
     Beaten,
+    Checked,
     Closed,
     Command,
     Elapsed,
     Event,
     Exited,
     Gone,
+    Noticed,
     Over,
     Ready,
+    ReadyToLeave,
     Reaped,
     Refused,
     Signalled,
     Unstartable,
 )
-from elastic.core.world import Ending, Endpoint, Member, Profile, Verdict, Why, World, WorldId
+from elastic.core.world import Ending, Endpoint, Member, Notice, Profile, Verdict, Why, World, WorldId
 
 FENCED = Settings(fence=3.0)
+CHECKED = Settings(checks=True)
+FIT = Checked(True, "", 0.0)
 
 
 def world(round: int = 0, workers: int = 2) -> World:
@@ -54,6 +59,10 @@ def exited(local_rank: int = 0, code: int = 0, at: float = 0.0) -> Exited:
     return Exited(local_rank, code, at, at)
 
 
+def noticed(deadline_s: float = 60.0, at: float = 0.0, known: bool = True) -> Noticed:
+    return Noticed(Notice(deadline_s, "a test"), at, known)
+
+
 def led(*events: Event, settings: Settings | None = None) -> Group:
     """Return the group after these events."""
     group, _ = begin(Group(node("a"), settings or Settings()), 0.0)
@@ -76,29 +85,41 @@ FAIL = (*RUN, exited(0, 1, at=1.0))
 SUCCEED = (*RUN, exited(0), exited(1))
 
 GROUPS: dict[str, Group] = {
+    "checking": led(settings=CHECKED),
+    "checking, cause unknown": led(FIT, *FAIL, exited(1, -15), Reaped(2.0), settings=CHECKED),
+    "stopping, cause elsewhere": led(FIT, *FAIL, over(), settings=CHECKED),
+    "stopping, cause here": led(FIT, *FAIL, Over(0, Why.FAILED, node("a"), 1.0), settings=CHECKED),
+    "leaving, unfit": led(Checked(False, "text", 0.0), settings=CHECKED),
     "joining": led(),
     "joining again": led(*FAIL, exited(1, -15), Reaped(2.0)),
     "held": led(ready()),
+    "held, for the last try": led(ready(), Elapsed(700.0)),
     "held by an old heartbeat": led(ready(), beat(0.0, 2.0)),
     "held, fenced, and long unheard": led(beat(0.0), ready(at=5.0), settings=FENCED),
     "running": led(*RUN),
     "running, one has succeeded": led(*RUN, exited(0)),
     "running, fenced": led(*RUN, settings=FENCED),
+    "running, drained": led(*RUN, noticed()),
+    "running, drained, one is ready": led(*RUN, noticed(), ReadyToLeave(0, 1.0)),
     "stopping": led(*FAIL),
+    "stopping, drained": led(*RUN, noticed(), exited(0, 1, at=1.0)),
     "stopping, killed": led(*RUN, over(), settings=Settings(grace=0.0)),
     "stopping, one is left": led(*FAIL, exited(1, -15)),
     "stopping, closed": led(*RUN, closed()),
     "stopping, refused": led(*RUN, refused()),
     "stopping, cannot start": led(*RUN, Unstartable("no such file", 0.0)),
     "barrier": led(*SUCCEED),
+    "barrier, drained": led(*SUCCEED, noticed()),
     "barrier with an end": led(*SUCCEED, settings=Settings(barrier_timeout=10.0)),
     "leaving, unawaited": led(*SUCCEED, Elapsed(99.0), settings=Settings(barrier_timeout=10.0)),
     "leaving with workers": led(*RUN, Signalled(15, 1.0)),
     "leaving with workers, register knows": led(*RUN, Signalled(15, 1.0), Gone(1.1)),
+    "leaving, drained": led(*RUN, noticed(1.0, at=1.0)),
     "leaving without workers": led(Signalled(15, 1.0)),
     "leaving from stopping": led(*FAIL, Signalled(15, 1.0)),
     "ended by a verdict": led(*SUCCEED, closed(Ending.SUCCEEDED)),
     "ended by a signal": led(Signalled(2, 1.0), Gone(1.0)),
+    "ended by a drain": led(noticed(1.0), Gone(1.0)),
     "ended by a refusal": led(refused()),
 }
 """Each phase, in every condition that may make a difference."""
@@ -122,6 +143,11 @@ EVENTS: dict[str, Event] = {
     "reaped": Reaped(2.0),
     "unstartable": Unstartable("no such file", 2.0),
     "signalled": Signalled(15, 2.0),
+    "fit": Checked(True, "", 2.0),
+    "unfit": Checked(False, "text", 2.0),
+    "noticed": noticed(at=2.0),
+    "noticed late": noticed(1.0, at=2.0, known=False),
+    "ready to leave": ReadyToLeave(1, 2.0),
     "elapsed soon": Elapsed(0.1),
     "elapsed late": Elapsed(999.0),
 }

@@ -28,7 +28,7 @@ from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_MONI
 from elastic.adapters.inprocess.thread_events import Ended, How, Injected, LeftAtomic, Order, Signalled
 from elastic.adapters.inprocess.user_stack import USERS
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 90.0
 TOKEN = 7
 Program = Callable[[Gate, list[str]], object]
 Make = Callable[[Page, Callable[[Ended | LeftAtomic | Signalled], None]], Gate]

@@ -19,9 +19,9 @@ from typing import Any
 
 from attrs import frozen
 
-NUMBER = re.compile(r"[SVBRLGFIC][1-9]\d?b?(?: strong)?")
+NUMBER = re.compile(r"[SVBRLOGFIC][1-9]\d?b?(?: strong)?")
 CITATION = re.compile(
-    r"(?<![\w.,/#-])([SVBRLGFIC])([1-9]\d?)(?: to \1([1-9]\d?)|(b?(?: strong)?))(?![\w-]|,-?\d)",
+    r"(?<![\w.,/#-])([SVBRLOGFIC])([1-9]\d?)(?: to \1([1-9]\d?)|(b?(?: strong)?))(?![\w-]|,-?\d)",
 )
 CODE = re.compile(r"`([^`]+)`")
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)

@@ -49,6 +49,7 @@ from elastic.core.rendezvous import (
     Write,
     step,
 )
+from elastic.core.rendezvous.actions import entrants
 from elastic.core.replay.lines import FORMAT, NAME, encoded
 from elastic.core.replay.steps import STEPS, Calling, Header, Step, Trace, Working
 from elastic.core.world import Life, Node
@@ -205,8 +206,9 @@ class Party:
             case Propose(proposal):
                 shared.proposals[self.held.node] = proposal
                 return Counted(sum(each.like == proposal.like for each in shared.proposals.values()))
-            case Gather(those):
-                return Proposals({each: shared.proposals[each] for each in those})
+            case Gather(those, era):
+                asked = {each: shared.proposals[each] for each in those}
+                return Proposals({**asked, **entrants(shared.proposals, era)})
             case Idle() | Pause():
                 return None
             case other:

@@ -13,6 +13,7 @@ from elastic.core.inprocess import Call, Settings, begin, transition
 from elastic.core.inprocess.words import (
     Abort,
     AbortEnded,
+    Close,
     Command,
     End,
     Event,
@@ -76,6 +77,8 @@ class Rank(Party):
 
     def _carry_out(self, commands: Iterable[Command]) -> None:
         for command in commands:
+            if isinstance(command, Close):
+                self._submits(Errand(None))
             if request := requested(command, self.held.profile):
                 self._submits(request)
             if isinstance(command, End):

@@ -228,7 +228,8 @@ class Nodes:
         yield f"it is told to stop{again}", Cost.DRAIN, (Signalled(15, 0.0),), None
         waits_for = {Phase.HELD: local.group.start_by, Phase.LEAVING: local.group.leave_by}.get(phase)
         if waits_for is not None and not local.group.left:
-            yield "it has waited long enough", Cost.TIMEOUT, (Elapsed(waits_for),), None
+            last_try = (Elapsed(waits_for + local.group.settings.ttl),) if phase is Phase.HELD else ()
+            yield "it has waited long enough", Cost.TIMEOUT, (Elapsed(waits_for), *last_try), None
 
     def _spans(self, local: Local) -> Iterator[Step]:
         for fact, (which, at) in local.held.spans.items():

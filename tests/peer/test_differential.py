@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pytest
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from smallworld import SmallWorld
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
@@ -45,7 +45,7 @@ from worlds import name, register
 
 from elastic.core.rendezvous import Limits, Raise, Settings, close, join, leave
 from elastic.core.sim.chance import one, seeded
-from elastic.core.sim.story import Setting
+from elastic.core.sim.story import QUICK
 from elastic.core.world import Ending, Why
 
 LAST_CALL_S = 22.0
@@ -154,7 +154,7 @@ class Torchs:
 
     @classmethod
     def of(cls, least: int, most: int) -> Torchs:
-        setting = Setting(nodes=len(NAMES) + 1, min=least, max=most, last_call=LAST_CALL_S)
+        setting = evolve(QUICK, nodes=len(NAMES) + 1, min=least, max=most, last_call=LAST_CALL_S)
         return cls(TorchWorld(setting, Peers(join=JOIN_S), body=lambda world, process: None))
 
     def does(self, call: str, who: str) -> None:

@@ -34,7 +34,7 @@ show d
 6  b writes 9: round 1 open: a in, b in, d expected; target 4; 1 of 1 restarts spent; round 0 ended: failed, by a
 6  d writes 6: refused, the register is at 9
 6  d writes 10: round 1 open: a in, b in, d in; target 4; 1 of 1 restarts spent; round 0 ended: failed, by a
-d join, until 7 at most · round 1: last call, 3 of up to 4 nodes · here: a, b, d
+d join, until 7 at most · round 1: last call, 3 of up to 4 nodes · here: a, b, d · lost: c
 
 time 20.0
 ----

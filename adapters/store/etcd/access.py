@@ -13,6 +13,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from ...terminal import why
 from ..tcpstore.wire import Address
 
 _VERSION_MAX = 4_096
@@ -44,7 +45,7 @@ class Access:
             except ssl.SSLError as error:
                 raise Unusable(f"cert={self.cert},key={self.key}: {_reason(error)}") from None
             except OSError as error:
-                raise Unusable(f"cert={self.cert},key={self.key}: {_lower(error)}") from None
+                raise Unusable(f"cert={self.cert},key={self.key}: {why(error)}") from None
         return made
 
     def _trusting(self) -> ssl.SSLContext:
@@ -53,7 +54,7 @@ class Access:
         except ssl.SSLError as error:
             raise Unusable(f"cacert={self.cacert}: no certificate in PEM form ({_reason(error)})") from None
         except OSError as error:
-            raise Unusable(f"cacert={self.cacert}: {_lower(error)}") from None
+            raise Unusable(f"cacert={self.cacert}: {why(error)}") from None
 
     @property
     def authorities(self) -> bytes | None:
@@ -156,7 +157,3 @@ def _judged(answer: bytes) -> str | None:
 
 def _reason(error: ssl.SSLError) -> str:
     return (error.reason or str(error)).replace("_", " ").lower()
-
-
-def _lower(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

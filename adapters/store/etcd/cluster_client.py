@@ -31,10 +31,17 @@ _OLD_TOKEN = (
     "etcdserver: user name is empty",
 )
 _TAKES_NO_PASSWORDS = "authentication is not enabled"
+_IS_FULL = (
+    "its space is used up, so it takes no write; write: etcdctl compact REVISION, etcdctl defrag, etcdctl alarm disarm"
+)
 
 
 class LeaseGone(OutOfReach):
     """Nothing was written, because the lease of the keys is over."""
+
+
+class Full(Denied):
+    """The cluster has no space left. etcd says so to a write that took the last space, too: that one was made."""
 
 
 class ClusterClient:
@@ -47,7 +54,7 @@ class ClusterClient:
         self._stubs: dict[Address, Stubs] = {}
 
     def ask(self, method: Method, request: Any, writes: bool = False) -> Any:
-        """Return the answer of the first member that gives one. Raises OutOfReach, Denied, LeaseGone, Unreadable, and
+        """Return the answer of the first member that gives one. Raises OutOfReach, Denied, Full, LeaseGone, Unreadable, and
         OutcomeUnknown for a write that may have been made."""
         reason = ""
         for address in self.members.in_turn():
@@ -168,6 +175,8 @@ class ClusterClient:
             raise LeaseGone(f"etcd at {self.members}: the lease of our keys is over") from error
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
             raise Unreadable(f"etcd at {self.members}: what stands under {self.members.prefix} is too large") from error
+        if "database space exceeded" in text:
+            raise Full(f"etcd at {self.members}: {_IS_FULL}") from error
         if remedy := self._remedy(code, text):
             raise Denied(f"etcd at {self.members}: {remedy}") from error
 
@@ -182,11 +191,6 @@ class ClusterClient:
             return f"it refuses user {user} with this password; see password_file=, or ELASTIC_ETCD_PASSWORD"
         if "user name is empty" in text or (code is grpc.StatusCode.UNAUTHENTICATED and not user):
             return "it asks for a user; write --rdzv-conf=user=NAME,password_file=FILE"
-        if "database space exceeded" in text:
-            return (
-                "its space is used up, so it takes no write; write: etcdctl compact REVISION, etcdctl defrag, etcdctl "
-                "alarm disarm"
-            )
         if "request is too large" in text:
             return "it takes no value of this size; start its members with --max-request-bytes=16777216"
         if code is grpc.StatusCode.UNIMPLEMENTED:

@@ -4,8 +4,14 @@
     elastic/<run id>/life                  the same stamp: the cluster in which it was written, a nonce, the life
     elastic/<run id>/heartbeat/<node>      a constant counter, under a lease that the node keeps alive
     elastic/<run id>/wish/<node>           what it would have written for it
+    elastic/<run id>/enter/<kind>/<node>   what it would have written to enter
     elastic/<run id>/wished/<kind>         put once by each who proposes so in this era: its version is their number
+    elastic/<run id>/stacks/<node>         where its workers were when they were stopped last
     elastic/<run id>/faults/<round>/<node>/<random>
+    elastic/<run id>/standbys/<node>       how many of its standbys are ready
+    elastic/<run id>/query                 what somebody asks all agents, under a lease of that somebody
+    elastic/<run id>/reply/<node>          what the node answered, under the lease of the query
+    elastic/<run id>/unfit/<node>          why it stays out of the job
 
 A write names the revision of the register that it follows, and its stamp. A cluster that was restored from a snapshot
 counts its revisions from there again, but no two writes have the same stamp. All reads are linearizable. All clients of a
@@ -24,25 +30,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ....core.rendezvous import Proposal, RendezvousState, Token, codec
+from ....core.rendezvous.actions import entering_in
 from ....core.rendezvous.state import NODES_MAX
-from ....core.world import Fault, Life, Node
+from ....core.world import Fault, Life, Node, Stacks, Unfit
 from ...clock import Clock
 from ..failure_records import FAULTS_HALF, read_faults
-from ..port import FAULTS_MAX, Heartbeats, OutcomeUnknown, Shown
+from ..notes import StandbyNote, decode_notes, encode_note
+from ..port import FAULTS_MAX, UNFIT_MAX, Heartbeats, OutcomeUnknown, Shown, StoreError
+from ..queries import LASTS_S, Query, Replies, Reply, decode_query, decode_replies, encode_query, encode_reply
 from .change_waiter import ChangeWaiter
-from .cluster_client import LeaseGone
+from .cluster_client import Full, LeaseGone
 from .heartbeats import Beats
 from .leases import RunLease
-from .members import Members, ranged, transacted
+from .members import Members, granted, ranged, revoked, transacted
 from .rpc import rpc
 from .run_client import RunClient, RunShared
-from .run_keys import Keys, Seen, Stamp, asked, deleted, put, spelled
+from .run_keys import Keys, Seen, Stamp, asked, compared, deleted, put, spelled
 
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late agent reads the verdict."""
 _FORGOTTEN_AT_ONCE = 64
 """Keys that are deleted with one question: etcd takes 128 operations."""
 
+_STACKS_PER_PAGE = 16
+"""The nodes whose stacks, or replies, are read with one question."""
 _FAULTS_PER_PAGE = 8
 """Failure records that are read with one question, since each may be large."""
 
@@ -72,6 +83,10 @@ class EtcdBackend:
         self._waiting = ChangeWaiter(self._client, clock, fallback_s)
         self._proposed: list[bytes] = []
         """The keys of counts to which this client has added, without those that were deleted."""
+        self._entered: dict[Node, bytes] = {}
+        """The key of each node's last proposal to enter."""
+        self._query_lease = 0
+        """The lease of the query that this client has put; 0 for none."""
 
     @property
     def lease_s(self) -> float | None:
@@ -98,15 +113,30 @@ class EtcdBackend:
         except LeaseGone:
             self._lease.forget()
             raise
+        except Full as error:
+            return self._made_though_full(base, stamp, error)
         cluster, revision = answer.header.cluster_id, answer.header.revision
         if not answer.succeeded:
-            stands = client.shared.learn(client.keys.seen(answer.header, answer.responses[0].response_range.kvs))
+            stands = client.learn(answer.header, answer.responses[0].response_range.kvs)
             self._lease.give_back(stands)
             return stands.shown
         client.shared.learn(Seen(cluster, state, stamp, revision, lease, revision))
         if cluster != base.cluster:
             raise OutcomeUnknown(f"etcd at {client.members} was replaced by another cluster, which took a write for it")
         return Shown(state)
+
+    def _made_though_full(self, base: Seen, stamp: Stamp, error: Full) -> Shown:
+        """Return the register if it shows that this write was made. Raises the error if the write was not made, and
+        OutcomeUnknown if nobody can tell."""
+        try:
+            seen = self._client.read()
+        except StoreError as unread:
+            raise OutcomeUnknown(f"{error} ({unread})") from error
+        if seen.stamp == stamp:
+            return seen.shown
+        if (seen.cluster, seen.revision) == (base.cluster, base.revision):
+            raise error
+        raise OutcomeUnknown(str(error)) from error
 
     def wait_for_change(self, token: Token | None, until: float) -> Shown:
         return self._waiting.wait_for_change(token, until)
@@ -134,21 +164,31 @@ class EtcdBackend:
     # --- proposals
 
     def put_proposal(self, node: Node, proposal: Proposal) -> int:
-        lease, counted = self._lease.beside(), self._client.keys.key(f"wished/{proposal.like}")
-        written = put(self._client.keys.proposal(node), codec.encode_proposal(proposal), lease)
-        answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, put(counted, b"", lease, prev_kv=True)]))
+        keys, lease = self._client.keys, self._lease.beside()
+        counted = keys.key(f"wished/{proposal.like}")
+        if proposal.enters:
+            key, data = keys.key(f"enter/{proposal.like}/{spelled(node)}"), codec.encode_entrant(node, proposal)
+            over = [last] if (last := self._entered.pop(node, key)) != key else []
+            self._entered[node] = key
+        else:
+            key, data, over = keys.proposal(node), codec.encode_proposal(proposal), []
+        asks = [*map(deleted, over), put(key, data, lease), put(counted, b"", lease, prev_kv=True)]
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
         if counted not in self._proposed:
             self._proposed.append(counted)
         return 1 + int(answer.responses[-1].response_put.prev_kv.version)
 
-    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
+    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
         those = {self._client.keys.proposal(node): node for node in nodes}
         over = self._proposed[:-1][:_FORGOTTEN_AT_ONCE]  # nobody counts on
-        asks = [asked(self._client.keys.below("wish", limit=2 * NODES_MAX)), *map(deleted, over)]
+        wanted = ["wish"] if those else []
+        wanted += [f"enter/{entering_in(entering)}"] if entering else []
+        asks = [asked(self._client.keys.below(name, limit=2 * NODES_MAX)) for name in wanted] + [*map(deleted, over)]
         self._proposed = self._proposed[len(over) :]
         answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
-        kvs = answer.responses[0].response_range.kvs
-        return dict(codec.decode_proposals({those[kv.key]: kv.value for kv in kvs if kv.key in those}))
+        kvs = [kv for each in answer.responses[: len(wanted)] for kv in each.response_range.kvs]
+        asked_for = codec.decode_proposals({those[kv.key]: kv.value for kv in kvs if kv.key in those})
+        return {**dict(asked_for), **codec.decode_entrants([kv.value for kv in kvs if kv.key not in those], entering)}
 
     # --- faults
 
@@ -175,6 +215,75 @@ class EtcdBackend:
         )
         middle = self._client.ask(ranged, first).kvs[FAULTS_HALF:]
         self._client.ask(transacted, rpc.TxnRequest(success=[deleted(kv.key) for kv in middle]))
+
+    # --- notes
+
+    def put_note(self, node: Node, note: StandbyNote) -> None:
+        written = put(self._client.keys.note(node), encode_note(note), self._lease.beside())
+        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
+
+    def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
+        those = {self._client.keys.note(node): node for node in nodes}
+        found = self._client.ask(ranged, self._client.keys.below("standbys", limit=2 * NODES_MAX)).kvs if those else ()
+        return decode_notes({those[kv.key]: kv.value for kv in found if kv.key in those})
+
+    # --- stacks
+
+    def put_stacks(self, stacks: Stacks) -> None:
+        written = put(self._client.keys.stacks(stacks.node), codec.encode_stacks(stacks), self._lease.beside())
+        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
+
+    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
+        return codec.stacks_of(self._of_each({self._client.keys.stacks(node): node for node in nodes}))
+
+    def _of_each(self, those: Mapping[bytes, Node]) -> Mapping[Node, bytes]:
+        """Return the values of these keys, of which each may be large."""
+        keys, found = list(those), dict[Node, bytes]()
+        for start in range(0, len(keys), _STACKS_PER_PAGE):
+            asks = [asked(rpc.RangeRequest(key=key)) for key in keys[start : start + _STACKS_PER_PAGE]]
+            answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
+            found |= {those[kv.key]: kv.value for each in answer.responses for kv in each.response_range.kvs}
+        return found
+
+    # --- queries
+
+    @property
+    def query(self) -> Query | None:
+        return self._beats.query
+
+    def put_query(self, query: Query) -> None:
+        self._query_lease = int(self._client.ask(granted, rpc.LeaseGrantRequest(TTL=LASTS_S), writes=True).ID)
+        written = put(self._client.keys.query, encode_query(query), self._query_lease)
+        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
+
+    def withdraw_query(self, nodes: Iterable[Node]) -> None:
+        lease, self._query_lease = self._query_lease, 0
+        if lease:
+            self._client.ask(revoked, rpc.LeaseRevokeRequest(ID=lease))
+
+    def put_reply(self, reply: Reply) -> None:
+        keys = self._client.keys
+        for kv in self._client.ask(ranged, rpc.RangeRequest(key=keys.query)).kvs:
+            stands = compared(keys.query, rpc.Compare.MOD, mod_revision=kv.mod_revision)
+            written = put(keys.reply(reply.stacks.node), encode_reply(reply), kv.lease)
+            if kv.lease:  # else a stranger has put it, and the reply would stay
+                self._client.ask(transacted, rpc.TxnRequest(compare=[stands], success=[written]))
+
+    def replies(self, nodes: Iterable[Node]) -> Replies:
+        found = self._of_each({self._client.keys.reply(node): node for node in nodes})
+        queries = [kv.value for kv in self._client.ask(ranged, rpc.RangeRequest(key=self._client.keys.query)).kvs]
+        return Replies(decode_query(queries[0]) if queries else None, decode_replies(found))
+
+    # --- nodes that stay out
+
+    def put_unfit(self, unfit: Unfit) -> None:
+        written = put(self._client.keys.unfit(unfit.node), codec.encode_unfit(unfit), self._lease.beside())
+        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
+
+    def unfit(self) -> tuple[Unfit, ...]:
+        order = {"sort_target": rpc.RangeRequest.MOD, "sort_order": rpc.RangeRequest.DESCEND}
+        found = self._client.ask(ranged, self._client.keys.below("unfit", limit=UNFIT_MAX, **order)).kvs
+        return codec.unfit_of(kv.value for kv in reversed(found))
 
     # --- clients
 

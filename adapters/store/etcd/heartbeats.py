@@ -14,6 +14,7 @@ from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Life, Node
 from ..numerals import counter
 from ..port import Heartbeats
+from ..queries import Query, decode_query
 from .leases import is_renewed
 from .members import granted, ranged, revoked, transacted
 from .rpc import rpc
@@ -37,6 +38,8 @@ class Beats:
         self._client = client
         self._lease_s = lease_s
         self._beats: dict[Node, _Beat] = {}
+        self.query: Query | None = None
+        """The query that stood there at the last heartbeat."""
 
     def beat(self, node: Node, counter: int) -> Life | None:
         """Send a heartbeat, as the port's `heartbeat`."""
@@ -85,13 +88,15 @@ class Beats:
     def _stands(self, node: Node, beat: _Beat) -> tuple[bool, Life | None]:
         """Return True if the heartbeat is there, and the life of the register."""
         own = asked(rpc.RangeRequest(key=self._client.keys.heartbeat(node), keys_only=True))
-        answer = self._client.ask(transacted, rpc.TxnRequest(success=[own, self._life]))
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[own, *self._beside]))
+        self._hear(answer)
         stands = any(kv.lease == beat.lease for kv in answer.responses[0].response_range.kvs)
         return stands, self._named(answer)
 
     def _put(self, node: Node, lease: int, counter: int) -> Life | None:
         written = put(self._client.keys.heartbeat(node), b"%d" % counter, lease)
-        answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, self._life]))
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, *self._beside]))
+        self._hear(answer)
         self._beats[node] = _Beat(lease, counter)
         return self._named(answer)
 
@@ -99,6 +104,16 @@ class Beats:
         answer = self._client.ask(granted, rpc.LeaseGrantRequest(TTL=self._lease_s), writes=True)
         self._client.shared.lease_s = float(answer.TTL)
         return int(answer.ID)
+
+    @property
+    def _beside(self) -> tuple[Any, Any]:
+        """The requests for the query and the life, which go beside a heartbeat of our own."""
+        return asked(rpc.RangeRequest(key=self._client.keys.query)), self._life
+
+    def _hear(self, answer: Any) -> None:
+        """Keep the query that the last response but one shows."""
+        values = [kv.value for kv in answer.responses[-2].response_range.kvs]
+        self.query = decode_query(values[0]) if values else None
 
     @property
     def _life(self) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, field, frozen
 
 from .cluster_client import ClusterClient
-from .members import Members, Method, ranged
+from .members import Members, Method, ranged, transacted
 from .run_keys import Keys, Seen
 
 
@@ -57,4 +58,12 @@ class RunClient:
         failures = self.members.failures
         answer = self.ask(ranged, self.keys.both())
         self.shared.failures = failures
-        return self.shared.learn(self.keys.seen(answer.header, answer.kvs))
+        return self.learn(answer.header, answer.kvs)
+
+    def learn(self, header: Any, kvs: Sequence[Any]) -> Seen:
+        """Keep the register that an answer to `both` shows. If somebody has deleted `life`, no write would land any more: it
+        is written again, from the register."""
+        if restoring := self.keys.restoring(kvs):
+            self.ask(transacted, restoring)
+            return self.read()
+        return self.shared.learn(self.keys.seen(header, kvs))

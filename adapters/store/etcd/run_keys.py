@@ -119,8 +119,24 @@ class Keys:
     def proposal(self, node: Node) -> bytes:
         return self.key(f"wish/{spelled(node)}")
 
+    def stacks(self, node: Node) -> bytes:
+        return self.key(f"stacks/{spelled(node)}")
+
+    def unfit(self, node: Node) -> bytes:
+        return self.key(f"unfit/{spelled(node)}")
+
     def heartbeat(self, node: Node) -> bytes:
         return self.key(f"heartbeat/{spelled(node)}")
+
+    @property
+    def query(self) -> bytes:
+        return self.key("query")
+
+    def reply(self, node: Node) -> bytes:
+        return self.key(f"reply/{spelled(node)}")
+
+    def note(self, node: Node) -> bytes:
+        return self.key(f"standbys/{spelled(node)}")
 
     # --- requests
 
@@ -134,15 +150,31 @@ class Keys:
 
     def write(self, state: RendezvousState, base: Seen, new: Stamp, lease: int) -> Any:
         """Return the transaction that writes `state` with this stamp over `base`, or else reads the register."""
-        compare = [_compared(self.register, rpc.Compare.MOD, mod_revision=base.revision)]
+        compare = [compared(self.register, rpc.Compare.MOD, mod_revision=base.revision)]
         if base.stamp:
-            compare.append(_compared(self.life, rpc.Compare.VALUE, value=str(base.stamp).encode()))
+            compare.append(compared(self.life, rpc.Compare.VALUE, value=str(base.stamp).encode()))
         envelope = f"{ENVELOPE}{new}\n".encode()
         success = [
             put(self.register, envelope + codec.encode(state), lease),
             put(self.life, str(new).encode(), lease),
         ]
         return rpc.TxnRequest(compare=compare, success=success, failure=[asked(self.both())])
+
+    def restoring(self, kvs: Iterable[Any]) -> Any:
+        """Return the transaction that writes `life` again if the answer to `both` shows a register without it, else None.
+
+        It writes nothing if the register is another one by then. Raises Unreadable."""
+        found = {kv.key: kv for kv in kvs}
+        register = found.get(self.register)
+        if register is None or self.life in found:
+            return None
+        written = self.decoded(register, 0, 0).stamp
+        compare = [
+            compared(self.register, rpc.Compare.MOD, mod_revision=register.mod_revision),
+            compared(self.life, rpc.Compare.VERSION, version=0),
+        ]
+        both = ((self.register, register.value), (self.life, str(written).encode()))
+        return rpc.TxnRequest(compare=compare, success=[put(key, value, register.lease) for key, value in both])
 
     # --- answers
 
@@ -197,5 +229,5 @@ def asked(request: Any) -> Any:
     return rpc.RequestOp(request_range=request)
 
 
-def _compared(key: bytes, target: Any, **value: int | bytes) -> Any:
+def compared(key: bytes, target: Any, **value: int | bytes) -> Any:
     return rpc.Compare(key=key, target=target, result=rpc.Compare.EQUAL, **value)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from ....core.rendezvous import Proposal, RendezvousState, Token, codec
+from ....core.rendezvous.actions import entrants
 from ....core.world import Fault, Life, Node
 from ...clock import Clock
 from ..port import Denied, Heartbeats, OutcomeUnknown, OutOfReach, Shown, StoreError, Unreadable
@@ -86,13 +87,18 @@ class RelayBackend:
             protocol.PutProposal(protocol.node_pair(node), codec.encode_proposal(proposal)), protocol.Proposed
         ).count
 
-    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
-        asked = {protocol.node_pair(node): node for node in nodes}
+    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
+        those = tuple(nodes)
+        question = protocol.ReadProposals(tuple(map(protocol.node_pair, those)), protocol.named(entering))
         with self._asking() as connection:
-            protocol.send(connection, protocol.ReadProposals(tuple(asked)))
+            protocol.send(connection, question)
             answered = self._answer(connection, protocol.Proposals).nodes
             records = {pair: protocol.proposal(connection) for pair in answered}
-        return dict(codec.decode_proposals({asked[pair]: data for pair, data in records.items() if pair in asked}))
+        try:
+            found = dict(codec.decode_proposals({protocol.node(pair): data for pair, data in records.items()}))
+        except ValueError as error:
+            raise Unreadable(self._text(str(error))) from error
+        return {**{node: found[node] for node in those if node in found}, **entrants(found, entering)}
 
     def put_fault(self, fault: Fault) -> None:
         self._ask(protocol.PutFault(codec.encode_fault(fault)), protocol.Noted)

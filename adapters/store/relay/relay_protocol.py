@@ -90,6 +90,7 @@ class PutProposal(_Said, frozen=True):
 
 class ReadProposals(_Said, frozen=True):
     nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=NODES_MAX)]
+    entering: Named | None
 
 
 class PutFault(_Said, frozen=True):
@@ -155,7 +156,7 @@ class Proposed(_Said, frozen=True):
 class Proposals(_Said, frozen=True):
     """The proposals of these nodes follow."""
 
-    nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=NODES_MAX)]
+    nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=3 * NODES_MAX)]
 
 
 class Failed(_Said, frozen=True):

@@ -60,6 +60,11 @@ class Relay:
             self._remove()
             raise
 
+    @property
+    def restarts(self) -> int:
+        """How often wrapped functions were restarted inside their processes, as far as this node's ranks have read."""
+        return self._spaces.restarts if self._spaces else 0
+
     def close(self) -> None:
         """Stop serving, and leave nothing behind, whatever fails on the way. Idempotent."""
         with self._lock:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from queue import SimpleQueue
 from typing import assert_never
 
@@ -40,9 +41,10 @@ _TURN_S = 4.0
 class _SharedClient:
     """A client of the store that several connections ask through, one at a time."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, saw: Callable[[RendezvousState], None]) -> None:
         self.backend = backend
         self.users = 0
+        self._saw = saw
         self._lock = threading.Lock()
         self._last: tuple[RendezvousState, bytes] | None = None
 
@@ -75,6 +77,7 @@ class _SharedClient:
             return protocol.Stands(None, shown.here)
         last = self._last
         if last is None or last[0] is not shown.state:
+            self._saw(shown.state)
             last = self._last = shown.state, codec.encode(shown.state)
         return protocol.Stands(last[1], shown.here)
 
@@ -97,8 +100,9 @@ class _SharedClient:
                 return (protocol.Noted(),)
             case protocol.PutProposal(pair, proposal):
                 return (protocol.Proposed(backend.put_proposal(protocol.node(pair), codec.decode_proposal(proposal))),)
-            case protocol.ReadProposals(nodes):
-                proposals = backend.proposals([protocol.node(pair) for pair in nodes])
+            case protocol.ReadProposals(nodes, entering):
+                those = [protocol.node(pair) for pair in nodes]
+                proposals = backend.proposals(those, protocol.token(entering))
                 return (
                     protocol.Proposals(tuple(map(protocol.node_pair, proposals))),
                     *map(codec.encode_proposal, proposals.values()),
@@ -116,8 +120,9 @@ class _SharedClient:
 class _Space:
     """A register, and the clients of the store that its connections share."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, saw: Callable[[RendezvousState], None]) -> None:
         self._backend = backend
+        self._saw = saw
         self._clients: list[_SharedClient] = []
         self._changed = threading.Condition()
         self._changes = 0
@@ -132,7 +137,7 @@ class _Space:
     def join(self) -> _SharedClient:
         """Return the client of the store for one more connection."""
         if len(self._clients) < _CLIENTS_MAX:
-            self._clients.append(_SharedClient(self._backend.clone()))
+            self._clients.append(_SharedClient(self._backend.clone(), self._saw))
         client = min(self._clients, key=lambda client: client.users)
         client.users += 1
         return client
@@ -211,7 +216,9 @@ class Spaces:
     def __init__(self, open_space: Callable[[str], Backend]) -> None:
         self._open_space = open_space
         self._lock = threading.Lock()
+        self._counting = threading.Lock()
         self._of: dict[str, _Space] = {}
+        self._restarts: dict[str, int] = {}
 
     def join(self, name: str) -> tuple[_Space, _SharedClient]:
         """Return the register `name`, and the client of the store for one more connection to it. Raises StoreError."""
@@ -219,7 +226,7 @@ class Spaces:
             if name not in self._of:
                 if len(self._of) >= _SPACES_MAX:
                     raise Denied(f"the agent keeps {_SPACES_MAX} registers for its workers and no more")
-                self._of[name] = _Space(self._open_space(name))
+                self._of[name] = _Space(self._open_space(name), partial(self._saw, name))
             return self._of[name], self._of[name].join()
 
     def part(self, name: str, client: _SharedClient) -> None:
@@ -227,6 +234,17 @@ class Spaces:
         with self._lock:
             if self._of[name].part(client):
                 self._of.pop(name).close()
+
+    @property
+    def restarts(self) -> int:
+        """How many rounds of all registers were followed by another one."""
+        with self._counting:
+            return sum(self._restarts.values())
+
+    def _saw(self, name: str, state: RendezvousState) -> None:
+        if state.round:
+            with self._counting:
+                self._restarts[name] = max(state.round, self._restarts.get(name, 0))
 
     def close(self) -> None:
         """Close all clients of the store: what is asked of them ends at once."""

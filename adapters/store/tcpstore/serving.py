@@ -6,7 +6,9 @@ program that imports torch and serves. Clients that connect meanwhile wait in th
 
 from __future__ import annotations
 
+import atexit
 import errno
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...secret_variables import without_secrets
+from ...terminal import why
 from .wire import Address
 
 _BACKLOG = 4_096
@@ -25,9 +28,10 @@ class CannotServe(OSError):
 
 
 class StoreHost:
-    """The helper process that serves a store until this object is closed.
+    """The helper process that serves a store until this object is closed. It ends with this process.
 
-    It ends with this process. With `outlives` it serves on if this process is killed, until no client is connected.
+    With `outlives` it serves until the end of this process. If the store is needed then, or if this process is killed, it
+    serves on, and ends by itself when no client is connected any longer.
     """
 
     def __init__(self, listening: socket.socket, outlives: bool = False) -> None:
@@ -40,6 +44,10 @@ class StoreHost:
                 pass_fds=(listening.fileno(),),
                 start_new_session=True,
             )
+        self._outlives = outlives
+        self._is_needed = True
+        if outlives:
+            atexit.register(self._end, os.getpid())
 
     @property
     def pid(self) -> int:
@@ -49,6 +57,25 @@ class StoreHost:
         """Wait until the helper has ended by itself. Returns its exit code, as subprocess does."""
         return self._helper.wait()
 
+    @property
+    def lives(self) -> bool:
+        return self._helper.poll() is None
+
+    def release(self, is_needed: bool) -> None:
+        """End the use of the store. `is_needed`: others still use it. Idempotent."""
+        self._is_needed = is_needed
+        if not self._outlives:
+            self.close()
+
+    def _end(self, owner: int) -> None:
+        """End with the process, and not with a child that it forked."""
+        if os.getpid() != owner:
+            return
+        if not self._is_needed:
+            self.close()
+        elif self._helper.stdin:
+            self._helper.stdin.close()
+
     def close(self) -> None:
         """Kill the helper: it holds nothing that could be lost, and torch is slow to end. Idempotent."""
         self._helper.kill()
@@ -57,14 +84,22 @@ class StoreHost:
             self._helper.stdin.close()
 
 
+_lasting: dict[Address, StoreHost] = {}
+"""The helpers that may outlive this process."""
+
+
 def serve(address: Address, told: bool | None, outlives: bool = False) -> tuple[StoreHost | None, Address]:
     """Serve the store at `address` if this host should. Returns the helper, and the address with its real port.
 
     `told` True: this host must, or CannotServe; False: it must not; None: it does if the address is one of its own and
-    nobody listens there yet, as torch's c10d decides it. `outlives`: the store outlives this process if that is killed.
+    nobody listens there yet, as torch's c10d decides it. `outlives`: the store may outlive this process, which has one such
+    helper for an address.
     """
     if told is False:
         return None, address
+    if outlives and (host := _lasting.get(address)) and host.lives:
+        host.release(is_needed=True)
+        return host, address
     try:
         listening = _listen(address)
     except OSError as error:
@@ -92,13 +127,14 @@ def _served(address: Address, listening: socket.socket, outlives: bool = False) 
         listening.close()
         raise CannotServe(f"{address}: this node is to serve the store there, which needs torch; pip install torch")
     bound = Address(address.host, listening.getsockname()[1])
-    return StoreHost(listening, outlives), bound
+    host = StoreHost(listening, outlives)
+    if outlives:
+        _lasting[bound] = host
+    return host, bound
 
 
 def _why(error: OSError) -> str:
-    return (
-        "somebody listens there already" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
-    )
+    return "somebody listens there already" if error.errno == errno.EADDRINUSE else why(error)
 
 
 def _remedy(error: OSError) -> str:

@@ -26,8 +26,6 @@ _LOOK_S = 2.0
 """How often the program counts its descriptors."""
 _FEW = 16
 """So few descriptors left are too few for one more node."""
-
-
 _IDLE_LOOKS = 2
 """Without a client in so many looks in a row, a program that outlived its parent ends."""
 

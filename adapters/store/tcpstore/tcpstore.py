@@ -8,7 +8,14 @@
     heartbeat/<secret>      with a token: the same again, under a name that a foreigner cannot guess
     wish/<node>             what it would have written for it
     wished/<kind>           how many propose so in this era
+    numbers/<kind>          the last number that was given to one who proposes to enter in this era
+    enter/<kind>/<number>   who proposes to enter, and what it would have written
     bye/<node>              the node has learned the verdict, or has left
+    standbys/<node>         how many of its standbys are ready
+    stacks/<node>           where its workers were when they were stopped last
+    query                   what somebody asks all agents, as long as they are asked
+    reply/<node>            what the node answered
+    unfit/count, unfit/<n>  a node that stays out, and why; the places are used over and over
     faults/count, faults/<n>
                             the second half of the places is used over and over
 
@@ -29,12 +36,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ....core.rendezvous import Proposal, RendezvousState, Token, codec
+from ....core.rendezvous.actions import entering_in
 from ....core.rendezvous.state import NODES_MAX
-from ....core.world import Fault, Life, Node
+from ....core.world import Fault, Life, Node, Stacks, Unfit
 from ...clock import Clock
 from ..failure_records import read_faults
+from ..notes import StandbyNote, decode_notes, encode_note
 from ..numerals import number
-from ..port import Heartbeats, OutOfReach, Shown
+from ..port import UNFIT_MAX, Heartbeats, OutOfReach, Shown
+from ..queries import Query, Replies, Reply, decode_query, decode_replies, encode_query, encode_reply
 from .keys import Keys
 from .link import Link
 from .seal import UNSEALED, Seal, put, trusted
@@ -42,6 +52,8 @@ from .versions import Versions
 from .wire import Address, WireClient
 
 TIMEOUT_S = 5.0
+ENTRANTS_MAX = 2 * NODES_MAX
+"""If there are more proposals to enter, only the last ones are read. A try that was repeated has several numbers."""
 
 
 class TCPStoreBackend:
@@ -73,6 +85,9 @@ class TCPStoreBackend:
         """The last counter of each node that was heard of."""
         self._proposed: list[str] = []
         """The keys of counts to which this client has added, without those that were deleted."""
+        self._entered: dict[Node, str] = {}
+        """The key of each node's last proposal to enter."""
+        self.query: Query | None = None
 
     def get(self) -> Shown:
         with self._link.asking() as client:
@@ -101,7 +116,9 @@ class TCPStoreBackend:
         with self._link.asking() as client:
             for key in self._heartbeat_keys(node):
                 put(self._seal, client, key, b"%d" % counter)
-            return Shown(self._versions.head(client)).life  # this answer is what acknowledges the heartbeat before it
+            (asked,) = self._versions.look(client, self._query_key)
+            self.query = self._decoded_query(asked)
+            return Shown(self._versions.seen).life  # this answer is what acknowledges the heartbeat before it
 
     def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
         keys = {node: self._heartbeat_keys(node) for node in nodes}
@@ -118,19 +135,41 @@ class TCPStoreBackend:
     def put_proposal(self, node: Node, proposal: Proposal) -> int:
         counted = self._keys.key(f"wished/{proposal.like}")
         with self._link.asking() as client:
-            put(self._seal, client, self._keys.of_node("wish", node), codec.encode_proposal(proposal))
+            if proposal.enters:
+                self._enter(client, node, proposal)
+            else:
+                put(self._seal, client, self._keys.of_node("wish", node), codec.encode_proposal(proposal))
             if counted not in self._proposed:
                 self._proposed.append(counted)
             return client.add(counted, 1)
 
-    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
+    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
         keys = {node: self._keys.of_node("wish", node) for node in nodes}
         with self._link.asking() as client:
             answers = client.get(*keys.values()) if keys else ()
             while len(self._proposed) > 1:
                 client.delete(self._proposed.pop(0))  # nobody counts on there
+            entrants = self._entrants(client, entering) if entering else {}
         opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
-        return dict(codec.decode_proposals(opened))
+        return {**dict(codec.decode_proposals(opened)), **entrants}
+
+    def _entrants(self, client: WireClient, era: Token) -> Mapping[Node, Proposal]:
+        kind = entering_in(era)
+        given = number(client.get(self._keys.key(f"numbers/{kind}"))[0]) or 0
+        first = max(given - ENTRANTS_MAX, 0) + 1
+        keys = [self._keys.key(f"enter/{kind}/{each}") for each in range(first, given + 1)]
+        answers = client.get(*keys) if keys else ()
+        opened = [trusted(self._seal, key, data) for key, data in zip(keys, answers, strict=True)]
+        return codec.decode_entrants(opened, era)
+
+    def _enter(self, client: WireClient, node: Node, proposal: Proposal) -> None:
+        """Put the proposal under a number of its own: whoever reads it does not know the node. The count comes after it."""
+        given = client.add(self._keys.key(f"numbers/{proposal.like}"), 1)
+        key = self._keys.key(f"enter/{proposal.like}/{given}")
+        put(self._seal, client, key, codec.encode_entrant(node, proposal))
+        if last := self._entered.pop(node, None):
+            client.delete(last)
+        self._entered[node] = key
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._link.asking() as client:
@@ -161,6 +200,74 @@ class TCPStoreBackend:
             count = number(client.get(self._keys.key("faults/count"))[0]) or 0
             answers = [trusted(self._seal, key, client.get(key)[0]) for key in self._keys.faults(count)]
         return read_faults(answers)
+
+    def put_note(self, node: Node, note: StandbyNote) -> None:
+        with self._link.asking() as client:
+            put(self._seal, client, self._keys.of_node("standbys", node), encode_note(note))
+            client.get(self._keys.root)
+
+    def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
+        keys = {node: self._keys.of_node("standbys", node) for node in nodes}
+        with self._link.asking() as client:
+            answers = client.get(*keys.values()) if keys else ()
+        opened = zip(keys.items(), answers, strict=True)
+        return decode_notes({node: trusted(self._seal, key, data) for (node, key), data in opened})
+
+    def put_stacks(self, stacks: Stacks) -> None:
+        with self._link.asking() as client:
+            put(self._seal, client, self._keys.of_node("stacks", stacks.node), codec.encode_stacks(stacks))
+            client.get(self._keys.root)
+
+    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
+        keys = {node: self._keys.of_node("stacks", node) for node in nodes}
+        with self._link.asking() as client:
+            answers = client.get(*keys.values()) if keys else ()
+        opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
+        return codec.stacks_of(opened)
+
+    def put_query(self, query: Query) -> None:
+        with self._link.asking() as client:
+            put(self._seal, client, self._query_key, encode_query(query))
+            client.get(self._keys.root)
+
+    def withdraw_query(self, nodes: Iterable[Node]) -> None:
+        with self._link.asking() as client:
+            client.delete(self._query_key, *(self._keys.of_node("reply", node) for node in nodes))
+
+    def put_reply(self, reply: Reply) -> None:
+        key = self._keys.of_node("reply", reply.stacks.node)
+        with self._link.asking() as client:
+            put(self._seal, client, key, encode_reply(reply))
+            if not client.get(self._query_key)[0]:  # withdrawn, and the replies that were there then with it
+                client.delete(key)
+
+    def replies(self, nodes: Iterable[Node]) -> Replies:
+        keys = {node: self._keys.of_node("reply", node) for node in nodes}
+        with self._link.asking() as client:
+            asked, *answers = client.get(self._query_key, *keys.values())
+        opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
+        return Replies(self._decoded_query(asked), decode_replies(opened))
+
+    @property
+    def _query_key(self) -> str:
+        return self._keys.key("query")
+
+    def _decoded_query(self, data: bytes) -> Query | None:
+        return decode_query(trusted(self._seal, self._query_key, data)) if data else None
+
+    def put_unfit(self, unfit: Unfit) -> None:
+        with self._link.asking() as client:
+            count = client.add(self._keys.key("unfit/count"), 1)
+            put(self._seal, client, self._keys.key(f"unfit/{count % UNFIT_MAX}"), codec.encode_unfit(unfit))
+            client.get(self._keys.root)
+
+    def unfit(self) -> tuple[Unfit, ...]:
+        with self._link.asking() as client:
+            count = number(client.get(self._keys.key("unfit/count"))[0]) or 0
+            last = range(max(count - UNFIT_MAX, 0) + 1, count + 1)
+            keys = [self._keys.key(f"unfit/{each % UNFIT_MAX}") for each in last]
+            answers = client.get(*keys) if keys else ()
+        return codec.unfit_of(trusted(self._seal, key, data) for key, data in zip(keys, answers, strict=True))
 
     def clone(self) -> TCPStoreBackend:
         return self._clone()

@@ -45,8 +45,15 @@ class Versions:
 
     def head(self, client: WireClient) -> RendezvousState | None:
         """Return the last version, None if there is none. Raises Unreadable."""
+        self.look(client)
+        return self.seen
+
+    def look(self, client: WireClient, *further: str) -> tuple[bytes, ...]:
+        """Find the last version. Return the values of further keys, read with the same request. Raises Unreadable."""
         seen = self.seen
-        root, *beside = client.get(self._keys.root, *(self._beside(seen.version) if seen else ()))
+        names = self._beside(seen.version) if seen else ()
+        root, *values = client.get(self._keys.root, *names, *further)
+        beside, found = values[: len(names)], tuple(values[len(names) :])
         if not root:
             self.seen = None
         elif seen is None or root != self._root:
@@ -54,7 +61,7 @@ class Versions:
             self._root, self.seen = root, self._last(client, first, client.get(*self._beside(first.version)))
         else:
             self.seen = self._last(client, seen, beside)
-        return self.seen
+        return found
 
     def write(self, client: WireClient, state: RendezvousState, token: Token | None) -> RendezvousState | None:
         """Write `state` if `token` names the last version. Returns the last version afterwards. Raises Unreadable."""

@@ -188,6 +188,16 @@ class WireClient:
         return self._read(size)
 
 
+def starts(address: Address, timeout_s: float) -> bool:
+    """Return True if something listens there that has not answered after `timeout_s`, as a store that is starting."""
+    try:
+        with WireClient(address, timeout_s, 0) as client:
+            client.greet()
+    except Unsent as error:
+        return isinstance(error.__cause__, Broken) and not isinstance(error.__cause__, Closed)
+    return False
+
+
 def _unanswered(error: Broken) -> str:
     """Return what the end of a greeting says. torch's server closes a connection for which it has no descriptor left."""
     if isinstance(error, Closed):

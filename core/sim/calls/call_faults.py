@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...evolving import evolve
-from ...inprocess.words import Deadline, Elapsed, Event, How, Refused, StoreBack, StoreLost, Timer
+from ...inprocess.words import AbortEnded, Deadline, Elapsed, Event, How, Refused, StoreBack, StoreLost, Timer
 from ...properties.call_laws import Broken
 from ...rendezvous import Evict
 from ...world import Why
@@ -51,6 +51,10 @@ def swallows(world: World, move: Move, note: Note) -> World:
 
 def is_told(world: World, move: Move, note: Note, event: Event) -> World:
     return posted(fault(world, move, note), move.rank, event)
+
+
+def abort_fails(world: World, move: Move, note: Note) -> World:
+    return posted(fault(world, move, note, aborts=False, abort_failed=True), move.rank, AbortEnded(failed=True))
 
 
 def is_cut_off(world: World, move: Move, note: Note) -> World:

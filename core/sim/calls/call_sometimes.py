@@ -14,6 +14,7 @@ SOMETIMES: tuple[str, ...] = (
         "monitor leaves for the driver",
         "monitor speaks for a dead rank",
     ),
+    *("a dead rank's seat is kept", "a dead rank's seat is given up", "no replacement came", "replaced in time"),
     *("declined in: waits", "declined in: ordered, not armed", "declined in: user code over, not disarmed"),
     *("declined in: disarmed, not told", "declined in: user code", "declined in: atomic"),
     *("gate busy", "atomic refused", "raised at the end of atomic", "killed at a limit", "starts again"),
@@ -33,5 +34,7 @@ SOMETIMES: tuple[str, ...] = (
     *("fault: fails here", "fault: fails there", "fault: failed", "fault: exited", "fault: interrupted"),
     *("fault: gave up", "fault: hangs", "fault: is stuck", "fault: swallows", "fault: dies", "fault: is lost"),
     *("fault: is told to stop", "fault: is interrupted", "fault: abort hangs", "fault: starves"),
+    *("fault: abort fails", "fault: is shown part", "leaves: abort failed"),
     *("fault: is cut off", "fault: monitor dies", "fault: is suspected"),
+    *("fault: stands still", "takes long", "monitor terminates"),
 )

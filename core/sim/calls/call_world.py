@@ -16,7 +16,8 @@ from ...inprocess import Settings as CallSettings
 from ...inprocess.words import Deadline, How, Outcome, Span
 from ...rendezvous import Held, Limits, RendezvousState, Settings
 from ...rendezvous.agenda import Agenda
-from ...world import Endpoint, Life, Node, Profile
+from ...rendezvous.state import NODES_MAX
+from ...world import Endpoint, Life, Node, Party, Profile
 from .gate_words import Page
 
 
@@ -64,6 +65,10 @@ class Rank:
     """A signal is on its way to the main thread, or waits for its next step."""
     aborts: bool = False
     abort_hangs: bool = False
+    abort_failed: bool = False
+    """An abort of this process has failed, and may have left connections open."""
+    shown_part: bool = False
+    """The next read of heartbeats shows only part of the dead."""
     starved: bool = False
     """Only the main thread gets turns: it holds the interpreter's lock."""
     cut_off: bool = False
@@ -136,10 +141,15 @@ class Shape:
     """How long a round after the first waits for more ranks than it needs."""
     upscale: bool = True
     """True if a late rank is let in at once."""
+    replace_s: float = 0.0
+    """How long a killed rank's seat is kept for its next incarnation."""
+    lasting: bool = False
+    """True if each step takes time, by chance. Else all orders of steps are as likely, and time passes when nothing else
+    can happen."""
 
 
 LIFE = Life("calls")
-PROFILE = Profile(Endpoint("h", 1))
+PROFILE = Profile(Endpoint("h", 1), party=Party("alone", 1))
 JITTER = 0.0
 
 
@@ -156,10 +166,12 @@ NEVER_S = 1e9
 def settings_of(shape: Shape) -> Settings:
     """Return the settings of the register, as the wrapper makes them."""
     return Settings(
-        limits=Limits(shape.min_ranks, shape.ranks, shape.max_restarts),
+        limits=Limits(shape.min_ranks, NODES_MAX, shape.max_restarts),
+        first_target=shape.ranks,
         last_call_timeout=shape.last_call_s,
         first_call_timeout=FIRST_CALL_S,
         upscale_after=1.0 if shape.upscale else NEVER_S,
+        replace_timeout=shape.replace_s,
     )
 
 

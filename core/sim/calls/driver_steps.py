@@ -29,6 +29,7 @@ from ...inprocess.words import (
     Timer,
     Want,
 )
+from ...rendezvous import RendezvousState
 from ...rendezvous.agenda import Agenda, submitted
 from . import laws
 from .call_world import PROFILE, At, Main, Note, Rank, World, changed, posted, put
@@ -127,8 +128,16 @@ def asks(world: World, move: Move, note: Note, when: When = When.NOW) -> World:
     after = world.register
     if after is not before and after is not None:
         _told_of(before.round if before else 0, world, note)
+        if before and rank.held.settings.replace_timeout and _replaced(before, after):
+            note("replaced in time")
     world = put(world, move.rank, rank)
     return posted(world, move.rank, event) if event else world
+
+
+def _replaced(before: RendezvousState, after: RendezvousState) -> bool:
+    """Return True if a later incarnation takes a seat that was kept for it."""
+    kept = {node.slot for node in before.expected if node not in after.seats}
+    return any(node.slot in kept for node in after.seats)
 
 
 def _told_of(round: int, world: World, note: Note) -> None:

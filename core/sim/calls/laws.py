@@ -1,4 +1,4 @@
-"""The laws I1 to I18 of a simulated world of calls, judged at each step. Each function raises Broken with its law's number.
+"""The laws of a simulated world of calls, judged at each step. Each function raises Broken with its law's number.
 
 `properties/call_laws` holds the laws that need only values; the traces of real ranks are held to them as well. I11 and I12
 are the register's own invariant B2, which is judged at every write.
@@ -23,7 +23,7 @@ from ...properties.call_laws import (
     unseated_stay_away,
     waits,
 )
-from ...rendezvous import RendezvousState
+from ...rendezvous import RendezvousState, Status
 from ...rendezvous.state import AWAY
 from ...world import Ending, Node, Why
 from .call_world import At, Rank, World
@@ -31,6 +31,8 @@ from .call_world import At, Rank, World
 
 def ordered(rank: Rank, run: Run) -> None:
     """Judge an order to the main thread to run user code."""
+    if rank.abort_failed and run.span in ROUND_OF_USER:
+        raise Broken("I23", f"{rank.node} begins {run.span.value} though its abort has failed")
     waits(rank.node, run, None if rank.main.at is At.WAITS else rank.main.at.value, aborts=rank.aborts)
 
 
@@ -77,6 +79,8 @@ def sheltered(rank: Rank) -> None:
 
 def finished(world: World, rank: Rank, outcome: Outcome) -> None:
     """Judge the end of the call."""
+    if rank.main.at is not At.WAITS:
+        raise Broken("I2", f"the call of {rank.node} is over while its main thread is: {rank.main.at.value}")
     if isinstance(outcome, Raised):
         _gave_up(world, rank, outcome.reason)
     returned(world.register, rank.node, outcome)
@@ -94,6 +98,8 @@ def wrote(world: World, before: RendezvousState | None, after: RendezvousState, 
     """Judge a write of the register. `waited`: the writer has waited for as long as any timer lasts."""
     if after.complete and not after.ended and not (before and before.complete):
         _began(world, after, waited)
+    if before and not waited and not after.closed:
+        _kept_places(world, before, after)
     unseated_stay_away(world.unseated, after)
     if after.closed and after.closed.ending is Ending.SUCCEEDED and not (before and before.closed):
         _succeeded(world, after)
@@ -101,12 +107,37 @@ def wrote(world: World, before: RendezvousState | None, after: RendezvousState, 
         ended_by_active(before, after, _active(world.terms, before))
 
 
+def _kept_places(world: World, before: RendezvousState, after: RendezvousState) -> None:
+    slots = {node.slot for node in after.seats}
+    for rank in world.ranks:
+        if is_kept(before, rank) and rank.node.slot not in slots:
+            raise Broken("I19", f"{rank.node} loses its place, though its replacement has time")
+
+
+def is_kept(register: RendezvousState, rank: Rank) -> bool:
+    """Return True if this rank was killed, and its place is to be kept for its replacement."""
+    seat = register.seats.get(rank.node)
+    killed = rank.monitor and not rank.alive and not rank.call.leaving and rank.held.settings.replace_timeout > 0
+    if not killed or seat is None:
+        return False
+    return seat.status is Status.EXPECTED or (seat.status is Status.IN and register.complete)
+
+
 def _began(world: World, after: RendezvousState, waited: bool) -> None:
-    missing = [rank for rank in world.ranks if rank.node not in after.seats]
-    excused = waited or any(not rank.runs or rank.call.leaving or rank.node.incarnation > 1 for rank in missing)
-    if len(after.members) < after.limits.max_nodes and not excused:
-        names = ", ".join(str(rank.node) for rank in missing)
+    absent = missing(world, after)
+    if len(after.members) < len(world.ranks) and not excuses(absent, waited):
+        names = ", ".join(str(rank.node) for rank in absent)
         raise Broken("I14", f"the first world has begun without {names}, who are on their way")
+
+
+def missing(world: World, register: RendezvousState) -> list[Rank]:
+    """Return the ranks without a seat."""
+    return [rank for rank in world.ranks if rank.node not in register.seats]
+
+
+def excuses(missing: list[Rank], waited: bool) -> bool:
+    """Return True if the first world may begin without these ranks."""
+    return waited or any(not rank.runs or rank.call.leaving or rank.node.incarnation > 1 for rank in missing)
 
 
 def _succeeded(world: World, after: RendezvousState) -> None:
@@ -140,8 +171,12 @@ def _gone(world: World, rank: Rank) -> None:
     seat = register.seats.get(rank.node) if register else None
     if register is None or seat is None:
         return
-    spoken_for = rank.monitor and (not rank.alive or isinstance(rank.returned, Raised))
-    if spoken_for and not register.closed and seat.status not in AWAY:
+    if is_spoken_for(rank) and not register.closed and seat.status not in AWAY:
         raise Broken("I13", f"{rank.node} is gone, but its seat is not")
     if rank.alive:
         kept(register, rank.node, rank.returned)
+
+
+def is_spoken_for(rank: Rank) -> bool:
+    """Return True if the rank is gone, and its monitor lives to say so."""
+    return rank.monitor and (not rank.alive or isinstance(rank.returned, Raised))

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from ...evolving import evolve
-from ...rendezvous import End, Evict, Leave
+from ...properties.call_laws import Broken
+from ...rendezvous import End, Leave
 from ...world import Why
 from .call_world import Note, World, changed
 from .moves import Move
-from .register import edited
+from .register import declared, edited
 
 
-def speaks(world: World, move: Move, note: Note) -> World:
-    note("monitor speaks for a dead rank")
+def speaks(world: World, move: Move, note: Note, waited: bool = False) -> World:
+    """Take the next step of `declare_dead`. `waited`: the time for a replacement is over."""
     rank = world.ranks[move.rank]
-    return edited(world, Evict(frozenset((rank.node,))), rank.node)
+    edit = declared(world, rank, waited)
+    if edit is None:
+        raise Broken("wiring", f"nothing to say for a dead rank: {move}")
+    note("no replacement came" if waited else "monitor speaks for a dead rank")
+    note("a dead rank's seat is kept" if isinstance(edit, End) else "a dead rank's seat is given up")
+    return edited(world, edit, rank.node, waited)
 
 
 def wants(world: World, move: Move, note: Note) -> World:
@@ -33,8 +39,15 @@ def ends(world: World, move: Move, note: Note) -> World:
         note("monitor leaves for the driver")
         return edited(world, Leave(), rank.node)
     note("monitor ends for the driver")
-    return edited(world, End(rank.page.armed_round, Why.FAILED), rank.node)
+    round = move.how if isinstance(move.how, int) else rank.page.armed_round
+    return edited(world, End(round, Why.FAILED), rank.node)
 
 
 def kills(world: World, move: Move, note: Note) -> World:
     return changed(world, move.rank, alive=False)
+
+
+def terminates(world: World, move: Move, note: Note) -> World:
+    """Send SIGTERM, which changes nothing: a main thread that runs Python code would hear it, as `is told to stop`."""
+    note("monitor terminates")
+    return world

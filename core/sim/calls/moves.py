@@ -16,7 +16,7 @@ from ...properties.call_laws import is_over
 from ...rendezvous.state import AWAY
 from . import gate_words as gate
 from .call_world import At, Hang, Rank, World
-from .register import When, asked
+from .register import When, asked, declared
 
 AGAIN_MAX = 2
 """How often a signal is sent again before the last limit passes."""
@@ -27,13 +27,25 @@ GUARDED = (Span.INITIALIZE, Span.FUNCTION)
 class Move:
     what: str
     rank: int
-    how: How | Deadline | None = None
+    how: How | Deadline | int | float | None = None
+    """How user code ends, the limit that passes, the round that the monitor ends, or the seconds of a pause."""
 
     def __str__(self) -> str:
-        if self.how is None:
-            return f"{self.rank} {self.what}"
-        how = self.how.timer if isinstance(self.how, Deadline) else self.how
-        return f"{self.rank} {self.what} ({how.value})"
+        return f"{self.rank} {self.what}{_in_brackets(self.how)}"
+
+
+def _in_brackets(how: How | Deadline | int | float | None) -> str:
+    match how:
+        case None:
+            return ""
+        case Deadline():
+            return f" ({how.timer.value})"
+        case How():
+            return f" ({how.value})"
+        case int():
+            return f" (round {how})"
+        case _:
+            return f" ({how:g} s)"
 
 
 def prompt(world: World) -> list[Move]:
@@ -87,11 +99,12 @@ def _of_monitor(world: World, rank: Rank) -> Iterator[str]:
     over = page.armed and is_over(world.register, rank.node, page.armed_round)
     if rank.monitor and over and page.want_monitor != page.armed and rank.main.span in GUARDED:
         yield "monitor wants"
-    if rank.monitor and rank.call.leaving and not rank.call.left and _seated(world, rank):
+    if rank.monitor and rank.call.leaving and not rank.call.left and is_seated(world, rank):
         yield "monitor leaves"
 
 
-def _seated(world: World, rank: Rank) -> bool:
+def is_seated(world: World, rank: Rank) -> bool:
+    """Return True if the register counts on this rank."""
     register = world.register
     seat = register.seats.get(rank.node) if register and not register.closed else None
     return seat is not None and seat.status not in AWAY
@@ -99,7 +112,8 @@ def _seated(world: World, rank: Rank) -> bool:
 
 def _speaks(world: World, rank: Rank) -> bool:
     """Return True if the monitor speaks: the rank is dead, or its call ended without the register's knowing."""
-    return _seated(world, rank) and (not rank.alive or isinstance(rank.returned, Raised))
+    gone = not rank.alive or isinstance(rank.returned, Raised)
+    return gone and is_seated(world, rank) and declared(world, rank, waited=False) is not None
 
 
 def faults(world: World) -> list[Move]:
@@ -122,9 +136,10 @@ def _of_kind(world: World, what: str, how: How | None) -> bool:
 FAULTS = (
     *("user code ends", "fails here", "fails there", "hangs", "is stuck", "swallows", "dies", "is lost"),
     *("is told to stop", "is interrupted"),
-    *("abort hangs", "starves", "is cut off", "monitor dies", "is suspected"),
+    *("abort hangs", "abort fails", "is shown part", "starves", "is cut off", "monitor dies", "is suspected"),
+    "stands still",
 )
-"""All kinds of faults."""
+"""All kinds of faults. `stands still` comes only where steps take time."""
 
 
 def _may_enter(rank: Rank) -> bool:
@@ -149,37 +164,44 @@ def _faults(world: World, rank: Rank) -> Iterator[tuple[str, How | None]]:
         yield "is interrupted", None
     if rank.aborts and not rank.abort_hangs:
         yield "abort hangs", None
+        yield "abort fails", None
+    if not rank.shown_part:
+        yield "is shown part", None
     if not rank.starved:
         yield "starves", None
     if not rank.cut_off:
         yield "is cut off", None
     if rank.monitor:
         yield "monitor dies", None
-    if _seated(world, rank) and any(other.runs for other in world.ranks if other is not rank):
+    if is_seated(world, rank) and any(other.runs for other in world.ranks if other is not rank):
         yield "is suspected", None
 
 
 def timed(world: World) -> list[Move]:
     """Return the moves that happen when no other does."""
-    found = []
-    for place, rank in enumerate(world.ranks):
-        if not rank.runs:
-            continue
-        if rank.starved:
-            found.append(Move("has time again", place))
-            found += [Move(what, place) for what in _late_monitor(world, rank)]
-            continue
-        due = [each for each in deadlines(rank.call) if each not in rank.passed and not _too_often(each)]
-        if due:
-            found.append(Move("time passes", place, min(due, key=lambda each: each.after_s)))
-        if rank.cut_off:
-            found.append(Move("is reached again", place))
-            if rank.agenda.operation or rank.agenda.queue:
-                found.append(Move("gives the store up", place))
-        elif asked(world, rank, When.LATE):
-            found.append(Move("driver asks late", place))
-        elif asked(world, rank, When.TOO_LATE):
-            found.append(Move("driver is too late", place))
+    return [move for place in range(len(world.ranks)) for move in timed_of(world, place)]
+
+
+def timed_of(world: World, place: int) -> list[Move]:
+    """Return those of one rank."""
+    rank, found = world.ranks[place], list[Move]()
+    if not rank.runs:
+        if rank.monitor and not rank.alive and is_seated(world, rank) and declared(world, rank, waited=True):
+            found.append(Move("monitor waits no longer", place))
+        return found
+    if rank.starved:
+        return [Move("has time again", place), *(Move(what, place) for what in _late_monitor(world, rank))]
+    due = [each for each in deadlines(rank.call) if each not in rank.passed and not _too_often(each)]
+    if due:
+        found.append(Move("time passes", place, min(due, key=lambda each: each.after_s)))
+    if rank.cut_off:
+        found.append(Move("is reached again", place))
+        if rank.agenda.operation or rank.agenda.queue:
+            found.append(Move("gives the store up", place))
+    elif asked(world, rank, When.LATE):
+        found.append(Move("driver asks late", place))
+    elif asked(world, rank, When.TOO_LATE):
+        found.append(Move("driver is too late", place))
     return found
 
 

@@ -22,6 +22,8 @@ from ...rendezvous import (
     Decision,
     Drawn,
     Edit,
+    End,
+    Evict,
     Held,
     Input,
     Operation,
@@ -37,7 +39,8 @@ from ...rendezvous import (
     verify,
     verify_step,
 )
-from ...rendezvous.context import Fact
+from ...rendezvous.context import Fact, context
+from ...rendezvous.handlers import declare_dead
 from ...rendezvous.sightings import Sighting, Sightings
 from ...world import Node
 from .call_world import JITTER, Rank, World
@@ -78,7 +81,7 @@ def _asked(world: World, rank: Rank, when: When) -> Question | None:
     if rank.agenda.operation is None and not rank.agenda.due:
         return None
     late, too_late = when is not When.NOW, when is When.TOO_LATE
-    client = Client(_seen(world, rank.held, rank.node, late), rank.agenda)
+    client = Client(_seen(world, rank, late), rank.agenda)
     client, ask, notices = step(client, _next(rank), 0.0, overdue if too_late else turn)
     if isinstance(ask, Write):
         agenda, operation = client.agenda, client.agenda.operation
@@ -102,16 +105,18 @@ def _overdue(operation: Operation) -> Operation:
     return evolve(operation, deadline=LONG_AGO) if operation.handler is join else operation
 
 
-def _seen(world: World, held: Held, me: Node, late: bool) -> Held:
-    register = world.register
+def _seen(world: World, rank: Rank, late: bool) -> Held:
+    register, held, me = world.register, rank.held, rank.node
     held = step(Client(held), Pushed(register, 0.0), LONG_AGO if late else 0.0)[0].held
     if register is None:
         return held
-    silent = frozenset(rank.node for rank in world.ranks if not (rank.alive or rank.monitor)) if late else frozenset()
+    silent = frozenset(rank.node for rank in world.ranks if not (rank.runs or rank.monitor)) if late else frozenset()
     known = {rank.node for rank in world.ranks}
     dead = (
         {node for node in register.present if node != me and (node in silent or node not in known)} if late else set()
     )
+    if rank.shown_part:
+        dead = set(sorted(dead)[:1])
     sightings = {node: Sighting(0, -math.inf if node in dead else 0.0) for node in register.present if node != me}
     spans = {**held.spans, Fact.DEAD: (True, LONG_AGO)} if dead else held.spans
     return evolve(held, sightings=Sightings(sightings, 0.0), spans=spans)
@@ -129,7 +134,7 @@ def _kept(before: Held, after: Held) -> Held:
 def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[World, Rank, Event | None]:
     """Return the world and the rank after the register's answer, and the event that the call hears."""
     held, ask = question.held, question.ask
-    rank = evolve(rank, agenda=question.agenda, held=held)
+    rank = evolve(rank, agenda=question.agenda, held=held, shown_part=rank.shown_part and when is When.NOW)
     if isinstance(ask, Write):
         return written(world, ask.state, waited=when is not When.NOW), rank, None
     return world, rank, heard(ask.handler, ask.answer, world.terms, evolve(held, state=world.register))
@@ -137,12 +142,23 @@ def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[Wo
 
 def given_up(rank: Rank) -> Rank:
     """Return the rank after it gave up what was under way, or due: the store has not answered for so long."""
-    client = Client(evolve(rank.held, silent_since=LONG_AGO), rank.agenda)
+    client = Client(evolve(rank.held, silent_since=LONG_AGO, tried_at=0.0), rank.agenda)
     client, _, _ = step(client, _next(rank), 0.0)
     return evolve(rank, agenda=client.agenda, held=_kept(rank.held, client.held))
 
 
-def edited(world: World, edit: Edit, by: Node) -> World:
+def declared(world: World, rank: Rank, waited: bool) -> Edit | None:
+    """Return what the monitor of a dead rank writes next; None if it waits for a replacement. Nobody replaces a rank that
+    leaves."""
+    kept = not rank.alive and not rank.call.leaving
+    settings = rank.held.settings if kept else evolve(rank.held.settings, replace_timeout=0.0)
+    held = evolve(rank.held, state=world.register, settings=settings)
+    operation = Operation(declare_dead, LONG_AGO if waited else 0.0, math.inf)
+    action = declare_dead(context(operation, held, 0.0), math.inf)
+    return action if isinstance(action, End | Evict) else None
+
+
+def edited(world: World, edit: Edit, by: Node, waited: bool = False) -> World:
     """Return the world after a monitor process has written this edit."""
     before = world.register
     after = apply(before, edit, by) if before else None
@@ -150,7 +166,7 @@ def edited(world: World, edit: Edit, by: Node) -> World:
         return world
     verify(after)
     verify_step(before, after)
-    return written(world, after)
+    return written(world, after, waited)
 
 
 def written(world: World, after: RendezvousState, waited: bool = False) -> World:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
+from attrs import evolve
+from processes import comes_true
 
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
@@ -19,12 +21,13 @@ from elastic.adapters.report.launch_report import Report, Result, as_json
 from elastic.adapters.report.news import News, Recorded, Seen, Started, Step
 from elastic.adapters.report.worker_ends import How
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.port import OutOfReach
+from elastic.adapters.store.port import OutOfReach, Shown
+from elastic.adapters.store.queries import Query, Reply
 from elastic.core import group, rendezvous
 from elastic.core.group import Phase, Stopped
 from elastic.core.group.state import Record, Refused
-from elastic.core.rendezvous import Status
-from elastic.core.world import Ending, Fault, Verdict, Why
+from elastic.core.rendezvous import RendezvousState, Status, Token
+from elastic.core.world import Ending, Fault, Life, Node, Stacks, Verdict, Why
 
 TIMEOUT_S = 60.0
 CLOCK = SystemClock()
@@ -115,6 +118,9 @@ def test_restarts_are_spent_one_by_one_and_each_round_is_a_new_one(environment: 
     result = alone(settings("exit $((3 - ELASTIC_ROUND))", restarts=3, environment=environment), notes)
     assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
     assert notes.rounds == [0, 1, 2, 3]
+    assert (
+        len({news.world.members[0].profile.endpoint for news in notes.news if isinstance(news, Started)}) == 4
+    )  # a port of its own
     assert reported(result).restarts == 3
     assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 3), (1, 2), (2, 1)]
 
@@ -219,6 +225,92 @@ def test_when_the_store_does_not_tell_the_failures_the_node_knows_its_own(enviro
     assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 5), (1, 4)]
 
 
+AWAY_TRIES = 3
+
+
+class LosingTheVerdict(MemoryBackend):
+    """A store that forgets the first verdict as soon as it has acknowledged it, and is then out of reach for some tries."""
+
+    def clone(self) -> LosingTheVerdict:
+        return LosingTheVerdict(self._store, self._clock)
+
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
+        tries = vars(self._store).get("tries", 0)
+        self._store.tries = tries + bool(state.closed)  # type: ignore[attr-defined]
+        if state.closed and 0 < tries <= AWAY_TRIES:
+            raise OutOfReach("busy")
+        before = self._store.state
+        shown = super().set(state, token)
+        if state.closed and not tries:
+            self._store.state = before
+        return shown
+
+
+def test_an_agent_stays_until_the_store_is_seen_to_know_the_verdict(environment: dict[str, str]) -> None:
+    store = MemoryStore()
+    result = Agent(settings("true", environment=environment), LosingTheVerdict(store, CLOCK), CLOCK, Notes()).run()
+    assert vars(store)["tries"] > AWAY_TRIES
+    assert store.state and store.state.closed == result.outcome
+
+
+class OfAnotherLife(MemoryBackend):
+    """A store that holds another register at first: three heartbeats are acknowledged in its name."""
+
+    def __init__(self, store: MemoryStore, lives: list[Life | None]) -> None:
+        super().__init__(store, CLOCK)
+        self._lives = lives
+
+    def clone(self) -> OfAnotherLife:
+        return OfAnotherLife(self._store, self._lives)
+
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
+        own = super().heartbeat(node, counter)
+        self._lives.append(own if len(self._lives) >= 3 else Life("another"))
+        return self._lives[-1]
+
+
+def test_no_worker_starts_on_the_acknowledgement_of_another_register(environment: dict[str, str]) -> None:
+    lives: list[Life | None] = []
+    seen: list[int] = []
+    made = settings("true", environment=environment)
+    quick = evolve(made, rendezvous=evolve(made.rendezvous, keep_alive_interval=0.05, keep_alive_max_attempt=1_000))
+    notes = Notes(lambda: seen.append(len(lives)))
+    assert ended(Agent(quick, OfAnotherLife(MemoryStore(), lives), CLOCK, notes).run()) == (Ending.SUCCEEDED, Why.DONE)
+    assert [Life("another")] * 3 == lives[:3]
+    assert len(seen) == 1 and seen[0] > 3
+
+
+def test_an_agent_answers_a_query_of_its_round_once_and_none_of_another(environment: dict[str, str]) -> None:
+    store, replied, unasked = MemoryStore(), list[Reply](), list[Reply]()
+    asker, pids = MemoryBackend(store, CLOCK), list[int]()
+
+    def beats_on() -> bool:
+        first = store.beats.get(agent.node, (0, 0.0))[0]
+        return comes_true(lambda: store.beats.get(agent.node, (0, 0.0))[0] > first + 2)
+
+    def ask() -> None:
+        for number, round in enumerate((7, 0, 0)):
+            asker.put_query(Query(str(number) * 16, round))
+            if round == 0 and comes_true(lambda: bool(store.replies)):
+                replied.append(store.replies.pop(agent.node))
+            if beats_on():
+                unasked.extend(store.replies.values())
+        os.kill(pids[0], signal.SIGTERM)
+
+    def begin() -> None:
+        pids.extend(next(news.pids for news in notes.news if isinstance(news, Started)))
+        asking.start()
+
+    asking, notes = threading.Thread(target=ask), Notes(begin)
+    made = settings("trap 'exit 0' TERM; while :; do sleep 0.1; done", environment=environment)
+    quick = evolve(made, rendezvous=evolve(made.rendezvous, keep_alive_interval=0.05, keep_alive_max_attempt=1_000))
+    agent = Agent(quick, MemoryBackend(store, CLOCK), CLOCK, notes)
+    assert ended(agent.run()) == (Ending.SUCCEEDED, Why.DONE)
+    asking.join()
+    assert [(reply.id[0], [rank for rank, _ in reply.stacks.places]) for reply in replied] == [("1", [0]), ("2", [0])]
+    assert unasked == []
+
+
 @pytest.mark.parametrize("nowhere", [None, "/dev/null"])
 def test_there_is_a_place_for_the_report_only_where_logs_are_kept(
     nowhere: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -246,9 +338,9 @@ class Cluster:
         self.results: SimpleQueue[Result] = SimpleQueue()
         self.threads: list[threading.Thread] = []
 
-    def start(self, made: LaunchSettings, notes: Notes) -> None:
+    def start(self, made: LaunchSettings, notes: Notes, backend: MemoryBackend | None = None) -> None:
         def run() -> None:
-            self.results.put(Agent(made, MemoryBackend(self.store, CLOCK), CLOCK, notes).run())
+            self.results.put(Agent(made, backend or MemoryBackend(self.store, CLOCK), CLOCK, notes).run())
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
@@ -273,6 +365,41 @@ def test_two_nodes_form_one_world_and_succeed_together(environment: dict[str, st
     lines = [(tmp_path / str(rank)).read_text().split() for rank in range(4)]
     assert [line[:3] for line in lines] == [["0", "0", "4"], ["1", "0", "4"], ["2", "1", "4"], ["3", "1", "4"]]
     assert len({line[3] for line in lines}) == 1
+
+
+class Looked(MemoryBackend):
+    """Notes of each look at the stacks on record which nodes it showed."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store, CLOCK)
+        self.shown: list[str] = []
+
+    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
+        found = super().stacks(nodes)
+        self.shown.append("".join(each.node.slot for each in found))
+        return found
+
+
+def test_the_end_of_a_failed_job_waits_for_no_stacks_of_a_node_whose_workers_had_succeeded(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    cluster, gate = Cluster(), tmp_path / "gate"
+    looked = Looked(cluster.store)
+    script = (
+        f"test $ELASTIC_NODE_ID = b && exit 0; test $LOCAL_RANK = 1 && exec sleep 1000; "
+        f"while ! test -e {gate}; do sleep 0.05; done; exit 3"
+    )
+    for slot, backend in (("a", looked), ("b", None)):
+        made = settings(script, "2:2", local_world_size=2, slot=slot, environment=environment)
+        cluster.start(made, Notes(), backend)
+    assert comes_true(lambda: bool(cluster.store.state and cluster.store.state.those(Status.DONE)))
+    gate.touch()
+    here, _ = cluster.ends()
+    assert ended(here) == (Ending.FAILED, Why.FAILED)
+    assert [stacks.node.slot for stacks in here.stacks] == ["a"]
+    assert looked.shown[-2:] == ["a", "a"] and set(looked.shown[:-2]) <= {
+        ""
+    }  # the last look of the wait, and the report's
 
 
 def test_a_failure_on_one_node_restarts_both_and_the_budget_is_the_job_s(

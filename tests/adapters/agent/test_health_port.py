@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
+from processes import TIMEOUT_S
 
 from elastic.adapters.agent.health_port import HealthServer
 
@@ -30,7 +31,7 @@ def served() -> Iterator[HealthServer]:
 
 def ask(port: int) -> tuple[int, dict[str, object]]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=TIMEOUT_S) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -64,13 +65,16 @@ def test_one_that_is_busy_is_alive_for_a_while_and_then_not_until_it_answers_aga
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/livez?verbose"])
 def test_a_path_of_a_probe_is_known(path: str) -> None:
-    with served() as server, urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=10) as answer:
+    with (
+        served() as server,
+        urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=TIMEOUT_S) as answer,
+    ):
         assert answer.status == 200
 
 
 def test_any_other_path_is_not_found() -> None:
     with served() as server, pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10)
+        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=TIMEOUT_S)
 
 
 def test_idle_clients_hold_up_nobody_and_take_few_descriptors() -> None:
@@ -84,7 +88,7 @@ def test_idle_clients_hold_up_nobody_and_take_few_descriptors() -> None:
 
 
 def test_a_client_that_says_nothing_is_hung_up_on() -> None:
-    with served() as server, socket.create_connection(("127.0.0.1", server.port), timeout=30) as idle:
+    with served() as server, socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) as idle:
         idle.sendall(b"GET / HTTP/1.1\r\n")
         assert idle.recv(1) == b""
 

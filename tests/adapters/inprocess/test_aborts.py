@@ -212,3 +212,24 @@ def test_a_group_whose_making_was_interrupted_is_not_counted_among_the_next_iter
     ran = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     before, after = ran.stdout.splitlines()
     assert (before.split()[1:], after) == (["1", "False"], "0"), ran.stderr
+
+
+ENDED_BY_AN_EXCEPTION = """
+import torch.distributed as dist
+from elastic.adapters.inprocess.aborts import forget_groups
+
+for _ in range(3):
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.destroy_process_group()
+    forget_groups()
+raise ValueError("the end")
+"""
+
+
+@needs_torch
+def test_past_iterations_write_no_ranks_before_a_traceback() -> None:
+    """Each init_process_group puts a hook before the last one, which writes its rank once more."""
+    run = subprocess.run(
+        [sys.executable, "-c", ENDED_BY_AN_EXCEPTION], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert run.stderr.endswith("\nValueError: the end\n"), run.stderr

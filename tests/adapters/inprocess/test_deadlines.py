@@ -9,8 +9,9 @@ import pytest
 from attrs import fields
 from spans import Stage, stage
 
+from elastic.adapters.inprocess.bytecode_progress import Progress
 from elastic.adapters.inprocess.deadlines import CONSEQUENCES, Late, sentence
-from elastic.adapters.inprocess.shared_page import NS, SOFT, STAMP, WANT
+from elastic.adapters.inprocess.shared_page import ARMED, NS, SOFT, STAMP, WANT
 from elastic.adapters.inprocess.thread_events import Ended
 from elastic.core.inprocess.settings import Settings
 from elastic.core.inprocess.words import Deadline, Span, Timer
@@ -85,6 +86,28 @@ def test_where_code_hung_that_kept_the_interpreter_is_told_whoever_called_it_bac
         ended = on.ended(hangs_under_a_limit, begun=stands)
         if by_monitor:
             on.page.words[WANT] = 0
+        late.called_back(ended, Span.FUNCTION, 7)
+    assert [each.splitlines()[0] for each in caplog.messages] == [f"rank 3, iteration 7: {each}" for each in told]
+
+
+@pytest.mark.parametrize(("stood_s", "told"), [(61, [AFTER.replace("0.001", "60")]), (0, [])])
+def test_code_that_hung_and_gets_on_just_before_it_is_called_back_hung(
+    stood_s: float, told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The interpreter may make the call that stamps the page before it handles the signal."""
+    gone_on: list[bool] = []
+
+    def hangs_and_gets_on() -> None:
+        words = on.page.words
+        words[SOFT] = 60 * NS
+        words[STAMP] -= int(stood_s * NS)
+        Progress(on.page).gets_on(words[ARMED])
+        gone_on.append(True)
+        hangs()
+
+    with stage() as on:
+        late = Late("3", on.gate, on.page)
+        ended = on.ended(hangs_and_gets_on, begun=lambda: bool(gone_on))
         late.called_back(ended, Span.FUNCTION, 7)
     assert [each.splitlines()[0] for each in caplog.messages] == [f"rank 3, iteration 7: {each}" for each in told]
 

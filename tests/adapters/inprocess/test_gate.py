@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from spans import Stage, stage
+from spans import TIMEOUT_S, Stage, stage
 
 from elastic.adapters.inprocess.gate import SIGNUM
 from elastic.adapters.inprocess.sections import Atomic, Limited
@@ -296,7 +296,7 @@ def test_a_page_that_is_closed_hurts_no_signal_that_comes_later(on: Stage) -> No
     on.page.close()
     on.gate.inject()
     signal.raise_signal(signal.SIGINT)
-    assert on.events.get(timeout=5) == Signalled(signal.SIGINT)
+    assert on.events.get(timeout=TIMEOUT_S) == Signalled(signal.SIGINT)
     on.page = Page.new()
 
 
@@ -399,7 +399,7 @@ def test_a_drain_waits_for_the_end_of_an_atomic_section(on: Stage) -> None:
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_wrapper_is_told_and_raises_nothing(on: Stage, signum: signal.Signals) -> None:
     signal.raise_signal(signum)
-    assert on.events.get(timeout=5) == Signalled(signum)
+    assert on.events.get(timeout=TIMEOUT_S) == Signalled(signum)
 
 
 def test_the_program_s_own_handlers_are_called_in_its_code_and_come_back() -> None:

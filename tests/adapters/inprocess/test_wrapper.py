@@ -13,8 +13,10 @@ import pytest
 
 import elastic
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.inprocess.stores import NoStore
+from elastic.adapters.inprocess.parameters import labels, party
+from elastic.adapters.inprocess.stores import NoStore, master_at_first
 from elastic.core.policies import at_most, shift
+from elastic.core.world import Party
 from elastic.inprocess import CallWrapper, Wrapper
 
 TOLD_LATE = """
@@ -26,6 +28,7 @@ class Here:
     place = phrase = "here"
     route = {"relay": "/none", "space": "0"}
     serves = property(lambda self: os.kill(os.getpid(), signal.SIGTERM))
+    starts = lambda self: False
     close = lambda self, timeout_s: None
 
     def connect(self, space, clock):
@@ -76,6 +79,7 @@ def test_a_wrong_type_is_named(given: dict[str, Any], text: str) -> None:
         ({"max_iterations": 0}, "max_iterations: at least 1"),
         ({"max_repeats": -1}, "max_repeats: at least 0"),
         ({"repeat_window": 0}, "repeat_window: a span above 0 seconds, not 0"),
+        ({"replace_wait": -1}, "replace_wait: a span of 0 or more seconds, not -1"),
         ({"monitor_process_logfile": "monitor.log"}, "an absolute path, not 'monitor.log'"),
         ({"monitor_process_pidfile": "pid"}, "monitor_process_pidfile: an absolute path, not 'pid'"),
         ({"on_interrupt": "ask"}, "^on_interrupt: close or leave, not 'ask'$"),
@@ -89,6 +93,35 @@ def test_what_cannot_work_is_refused_with_both_values(given: dict[str, Any], tex
 def test_policies_may_be_given_one_after_the_other() -> None:
     assert Wrapper(rank_assignment=[shift(), at_most(3)]).plan.terms.policy.name == "shift + at most 3"
     assert Wrapper().plan.terms.policy.name == "shift"
+
+
+@pytest.mark.parametrize(("standbys", "given", "waits"), [("2", None, 0.5), ("0", None, 0.0), ("2", 0.25, 0.25)])
+def test_a_replacement_is_waited_for_where_the_launcher_keeps_standbys(
+    monkeypatch: pytest.MonkeyPatch, standbys: str, given: float | None, waits: float
+) -> None:
+    monkeypatch.setenv("ELASTIC_STANDBYS", standbys)
+    assert Wrapper(replace_wait=given).plan.settings.replace_wait == waits
+
+
+def test_the_labels_of_the_node_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELASTIC_LABELS", "zone=b,rack=r7=x")
+    assert labels() == (("rack", "r7=x"), ("zone", "b"))
+    monkeypatch.delenv("ELASTIC_LABELS")
+    assert labels() == ()
+
+
+def test_the_party_of_a_rank_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELASTIC_PARTY", "8 my node#17")
+    assert party() == Party("my node#17", 8)
+    monkeypatch.delenv("ELASTIC_PARTY")
+    assert party().size == 1
+
+
+@pytest.mark.parametrize("given", ["8", "0 a#1", "x a#1", "-1 a#1", "99999 a#1"])
+def test_a_party_that_is_none_is_refused_by_its_value(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("ELASTIC_PARTY", given)
+    with pytest.raises(ValueError, match=f"ELASTIC_PARTY={given}: a number and a node"):
+        party()
 
 
 def test_a_wrapper_that_is_not_enabled_leaves_the_function_alone() -> None:
@@ -128,7 +161,7 @@ def test_programs_that_change_their_import_find_the_names_that_they_use() -> Non
         soft_timeout=timedelta(seconds=50),
         hard_timeout=timedelta(seconds=60),
     )
-    assert made.plan.terms.policy.name == "shift + at most 8"
+    assert made.plan.terms.policy.name == "ShiftRanks + MaxActiveWorldSize 8"
     assert elastic.inprocess is inprocess
 
 
@@ -161,6 +194,7 @@ def test_a_number_of_the_environment_that_is_none_is_named(
     variables: dict[str, str], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nobody is waited for."""
+    master_at_first.cache_clear()
     monkeypatch.delenv("ELASTIC_RELAY", raising=False)
     for name, value in {"MASTER_ADDR": "localhost", "RANK": "0", "WORLD_SIZE": "1", **variables}.items():
         monkeypatch.setenv(name, value)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 
+import pytest
 from attrs import field, frozen
 from worlds import node
 
@@ -69,6 +70,14 @@ def test_it_beats_once_an_interval() -> None:
         assert counter is not None and counter >= 3
 
 
+def test_a_program_that_ends_does_not_wait_for_its_thread() -> None:
+    threads = SimpleQueue[threading.Thread]()
+    with beating(60.0, lambda: threads.put(threading.current_thread())) as one:
+        one.heart.beat()
+        thread = threads.get(timeout=ANSWER_S)
+        assert (thread.name, thread.daemon) == ("elastic-heart", True)
+
+
 def test_it_beats_at_once_when_asked() -> None:
     with beating(NEVER_S) as one:
         began = time.monotonic()
@@ -115,6 +124,25 @@ def test_stopping_takes_the_heartbeat_away_at_once() -> None:
         one.heart.stop()
         assert time.monotonic() - began < PROMPT_S
         assert one.counter() is None
+
+
+def test_a_store_that_is_gone_at_the_end_keeps_the_heartbeat_and_no_error_escapes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Gone(Backend):
+        def clone(self) -> Gone:
+            return Gone(self._store)
+
+        def remove_heartbeat(self, node: Node) -> None:
+            asked.set()
+            raise OutOfReach("nobody listens")
+
+    asked, escaped = threading.Event(), list[object]()
+    monkeypatch.setattr(threading, "excepthook", escaped.append)
+    heart = Heart(Gone(MemoryStore()), node("a"), ANSWER_S, SystemClock(), lambda sent_at, life: None)
+    heart.start()
+    heart.stop()
+    assert asked.is_set() and not escaped
 
 
 def test_a_store_that_does_not_answer_holds_the_end_up_for_an_interval_at_most() -> None:

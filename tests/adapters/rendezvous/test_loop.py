@@ -7,37 +7,53 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from queue import Empty
+from itertools import pairwise
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 import pytest
-from attrs import evolve
+from attrs import evolve, frozen
 from conformance import ANSWER_S, Peer, born, fault
 from processes import comes_true
-from worlds import arrived, node
+from worlds import arrived, node, profile
 
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.rendezvous.loop import ToRecord
+from elastic.adapters.rendezvous.loop import RendezvousLoop, ToRecord
+from elastic.adapters.rendezvous.stall_detector import StallDetector
 from elastic.adapters.report.news import Recorded, Restored, Seen, StoreBack, StoreSilent
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import Backend, Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
 from elastic.core.rendezvous import (
+    Arrive,
+    Ask,
+    Drawn,
     Fail,
+    Held,
+    Input,
     Leave,
     Limits,
+    Linked,
+    Look,
     Over,
     Proposal,
+    Pushed,
     Raise,
     RendezvousState,
     Settings,
     Settled,
+    Silent,
+    Submitted,
     Token,
+    Wait,
+    Woke,
+    Write,
     apply,
     blank,
     handlers,
 )
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.client import FIRST_PAUSE_S
+from elastic.core.rendezvous.links import Says
 from elastic.core.world import Ending, Fault, Life, Node, Verdict, Why, World
 
 ALONE = Settings(Limits(1, 1), keep_alive_interval=0.1, keep_alive_max_attempt=1_000)
@@ -60,6 +76,10 @@ def lost_on_the_way(call: Callable[[], object]) -> object:
 def answer_lost(call: Callable[[], object]) -> object:
     call()
     raise OutcomeUnknown("no answer")
+
+
+def given(call: Callable[[], object]) -> object:
+    return call()
 
 
 def out_of_reach(call: Callable[[], object]) -> object:
@@ -130,8 +150,8 @@ class Planned:
     def put_proposal(self, node: Node, proposal: Proposal) -> int:
         return self._plan.run("proposal", lambda: self._behind.put_proposal(node, proposal))
 
-    def proposals(self, nodes: Iterable[Node]) -> Mapping[Node, Proposal]:
-        return self._plan.run("proposals", lambda: self._behind.proposals(nodes))
+    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
+        return self._plan.run("proposals", lambda: self._behind.proposals(nodes, entering))
 
     def put_fault(self, fault: Fault) -> None:
         self._plan.run("put", lambda: self._behind.put_fault(fault))
@@ -426,7 +446,8 @@ def test_workers_run_on_while_the_register_cannot_be_read_but_nothing_is_written
     plan = Plan()
     with house.node("a", ALONE, plan) as a:
         joined(a)
-        plan.next("wait", *[unreadable] * 10_000)
+        for question in ("wait", "get"):
+            plan.next(question, *[unreadable] * 10_000)
         house.becomes(apply(_state(house), Leave(), node("x")))
         while not isinstance(a.news.get(timeout=ANSWER_S), StoreSilent):
             pass
@@ -529,6 +550,155 @@ def test_the_register_is_written_by_one_thread_alone(house: House) -> None:
     assert plan.threads <= {"elastic-rendezvous", "elastic-waiter", "elastic-heart"}
 
 
+def test_a_program_that_ends_does_not_wait_for_its_threads(house: House) -> None:
+    with house.node("a", ALONE) as a:
+        joined(a)
+        daemons = {each.name: each.daemon for each in threading.enumerate() if each.name.startswith("elastic-")}
+    assert daemons.keys() >= {"elastic-rendezvous", "elastic-waiter"}
+    assert all(daemons.values())
+
+
+# --- what the client is fed, by a clock that only the store moves on
+
+ANSWERED_IN_S = 7.0
+
+
+class Ticking(SystemClock):
+    """A clock that stands still but while the store answers."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def now(self) -> float:
+        return self.at
+
+
+class Slow(Planned):
+    """A backend each of whose answers takes `ANSWERED_IN_S` by that clock. `here`: what it shows was written there."""
+
+    def __init__(self, behind: Backend, plan: Plan, clock: Ticking, here: bool = True) -> None:
+        super().__init__(behind, plan)
+        self._clock, self._here = clock, here
+
+    def get(self) -> Shown:
+        return self._answered(super().get())
+
+    def set(self, state: RendezvousState, token: Token | None) -> Shown:
+        return self._answered(super().set(state, token))
+
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
+        return self._answered(super().wait_for_change(token, until))
+
+    def clone(self) -> Slow:
+        return Slow(self._behind.clone(), self._plan, self._clock, self._here)
+
+    def _answered(self, shown: Shown) -> Shown:
+        self._clock.at += ANSWERED_IN_S
+        return evolve(shown, here=self._here)
+
+
+@frozen
+class Step:
+    """One step of the client: what it was fed, when, and what it asks for."""
+
+    input: Input
+    at: float
+    ask: Ask | None
+
+
+@contextmanager
+def stepping(
+    house: House, plan: Plan, here: bool = True, settings: Settings = ALONE
+) -> Iterator[tuple[RendezvousLoop, SimpleQueue[Step]]]:
+    """A loop whose stall detector goes by that clock too."""
+    clock, steps = Ticking(), SimpleQueue[Step]()
+    held = Held(node("a"), profile("a"), settings, Life("life"))
+    loop = RendezvousLoop(
+        Slow(house.backend, plan, clock, here),
+        held,
+        clock,
+        lambda notice: None,
+        lambda function, input, now, ask: steps.put(Step(input, now, ask)),
+    )
+    loop._stall_detector = StallDetector(settings.ttl, clock.now, clock.now)
+    loop.start()
+    try:
+        yield loop, steps
+    finally:
+        loop.stop()
+
+
+def until(steps: SimpleQueue[Step], wanted: Callable[[Step], bool]) -> list[Step]:
+    """Return the next steps up to the first that is wanted."""
+    taken = [steps.get(timeout=ANSWER_S)]
+    while not wanted(taken[-1]):
+        taken.append(steps.get(timeout=ANSWER_S))
+    return taken
+
+
+def is_armed(step: Step) -> bool:
+    return isinstance(step.ask, Wait) and step.ask.arm
+
+
+@pytest.mark.parametrize("question", [Look, Write])
+def test_an_answer_is_taken_after_its_question_was_sent(house: House, question: type) -> None:
+    with stepping(house, Plan()) as (loop, steps):
+        loop.submit(Request(handlers.join))
+        taken = until(steps, is_armed)
+    spans = [answer.at - asked.at for asked, answer in pairwise(taken) if isinstance(asked.ask, question)]
+    assert spans and set(spans) == {ANSWERED_IN_S}
+
+
+def test_a_push_counts_from_when_it_was_waited_for_and_says_where_the_register_was_written(house: House) -> None:
+    with stepping(house, Plan(), here=False) as (loop, steps):
+        loop.submit(Request(handlers.join))
+        armed = until(steps, is_armed)[-1]
+        house.becomes(apply(_state(house), Arrive(profile("b")), node("b")))
+        pushed = until(steps, lambda step: isinstance(step.input, Pushed))[-1]
+    assert isinstance(pushed.input, Pushed)
+    assert (pushed.input.sent_at, pushed.at, pushed.input.here) == (armed.at, armed.at + ANSWERED_IN_S, False)
+
+
+@pytest.mark.parametrize(("answer", "heard"), [(given, [Submitted, Shown]), (out_of_reach, [Silent, Submitted])])
+def test_what_is_said_while_a_question_is_out_is_heard_before_its_answer_and_cuts_the_pause_after_none(
+    house: House, answer: Trouble, heard: list[type]
+) -> None:
+    plan, asked, go = Plan(), threading.Event(), threading.Event()
+
+    def late(call: Callable[[], object]) -> object:
+        asked.set()
+        return answer(_after(go, call))
+
+    plan.next("get", late)
+    with stepping(house, plan) as (loop, steps):
+        loop.submit(Request(handlers.join))
+        assert asked.wait(ANSWER_S)
+        loop.submit(Request(handlers.leave))
+        go.set()
+        taken = [steps.get(timeout=ANSWER_S).input for _ in range(4)]
+    assert [type(each) for each in taken] == [Submitted, Drawn, *heard]
+
+
+@pytest.mark.parametrize(("attempts", "before"), [(10, Woke), (1_000, Drawn)])
+def test_a_loop_that_stood_still_knows_it_before_it_hears_the_answer(house: House, attempts: int, before: type) -> None:
+    """The answer takes longer than one TTL, and not as long as the other."""
+    with stepping(house, Plan(), settings=evolve(ALONE, keep_alive_max_attempt=attempts)) as (loop, steps):
+        loop.submit(Request(handlers.join))
+        *_, told, _ = until(steps, lambda step: isinstance(step.input, Shown))
+    assert isinstance(told.input, before)
+
+
+def test_the_waiter_waits_once_for_each_version(house: House) -> None:
+    plan = Plan()
+    with stepping(house, plan) as (loop, steps):
+        loop.submit(Request(handlers.join))
+        until(steps, is_armed)
+        for _ in range(3):
+            loop.submit(ToRecord(lambda: fault("a")))
+            until(steps, lambda step: isinstance(step.ask, Wait))
+    assert plan.calls.count("wait") == 1
+
+
 # --- the end
 
 
@@ -572,6 +742,41 @@ def test_stopping_is_prompt_in_every_state(
         assert time.monotonic() - began < PROMPT_S
         a.loop.stop()
     assert set(threading.enumerate()) <= before
+
+
+def test_what_the_agent_says_is_heard_before_what_a_link_or_a_store_tells(house: House) -> None:
+    """A loop that stood still hears of its worker's failure before it may end the round for a newcomer."""
+    heard: list[Input] = []
+    held = Held(node("a"), profile("a"), ALONE, Life("lifea"))
+    loop = RendezvousLoop(
+        house.backend, held, SystemClock(), lambda notice: None, lambda step, fed, *of: heard.append(fed)
+    )
+    loop.hear_of_link(Linked(node("b"), Says.SUSPECT, 0.0))
+    loop.submit(Request(handlers.join))
+    loop.start()
+    try:
+        assert comes_true(lambda: len(heard) > 1)
+    finally:
+        loop.stop()
+    assert [type(each) for each in heard[:2]] == [Submitted, Linked]
+
+
+def test_stopping_waits_for_what_is_under_way(house: House) -> None:
+    plan, asked, go = Plan(), threading.Event(), threading.Event()
+
+    def late(call: Callable[[], object]) -> object:
+        asked.set()
+        return _after(go, call)()
+
+    plan.next("get", late)
+    with house.node("a", ALONE, plan) as a:
+        a.submit(handlers.join)
+        assert asked.wait(ANSWER_S)
+        later = threading.Timer(IDLE_S, go.set)
+        later.start()
+        a.loop.stop()
+        assert go.is_set()
+        later.join()
 
 
 def test_a_loop_that_never_started_stops(house: House) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -89,6 +91,21 @@ def test_on_a_host_without_a_row_the_port_alone_is_held(monkeypatch: pytest.Monk
         assert held.endpoint.port == 65535
         with pytest.raises(OSError, match="in use"):
             bound(socket.AF_INET, "", 65535, reuse=False)
+
+
+def test_on_a_host_without_ipv6_the_ports_are_held_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = endpoint._bind
+
+    def without_ipv6(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+        return real(family, address, port)
+
+    monkeypatch.setattr(endpoint, "_bind", without_ipv6)
+    with Reservation("localhost") as held:
+        for port in row(held):
+            with pytest.raises(OSError, match="in use"):
+                bound(socket.AF_INET, "127.0.0.1", port, reuse=False)
 
 
 def test_a_port_that_is_released_is_free_again_and_releasing_twice_does_no_harm() -> None:

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 
 import pytest
 from attrs import define
@@ -16,6 +18,7 @@ from attrs import define
 from elastic.adapters.rendezvous.stall_detector import StallDetector
 
 LONGEST_S = 1.0
+ANSWER_S = 20.0
 PROGRAM = f"""
 import sys, threading, time
 from elastic.adapters.rendezvous.stall_detector import StallDetector
@@ -48,8 +51,8 @@ detector.stop()
 
 @define
 class Clocks:
-    monotonic: float = 100.0
-    boottime: float = 500.0
+    monotonic: float = 3.0
+    boottime: float = 4.0
 
     def detector(self) -> StallDetector:
         return StallDetector(5.0, lambda: self.monotonic, lambda: self.boottime)
@@ -71,6 +74,31 @@ def test_a_gap_of_either_clock_is_a_stall_and_is_told_once(suspended: bool) -> N
     clocks.monotonic += 0.0 if suspended else 5.1
     assert one.stalled()
     assert not one.stalled()
+
+
+def test_the_clocks_are_read_four_times_within_the_longest_gap_and_as_long_as_a_thread_can_wait() -> None:
+    assert StallDetector(6.0).looks_every_s == 1.5
+    assert StallDetector(float("inf")).looks_every_s == threading.TIMEOUT_MAX
+
+
+def test_the_thread_reads_the_clocks_again_and_again_until_it_is_stopped() -> None:
+    reads = SimpleQueue[threading.Thread]()
+
+    def clock() -> float:
+        reads.put(threading.current_thread())
+        return 0.0
+
+    one = StallDetector(0.04, clock, lambda: 0.0)
+    assert reads.get(timeout=ANSWER_S) is threading.current_thread()
+    one.start()
+    for _ in range(10):
+        thread = reads.get(timeout=ANSWER_S)
+        assert (thread.name, thread.daemon) == ("elastic-stall-detector", True)
+    one.stop()
+    assert not one.stalled()
+    still = reads.qsize()
+    one.stop()
+    assert reads.qsize() == still
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Logs, Program
 from elastic.adapters.report.news import CannotTrace, News, TraceLost
-from elastic.adapters.report.trace_file import TraceFile
+from elastic.adapters.report.trace_file import PARTS_KEPT, TraceFile, later_parts, missing_parts
 from elastic.adapters.report.trace_file import lines as lines_of
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.core import group, rendezvous
@@ -249,6 +249,61 @@ def _drain(descriptor: int) -> None:
 def test_no_line_is_read_beyond_the_longest_that_may_be(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"x" * 25)
     assert list(map(len, lines_of(str(tmp_path / "t"), 10))) == [11, 11, 3]
+
+
+# --- parts
+
+
+def long(path: Path, lost: SimpleQueue[TraceLost], steps: int) -> None:
+    """Each step is unlike those before it, so it is written out."""
+    made = TraceFile(str(path), end_timeout_s=TIMEOUT_S, part_bytes=1_000)
+    made.begin(HELD, group.Settings(), CLOCK, lost.put)
+    for number in range(steps):
+        made.took(step, Silent(f"no answer {number}"), float(number), Pause(number + 0.05))
+    made.end()
+
+
+def test_a_trace_that_grows_goes_on_in_parts_and_is_read_as_one(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    long(tmp_path / "t", lost, 20)
+    assert later_parts(str(tmp_path / "t")) == [2, 3]
+    (trace,) = read(tmp_path / "t")
+    assert [step.now for step in trace.steps if isinstance(step, Asked)] == list(range(20))
+    assert missing_parts(str(tmp_path / "t")) is None
+    assert lost.empty()
+
+
+def test_of_many_parts_the_first_and_the_last_are_kept(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    path = tmp_path / "t"
+    long(path, lost, 200)
+    kept = later_parts(str(path))
+    assert len(kept) == PARTS_KEPT
+    assert all(each.stat().st_size < 1_300 for each in tmp_path.iterdir())
+    assert missing_parts(str(path)) == (2, kept[0] - 1)
+    (trace,) = read(path)
+    assert 0 < len(trace.steps) < 20
+
+
+def test_a_later_agent_goes_on_in_the_last_part(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    long(tmp_path / "t", lost, 20)
+    begun(tmp_path / "t", lost).end()
+    assert later_parts(str(tmp_path / "t")) == [2, 3]
+    assert [len(trace.steps) for trace in read(tmp_path / "t")] == [20, 0]
+
+
+def test_what_is_no_file_has_no_parts(lost: SimpleQueue[TraceLost]) -> None:
+    long(Path("/dev/null"), lost, 100)
+    assert later_parts("/dev/null") == []
+    assert lost.empty()
+
+
+def test_steps_that_repeat_but_for_their_times_are_short(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+    made = begun(tmp_path / "t", lost)
+    for number in range(1_000):
+        made.took(step, *silence(number + 0.123456789))
+    made.end()
+    (trace,) = read(tmp_path / "t")
+    assert trace.steps == tuple(Asked(*silence(number + 0.123456789)) for number in range(1_000))
+    assert (tmp_path / "t").stat().st_size < 50_000
 
 
 def test_every_function_that_is_traced_has_its_step() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from conformance import ANSWER_S, Clients, Conformance
+from conformance import ANSWER_S, AgentConformance, Clients, Conformance
 from leased import LeasedConformance
 
 from elastic.adapters.clock import SystemClock
@@ -26,7 +26,7 @@ def clients(store: MemoryStore) -> Iterator[Clients]:
         client.close()
 
 
-class TestMemory(Conformance):
+class TestMemory(Conformance, AgentConformance):
     @pytest.fixture
     def client(self) -> Iterator[Clients]:
         with clients(MemoryStore()) as make:

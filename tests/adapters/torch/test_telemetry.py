@@ -14,7 +14,7 @@ from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.news import Step
 from elastic.adapters.torch import telemetry
 from elastic.adapters.torch.metrics import Metric
-from elastic.adapters.torch.telemetry import EventLog, MetricsLog, event_handler, metrics_handler
+from elastic.adapters.torch.telemetry import EventLog, MetricsLog, event_handler, metrics_handler, rendezvous_handler
 from elastic.core.group import Group, Phase
 from elastic.core.group.state import Signalled
 from elastic.core.world import Node
@@ -118,6 +118,17 @@ def test_a_handler_that_a_program_put_into_torch_s_table_is_found(monkeypatch: p
     listening = logging.StreamHandler()
     monkeypatch.setitem(handlers._log_handlers, "dynamic_rendezvous", listening)
     assert event_handler("dynamic_rendezvous") is listening
+
+
+def test_a_package_may_install_the_handler_of_the_rendezvous(package: None, tmp_path: Path) -> None:
+    assert rendezvous_handler("null") is None
+    assert event_handler("dynamic_rendezvous") is None
+    folder = tmp_path / "rendezvous-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: rendezvous\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text("[torchrun.event_handlers]\ndynamic_rendezvous = fancy_handlers:Kept\n")
+    assert event_handler("dynamic_rendezvous")
+    assert rendezvous_handler("console") is None
 
 
 def test_a_handler_that_hangs_holds_up_neither_the_agent_nor_its_end_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

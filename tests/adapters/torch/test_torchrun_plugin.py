@@ -150,10 +150,10 @@ def test_who_listens_to_torchs_rendezvous_events_is_told_of_ours(agents: Agents,
     with pytest.raises(RendezvousClosedError):
         agents.new(ELASTIC).next_rendezvous()
     assert [(event.node_state, event.rank, event.message.partition("'")[0]) for event in told] == [
-        (NodeState.INIT, None, "The node "),
+        (NodeState.RUNNING, None, "The node "),
         (NodeState.RUNNING, 0, "The node "),
         (NodeState.SUCCEEDED, None, "The node "),
-        (NodeState.INIT, None, "The node "),
+        (NodeState.RUNNING, None, "The node "),
         (NodeState.FAILED, None, "RendezvousClosedError: run job was closed by torch"),
     ]
     assert {event.run_id for event in told} == {"job"}

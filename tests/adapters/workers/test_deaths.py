@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from elastic.adapters.workers.cgroups import Kills
-from elastic.adapters.workers.deaths import OUTSIDE, remark
+from elastic.adapters.workers.deaths import NOT_OURS, remark
 from elastic.adapters.workers.worker_port import Exit
 
 GIB = 2**30
@@ -16,8 +16,8 @@ SAID = [
     (-9, Kills(1, True, 64 * GIB), "out of memory (cgroup limit 64 GiB, oom_kill +1)"),
     (-9, Kills(2, True), "out of memory (cgroup, oom_kill +2)"),
     (-9, Kills(1, False), "out of memory (this host, oom_kill +1)"),
-    (-9, Kills(0, True, GIB), OUTSIDE),
-    (-9, None, "sent from outside, or for want of memory: this host does not tell"),
+    (-9, Kills(0, True, GIB), NOT_OURS),
+    (-9, None, "not by elastic; this host does not tell if for want of memory"),
     (1, Kills(1, True, GIB // 2), "meanwhile a process was killed for memory (cgroup limit 512 MiB, oom_kill +1)"),
     (1, Kills(0, True), ""),
     (-11, None, ""),

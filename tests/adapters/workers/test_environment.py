@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
+from elastic.adapters.workers.attempts import Attempt, again
 from elastic.adapters.workers.environment import command, environment
-from elastic.core.ranks import WorkerRanks, assign
+from elastic.adapters.workers.worker_port import WorkerSpec
+from elastic.core.ranks import assign
 from elastic.core.rendezvous import Limits, Settings
 from elastic.core.world import Endpoint, Life, Member, Node, Profile, World, WorldId
 
@@ -34,7 +38,7 @@ def found(node: Node, local_rank: int, **settings: Any) -> dict[str, str]:
         **settings,
     )
     ranks = assign(WORLD)[node]
-    return dict(environment(made, node.slot, WORLD, ranks, ranks.workers[local_rank]))
+    return dict(environment(made, node, WORLD, ranks, ranks.workers[local_rank]))
 
 
 def test_a_worker_of_the_second_node_knows_its_place_in_the_job_its_node_and_its_role() -> None:
@@ -42,6 +46,14 @@ def test_a_worker_of_the_second_node_knows_its_place_in_the_job_its_node_and_its
     there = found(SECOND, 1)
     assert [there[name] for name in names] == ["3", "1", "1", "1", "5", "3", "2", "3"]
     assert (there["ROLE_NAME"], there["ELASTIC_NODE_ID"]) == ("server", "b")
+
+
+def test_workers_that_started_together_know_how_many_they_are_and_one_that_starts_again_is_alone() -> None:
+    there = found(SECOND, 1)
+    assert there["ELASTIC_PARTY"] == "3 b#1"
+    first = Attempt(SECOND, "host-b", 4, assign(WORLD)[SECOND], WorkerSpec(1, ("x",), there), None)
+    assert again(first, 1).spec.environment == {**there, "ELASTIC_PARTY": "1 b#1"}
+    assert again(evolve(first, error_file=Path("/logs/error.json")), 2).error_file == Path("/logs/error.2.json")
 
 
 def test_all_workers_of_a_round_meet_at_the_port_of_the_first_node() -> None:
@@ -69,7 +81,7 @@ def test_threads_are_one_each_where_several_workers_share_a_host_and_nobody_said
     given = {} if inherited is None else {"OMP_NUM_THREADS": inherited}
     settings = LaunchSettings(Program(Kind.SCRIPT, "x"), local_world_size=workers, environment=given)
     ranks = assign(WORLD)[FIRST]
-    assert environment(settings, "a", WORLD, ranks, ranks.workers[0]).get("OMP_NUM_THREADS") == threads
+    assert environment(settings, FIRST, WORLD, ranks, ranks.workers[0]).get("OMP_NUM_THREADS") == threads
 
 
 KINDS = [
@@ -82,7 +94,7 @@ KINDS = [
 @pytest.mark.parametrize(("kind", "words"), KINDS)
 def test_a_command_is_what_torchrun_would_execute(kind: Kind, words: tuple[str, ...]) -> None:
     program = Program(kind, "train", ("--rank=${local_rank}",), "python")
-    assert command(program, WorkerRanks(7, 3, 5)) == words
+    assert command(program, 3) == words
 
 
 MACROS = {
@@ -99,7 +111,7 @@ MACROS = {
 
 @pytest.mark.parametrize(("argument", "read"), MACROS.items())
 def test_of_macros_only_the_local_rank_is_known_and_two_dollars_are_one(argument: str, read: str) -> None:
-    assert command(Program(Kind.BINARY, "$local_rank", (argument,)), WorkerRanks(7, 3, 5)) == ("$local_rank", read)
+    assert command(Program(Kind.BINARY, "$local_rank", (argument,)), 3) == ("$local_rank", read)
 
 
 def test_with_a_virtual_local_rank_each_worker_has_its_own_device_as_its_only_one() -> None:

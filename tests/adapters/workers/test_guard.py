@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import TIMEOUT_S, dies
+from processes import TIMEOUT_S, comes_true, dies
 
 from elastic.adapters.workers import guard as module
 from elastic.adapters.workers.guard import Guard
@@ -48,6 +50,19 @@ def test_a_close_kills_what_carries_the_token_and_the_reaper_and_nothing_else_an
     assert stranger.poll() is None
     stranger.kill()
     stranger.wait(TIMEOUT_S)
+
+
+def test_the_reaper_knows_while_processes_are_being_started(guard: Guard) -> None:
+    guard.start()
+    pid = guard.pid
+    assert pid
+    os.kill(pid, signal.SIGSTOP)
+    assert comes_true(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "T")
+    guard.expect()
+    guard.hold([98, 97])
+    guard.hold([96])
+    with Path(f"/proc/{pid}/fd/0").open("rb", buffering=0) as pipe:
+        assert pipe.read(4096) == b"+?\n+98\n+97\n-?\n+96\n"
 
 
 def test_a_group_that_is_not_held_can_be_forgotten(guard: Guard) -> None:
@@ -97,3 +112,24 @@ def test_no_descriptor_is_left_when_the_program_cannot_be_executed() -> None:
     with pytest.raises(FileNotFoundError):
         guard.start()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_reaper_keeps_the_port_of_the_links_open_until_the_last_process_of_the_node_is_dead(
+    nothing_left: str,
+) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+    guard = Guard(listener=listener.fileno())
+    process = victim(guard)
+    guard.hold([process.pid])
+    pidfd = guard.start()
+    assert pidfd is not None
+    listener.close()
+    socket.create_connection(address, TIMEOUT_S).close()
+    os.close(guard._pipe)  # as if this process had died
+    process.wait(TIMEOUT_S)
+    assert select.select([pidfd], [], [], TIMEOUT_S)[0]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, TIMEOUT_S)
+    guard._pipe = os.open("/dev/null", os.O_WRONLY)
+    guard.close()

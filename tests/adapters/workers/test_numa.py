@@ -119,7 +119,9 @@ HOSTS = st.builds(Host, *(st.integers(1, 2) for _ in range(3)), st.integers(1, 3
 
 
 @given(HOSTS, st.data(), st.sampled_from(MODES))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
 def test_the_cpus_are_those_that_torch_chooses(
     tmp_path_factory: pytest.TempPathFactory, host: Host, data: st.DataObject, mode: Mode
 ) -> None:

@@ -141,6 +141,11 @@ def test_garbage_and_a_last_line_that_was_cut_off_are_not_held() -> None:
     assert read_all(b"\n?5\n-7\n+12\n+13") == {"12"}
 
 
+def test_a_start_under_way_is_held_until_it_is_over() -> None:
+    assert read_all(b"+?\n+12\n") == {reaper.STARTING, "12"}
+    assert read_all(b"+?\n", b"+12\n-?\n") == {"12"}
+
+
 def test_a_line_may_come_in_two_chunks() -> None:
     read, write = os.pipe()
     child = os.fork()
@@ -180,6 +185,22 @@ def test_the_end_looks_again_until_there_is_no_carrier(start: Start, token: str)
     assert not is_alive(carrier.pid)
 
 
+def test_the_end_in_the_middle_of_a_start_looks_once_more_for_carriers(start: Start, token: str) -> None:
+    carrier = sleeper(start, token=token)
+    reaper.end({reaper.STARTING}, token.encode())
+    assert not is_alive(carrier.pid)
+
+
 def test_a_process_that_is_gone_is_not_waited_for() -> None:
     reaper._wait_for([2**22 + 1])
     assert reaper._environment(2**22 + 1) == b""
+
+
+def test_a_member_of_a_group_lives_though_its_environment_is_empty_until_it_is_dead(start: Start) -> None:
+    victim = start("env", "-i", "sleep", "1000")
+    group = {str(victim.pid)}
+    assert reaper.living(group) == [victim.pid]
+    victim.kill()
+    reaper.outlive(group)  # a dead one that nobody has reaped is dead
+    assert reaper.living(group) == []
+    assert not is_alive(victim.pid)

@@ -41,6 +41,11 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"nproc_per_node": 0}, "nproc_per_node=0: write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu"),
     ({"nnodes": "4:2"}, "nnodes=4:2: the minimum (4) is above the maximum (2); write nnodes=2:4"),
     ({"start_method": "thread"}, "start_method=thread: write spawn, fork or forkserver"),
+    ({"standby": 0}, "standby=0: write a number of standbys, 1 or more, or standby alone for one for each worker"),
+    (
+        {"preload": "a-b"},
+        "preload=a-b: 'a-b' is no module's name; write names with commas between, like torch,torch.distributed",
+    ),
     ({"on_store_loss": "panic"}, "on_store_loss=panic: write continue or stop"),
 ]
 
@@ -57,6 +62,13 @@ def test_fields_that_do_not_fit_together_are_a_mistake_before_anything_starts() 
         elastic.launch(elastic.LaunchSettings(nnodes=2))("train.py")
     with pytest.raises(ValueError, match=r"^no_python and module: "):
         elastic.launch(elastic.LaunchSettings(no_python=True, module=True))("train.py")
+
+
+def test_forked_workers_have_no_standbys() -> None:
+    with pytest.raises(
+        ValueError, match=r"^standby: workers that are forked have done their imports; write start_method="
+    ):
+        elastic.launch(elastic.LaunchSettings(standby="each", start_method="fork"))(print)
 
 
 def test_elastic_has_its_public_names_and_no_others() -> None:

@@ -120,13 +120,25 @@ def test_held_without_a_fence_a_node_starts() -> None:
     assert told(led(beat(0.0), ready(at=5.0)), beat(5.1)) == (Phase.RUNNING, (Start(world()),))
 
 
-def test_a_start_that_no_heartbeat_allows_is_given_up_in_the_end() -> None:
+def test_a_start_that_no_heartbeat_allows_is_given_up_after_a_last_try() -> None:
     held = led(ready(at=1.0), settings=Settings(start_timeout=600.0))
     assert held.until == 601.0
     assert told(held, Elapsed(600.9)) == (Phase.HELD, ())
-    after, commands = transition(held, Elapsed(601.0))
+    held, commands = transition(held, Elapsed(601.0))
+    assert (held.phase, commands, held.until) == (Phase.HELD, (Beat(),), 606.0)
+    assert told(held, Elapsed(605.9)) == (Phase.HELD, ())
+    after, commands = transition(held, Elapsed(606.0))
     assert (after.phase, commands) == (Phase.ENDED, ())
     assert isinstance(after.outcome, Refused) and after.outcome.why is Why.UNCONFIRMED
+
+
+def test_a_node_that_slept_through_the_wait_for_its_start_tries_once_more_and_starts() -> None:
+    held = led(ready(at=1.0), settings=Settings(start_timeout=600.0))
+    woken, commands = transition(held, Elapsed(9_000.0))
+    assert (woken.phase, commands) == (Phase.HELD, (Beat(),))
+    assert told(woken, beat(9_000.0, 9_000.1)) == (Phase.RUNNING, (Start(world()),))
+    again, _ = transition(transition(woken, over())[0], ready(1, at=9_001.0))
+    assert (again.phase, again.until) == (Phase.HELD, 9_601.0)
 
 
 def test_held_a_round_that_is_over_before_the_start_is_joined_again() -> None:
@@ -196,6 +208,11 @@ def test_running_fenced_workers_are_killed_at_once_when_no_heartbeat_is_acknowle
     assert group.until == 7.0
     assert told(group, Elapsed(6.9)) == (Phase.RUNNING, ())
     assert told(group, Elapsed(7.0)) == (Phase.STOPPING, (KILL,))
+
+
+def test_a_fenced_node_joins_again_when_its_workers_are_gone() -> None:
+    fenced = led(*RUN, beat(4.0), Elapsed(7.0), exited(0, -9), exited(1, -9), settings=FENCED)
+    assert told(fenced, Reaped(7.1)) == (Phase.JOINING, (Join(),))
 
 
 def test_running_an_acknowledgement_that_comes_late_fences_nobody_earlier() -> None:
@@ -321,6 +338,11 @@ def test_leaving_ends_when_the_register_knows_and_all_are_reaped() -> None:
     assert told(led(*LEAVING, Gone(1.5), exited(0, -15)), exited(1, -15)) == (Phase.LEAVING, ())
     assert told(led(*LEAVING, Gone(1.5)), Reaped(2.0)) == (Phase.ENDED, ())
     assert told(led(*LEAVING, Reaped(1.5)), Gone(2.0)) == (Phase.ENDED, ())
+
+
+def test_leaving_without_workers_is_no_leave_that_the_register_knows() -> None:
+    reaped = led(*LEAVING, exited(0, -15), exited(1, -15), Reaped(2.0))
+    assert (reaped.phase, reaped.left, reaped.until) == (Phase.LEAVING, False, 6.0)
 
 
 def test_leaving_a_program_that_could_not_start_is_reaped_too() -> None:

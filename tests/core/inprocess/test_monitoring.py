@@ -35,13 +35,14 @@ TRAINS = Sight(token=7, round=3, guarded=True, stamp=100.0, soft_s=60.0, hard_s=
 class Watched:
     """A monitor that looks whenever `until` says so. The test changes what it sees."""
 
-    def __init__(self, sight: Sight = TRAINS) -> None:
+    def __init__(self, sight: Sight = TRAINS, rules: Rules = RULES) -> None:
+        self.rules = rules
         self.monitor = Monitor()
         self.sight = sight
         self.did: list[tuple[float, Act]] = []
 
     def look(self, now: float) -> tuple[Act, ...]:
-        self.monitor, acts = step(self.monitor, self.sight, now, RULES)
+        self.monitor, acts = step(self.monitor, self.sight, now, self.rules)
         self.did += [(now, act) for act in acts]
         return acts
 
@@ -49,13 +50,13 @@ class Watched:
         """From now to the end; what it did, and when."""
         self.did.clear()
         self.look(now)
-        while (at := until(self.monitor, self.sight, RULES)) <= end:
+        while (at := until(self.monitor, self.sight, self.rules)) <= end:
             self.look(at)
         return self.did
 
     def wakes(self, now: float) -> None:
         """So late, for the look that it meant to take next."""
-        self.monitor = woke(self.monitor, self.sight, until(self.monitor, self.sight, RULES), now)
+        self.monitor = woke(self.monitor, self.sight, until(self.monitor, self.sight, self.rules), now)
 
 
 def firsts(did: list[tuple[float, Act]]) -> dict[Act, float]:
@@ -149,12 +150,33 @@ def test_after_a_standstill_of_the_host_a_process_has_all_its_time_again() -> No
     assert watched.watch(400.0, 490.0) == [(460.02, SayEnd(3)), (490.0, Terminate())]
 
 
+def test_a_host_that_stands_still_just_when_a_span_begins_costs_that_span_no_time() -> None:
+    """Found by the simulator: the monitor meant to sleep for ever, so it did not know that it had stood still."""
+    watched = Watched(Sight())
+    watched.wakes(99.0)
+    assert watched.watch(99.0, 100.0) == []
+    watched.sight = TRAINS
+    watched.wakes(230.0)
+    assert watched.watch(230.0, 320.0) == [(290.02, SayEnd(3)), (320.0, Terminate())]
+
+
+def test_a_monitor_that_is_started_again_gives_the_span_all_its_time_once() -> None:
+    """Found by the simulator (I22): the last one had died in a standstill of the host, which the new one cannot know."""
+    watched = Watched()
+    watched.monitor = woke(watched.monitor, watched.sight, 230.0, 230.0)
+    assert watched.watch(230.0, 320.0) == [(290.02, SayEnd(3)), (320.0, Terminate())]
+    soon = Watched()
+    soon.monitor = woke(soon.monitor, soon.sight, 101.0, 101.0)
+    assert soon.watch(101.0, 190.0) == [(160.02, SayEnd(3)), (190.0, Terminate())]
+
+
 def test_a_hang_is_forgiven_once_and_only_after_a_real_standstill() -> None:
     late = Watched()
-    late.wakes(161.0)
+    for now in (100.0, 161.0):
+        late.wakes(now)
     assert late.look(161.0) == (SayEnd(3),)
     slow = Watched()
-    for now in (162.0, 224.0):
+    for now in (100.0, 162.0, 224.0):
         slow.wakes(now)
     assert slow.look(224.0) == (SayEnd(3),)
 
@@ -196,6 +218,15 @@ def test_the_monitor_gives_up_a_register_that_does_not_answer() -> None:
     assert watched.watch(101.0, 200.0) == [(101.0, SayDead()), (106.0, Quit())]
 
 
+def test_the_seat_of_a_dead_process_is_kept_unless_it_was_leaving_or_lives() -> None:
+    rules = evolve(RULES, replace_s=0.5)
+    dead = Watched(evolve(TRAINS, dead=True), rules=rules)
+    assert dead.watch(101.0, 200.0) == [(101.0, SayDead(0.5)), (106.5, Quit())]
+    assert Watched(evolve(TRAINS, dead=True, leaving=True), rules=rules).look(101.0) == (SayDead(),)
+    assert Watched(evolve(TRAINS, dead=True, bye=Bye.UNSETTLED), rules=rules).look(101.0) == (SayDead(),)
+    assert Watched(Sight(bye=Bye.UNSETTLED), rules=rules).look(1.0) == (SayDead(),)
+
+
 def test_the_monitor_speaks_for_a_process_that_it_has_killed() -> None:
     watched = Watched()
     assert watched.look(190.0) == (Terminate(),)
@@ -214,3 +245,8 @@ def test_the_monitor_quits_once_the_register_shows_the_end_of_the_call() -> None
 
 def test_the_monitor_speaks_for_a_call_whose_end_the_register_may_not_show() -> None:
     assert Watched(Sight(bye=Bye.UNSETTLED)).watch(1.0, 10.0) == [(1.0, SayDead()), (6.0, Quit())]
+
+
+def test_a_round_that_is_over_is_not_ended_again() -> None:
+    watched = Watched(evolve(TRAINS, over=True, hard_s=math.inf))
+    assert {type(act) for _, act in watched.watch(161.0, 180.0)} == {Want}

@@ -70,3 +70,10 @@ def test_after_a_standstill_progress_has_all_its_time_again_and_a_passed_deadlin
 
 def test_no_deadline_runs_while_the_call_joins() -> None:
     assert until(running(IDLE, led(), 0.0)) == math.inf
+
+
+def test_progress_puts_off_the_hard_limit_too() -> None:
+    timers = running(IDLE, led(ready(), settings=SETTINGS), 0.0)
+    marks = Marks(4.0, Limits(100.0, 5.0))
+    assert until(timers, marks) == 9.0
+    assert passed(timers, 8.9, marks) == (timers, ())

@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from groups import FENCED, beat, closed, exited, led, over, ready
-from worlds import arrived, edited, holding, node, register, running
+from groups import CHECKED, FENCED, GROUPS, beat, closed, exited, led, over, ready
+from worlds import arrived, edited, holding, node, profile, register, running
 
 from elastic.core.group import Group, Phase, transition
 from elastic.core.group.state import (
     SIGKILL,
+    Checked,
     Command,
     Elapsed,
     End,
     Event,
     Join,
     MarkDone,
+    Over,
     Record,
     Signal,
     Signalled,
@@ -37,16 +39,19 @@ from elastic.core.rendezvous import (
     Ended,
     Evict,
     Leave,
+    Proposal,
     RendezvousState,
     Restore,
     Status,
+    Together,
+    Token,
     Violation,
     join,
     restored,
     watch,
 )
 from elastic.core.rendezvous import End as EndEdit
-from elastic.core.world import Life, Node, Why, World, WorldId
+from elastic.core.world import Life, Node, Notice, Why, World, WorldId
 
 TWO = running("a b", restarts=3)
 WORLD = TWO.world
@@ -179,8 +184,56 @@ def test_S15_seated_after_it_had_left() -> None:
     broken("S15", Left(B), wrote(spare, "b", Arrive(TWO.seats[B].profile)))
 
 
+def test_S15_seated_by_its_own_write_in_a_store_that_has_forgotten() -> None:
+    again, arrive = restored(Restore(TWO, "again"), None), Arrive(TWO.seats[B].profile)
+    without = edited(again, "b", Leave())
+    restores = Wrote(A, None, Restore(without, "third"), restored(Restore(without, "third"), None))
+    broken("S15", Left(B), restores, wrote(restores.after, "b", arrive))
+
+
+def test_S15_comes_back_to_the_seat_that_an_older_restore_has_given_it() -> None:
+    again = edited(restored(Restore(TWO, "again"), None), "a", EndEdit(0, Why.UPSCALE))
+    broken("S15", Left(B), wrote(again, "b", Arrive(TWO.seats[B].profile)))
+
+
+def test_S15_is_excused_where_an_older_state_is_restored_or_a_store_has_forgotten_before_a_first_write() -> None:
+    restores = Wrote(A, None, Restore(TWO, "again"), restored(Restore(TWO, "again"), None))
+    first = wrote(None, "b", Arrive(TWO.seats[B].profile), arrived(register("2"), "b"))
+    lost = evolve(register("2"), life=Life("lost"), job="lost")
+    earlier = wrote(None, "a", Arrive(TWO.seats[A].profile), arrived(lost, "a"))
+    for facts in ((restores,), (earlier, first)):
+        strength = judged(Left(B), *facts).strength
+        assert (strength.armed["S15"], strength.excused["S15"]) == (2, 1)
+    broken("S15", Left(B), first)
+
+
 def test_a_leaving_that_leaves_the_seats_as_they_are_breaks_nothing() -> None:
     judged(Left(node("c")), wrote(TWO, "c", Leave()))
+
+
+BEGUN = arrived(register("4"), "a")
+ENTERS = Proposal(BEGUN.era, Arrive(profile("b")), enters=True)
+
+
+@pytest.mark.parametrize(
+    "proposals",
+    [{}, {B: evolve(ENTERS, enters=False)}, {B: evolve(ENTERS, era=Token(BEGUN.life, BEGUN.version))}],
+    ids=["none", "of a member", "of another era"],
+)
+def test_S19_seated_without_a_proposal_that_counts(proposals: Mapping[Node, Proposal]) -> None:
+    broken("S19", wrote(BEGUN, "b", Together(proposals), edited(BEGUN, "b", Together({B: ENTERS}))))
+
+
+def test_S19_seated_in_a_world_that_stands() -> None:
+    waits = arrived(running("a", size="1:2"), "b")
+    runs, enters = running("a", size="1:2"), evolve(ENTERS, era=running("a", size="1:2").era)
+    broken("S19", wrote(runs, "b", Together({B: enters}), evolve(waits, stale_before=waits.version)))
+
+
+def test_S19_seated_by_a_proposal_that_counts_again() -> None:
+    entered = edited(BEGUN, "b", Together({B: ENTERS}))
+    judged(wrote(BEGUN, "b", Together({B: ENTERS}), entered))
+    broken("S19", wrote(BEGUN, "b", Together({B: ENTERS}), evolve(entered, stale_before=0)))
 
 
 def test_S17_started_twice() -> None:
@@ -269,11 +322,6 @@ def test_a_restored_world_was_completed_before() -> None:
     assert not wrote(BACK, "b", Leave()).completes
 
 
-def test_a_restore_of_an_older_state_may_seat_a_node_that_left() -> None:
-    spare = running("a", size="1")
-    judged(Left(B), restore(spare), wrote(restore(spare).after, "b", Arrive(TWO.seats[B].profile)))
-
-
 def test_B4_counts_the_failures_of_a_job_across_its_lives() -> None:
     failed = wrote(TWO, "a", EndEdit(0, Why.FAILED))
     whole = arrived(restore(NEXT).after, "a b")
@@ -305,7 +353,9 @@ def stepped(before: Group, event: Event, phase: Phase, *commands: Command, **cha
 
 NOBODY = frozenset[int]()
 GROUP = evolve(led(ready()), phase=Phase.RUNNING, running=frozenset({0, 1}))
+UNKNOWN = GROUPS["checking, cause unknown"]
 LEAVING = evolve(GROUP, phase=Phase.LEAVING)
+DRAINED = evolve(GROUP, running=NOBODY, notice=Notice(20.0, "a test"))
 
 
 @pytest.mark.parametrize(
@@ -313,6 +363,9 @@ LEAVING = evolve(GROUP, phase=Phase.LEAVING)
     [
         ("G1", stepped(GROUP, over(), Phase.BARRIER)),
         ("G1", stepped(led(ready()), over(), Phase.JOINING, Start(WORLD))),
+        ("G1", stepped(DRAINED, over(), Phase.STOPPING)),
+        ("G2", stepped(evolve(DRAINED, phase=Phase.STOPPING), GroupReaped(1.0), Phase.JOINING, Join())),
+        ("G4", stepped(DRAINED, exited(0), Phase.BARRIER, MarkDone(), ready=frozenset({0}))),
         ("G2", stepped(evolve(GROUP, phase=Phase.STOPPING), GroupReaped(1.0), Phase.JOINING, Join())),
         ("G3", stepped(GROUP, exited(0, 1), Phase.STOPPING, Signal(15), Record(0, 1, 0.0), End(Why.FAILED))),
         ("G3", stepped(evolve(GROUP, phase=Phase.STOPPING, running=NOBODY), over(), Phase.STOPPING, Signal(15))),
@@ -324,6 +377,10 @@ LEAVING = evolve(GROUP, phase=Phase.LEAVING)
         ("G6", stepped(evolve(GROUP, running=NOBODY), Signalled(15, 1.0), Phase.LEAVING)),
         ("G6", stepped(GROUP, over(), Phase.STOPPING)),
         ("G6", stepped(evolve(GROUP, phase=Phase.STOPPING), Signalled(15, 1.0), Phase.STOPPING)),
+        ("G7", stepped(led(settings=CHECKED), Checked(False, "", 1.0), Phase.JOINING, Join())),
+        ("G7", stepped(led(settings=CHECKED), over(), Phase.JOINING, Join())),
+        ("G7", stepped(GROUPS["stopping, cause here"], GroupReaped(1.0), Phase.JOINING, Join(), running=NOBODY)),
+        ("G7", stepped(UNKNOWN, Over(0, None, None, 1.0), Phase.JOINING, Join())),
         ("F1", stepped(led(ready(), settings=FENCED), beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0)),
     ],
 )

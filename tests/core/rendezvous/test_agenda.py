@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from worlds import holding, profile, running
 
 from elastic.core.rendezvous import Fail, Over, Raise, Settled, close, done, end, join, leave, watch
-from elastic.core.rendezvous.agenda import Agenda, Errand, Request, answered, begun, submitted
+from elastic.core.rendezvous.agenda import Agenda, Errand, Prepared, Request, answered, begun, resumed, submitted
 from elastic.core.rendezvous.context import Handler
 from elastic.core.world import Ending, Verdict, Why
 
@@ -55,6 +57,19 @@ def test_another_operation_under_way_is_carried_out_first() -> None:
     agenda = about(end, Request(join))
     assert under_way(agenda) is end
     assert handlers(agenda) == [join]
+
+
+@pytest.mark.parametrize(("handler", "span"), [(join, 600.0), (leave, 5.0), (close, 5.0), (end, math.inf)])
+def test_what_is_under_way_has_its_whole_time_again_after_a_sleep(handler: Handler, span: float) -> None:
+    agenda = resumed(about(handler, Request(join)), 9_000.0)
+    assert agenda.operation
+    assert (agenda.operation.handler, agenda.operation.since) == (handler, 9_000.0)
+    assert agenda.operation.deadline == 9_000.0 + span
+    assert handlers(agenda) == [join]
+
+
+def test_a_sleep_begins_nothing() -> None:
+    assert resumed(Agenda((Request(join),)), 9_000.0) == Agenda((Request(join),))
 
 
 def test_leaving_voids_what_was_requested_before_but_for_a_close_and_errands() -> None:
@@ -128,3 +143,18 @@ def test_a_join_gives_way_to_a_close_and_nothing_else_does() -> None:
     assert handlers(about(end, Errand("record"), Request(join), Request(close))) == [Errand("record"), close]
     assert under_way(about(end, Request(close))) is end
     assert under_way(about(join, Request(done))) is join
+
+
+def test_a_join_holds_back_from_its_beginning_until_the_node_is_prepared() -> None:
+    agenda, _, _ = begun(submitted(Agenda(), Request(join, holds_back=True)), HELD, 0.0, 0.0)
+    assert agenda.operation and agenda.operation.holds_back
+    after = submitted(agenda, Prepared())
+    assert after.operation and not after.operation.holds_back and under_way(after) is join
+    usual = about(join).operation
+    assert usual and not usual.holds_back
+
+
+def test_a_join_that_is_still_in_the_queue_holds_back_no_longer_either() -> None:
+    record = Errand("record")
+    agenda = submitted(submitted(submitted(Agenda(), record), Request(join, holds_back=True)), Prepared())
+    assert agenda == Agenda((record, Request(join)))

@@ -21,6 +21,7 @@ from elastic.core.rendezvous import (
     RendezvousState,
     apply,
 )
+from elastic.core.rendezvous.state import LOST_MAX
 from elastic.core.world import Ending, Verdict, Why
 
 FAILED = End(0, Why.FAILED)
@@ -238,6 +239,23 @@ def test_evict_of_a_running_member_ends_the_round_as_lost_without_it() -> None:
     assert (state.round, state.failures, state.target) == (1, 0, 1)
     assert state.ended == Ended(0, Why.LOST, node("a"))
     assert seats(state) == {"a": "expected", "c": "in"}
+
+
+def test_evict_names_those_who_are_lost_for_people_in_every_round_that_ended() -> None:
+    ended = edited(running("a b c d", size="4"), "a", Evict(nodes("c b"))).ended
+    assert ended is not None and ended.lost == ("b", "c")
+    later = edited(returning("a b c", size="1:4"), "c", Evict(nodes("a b")))
+    again = edited(later, "c", Evict(nodes("c"))).ended
+    assert again is not None and again.lost == ("a", "b", "c")
+    assert edited(arrived(register("3"), "a b"), "a", Evict(nodes("b"))).ended is None
+
+
+def test_the_register_names_a_lost_node_once_and_a_few_of_many() -> None:
+    names = [f"n{number:02d}" for number in range(LOST_MAX + 3)]
+    state = edited(running(f"a {' '.join(names)}", size=str(LOST_MAX + 4)), "a", Evict(nodes(" ".join(names))))
+    assert state.ended is not None and state.ended.lost == tuple(names[-LOST_MAX:])
+    state = edited(edited(state, names[-1], Arrive(profile(names[-1]))), "a", Evict(nodes(names[-1])))
+    assert state.ended is not None and state.ended.lost == tuple(names[-LOST_MAX:])
 
 
 def test_evict_of_a_done_member_or_a_spare_does_not_end_the_round() -> None:

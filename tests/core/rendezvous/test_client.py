@@ -152,6 +152,13 @@ def test_what_an_answer_shows_was_asked_for_when_the_question_was() -> None:
     assert client.held.woke_at is None and isinstance(ask, Write)
 
 
+@pytest.mark.parametrize(("sent_at", "woke_at"), [(3.5, 4.0), (4.5, None)])
+def test_what_a_push_shows_was_so_when_its_wait_was_sent(sent_at: float, woke_at: float | None) -> None:
+    """What was waited for before a sleep shows nothing."""
+    client, _, _ = fed(waiting(), Woke(), Pushed(RUNNING, sent_at), at=4.0)
+    assert client.held.woke_at == woke_at
+
+
 def ask_state(client: Client) -> RendezvousState | None:
     return client.held.state
 
@@ -164,6 +171,8 @@ def test_a_waiter_is_armed_once_and_again_when_it_has_told() -> None:
     client, ask, _ = fed(client, Pushed(state, 4.5), at=5.0)
     assert isinstance(ask, Wait) and ask.arm
     client, ask, _ = fed(client, Missed(Silent("gone")), Passed(), at=6.0)
+    assert ask == Look()
+    client, ask, _ = fed(client, Shown(state), at=8.0)
     assert isinstance(ask, Wait) and ask.arm
 
 
@@ -204,6 +213,14 @@ def test_an_errand_that_the_store_did_not_answer_is_not_done_again() -> None:
 
 def test_a_copy_shows_no_life() -> None:
     assert (Shown(RUNNING).life, Shown(RUNNING, here=False).life, Shown(None).life) == (RUNNING.life, None, None)
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_a_register_that_was_written_elsewhere_is_found_and_not_held(here: bool) -> None:
+    shown, _, _ = fed(joining(), Shown(RUNNING, here))
+    pushed, _, _ = fed(waiting(), Pushed(RUNNING, 4.0, here), at=5.0)
+    assert [client.held.state == RUNNING for client in (shown, pushed)] == [here, here]
+    assert [client.held.found is None for client in (shown, pushed)] == [here, here]
 
 
 # --- while a question is out
@@ -343,7 +360,7 @@ def test_a_store_that_answers_with_garbage_is_told_too() -> None:
     garbage = Missed(NoState("garbage"))
     client, ask, told = fed(client, garbage, garbage, at=2.6)
     assert isinstance(ask, Pause)
-    assert told == (StoreSilent("garbage", 3.6),)
+    assert told == (StoreSilent("garbage", 2.6),)
 
 
 def test_any_answer_ends_a_silence_and_tells_of_it_if_it_was_told() -> None:

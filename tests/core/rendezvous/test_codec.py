@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import pickle
+import zlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, node, profile, register, running
+from worlds import arrived, edited, node, nodes, profile, register, running
 
-from elastic.core.rendezvous import Arrive, Close, Done, End, Leave, RendezvousState
-from elastic.core.rendezvous.codec import BYTES_MAX, FORMAT, Refused, decode, encode
-from elastic.core.world import Ending, Endpoint, Life, Profile, Verdict, Why
+from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState
+from elastic.core.rendezvous.codec import BYTES_MAX, FORMAT, PLAIN_MAX, Refused, decode, encode, encode_plain
+from elastic.core.rendezvous.state import LOST_MAX
+from elastic.core.world import Ending, Endpoint, Life, Notice, Party, Profile, Verdict, Why
 
 FULL = edited(
     edited(arrived(running("a b c", size="1:3", restarts=1), "d"), "b", End(0, Why.FAILED)),
@@ -41,6 +43,15 @@ RESTORED = evolve(running(), life=Life("later", 3), version=9, base=((1, 2), (2,
 )
 def test_a_state_comes_back_as_it_was(state: RendezvousState) -> None:
     assert decode(encode(state)) == state
+
+
+def test_the_names_of_lost_nodes_come_back_and_a_register_without_them_is_read() -> None:
+    state = edited(running(), "a", Evict(nodes("b")))
+    told = wire(state)
+    assert told["ended"]["lost"] == ["b"]
+    assert (found := decode(encode(state)).ended) and found.lost == ("b",)
+    del told["ended"]["lost"]
+    assert (found := decode(json.dumps(told).encode()).ended) and found.lost == ()
 
 
 def test_where_a_restored_world_comes_from_stands_in_its_bytes() -> None:
@@ -81,6 +92,7 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
                 "labels": [],
                 "program": "",
                 "content": "",
+                "link_port": 0,
             }
         ],
         "next_order": 1,
@@ -90,6 +102,12 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
         "ended": None,
         "stale_before": 0,
     }
+
+
+def test_a_party_is_written_where_there_is_one() -> None:
+    state = edited(register("1:2"), "a", Arrive(evolve(profile("a"), party=Party("n#1", 8))))
+    assert wire(state)["seats"][0]["party"] == ["n#1", 8]
+    assert decode(encode(state)) == state
 
 
 VALID = encode(CLOSED)
@@ -105,12 +123,12 @@ VALID = encode(CLOSED)
         b"[]",
         b"7",
         b"{}",
-        b'{"format": 4}',
+        b'{"format": 6}',
         pickle.dumps(CLOSED.token),
         VALID + b"}",
         VALID + VALID,
         VALID.replace(b"life", b"l\xffe", 1),
-        b'{"format":4,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"format":6,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 1_000_000,
         b'{"a":' * 100_000,
     ],
@@ -138,9 +156,144 @@ def test_as_many_bytes_as_a_register_may_hold_are_read() -> None:
     assert decode(encode(state).ljust(BYTES_MAX)) == state
 
 
-def test_a_register_of_many_seats_is_read_as_it_was_written() -> None:
-    state = arrived(register("300"), " ".join(f"n{index}" for index in range(300)))
+# --- compressed
+
+
+def with_seats(*profiles: tuple[str, Profile]) -> RendezvousState:
+    state = register(f"{len(profiles)}")
+    for name, each in profiles:
+        state = edited(state, name, Arrive(each))
+    return state
+
+
+def fleet(count: int, labels: tuple[tuple[str, str], ...] = ()) -> RendezvousState:
+    """Return a register of nodes that are named as `elastic launch` does it: by their address and eight digits."""
+    names = [f"ip-10-0-{each >> 8}-{each & 255}.example" for each in range(count)]
+    return with_seats(
+        *(
+            (
+                f"{name}/{each * 2_654_435_761 % 2**32:08x}",
+                Profile(Endpoint(name, 30_000 + each), 8, "default", name, labels),
+            )
+            for each, name in enumerate(names)
+        )
+    )
+
+
+MANY = fleet(100)
+LARGE = encode(MANY)
+
+
+def test_a_register_of_many_seats_is_compressed_and_read_as_it_was_written() -> None:
+    assert len(LARGE) < len(encode_plain(MANY)) / 8
+    assert decode(LARGE) == decode(encode_plain(MANY)) == MANY
+
+
+def test_a_register_is_compressed_above_a_length_and_by_its_length_alone() -> None:
+    one = with_seats(("a", Profile(Endpoint("a", 1), labels=tuple((f"{each:03}", "x" * 200) for each in range(20)))))
+    assert len(encode_plain(one)) > PLAIN_MAX > len(encode(one))
+    assert decode(encode(one)) == one
+    small = next(each for each in map(fleet, range(20, 0, -1)) if len(encode_plain(each)) <= PLAIN_MAX)
+    assert encode(small) == encode_plain(small)
+
+
+NAMES = {
+    "another name than the address": ("n1", "host"),
+    "the address": ("a.example", "a.example"),
+    "what begins with the address": ("a.example/0f", "a.example/0f"),
+    "what begins as a mark does": ("+x", "=x"),
+    "a mark alone": ("=", "+"),
+    "as long as a name may be": ("s" * 256, "h" * 256),
+}
+
+
+@pytest.mark.parametrize(("slot", "host"), NAMES.values(), ids=NAMES)
+def test_a_name_that_repeats_the_address_comes_back_from_a_compressed_register(slot: str, host: str) -> None:
+    state = with_seats((slot, Profile(Endpoint("a.example", 1), host=host, labels=(("k", "v"),))))
+    state = evolve(MANY, seats={**MANY.seats, **state.seats})
     assert decode(encode(state)) == state
+
+
+def test_a_party_and_a_notice_come_back_from_a_compressed_register() -> None:
+    state = with_seats(("a", evolve(profile("a"), party=Party("n#1", 8))))
+    drained = {node: evolve(seat, notice=Notice(60.0, "an operator")) for node, seat in state.seats.items()}
+    state = evolve(MANY, seats={**MANY.seats, **drained})
+    assert decode(encode(state)) == state
+
+
+def test_four_thousand_seats_take_a_hundred_kilobytes() -> None:
+    one = next(iter(MANY.seats.values()))
+    names = [f"ip-10-0-{each >> 8}-{each & 255}.example" for each in range(4_096)]
+    seats = {
+        node(f"{name}/{each * 2_654_435_761 % 2**32:08x}#{1_790_000_000_000 + each * 7_919 % 20_000}"): evolve(
+            one,
+            order=each,
+            profile=evolve(
+                one.profile,
+                endpoint=Endpoint(name, 30_000 + each * 7_919 % 29_989),
+                host=name,
+                link_port=30_000 + each * 104_729 % 29_989,
+            ),
+        )
+        for each, name in enumerate(names)
+    }
+    state = evolve(MANY, seats=seats)
+    assert len(encode(state)) < 100_000
+    assert decode(encode(state)) == state
+
+
+def columns(**changes: object) -> bytes:
+    """Return MANY with other columns, compressed."""
+    told = json.loads(zlib.decompress(LARGE))
+    told["seats"] |= changes
+    return zlib.compress(json.dumps(told).encode())
+
+
+def test_the_columns_of_a_compressed_register_are_checked() -> None:
+    assert decode(columns()) == MANY
+    wrong: tuple[dict[str, object], ...] = (
+        {"order": [0]},
+        {"slot": ["+"] * 99 + ["x"]},
+        {"slot": ["=a"] * 100},
+        {"slot": [""] * 100},
+        {"slot": ["=" + "s" * 257] + [f"={each}" for each in range(99)]},
+        {"slot": ["=\n"] + [f"={each}" for each in range(99)]},
+        {"address": [""] * 100},
+        {"port": [0] * 100},
+        {"status": ["away"] * 100},
+        {"colour": []},
+    )
+    for changes in wrong:
+        with pytest.raises(Refused, match="no register state: "):
+            decode(columns(**changes))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (LARGE[:-1], "cut, or others follow"),
+        (LARGE + b"x", "cut, or others follow"),
+        (LARGE[:2], "cut, or others follow"),
+        (LARGE[:9] + b"\xff" * 9 + LARGE[18:], "no register state: Error -"),
+        (b"x" * 99, "no register state: Error -"),
+        (zlib.compress(b"garbage"), "no register state: "),
+        (zlib.compress(LARGE), "no register state: "),
+        (zlib.compress(b" " * (BYTES_MAX + 1)), f"more than the {BYTES_MAX} that a register may hold"),
+        (zlib.compress(b'{"format": 7}'), "format 7, this version reads format 6"),
+    ],
+    ids=["cut", "longer", "nothing", "broken", "no zlib", "no JSON", "compressed twice", "huge inside", "newer"],
+)
+def test_compressed_bytes_that_are_no_state_are_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        decode(data)
+
+
+def test_a_stream_that_inflates_without_end_is_read_as_far_as_a_register_may_be_long() -> None:
+    """256 MiB of blanks in a quarter of one: nothing is unpacked beyond the bound."""
+    packer = zlib.compressobj(9)
+    bomb = b"".join([packer.compress(b" " * 2**20) for _ in range(256)]) + packer.flush()
+    with pytest.raises(Refused, match=f"{len(bomb)} compressed bytes, which are more than the {BYTES_MAX}"):
+        decode(bomb)
 
 
 def test_seats_that_stand_unchanged_in_the_next_version_are_not_built_again() -> None:
@@ -152,18 +305,18 @@ def test_seats_that_stand_unchanged_in_the_next_version_are_not_built_again() ->
 
 
 def test_a_format_that_never_was_is_refused() -> None:
-    with pytest.raises(Refused, match="format 0, this version reads format 4"):
-        decode(encode(register("2")).replace(b'"format":4', b'"format":0'))
+    with pytest.raises(Refused, match="format 0, this version reads format 6"):
+        decode(encode(register("2")).replace(b'"format":6', b'"format":0'))
 
 
 def test_a_register_of_the_first_format_is_refused_by_its_number() -> None:
-    with pytest.raises(Refused, match="format 1, this version reads format 4"):
+    with pytest.raises(Refused, match="format 1, this version reads format 6"):
         decode(b'{"format": 1, "life": "life", "version": 3}')
 
 
 def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
-    with pytest.raises(Refused, match="format 5, this version reads format 4"):
-        decode(b'{"format": 5, "seats": {"new": "shape"}}')
+    with pytest.raises(Refused, match="format 7, this version reads format 6"):
+        decode(b'{"format": 7, "seats": {"new": "shape"}}')
 
 
 SEAT = ("seats", 0)
@@ -209,6 +362,9 @@ WRONG: dict[str, tuple[tuple[str | int, ...], object]] = {
     "a verdict as a list": (("closed",), []),
     "an unknown reason": (("ended", "why"), "bored"),
     "a reason missing": (("ended",), {"round": 0}),
+    "a lost node of nothing": (("ended", "lost"), [""]),
+    "a lost node that a terminal obeys": (("ended", "lost"), ["\x1b]0;title\x07"]),
+    "more lost nodes than are named": (("ended", "lost"), ["a"] * (LOST_MAX + 1)),
     "seats as an object": (("seats",), {}),
     "seats of nothing": (("seats",), [None]),
     "a slot of nothing": ((*SEAT, "slot"), ""),

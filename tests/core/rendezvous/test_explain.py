@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, node, profile, register, running
+from worlds import arrived, edited, node, nodes, profile, register, running
 
-from elastic.core.rendezvous import Arrive, Close, Done, End, Leave, RendezvousState, explain
+from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, explain
 from elastic.core.rendezvous.explain import clock, hint, named
 from elastic.core.world import Ending, Verdict, Why
 
@@ -33,6 +33,14 @@ def on_host(state: RendezvousState, who: str, host: str) -> RendezvousState:
         (
             edited(running("a b c d e", size="5", restarts=1), "e", Leave()),
             "round 1: waiting for 5 of 5 nodes · here: nobody · expected back: a, b, c, d · not yet seen: 1",
+        ),
+        (
+            arrived(edited(running(), "a", Evict(nodes("b"))), "a"),
+            "round 1: waiting for 1 of 2 nodes · here: a · not yet seen: 1 · lost: b",
+        ),
+        (
+            arrived(edited(running("a b c", size="1:4"), "a", Evict(nodes("b c"))), "c#2"),
+            "round 1: waiting for 1 of 2 nodes · here: c · expected back: a · lost: b",
         ),
         (running("a"), "round 0: 1 node running"),
         (running(), "round 0: 2 nodes running"),

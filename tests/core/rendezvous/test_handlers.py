@@ -29,6 +29,7 @@ from elastic.core.rendezvous import (
     Settled,
     Sync,
     Token,
+    apply,
     close,
     done,
     end,
@@ -44,7 +45,7 @@ from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.rendezvous.memory import marked
 from elastic.core.rendezvous.state import Status
-from elastic.core.world import Ending, Life, Profile, Verdict, Why, WorldId
+from elastic.core.world import Ending, Life, Party, Profile, Verdict, Why, WorldId
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
 FAILED = End(0, Why.FAILED)
@@ -109,6 +110,13 @@ def test_join_1_closed_fails_with_the_verdict() -> None:
 def test_join_under_other_limits_is_refused() -> None:
     held = holding("c", arrived(register("1:4"), "a"), Settings())
     assert action(join, held) == Fail(Why.LIMITS)
+
+
+@pytest.mark.parametrize("other", [Limits(2, 4, 1), Limits(1, 3, 1), Limits(1, 4, 0)], ids=["min", "max", "restarts"])
+def test_join_under_any_one_other_limit_is_refused(other: Limits) -> None:
+    state = arrived(register("1:4", 1), "a")
+    assert action(join, holding("c", state, Settings(other))) == Fail(Why.LIMITS)
+    assert action(join, holding("c", state)) == Arrive(profile("c"))
 
 
 def runs(who: str, program: str, role: str = "default") -> Profile:
@@ -296,6 +304,21 @@ def test_join_7_expected_or_not_seated_arrives() -> None:
     assert action(join, holding("d", returning())) == Arrive(profile("d"))
 
 
+def held_back(held: Held) -> Action:
+    return join(context(evolve(operation(join), holds_back=True), held, 1.0), 600.0)
+
+
+def test_join_7_one_that_holds_back_asks_for_no_seat_while_a_world_runs_without_it() -> None:
+    assert held_back(holding("d", running())) == Sync(600.0)
+    assert action(join, holding("d", running())) == Arrive(profile("d"))
+
+
+def test_join_7_one_that_holds_back_arrives_where_no_world_runs_or_it_is_expected() -> None:
+    assert held_back(holding("d", returning())) == Arrive(profile("d"))
+    assert held_back(holding("b", returning(), ran=0)) == Arrive(profile("b"))
+    assert held_back(holding("d", None)) == Arrive(profile("d"))
+
+
 def test_join_8_overdue_counts_from_when_i_saw_the_round_open() -> None:
     held = holding("a", returning(back="a"), at=100, ran=0)
     assert action(join, held, now=144.9, deadline=999) == Sync(145)
@@ -442,6 +465,46 @@ def test_watch_ends_the_round_for_a_newcomer_with_room_that_has_waited() -> None
     assert action(watch, held, now=8) == End(0, Why.UPSCALE)
 
 
+def in_party(state: RendezvousState, who: str, party: Party) -> RendezvousState:
+    return edited(state, who, Arrive(evolve(profile(who), party=party)))
+
+
+def test_watch_ends_the_round_for_a_party_once_all_of_it_is_there() -> None:
+    two, spans = Party("n", 2), Settings(limits=Limits(1, 5), upscale_after=0.0)
+    state = running("a b", size="1:5")
+    first = in_party(state, "c", two)
+    held = saw(holding("a", state, spans, ran=0), first, 7, 7)
+    assert action(watch, held, now=16) == Sync(17)
+    assert action(watch, held, now=17) == End(0, Why.UPSCALE)
+    both = saw(held, in_party(first, "d", two), 9, 9)
+    assert action(watch, both, now=9) == End(0, Why.UPSCALE)
+    assert action(watch, saw(held, in_party(first, "d", Party("m", 2)), 9, 9), now=9) == Sync(17)
+    assert action(watch, saw(held, in_party(first, "d", Party("m", 1)), 9, 9), now=9) == End(0, Why.UPSCALE)
+
+
+def test_watch_counts_members_to_a_party_too() -> None:
+    two, spans = Party("n", 2), Settings(limits=Limits(1, 3), upscale_after=0.0)
+    state = edited(in_party(arrived(register("1:3"), "a"), "b", two), "a", Complete(0))
+    held = saw(holding("a", state, spans, ran=0), in_party(state, "c", two), 7, 7)
+    assert action(watch, held, now=7) == End(0, Why.UPSCALE)
+
+
+def test_watch_waits_for_a_party_no_shorter_than_for_one_newcomer() -> None:
+    state = running("a b", size="1:3")
+    held = holding("a", state, Settings(limits=Limits(1, 3), upscale_after=30.0), ran=0)
+    held = saw(held, in_party(state, "c", Party("n", 2)), 7, 7)
+    assert action(watch, held, now=36) == Sync(37)
+
+
+def test_watch_throws_the_dead_out_before_it_ends_a_round_for_a_newcomer_or_leaves_the_exit_barrier() -> None:
+    state = running("a b", size="1:3")
+    both_due = saw(seen_silent(holding("a", state, ran=0), "b"), arrived(state, "c"), 5, 5)
+    both_due = heard(both_due, {node("b"): 7}, 6, 6)
+    assert action(watch, both_due, now=6) == Evict(nodes("b"))
+    done = seen_silent(holding("a", edited(running(), "a", Done(0)), ran=0), "b")
+    assert action(watch, done, now=5, deadline=5) == Evict(nodes("b"))
+
+
 def test_watch_leaves_the_upscale_to_the_coordinator_for_its_patience() -> None:
     state = running("a b", size="1:3")
     held = saw(holding("b", state, ran=0), arrived(state, "c"), 7, 7)
@@ -523,6 +586,24 @@ def test_declare_dead_evicts_its_own_seat() -> None:
     assert edited(running(), "a", Evict(nodes("a"))).ended == Ended(0, Why.LOST, node("a"))
 
 
+def test_declare_dead_keeps_the_seat_of_a_member_for_the_process_that_replaces_it() -> None:
+    def kept(state: RendezvousState) -> Held:
+        return holding("a", state, Settings(limits=state.limits, replace_timeout=0.5))
+
+    assert action(declare_dead, kept(running()), 0.25) == End(0, Why.FAILED)
+    assert action(declare_dead, kept(returning()), 0.25) == Sync(0.5)
+    for state in (running(), returning()):
+        assert action(declare_dead, kept(state), 0.5) == Evict(nodes("a"))
+    for state in (edited(running(), "a", Done(0)), returning(back="a")):
+        assert action(declare_dead, kept(state), 0.0) == Evict(nodes("a"))
+
+
+def test_the_next_incarnation_takes_the_seat_that_was_kept_and_nobody_is_missed() -> None:
+    again = node("a")._replace(incarnation=9)
+    whole = apply(returning(back="b c"), Arrive(profile("a")), again)
+    assert (whole.complete, whole.members) == (True, (node("b"), node("c"), again))
+
+
 def test_declare_dead_gives_the_round_back_to_peers_that_failed_because_of_the_dead_but_not_to_a_culprit() -> None:
     for culprit, failures in (("b", 0), ("a", 1)):
         open_again = edited(running(restarts=1), culprit, FAILED)
@@ -566,6 +647,12 @@ def test_close_names_the_round_the_node_and_the_reason() -> None:
 
 def test_close_ends_a_job_that_has_no_register_yet() -> None:
     assert action(close, holding("a", None)) == Close(Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED))
+
+
+def test_an_operator_closes_no_job_that_is_not_there() -> None:
+    assert action(close, holding("op", None), why=Why.OPERATOR) == Fail(Why.NO_JOB)
+    cancels = Close(Verdict(Ending.CANCELLED, 0, node("op"), Why.OPERATOR))
+    assert action(close, holding("op", running()), deadline=5, why=Why.OPERATOR) == cancels
 
 
 def test_close_gives_up_at_its_deadline() -> None:

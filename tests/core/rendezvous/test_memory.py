@@ -102,10 +102,17 @@ def test_a_step_over_more_than_one_version_is_judged_by_its_state_alone() -> Non
 
 
 def test_bytes_that_are_no_state_are_a_trouble_until_the_register_can_be_read_again() -> None:
-    held = unreadable(holding("a", ONE), "garbage at k")
+    held = unreadable(holding("a", ONE), "garbage at k", 1)
     assert (why(held), text(held)) == (Why.ILLEGAL, "garbage at k")
     assert saw(held, TWO, 1, 1).trouble is None
     assert saw(held, ONE, 1, 1).trouble is None
+
+
+def test_a_register_that_cannot_be_read_is_as_good_as_silent() -> None:
+    held = unreadable(unreadable(holding("a", ONE), "garbage at k", 5), "garbage at k", 6)
+    assert held.silent_since == 5
+    assert saw(holding("a", ONE), evolve(TWO, next_order=0), 7, 8).silent_since == 8
+    assert saw(held, TWO, 7, 8).silent_since is None
 
 
 def test_reads_further_apart_than_two_heartbeats_start_afresh() -> None:
@@ -178,6 +185,19 @@ def test_a_newcomer_with_room_is_a_fact_of_a_complete_round_in_which_nobody_is_d
     assert first_seen(saw(held, edited(arrived(state, "c"), "a", Done(0)), 3, 3)) == {}
 
 
+def test_a_newcomer_has_waited_whatever_else_was_written_meanwhile() -> None:
+    state = running("a b", size="1:4")
+    held = saw(holding("a", state), arrived(state, "c"), 2, 2)
+    assert first_seen(saw(held, arrived(state, "c d"), 3, 3)) == {Fact.NEWCOMER: 2}
+
+
+def test_an_open_round_is_another_one_than_the_one_before() -> None:
+    """The node was not told of the world between them."""
+    again = edited(arrived(NEXT, "a b"), "a", End(1, Why.FAILED))
+    assert (NEXT.round, again.round) == (1, 2)
+    assert first_seen(saw(holding("a", NEXT, at=1), again, 50, 50)) == {Fact.OPEN: 50}
+
+
 def test_a_spare_is_no_newcomer() -> None:
     assert first_seen(holding("a", arrived(running(), "c"))) == {}
 
@@ -191,6 +211,13 @@ def test_a_death_is_a_fact_from_the_read_that_showed_it() -> None:
     for second in range(7):
         held = heard(held, {node("b"): 1}, second, second)
     assert first_seen(held)[Fact.DEAD] == 5
+
+
+def test_the_dead_stay_dead_whatever_else_was_written_meanwhile() -> None:
+    held = holding("a", TWO)
+    for second in range(6):
+        held = heard(held, {node("b"): 1}, second, second)
+    assert first_seen(saw(held, arrived(TWO, "c"), 5.5, 5.5))[Fact.DEAD] == 5
 
 
 def test_my_own_pause_makes_no_node_dead() -> None:
@@ -314,8 +341,16 @@ def test_what_is_true_in_the_new_life_is_seen_from_now_on() -> None:
     assert first_seen(held) == {Fact.OPEN: 5}
     spare = arrived(running("a b", size="2"), "c")
     held = saw(holding("c", spare, at=1), back(spare), 4, 5)
-    assert (held.spare_at, first_seen(held)) == (None, {})
+    assert (held.spare_at, first_seen(held)) == (5, {})
     assert saw(held, arrived(back(spare), "c"), 6, 6).spare_at == 6
+
+
+def test_a_spare_that_slept_was_one_until_it_wakes_into_another_life() -> None:
+    spare = arrived(running("a b", size="2"), "c")
+    held = saw(woke(holding("c", spare, at=1), 100), back(spare), 101, 102)
+    assert (held.state, held.spare_at) == (back(spare), 102)
+    held = saw(woke(held, 200), back(back(spare)), 201, 202)
+    assert held.spare_at == 102
 
 
 def test_a_spare_of_the_life_that_is_taken_over_is_one_from_now_on() -> None:
@@ -391,7 +426,7 @@ def test_another_life_that_breaks_an_invariant_is_a_trouble(here: bool) -> None:
 
 def test_a_register_that_can_be_read_no_longer_is_not_restored_over() -> None:
     lost = saw(holding("a", NEXT, at=1), None, 4, 5)
-    held = unreadable(lost, "garbage")
+    held = unreadable(lost, "garbage", 6)
     assert (held.found, text(held)) == (None, "garbage")
     assert saw(held, None, 6, 6).found == Found(None, NEXT, 6)
     assert saw(held, None, 6, 6).trouble is None
@@ -459,8 +494,9 @@ def test_an_answer_to_a_request_from_before_it_woke_tells_a_sleeper_nothing(
 def test_a_sleeper_whose_life_goes_on_goes_on_with_it() -> None:
     held = saw(slept(), NEXT, 100, 101)
     assert (held.state, held.woke_at, held.found) == (NEXT, None, None)
-    assert first_seen(held) == {Fact.OPEN: 1}
+    assert first_seen(held) == {Fact.OPEN: 101}, "nobody is overdue for the time that I slept"
     assert saw(slept(), arrived(NEXT, "b"), 100, 101).state == arrived(NEXT, "b")
+    assert saw(evolve(slept(), owed=NEXT.token), NEXT, 100, 101).owed == NEXT.token, "its last write may still land"
 
 
 @pytest.mark.parametrize(
@@ -488,6 +524,10 @@ def test_a_sleeper_that_finds_a_copy_restores_the_copy(held: Held) -> None:
     assert after.found == Found(WORLD, WORLD, 101)
 
 
+def test_the_store_was_not_silent_while_its_node_slept() -> None:
+    assert woke(silent(holding("a", NEXT, at=1), 2), 100).silent_since is None
+
+
 def test_a_sleeper_gives_up_what_it_was_about_to_restore() -> None:
     asleep = woke(saw(holding("a", NEXT, at=1), None, 2, 3), 100)
     assert saw(asleep, None, 100, 101).found is None
@@ -495,7 +535,7 @@ def test_a_sleeper_gives_up_what_it_was_about_to_restore() -> None:
 
 
 def test_an_unreadable_answer_does_not_wake_a_sleeper() -> None:
-    assert unreadable(slept(), "garbage").woke_at == 100
+    assert unreadable(slept(), "garbage", 101).woke_at == 100
 
 
 # --- who knows the verdict

@@ -9,12 +9,15 @@ import pytest
 from worlds import node, profile
 
 from elastic.core.rendezvous import Arrive, Done, Proposal, Token
+from elastic.core.rendezvous.actions import entering_in
 from elastic.core.rendezvous.codec import (
     FORMAT,
     PROPOSAL_BYTES_MAX,
     Refused,
+    decode_entrants,
     decode_proposal,
     decode_proposals,
+    encode_entrant,
     encode_proposal,
 )
 from elastic.core.world import LABELS_MAX, NAME_MAX, Endpoint, Life, Profile
@@ -26,7 +29,10 @@ BACK = Proposal(
 MARK = Proposal(ERA, Done(4))
 
 
-@pytest.mark.parametrize("proposal", [BACK, MARK, Proposal(Token(Life("x"), 0), Done(0))])
+ENTER = Proposal(ERA, BACK.edit, enters=True)
+
+
+@pytest.mark.parametrize("proposal", [BACK, MARK, ENTER, Proposal(Token(Life("x"), 0), Done(0))])
 def test_a_proposal_comes_back_as_it_was(proposal: Proposal) -> None:
     assert decode_proposal(encode_proposal(proposal)) == proposal
 
@@ -53,6 +59,8 @@ def told(**changes: Any) -> bytes:
         (told(done=4), "no proposal: it is to arrive, or to be done"),
         (told(arrive=None), "no proposal: it is to arrive, or to be done"),
         (told(arrive=None, done=-1), "no proposal: "),
+        (told(arrive=None, done=4, enters=True), "no proposal: it is to arrive, or to be done"),
+        (told(enters=1), "no proposal: "),
         (told(life=["life", 0]), "no proposal: "),
         (told(life=["a\nb", 1]), "no proposal: "),
         (told(stale_before="3"), "no proposal: "),
@@ -75,4 +83,46 @@ def test_one_that_nobody_can_read_hides_no_other() -> None:
 def test_proposals_of_one_kind_and_era_have_a_name_in_common() -> None:
     assert BACK.like == Proposal(ERA, Arrive(profile("b"))).like == "3-17-arrive"
     assert MARK.like == "3-17-done"
+    assert ENTER.like == entering_in(ERA) == "3-17-enter"
     assert Proposal(Token(Life("life", 3), 18), Done(4)).like != MARK.like
+
+
+# --- who proposes to enter
+
+
+def entrant(**changes: Any) -> bytes:
+    return json.dumps({**json.loads(encode_entrant(node("a"), ENTER)), **changes}).encode()
+
+
+def test_a_proposal_to_enter_says_whose_it_is() -> None:
+    data = [encode_entrant(node("a"), ENTER), encode_entrant(node("b#2"), ENTER)]
+    assert decode_entrants(data, ERA) == {node("a"): ENTER, node("b#2"): ENTER}
+
+
+def test_of_several_proposals_of_a_node_to_enter_the_last_one_counts() -> None:
+    later = Proposal(ERA, Arrive(profile("a", 4711)), enters=True)
+    assert decode_entrants([encode_entrant(node("a"), each) for each in (ENTER, later)], ERA) == {node("a"): later}
+
+
+@pytest.mark.parametrize("other", [BACK, MARK, Proposal(Token(ERA.life, 3), BACK.edit, enters=True)])
+def test_what_is_not_to_enter_in_this_era_is_no_such_proposal(other: Proposal) -> None:
+    assert decode_entrants([encode_entrant(node("a"), other)], ERA) == {}
+    assert decode_entrants([encode_entrant(node("a"), ENTER)], None) == {}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"garbage",
+        b" " * (PROPOSAL_BYTES_MAX + 1),
+        entrant(node=["a", -1]),
+        entrant(node=["a\nb", 1]),
+        entrant(node="a"),
+        entrant(proposal=None),
+        entrant(colour="red"),
+    ],
+    ids=lambda data: repr(data[:24]),
+)
+def test_a_proposal_to_enter_that_nobody_can_read_hides_no_other(data: bytes) -> None:
+    assert decode_entrants([data, encode_entrant(node("c"), ENTER)], ERA) == {node("c"): ENTER}

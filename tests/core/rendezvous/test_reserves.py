@@ -24,6 +24,7 @@ from elastic.core.rendezvous import (
     Violation,
     Write,
     apply,
+    done,
     join,
     operation,
     reserve,
@@ -162,6 +163,24 @@ def test_the_node_that_completes_a_world_applies_the_policy() -> None:
     assert (ask.state.policy, ask.state.world.policy) == ("1 ranks", "1 ranks")
     assert decode(encode(ask.state)) == ask.state
     assert edited(ask.state, "a", End(0, Why.FAILED)).policy == ""
+
+
+def mine(world: object) -> str:
+    return "mine"
+
+
+def test_a_write_that_completes_no_world_signs_none() -> None:
+    signed = evolve(arrived(register("2"), "a b"), policy="theirs")
+    ask = turn(operation(done, Settings(), 0.0), evolve(holding("a", signed, ran=0), policy=mine), 1.0)
+    assert isinstance(ask, Write)
+    assert (ask.edit, ask.state.policy) == (Done(0), "theirs")
+
+
+def test_one_write_may_end_a_round_and_complete_the_next_which_is_signed_anew() -> None:
+    signed = evolve(arrived(register("1"), "a"), policy="theirs")
+    ask = turn(operation(join, Settings(), 0.0), evolve(holding("a#2", signed), policy=mine), 1.0)
+    assert isinstance(ask, Write)
+    assert (ask.state.complete, ask.state.round, ask.state.policy) == (True, 1, "mine")
 
 
 def test_a_policy_belongs_to_a_world_and_does_not_change_under_it() -> None:

@@ -6,10 +6,18 @@ import math
 
 import pytest
 
-from elastic.core.rendezvous import Settings
+from elastic.core.rendezvous import Limits, Settings
 from elastic.core.rendezvous.settings import Settings as Spans
 
-SPANS = ["join_timeout", "close_timeout", "keep_alive_interval", "leave_timeout", "overdue_timeout", "patience"]
+SPANS = [
+    "join_timeout",
+    "close_timeout",
+    "keep_alive_interval",
+    "leave_timeout",
+    "overdue_timeout",
+    "patience",
+    "party_timeout",
+]
 OR_ZERO = ["last_call_timeout", "first_call_timeout", "upscale_after"]
 
 
@@ -46,6 +54,14 @@ def test_a_single_node_is_not_helped() -> None:
     assert Settings(helping_above=1).helping_above == 1
     with pytest.raises(ValueError, match="helping_above: at least 1"):
         Settings(helping_above=0)
+
+
+def test_the_first_round_waits_for_no_more_nodes_than_may_come() -> None:
+    limits = Limits(1, 3)
+    assert Settings(limits, first_target=3).first_target == 3
+    for target in (-1, 4):
+        with pytest.raises(ValueError, match=f"first_target: 0 to 3 .max_nodes., not {target}"):
+            Settings(limits, first_target=target)
 
 
 def test_the_ttl_is_so_many_heartbeats() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -11,8 +12,10 @@ from worlds import heard
 from elastic.core.rendezvous import (
     Arrive,
     Done,
+    Fail,
     Held,
     Limits,
+    Observe,
     Operation,
     Raise,
     Settings,
@@ -30,6 +33,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous.actions import Action
 from elastic.core.rendezvous.context import Context
+from elastic.core.rendezvous.memory import unreadable
 from elastic.core.world import Endpoint, Life, Node, Profile, Why
 
 A, B = Node("a", 1), Node("b", 1)
@@ -40,14 +44,15 @@ SETTINGS = Settings(Limits(2, 2, 0), join_timeout=600.0)
 Handler = Callable[[Context, float], Action]
 
 
-def running(done: bool = False) -> Held:
-    """Return what A holds in the world of A and B, read at 0, over a store that is silent since 10."""
+def running(done: bool = False, tried_at: float = 608.0) -> Held:
+    """Return what A holds in the world of A and B, read at 0, over a store that is silent since 10 and was asked last at
+    `tried_at`."""
     state = apply(apply(blank(LIFE, SETTINGS.limits), Arrive(PROFILE), A), Arrive(PROFILE), B)
     held = saw(Held(A, PROFILE, SETTINGS, LIFE), state, 0.0, 0.0)
     held = joined(held, state.world.id)
     if done:
         held = saw(held, apply(state, Done(0), A), 1.0, 1.0)
-    return silent(held, 10.0)
+    return silent(silent(held, 10.0, 8.0), tried_at + 2.0, tried_at)
 
 
 def begun(handler: Handler, at: float = 0.0) -> Operation:
@@ -62,12 +67,30 @@ def given_up(answer: object) -> bool:
 def test_a_write_that_must_be_made_is_tried_for_as_long_as_a_join_may_take(handler: Handler) -> None:
     assert isinstance(turn(begun(handler), running(), 609.9), Write)
     assert given_up(turn(begun(handler), running(), 610.0))
-    assert given_up(turn(begun(handler), running(), 9_999.0))
+    assert given_up(turn(begun(handler), running(tried_at=9_997.0), 9_999.0))
+
+
+@pytest.mark.parametrize(("tried_at", "gives_up"), [(310.0, True), (309.9, False), (8.0, False)])
+def test_a_silence_in_whose_second_half_nobody_asked_is_none(tried_at: float, gives_up: bool) -> None:
+    """Found by the simulator: the loop of a spare stood still, and took that for the store's silence."""
+    answer = turn(begun(handlers.end), running(tried_at=tried_at), 610.0)
+    assert given_up(answer) is gives_up
+    assert gives_up or isinstance(answer, Write)
 
 
 def test_the_exit_barrier_of_a_store_that_is_gone_is_left_in_the_end() -> None:
     assert not given_up(turn(begun(handlers.watch), running(done=True), 609.9))
     assert given_up(turn(begun(handlers.watch), running(done=True), 610.0))
+
+
+def test_a_spare_beside_a_register_that_it_cannot_read_gives_up_in_its_words() -> None:
+    """Found by the simulator: it waited without end, or said that the store had not answered."""
+    seated = apply(apply(blank(LIFE, Limits(1, 1, 0)), Arrive(PROFILE), B), Arrive(PROFILE), A)
+    settings = evolve(SETTINGS, limits=seated.limits)
+    held = unreadable(saw(Held(A, PROFILE, settings, LIFE), seated, 0.0, 0.0), "format 5", 10.0, 8.0)
+    held = unreadable(held, "format 5", 605.0, 605.0)
+    assert isinstance(turn(begun(handlers.join), held, 609.9), Wait | Observe)
+    assert turn(begun(handlers.join), held, 610.0) == Raise(Fail(Why.ILLEGAL), "format 5")
 
 
 def test_running_workers_are_not_stopped_for_it_however_long_it_lasts() -> None:
@@ -89,8 +112,8 @@ def test_a_join_without_an_answer_ends_at_its_deadline() -> None:
 
 
 def test_the_first_silence_counts_and_any_answer_ends_it() -> None:
-    held = silent(running(), 300.0)
-    assert held.silent_since == 10.0
+    held = silent(running(tried_at=300.0), 302.0)
+    assert (held.silent_since, held.tried_at) == (10.0, 300.0)
     assert saw(held, held.state, 300.0, 300.0).silent_since is None
     assert heard(held, {B: 1}, 300.0, 300.0).silent_since is None
 
@@ -98,3 +121,14 @@ def test_the_first_silence_counts_and_any_answer_ends_it() -> None:
 def test_after_an_answer_the_wait_begins_anew() -> None:
     held = heard(running(done=True), {B: 1}, 600.0, 600.0)
     assert not given_up(turn(begun(handlers.watch), held, 610.0))
+
+
+def test_a_node_that_watches_nobody_asks_a_silent_store_until_it_answers() -> None:
+    """Else the end of its work, long after a silence of a moment, would be given up without one try."""
+    alone = Settings(Limits(1, 1, 0), join_timeout=600.0)
+    state = apply(blank(LIFE, alone.limits), Arrive(PROFILE), A)
+    held = joined(saw(Held(A, PROFILE, alone, LIFE), state, 0.0, 0.0), state.world.id)
+    watches = operation(handlers.watch, alone, 0.0)
+    assert turn(watches, held, 20.0) == Wait(state.token, math.inf)
+    assert turn(watches, silent(held, 10.0), 20.0) == Wait(state.token, 20.0)
+    assert turn(watches, saw(silent(held, 10.0), state, 20.0, 20.0), 20.0) == Wait(state.token, math.inf)

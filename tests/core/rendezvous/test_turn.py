@@ -83,11 +83,11 @@ def test_a_spare_waits_for_the_outcome_of_its_write_beyond_its_deadline() -> Non
 def test_what_the_first_answer_shows_that_is_no_state_is_raised() -> None:
     # Not read again and again until the deadline.
     unread = Held(node("a"), profile("a"), Settings(), Life("x"))
-    assert trouble(asked(join, unreadable(unread, "garbage at k"))) == (Why.ILLEGAL, "garbage at k")
+    assert trouble(asked(join, unreadable(unread, "garbage at k", 0))) == (Why.ILLEGAL, "garbage at k")
 
 
 def test_an_unreadable_register_is_raised_by_one_that_must_know_what_came_of_its_write() -> None:
-    held = unreadable(unanswered(holding("a", running(), ran=0), Token(Life("life"), 2), 1), "garbage")
+    held = unreadable(unanswered(holding("a", running(), ran=0), Token(Life("life"), 2), 1), "garbage", 1)
     assert trouble(asked(watch, held)) == (Why.ILLEGAL, "garbage")
 
 
@@ -227,7 +227,7 @@ def test_a_restore_that_would_break_an_invariant_is_not_sent() -> None:
 
 
 def test_nothing_is_restored_over_a_register_that_can_be_read_no_longer() -> None:
-    held = unreadable(lost(mine=running("a", size="1")), "garbage at k")
+    held = unreadable(lost(mine=running("a", size="1")), "garbage at k", 0)
     assert isinstance(asked(watch, held, now=1), Wait)
     assert trouble(asked(end, held, now=1)) == (Why.ILLEGAL, "garbage at k")
 
@@ -275,11 +275,11 @@ def test_who_knows_the_verdict_gives_up_in_the_end() -> None:
 
 
 def test_workers_run_on_over_an_unreadable_register() -> None:
-    assert isinstance(asked(watch, unreadable(holding("a", running("a", size="1"), ran=0), "garbage")), Wait)
+    assert isinstance(asked(watch, unreadable(holding("a", running("a", size="1"), ran=0), "garbage", 0)), Wait)
 
 
 def test_an_operation_that_must_write_ends_over_an_unreadable_register() -> None:
-    held = unreadable(holding("a", running(), ran=0), "garbage at k")
+    held = unreadable(holding("a", running(), ran=0), "garbage at k", 0)
     assert trouble(asked(end, held)) == (Why.ILLEGAL, "garbage at k")
 
 

@@ -118,6 +118,14 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
         "S14",
         evolve(reseated(running(), a=DONE), closed=closed(Ending.SUCCEEDED, Why.DONE)),
     ),
+    "cancelled in an operator's name by a node": (
+        "V14",
+        evolve(running(), closed=closed(Ending.CANCELLED, Why.OPERATOR)),
+    ),
+    "failed in an operator's name": (
+        "V14",
+        evolve(running(), closed=Verdict(Ending.LIMIT, 0, node("op"), Why.OPERATOR)),
+    ),
     "succeeded in an open round": ("S14", evolve(register("1:2"), closed=closed(Ending.SUCCEEDED, Why.DONE))),
 }
 
@@ -393,7 +401,7 @@ def test_a_state_that_was_read_is_judged_as_if_it_was_written() -> None:
 
 def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
     tested = {number for number, *_ in (*ONE_STATE.values(), *STEPS.values())}
-    states = {"S5", "S8", "S4", "V1", "B1", "V2", "V3", "V4", "V5", "V6", "R2", "R3"}
+    states = {"S5", "S8", "S4", "V1", "B1", "V2", "V3", "V4", "V5", "V6", "V14", "R2", "R3"}
     steps = {"S7", "S6", "S10", "S1", "V7", "V8", "V9", "V10", "V11", "V12", "B2", "B3", "S14"}
     assert tested == states | steps
 

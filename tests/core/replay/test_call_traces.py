@@ -26,7 +26,7 @@ from elastic.core.inprocess.words import (
     Terminated,
     Timer,
 )
-from elastic.core.rendezvous import Errand, Submitted, Write
+from elastic.core.rendezvous import Errand, Request, Submitted, Write
 from elastic.core.replay.comparison import Replayed, replayed
 from elastic.core.replay.lines import traces
 from elastic.core.replay.steps import Asked, CallStepped, Step, Stepped, step_at
@@ -66,6 +66,22 @@ def test_the_trace_of_a_real_rank_agrees_with_the_core(rank: Rank) -> None:
     assert (run.differs, run.calls, run.ended) == (None, True, rank.call.outcome is not None)
     assert run.moments[-1].after.call == rank.call
     assert run.moments[-1].after.held == rank.held
+
+
+def test_a_rank_that_ends_the_job_puts_its_failure_on_record_first() -> None:
+    made = ranks()
+    made.a.ends(How.GAVE_UP)
+    made.finish()
+    run = replayed(made.a.trace)
+    assert (run.differs, run.ended) == (None, True)
+    steps = made.a.trace.steps
+    asked = [step for step in steps if isinstance(step, Asked) and isinstance(step.fed, Submitted)]
+    record = next(step for step in asked if step.fed == Submitted((Errand(None),)))
+    closing = next(step for step in asked[asked.index(record) + 1 :])
+    assert isinstance(closing.fed, Submitted)
+    assert isinstance(closing.fed.items[0], Request)
+    unrecorded = evolve(made.a.trace, steps=tuple(step for step in steps if step is not record))
+    assert difference(replayed(unrecorded)) == "what the agent requests"
 
 
 def test_a_call_s_trace_comes_back_as_it_was() -> None:

@@ -19,6 +19,7 @@ from elastic.core.rendezvous import (
     NoState,
     Observe,
     Passed,
+    Prepared,
     Proposals,
     Propose,
     Pushed,
@@ -30,6 +31,7 @@ from elastic.core.rendezvous import (
     Unknown,
     Woke,
     Write,
+    join,
     leave,
     watch,
 )
@@ -137,6 +139,18 @@ def test_what_is_requested_must_have_been_commanded(item: Request | Errand) -> N
     assert difference(tampered(other))[0].startswith("what the agent requests")
 
 
+def test_only_the_agent_knows_whether_its_join_holds_back_and_when_it_is_prepared() -> None:
+    def holds_back(step: Step) -> Step | None:
+        match step:
+            case Asked(fed=Submitted((Request() as request,))) if request.handler is join:
+                return evolve(step, fed=Submitted((evolve(request, holds_back=True), Prepared())))
+            case _:
+                return None
+
+    changed = tampered(holds_back)
+    assert changed.differs is None and changed != replayed(TRACE)
+
+
 def test_the_shell_s_part_of_an_errand_is_not_compared() -> None:
     def named(step: Step) -> Step | None:
         match step:
@@ -186,7 +200,7 @@ def test_a_store_in_trouble_is_remembered_as_the_agent_did() -> None:
     held = run.moments[-1].after.held
     assert run.differs is None
     assert held == agent.held
-    assert held.unsure_at and held.silent_since is None
+    assert held.unsure_at and held.silent_since
     assert held.trouble and held.trouble.text == "nonsense"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from types import SimpleNamespace
+from typing import Any, Protocol
 
 import pytest
 from attrs import evolve
@@ -11,9 +12,10 @@ from traced import Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
 
 from elastic.core.group.state import Gone, Signalled
-from elastic.core.rendezvous import Passed, Pushed, RendezvousState, Restore, Shown, Write
+from elastic.core.properties import facts
+from elastic.core.rendezvous import Passed, Pushed, RendezvousState, Restore, Shown, Woke, Write
 from elastic.core.replay.comparison import Moment, Replayed, replayed
-from elastic.core.replay.evidence import broken
+from elastic.core.replay.evidence import _of_group, broken
 from elastic.core.replay.history import History, histories
 from elastic.core.replay.steps import Asked, Started, Stepped, shown
 
@@ -324,3 +326,47 @@ def test_an_agent_that_met_two_jobs_belongs_to_both() -> None:
     assert [run.trace.header.node.slot for run in theirs.runs] == ["a", "b", "d"]
     assert (ours.job, theirs.job) == ("by a", "by c")
     assert (broken(ours), broken(theirs)) == (None, None)
+
+
+def given_up(slept: bool) -> Replayed:
+    """Return the run of an agent that waits for another one in vain; it may have slept for most of that time."""
+    shared = Shared()
+    agent = Agent("a", shared)
+    agent.runs()
+    if slept:
+        shared.now += 590.0
+        agent.sleeps()
+        agent.feeds(Passed())
+        agent.runs()
+    shared.now += 600.0
+    agent.feeds(Passed())
+    agent.runs()
+    return replayed(agent.trace)
+
+
+def earlier(run: Replayed, last: int, by: float) -> Replayed:
+    """Return the run as if its last steps had been taken sooner."""
+    sooner = [evolve(moment, at=moment.at - by) for moment in run.moments[-last:]]
+    return evolve(run, moments=(*run.moments[:-last], *sooner))
+
+
+@pytest.mark.parametrize(("last", "number"), [(2, "L7"), (3, "O5")], ids=["gives up", "gives its seat up"])
+@pytest.mark.parametrize("slept", [False, True], ids=["awake", "slept"])
+def test_a_join_that_was_given_up_too_early_is_found(slept: bool, last: int, number: str) -> None:
+    run = given_up(slept)
+    assert any(isinstance(moment.step, Asked) and isinstance(moment.step.fed, Woke) for moment in run.moments) is slept
+    assert run.ended and broken(of_job(run)) is None
+    assert numbers(broken(of_job(earlier(run, last, 20.0)))) == number
+
+
+def of_job(run: Replayed) -> History:
+    (found,) = histories([run])
+    return found
+
+
+def test_a_signal_counts_from_when_it_came_and_not_from_when_the_agent_had_time_for_it() -> None:
+    group = SimpleNamespace(node=node("a"), world=None, settings=SimpleNamespace(alone=None))
+    moment: Any = SimpleNamespace(before=SimpleNamespace(group=group), after=SimpleNamespace(group=group))
+    step: Any = SimpleNamespace(commands=(), at=7.5)
+    found = [next(_of_group(moment, event, step)) for event in (Signalled(15, 7.0), Gone(at=7.0))]
+    assert [fact.at for fact in found if isinstance(fact, facts.Stepped)] == [7.0, 7.5]

@@ -96,6 +96,7 @@ def test_it_reads_well() -> None:
             "labels": [],
             "program": "",
             "content": "",
+            "link_port": 0,
         },
     }
     assert plain({node("a"): None}, Mapping[Node, int | None]) == {"a#1": None}
@@ -134,7 +135,7 @@ def test_text_that_is_no_text_is_made_one() -> None:
         ([["a"]], tuple[tuple[str, str], ...], "a list of 2, not of 1"),
         ([], Mapping[Node, int | None], "an object is wanted, not []"),
         ("jumping", Literal["running"], "'jumping' is not known"),
-        ({"format": 1}, RendezvousState, "format 1, this version reads format 4"),
+        ({"format": 1}, RendezvousState, "format 1, this version reads format 6"),
         ({"min_nodes": 0, "max_nodes": 1, "max_restarts": 0}, Limits, "min_nodes: at least 1, not 0"),
     ],
 )

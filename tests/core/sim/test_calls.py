@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from elastic.core.inprocess import Call, Phase, Settings
 from elastic.core.inprocess.words import Deadline, How, Over, Raised, Reason, Returned, Run, Span, Timer
 from elastic.core.policies import at_most, multiple_of
 from elastic.core.properties.call_laws import Broken
-from elastic.core.rendezvous import Complete, End, Leave, RendezvousState, Status, apply, end, join
+from elastic.core.rendezvous import Complete, End, Evict, Leave, RendezvousState, Status, apply, end, join
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.sim.calls import gate_words as gate
@@ -57,7 +57,7 @@ class Stage:
         return self
 
     def runs(self) -> Stage:
-        """Let threads move until both ranks are in the function."""
+        """Let threads move until all ranks are in the function."""
         while not all(rank.main.span is Span.FUNCTION and rank.main.at is At.USER for rank in self.world.ranks):
             moves = [move for move in prompt(self.world) if not self._in_function(move)]
             self.world = step(self.world, moves[0], _note)
@@ -250,6 +250,24 @@ def test_a_dead_rank_starts_again_as_another_incarnation() -> None:
     stage.ends()
 
 
+REPLACED = Shape(2, max_restarts=9, budget=Budget(1, respawns=1), replace_s=0.5)
+
+
+def test_a_killed_rank_whose_replacement_comes_in_time_costs_one_round() -> None:
+    stage = Stage(REPLACED).runs().does("dies").rests("main thread ends")
+    assert stage.rank().node in stage.register.expected
+    stage.does("starts again").rests()
+    assert (stage.register.round, len(stage.register.members)) == (1, 2)
+    assert stage.ends().register.closed == Verdict(Ending.SUCCEEDED, 1, stage.rank(1).node, Why.DONE)
+    assert SEEN["replaced in time"]
+
+
+def test_a_killed_rank_is_missed_when_no_replacement_came_in_time() -> None:
+    stage = Stage(REPLACED).runs().does("dies").rests("main thread ends").does("monitor waits no longer").rests()
+    assert (stage.register.round, stage.register.members) == (1, (stage.rank(1).node,))
+    stage.does("starts again").ends()
+
+
 LOOPING = Shape(2, max_restarts=9, budget=Budget(9), calls=Settings(repeat_window=30.0, max_repeats=1))
 
 
@@ -365,11 +383,12 @@ def test_i6_abort_and_atomic_sections_exclude_each_other() -> None:
 
 
 def test_i7_a_call_returns_its_value_or_raises_as_the_job_ended() -> None:
-    broken("I7", lambda: laws.finished(RUNNING.world, RUNNING.rank(), Returned(0)))
+    waits = evolve(RUNNING.rank(), main=Main())
+    broken("I7", lambda: laws.finished(RUNNING.world, waits, Returned(0)))
     done = Stage().rests()
     broken("I7", lambda: laws.finished(done.world, done.rank(), Returned(3)))
     laws.finished(done.world, done.rank(), Returned(0))
-    laws.finished(RUNNING.world, RUNNING.rank(), Raised(Reason.EXITED))
+    laws.finished(RUNNING.world, waits, Raised(Reason.EXITED))
 
 
 def test_i8_a_job_succeeds_by_all_its_active_ranks() -> None:
@@ -412,8 +431,8 @@ def test_i14_the_first_world_waits_for_all_that_are_on_their_way() -> None:
 
 
 def test_i18_only_a_rank_that_fails_the_same_way_too_often_gives_up_the_job() -> None:
-    twice = evolve(RUNNING.rank(), alike=("fails here", 2))
-    thrice = evolve(RUNNING.rank(), alike=("fails here", 3))
+    twice = evolve(RUNNING.rank(), main=Main(), alike=("fails here", 2))
+    thrice = evolve(RUNNING.rank(), main=Main(), alike=("fails here", 3))
     limited = evolve(RUNNING.world, calls=Settings(max_repeats=1))
     run, gave_up = Run(Span.INITIALIZE, 9), Raised(Reason.CRASH_LOOP)
     broken("I18", lambda: laws.goes_on(limited, thrice, run))
@@ -452,3 +471,58 @@ def test_a_command_that_the_simulator_does_not_carry_out_is_its_own_fault() -> N
 def test_a_rank_with_nothing_to_ask_changes_nothing() -> None:
     assert step(RUNNING.world, Move("driver asks", 0), _note) is RUNNING.world
     assert edited(beginning(RICH), Leave(), RUNNING.rank().node).register is None
+
+
+def test_a_user_s_law_is_judged_at_each_step() -> None:
+    told: list[Move] = []
+
+    def calm(before: World, move: Move, after: World) -> Iterator[tuple[str, str]]:
+        told.append(move)
+        if len(told) == 5:
+            yield "calm", f"rank {move.rank} moves {before is not after}"
+
+    walk = walked(1, also=(calm,))
+    assert walk.broken == ("calm", f"calm: rank {told[-1].rank} moves True")
+    assert list(walk.moves) == told
+
+
+def test_i19_a_killed_rank_keeps_its_place_for_its_replacement() -> None:
+    stage = Stage(REPLACED).runs().does("dies")
+    evicted = apply(stage.register, Evict(frozenset({stage.rank().node})), stage.rank().node)
+    broken("I19", lambda: laws.wrote(stage.world, stage.register, evicted))
+    laws.wrote(stage.world, stage.register, evicted, waited=True)
+    kept = stage.does("monitor speaks").register
+    gone = apply(kept, Evict(frozenset({stage.rank().node})), stage.rank().node)
+    broken("I19", lambda: laws.wrote(stage.world, kept, gone))
+    with pytest.raises(Broken, match="nothing to say"):
+        step(stage.world, Move("monitor speaks", 0), _note)
+
+
+# --- an abort that fails, and reads that show only part
+
+
+def test_i23_a_rank_whose_abort_failed_begins_no_further_round() -> None:
+    stage = Stage().runs().does("user code ends", how=How.FAILED)
+    stage.does("main thread disarms", "main thread tells", "driver hears", "abort fails")
+    assert stage.ends().rank().returned == Raised(Reason.ABORT_FAILED)
+    failed = evolve(RUNNING.rank(), main=Main(), abort_failed=True)
+    broken("I23", lambda: laws.ordered(failed, Run(Span.FUNCTION, 9)))
+    laws.ordered(failed, Run(Span.TERMINATE, 9))
+
+
+def test_i2_a_call_is_over_only_while_its_main_thread_waits() -> None:
+    broken("I2", lambda: laws.finished(RUNNING.world, RUNNING.rank(), Raised(Reason.EXITED)))
+
+
+def test_a_read_that_shows_part_of_the_dead_is_followed_by_one_that_shows_the_others() -> None:
+    stage = Stage(Shape(3, 1, budget=Budget(9))).runs()
+    stage.does("is lost", rank=1).does("is lost", rank=2).does("is shown part").rests("main thread ends")
+    stage.does("driver asks late")
+    assert [node.slot for node in stage.register.seats] == ["0", "2"]
+    assert not stage.rank().shown_part
+    assert stage.ends().rank().alive
+
+
+def test_a_monitor_that_terminates_waits_for_the_end() -> None:
+    assert step(RUNNING.world, Move("monitor terminates", 0), _note) is RUNNING.world
+    assert not step(RUNNING.world, Move("monitor quits", 0), _note).ranks[0].monitor

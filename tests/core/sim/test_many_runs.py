@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
+from attrs import evolve
 
 from elastic.core.properties.facts import Fact, Started, Wrote
 from elastic.core.properties.judge import Judge
+from elastic.core.sim.chance import seeded
 from elastic.core.sim.run import run_seed, tell, wander
 from elastic.core.sim.shrink import shrunk
-from elastic.core.sim.story import Backend, Kind, Operation, Setting, Story
-from elastic.core.sim.swarm import Shape
+from elastic.core.sim.story import QUICK, Backend, Kind, Operation, Story
+from elastic.core.sim.swarm import Shape, setting
 
 
 def test_neighbouring_seeds_have_no_run_in_common() -> None:
@@ -71,7 +74,7 @@ def one_world(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
 
 
 TWO_ROUNDS = Story(
-    Setting(nodes=2, min=1, max=2),
+    evolve(QUICK, nodes=2, min=1, max=2),
     (
         Operation(Kind.START, "a"),
         Operation(Kind.START, "b"),
@@ -115,3 +118,17 @@ def test_a_user_s_property_knows_the_writer_of_each_write() -> None:
     run = tell(TWO_ROUNDS, also=(notes,))
     assert len(writers) == run.world.writes
     assert set(writers) == {"a", "b"}
+
+
+def patient_seeds() -> Iterator[int]:
+    return (seed for seed in range(10_000) if setting(seeded(seed), Shape()).join == 600.0)
+
+
+def test_some_worlds_have_spares_that_wait_for_hours_and_pauses_of_minutes() -> None:
+    """There the join's deadline is long over when the store is lost, or when a node wakes."""
+    runs = [wander(seed, Shape()) for seed in islice(patient_seeds(), 12)]
+    assert [run.violation for run in runs] == [None] * len(runs)
+    assert max(run.world.future.now for run in runs) > 2 * 3_600
+    spans = [each.span for run in runs for each in run.story.operations if each.kind in (Kind.PAUSE, Kind.OUTAGE)]
+    assert max(spans) > 120
+    assert any(run.world.counts["a spare"] for run in runs)

@@ -77,7 +77,9 @@ def test_limits_that_are_needed_stay() -> None:
 
 
 def test_settings_that_forbid_each_other_are_passed_over() -> None:
-    assert small("world nodes=1 max=1 attempts=6 fence=4", "fence=4") == "world nodes=1 max=1 attempts=6 fence=4"
+    assert small("world nodes=1 max=1 attempts=6 overdue=9 fence=4", "fence=4") == (
+        "world nodes=1 max=1 attempts=6 overdue=9 fence=4"
+    )
 
 
 def test_a_story_that_breaks_another_property_is_not_taken() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from worlds import LIFE, arrived, node, profile, register
 
-from elastic.core.rendezvous import Arrive, Done, Proposal, RendezvousState, Restore, Shown, Write, restored
+from elastic.core.rendezvous import Arrive, Done, Proposal, RendezvousState, Restore, Shown, Token, Write, restored
 from elastic.core.sim.simulated_store import PAST_MAX, Store
 from elastic.core.sim.story import Backend
 
@@ -48,6 +48,14 @@ def test_the_last_proposal_of_each_node_is_kept_and_each_kind_counted() -> None:
     back, mark = Proposal(ONE.era, Arrive(profile("a"))), Proposal(ONE.era, Done(0))
     assert [store.propose(node("a"), back), store.propose(node("b"), back), store.propose(node("a"), mark)] == [1, 2, 1]
     assert store.proposals_of((node("a"), node("b"), node("c"))) == {node("a"): mark, node("b"): back}
+
+
+def test_who_proposes_to_enter_is_found_by_its_era() -> None:
+    store = Store(Backend.CAS, 5.0)
+    enters, later = (Proposal(Token(ONE.life, version), Arrive(profile("b")), enters=True) for version in (0, 1))
+    assert [store.propose(node("b"), enters), store.propose(node("c"), later)] == [1, 1]
+    assert store.proposals_of((), enters.era) == {node("b"): enters}
+    assert store.proposals_of((node("b"), node("d")), later.era) == {node("b"): enters, node("c"): later}
 
 
 def test_an_empty_store_knows_no_proposal_but_a_backup_may_know_too_many() -> None:

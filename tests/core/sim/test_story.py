@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from attrs import evolve
+
+from elastic.core.group import Settings as GroupSettings
+from elastic.core.rendezvous import Settings
 from elastic.core.sim.story import (
     OPERATIONS_MAX,
+    QUICK,
     Backend,
     Kind,
     Operation,
@@ -19,7 +25,7 @@ from elastic.core.sim.story import (
 from elastic.core.world import Node
 
 STORY = Story(
-    Setting(nodes=4, min=2, max=4, backend=Backend.LEASE, seed=7, drift=0.001, fence=3.0),
+    evolve(QUICK, nodes=4, min=2, max=4, backend=Backend.LEASE, seed=7, drift=0.001, fence=3.0),
     (
         Operation(Kind.START, "a"),
         Operation(Kind.PASS, span=1.5),
@@ -41,7 +47,7 @@ cancel"""
 
 def test_a_story_is_written_with_the_settings_that_differ_from_the_defaults() -> None:
     assert str(STORY) == TEXT
-    assert str(Setting()) == "world"
+    assert str(QUICK) == "world"
 
 
 def test_a_story_is_read_as_it_was_written() -> None:
@@ -49,7 +55,7 @@ def test_a_story_is_read_as_it_was_written() -> None:
 
 
 def test_comments_and_empty_lines_are_for_the_reader() -> None:
-    assert parsed(["# why", "", "world", "# then", "start a"]) == Story(Setting(), (Operation(Kind.START, "a"),))
+    assert parsed(["# why", "", "world", "# then", "start a"]) == Story(QUICK, (Operation(Kind.START, "a"),))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world drift=0.5", "drift: at most 0.1, not 0.5"),
         ("world min=3 max=2", "max_nodes: 3 .min_nodes. to 4096, not 2"),
         ("world fence=9", "fence: 2.5 to 3 s"),
-        ("world fence=3 overdue=7", "overdue: with a fence at least grace . 5, 8, not 7"),
+        ("world fence=3 overdue=7", "overdue: with a fence at least grace . fence . 2, 8, not 7"),
         ("world backend=tape", "line 1"),
         ("world\nexplode a", "line 2: 'explode a': 'explode' is nothing that can be done .known: pass, start"),
         ("world\nstart", "start takes a slot"),
@@ -94,3 +100,23 @@ def test_the_settings_of_a_story_are_the_machines() -> None:
     assert STORY.setting.group.fence == 3.0
     assert Setting(barrier=2.0).rendezvous.barrier_timeout == 2.0
     assert Setting().group.fence is None
+
+
+def test_a_world_s_defaults_are_production_s() -> None:
+    assert Setting().rendezvous == Settings(Setting().limits)
+    assert Setting().group == GroupSettings()
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ((Kind.CRASH,), "crash takes a slot, not ''"),
+        ((Kind.EMPTY, "a"), "empty takes no slot, not 'a'"),
+        ((Kind.PAUSE, "a", -1.0), "-1 is no span of 0 to 1e.06 seconds"),
+        ((Kind.PAUSE, "a", float("nan")), "nan is no span"),
+        ((Kind.CRASH, "a", 2.0), "2 is no span for crash, which takes none"),
+    ],
+)
+def test_an_operation_that_makes_no_sense_is_refused(given: tuple[Any, ...], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Operation(*given)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+
+from attrs import evolve
 
 from elastic.core.properties.facts import Fact, Wrote
 from elastic.core.properties.judge import Judge
-from elastic.core.sim.run import run_seed, wander
+from elastic.core.properties.strength import LAWS, Strength
+from elastic.core.sim.run import run_seed, tell, wander
 from elastic.core.sim.sometimes import SOMETIMES
-from elastic.core.sim.story import Kind
+from elastic.core.sim.story import Kind, parsed
 from elastic.core.sim.swarm import Shape
-from elastic.core.sim.tally import Broken, Showed, Tally, showed
+from elastic.core.sim.tally import MANY, Broken, Showed, Tally, showed
 
 
 def one(run: int, counts: Iterable[str] = (), broken: str | None = None) -> Showed:
@@ -38,6 +42,28 @@ def test_a_situation_is_counted_in_runs_and_the_rarest_is_named() -> None:
     assert both.rarest == ("the bump", 1)
     assert tally(one(0, ["the bump", "a spare"])).rarest == ("a spare", 1)
     assert both.never == tuple(what for what in SOMETIMES if what not in ("a spare", "the bump"))
+
+
+def test_what_was_armed_is_added_up_and_a_law_that_never_was_is_named() -> None:
+    armed = evolve(one(0), strength=Strength(Counter(S1=2, R12=3), Counter(R12=1)))
+    both = tally(armed, armed)
+    assert both.strength == Strength(Counter(S1=4, R12=6), Counter(R12=2))
+    assert both.unarmed == tuple(number for number in LAWS if number not in ("S1", "R12"))
+    assert Tally(laws=()).unarmed == ()
+
+
+def test_recoveries_are_kept_by_what_befell_the_world() -> None:
+    run = tell(
+        parsed(
+            "world nodes=2 min=2 max=2; start a; start b; pass 1; fail a; pass 9; fail a; cut b 1; gap a".split("; ")
+        )
+    )
+    small = showed(7, run)
+    both = tally(small, small)
+    assert {("fail",), (MANY,)} <= both.recoveries.keys()
+    first = both.recoveries["fail",][0]
+    assert (first.run, first.patient) == (7, False)
+    assert first.share == first.took_s / first.may_s > 0
 
 
 def test_nothing_is_rare_where_nothing_was_seen() -> None:

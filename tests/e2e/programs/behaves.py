@@ -14,6 +14,7 @@ import gc
 import math
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -29,9 +30,9 @@ from elastic.core.rendezvous import Status
 from elastic.inprocess import (
     AbortTorchDistributed,
     CallWrapper,
+    FrozenState,
     Mode,
     OutcomeUnknown,
-    State,
     TCPStore,
     Wrapper,
     at_most,
@@ -57,6 +58,7 @@ CALLED: list[str] = []
 GATES = [GATE, SECOND_GATE]
 """Of the calls that have yet to be over."""
 HELD: list[weakref.ref[object]] = []
+LISTENING: list[socket.socket] = []
 
 
 def value(text: str) -> Any:
@@ -174,7 +176,7 @@ def wait(call: CallWrapper) -> None:
             time.sleep(0.01)
 
 
-def callback(name: str, state: State) -> None:
+def callback(name: str, state: FrozenState) -> None:
     CALLED.append(f"{name} {state.iteration} {state.mode.value}")
     faults = [what for rank, of, what in FAULTS if (int(rank), of) == (MINE, name)]
     if faults and state.mode is Mode.INACTIVE:
@@ -208,11 +210,19 @@ def store() -> dict[str, Any]:
     return {"store_factory": TCPStore, "store_kwargs": {"host_name": "localhost", "port": port}} if port else {}
 
 
+def listen_on_the_last_port() -> None:
+    """The port of the last iteration is a program's: one of the ranks listens there, and serves no store."""
+    try:
+        LISTENING.append(socket.create_server(("", int(os.environ["MASTER_PORT"]))))
+    except OSError:
+        pass  # another rank does
+
+
 def called() -> object:
     names = ("initialize", "finalize", "health_check", "completion", "terminate")
     callbacks = {name: functools.partial(callback, name) for name in names}
 
-    def abort(state: State) -> None:
+    def abort(state: FrozenState) -> None:
         callback("abort", state)
         AbortTorchDistributed()(state)
 
@@ -222,6 +232,8 @@ def called() -> object:
     wrapped = wrapper(train)
     first = wrapped()
     GATES.pop(0)
+    if "listens" in HOW:
+        listen_on_the_last_port()
     if "again" in HOW:
         return wrapper(again)()
     return wrapped() if "twice" in HOW else first

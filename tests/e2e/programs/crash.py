@@ -1,15 +1,20 @@
 """crash.py HOW [ROUNDS]: rank 1 fails in the first ROUNDS rounds (1 if not given), the others wait to be stopped.
 
-HOW is `code:N`, `signal:N`, `raise`, `record` (an exception under torch's @record) or `both` (rank 0 fails too, at the
-same time). In later rounds all succeed. Whoever fails or succeeds tells its restart count first.
+HOW is `code:N`, `signal:N`, `raise`, `record` (an exception under torch's @record), `hostile` (an error file that a terminal
+would obey) or `both` (rank 0 fails too, at the same time). In later rounds all succeed. Whoever fails or succeeds tells its
+restart count first.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from pathlib import Path
 
 import stage
+
+HOSTILE = "\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\x00"
 
 
 def fail(how: str) -> None:
@@ -27,6 +32,12 @@ def fail(how: str) -> None:
             from torch.distributed.elastic.multiprocessing.errors import record
 
             record(step)()
+        case "hostile":
+            stack = f'  File "/train{HOSTILE}.py", line 1, in step{HOSTILE}\n'
+            message = {"message": HOSTILE, "extraInfo": {"py_callstack": stack, "timestamp": "1"}}
+            Path(os.environ["TORCHELASTIC_ERROR_FILE"]).write_text(json.dumps({"message": message}))
+            print(HOSTILE, file=sys.stderr)
+            sys.exit(1)
         case _:
             step()
 

@@ -23,7 +23,7 @@ from processes import monitor_of
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.relay.relay_backend import RelayBackend
 from elastic.core.rendezvous import Status
-from elastic.inprocess import CallWrapper, Mode, RestartAbort, State, Wrapper, at_most, shift
+from elastic.inprocess import CallWrapper, FrozenState, Mode, RestartAbort, Wrapper, at_most, shift
 
 LONG_S = 1_000
 LATER = 2
@@ -140,7 +140,7 @@ def wait_to_be_a_reserve() -> None:
     backend.close()
 
 
-def initialize(state: State) -> None:
+def initialize(state: FrozenState) -> None:
     if state.mode is Mode.INACTIVE:
         wait_to_be_a_reserve()
         stage.tell("reserve", state.iteration, "as", state.rank)
@@ -148,7 +148,7 @@ def initialize(state: State) -> None:
         raise OSError("not yet")
 
 
-def finalize(state: State) -> None:
+def finalize(state: FrozenState) -> None:
     if SWALLOWED:
         stage.tell("swallowed", *SWALLOWED)
     stage.tell("finalize", state.iteration, type(state.fault).__name__)
@@ -190,4 +190,5 @@ def main() -> None:
         raise
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -7,12 +7,14 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from conformance import SOON_S, Clients, Waiting, born, fault, grown
-from etcd_clients import LEASE_S, PLAIN, Etcds, addresses, clients
+from conformance import SOON_S, AgentConformance, Clients, Waiting, born, fault, grown
+from etcd_clients import LEASE_S, PATIENT_S, PLAIN, Etcds, addresses, clients
 from etcds import Cluster, single
 from leased import LeasedConformance
 from processes import comes_true
@@ -21,11 +23,16 @@ from worlds import node
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.connection import EtcdConnection
 from elastic.adapters.store.etcd.etcd_register import EtcdBackend
-from elastic.adapters.store.etcd.members import transacted
+from elastic.adapters.store.etcd.heartbeats import Beats
+from elastic.adapters.store.etcd.members import Members, transacted
 from elastic.adapters.store.etcd.rpc import rpc
-from elastic.adapters.store.etcd.run_keys import asked, put
+from elastic.adapters.store.etcd.run_client import RunShared
+from elastic.adapters.store.etcd.run_keys import Keys, Seen, Stamp, asked, prefix_of, put
 from elastic.adapters.store.port import FAULTS_MAX, Backend, OutOfReach, Shown, Unreadable
+from elastic.adapters.store.queries import Query, Reply
 from elastic.core.rendezvous import Limits, Restore, Settings, codec, restored
+from elastic.core.rendezvous.state import NODES_MAX
+from elastic.core.world import Stacks
 
 NEVER_S = 60.0
 SHORT_S = 5
@@ -51,7 +58,7 @@ def client(etcd: Cluster, run_id: str) -> Iterator[Etcds]:
         yield make
 
 
-class TestEtcd(LeasedConformance):
+class TestEtcd(LeasedConformance, AgentConformance):
     @pytest.fixture
     def client(self, client: Clients) -> Clients:
         return client
@@ -108,6 +115,48 @@ def test_a_write_is_one_round_trip_and_so_is_one_that_comes_too_late(
     assert asked == [1, 1]
 
 
+def test_of_two_answers_of_a_cluster_the_newer_one_is_kept_and_of_two_clusters_the_last() -> None:
+    """Clients in several threads share it."""
+    this, again, above, below = (int(cluster) for cluster in ("4711", "4711", "4712", "4710"))
+    shared = RunShared(NEVER_S)
+    answers = Seen(this, at=999), Seen(again, at=998), Seen(above, at=3), Seen(below, at=2)
+    kept = [(shared.learn(answer), shared.latest)[1] for answer in answers]
+    assert kept == [answers[0], answers[0], answers[2], answers[3]]
+
+
+class Asking:
+    """A client that keeps what it is asked, and gets no answer."""
+
+    def __init__(self) -> None:
+        self.keys = Keys("run", "here")
+        self.requests: list[Any] = []
+
+    def ask(self, method: object, request: object) -> None:
+        self.requests.append(request)
+        raise OutOfReach("nobody answers")
+
+
+def test_one_heartbeat_is_read_by_its_key_and_more_in_one_request_with_a_limit() -> None:
+    asking = Asking()
+    for nodes in ([node("a")], [node("a"), node("b")]):
+        with pytest.raises(OutOfReach):
+            Beats(asking, 10).of(nodes)  # type: ignore[arg-type]
+    one, more = (each.success[0].request_range for each in asking.requests)
+    assert (one.key, one.range_end) == (asking.keys.heartbeat(node("a")), b"")
+    assert (more.key, more.range_end) == (asking.keys.key("heartbeat/"), asking.keys.key("heartbeat0"))
+    assert more.limit == 2 * NODES_MAX
+
+
+@pytest.mark.parametrize(("written_in", "here"), [("4710", False), ("4711", True), ("4712", False)])
+def test_a_register_is_here_where_the_cluster_that_shows_it_is_the_one_that_wrote_it(
+    written_in: str, here: bool
+) -> None:
+    stamp = Stamp(int(written_in), "0123456789abcdef", born().life)
+    assert Seen(4711, born(), stamp).shown == Shown(born(), here)
+    named = Keys("run", "etcd").named(rpc.ResponseHeader(cluster_id=4711), str(stamp).encode())
+    assert named == (born().life if here else None)
+
+
 def counted(monkeypatch: pytest.MonkeyPatch, *backends: EtcdBackend) -> list[int]:
     """How often each of them asks from now on."""
     counts = [0] * len(backends)
@@ -121,6 +170,36 @@ def counted(monkeypatch: pytest.MonkeyPatch, *backends: EtcdBackend) -> list[int
 
         monkeypatch.setattr(backend._client.cluster, "ask", ask)
     return counts
+
+
+def test_a_heartbeat_that_hears_a_query_is_no_further_request(client: Etcds, monkeypatch: pytest.MonkeyPatch) -> None:
+    asker, agent = client(), client()
+    asker.set(born(), None)
+    agent.heartbeat(node("a"), 1)
+    asked = counted(monkeypatch, agent)
+    agent.heartbeat(node("a"), 1)
+    without, asked[0] = asked[0], 0
+    asker.put_query(Query("0" * 16, 0))
+    agent.heartbeat(node("a"), 1)
+    assert agent.query and asked == [without]
+
+
+def test_a_query_goes_with_its_lease_and_the_replies_too(client: Etcds, etcd: Cluster, run_id: str) -> None:
+    asker, agent, query = client(), client(), Query("0" * 16, 0)
+    asker.set(born(), None)
+    before = leases(etcd)
+    asker.put_query(query)
+    (lease,) = leases(etcd) - before
+    agent.put_reply(Reply(query.id, Stacks(node("a"), 0)))
+    names = [f"elastic/{run_id}/{name}" for name in ("life", "query", "register", "reply/a%231")]
+    assert keys(etcd, f"elastic/{run_id}/") == names
+    etcd.etcdctl("lease", "revoke", lease)
+    assert keys(etcd, f"elastic/{run_id}/") == [names[0], names[2]]
+    agent.put_reply(Reply(query.id, Stacks(node("a"), 0)))
+    etcd.etcdctl("put", names[1], "a stranger's, for ever")
+    agent.put_reply(Reply(query.id, Stacks(node("a"), 0)))
+    assert agent.heartbeat(node("a"), 1) and agent.query is None
+    assert f"elastic/{run_id}/reply/a%231" not in keys(etcd, f"elastic/{run_id}/")
 
 
 def test_a_wait_that_is_woken_asks_nothing(client: Etcds, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +225,7 @@ GARBAGE = {
     "no cluster": ENVELOPE.replace(b"cluster 1", b"cluster x") + codec.encode(born()),
     "no epoch": ENVELOPE.replace(b"epoch 1", b"epoch 0") + codec.encode(born()),
     "another's stamp": ENVELOPE.replace(b"life life", b"life other") + codec.encode(born()),
+    "a life that cannot be": ENVELOPE.replace(b"life life", b"life a\tb") + codec.encode(born()),
     "no JSON": ENVELOPE + b"\xff\xfe\x00",
     "not ours": ENVELOPE + b'{"hello": 1}',
     "empty": b"",
@@ -178,20 +258,51 @@ def test_garbage_for_a_register_is_unreadable_and_stays_untouched(
     assert written(etcd, f"elastic/{run_id}/") == before
 
 
-@pytest.mark.parametrize("life", [b"another", None])
-def test_a_register_whose_life_is_not_the_one_beside_it_is_unreadable(
-    client: Etcds, etcd: Cluster, run_id: str, life: bytes | None
+def test_a_life_that_was_deleted_is_written_again_by_who_reads_and_by_who_writes(
+    client: Etcds, etcd: Cluster, run_id: str
 ) -> None:
+    writer, key = client(), f"elastic/{run_id}/life"
+    writer.set(born(), None)
+    before = etcd.etcdctl("get", key)
+    etcd.etcdctl("del", key)
+    assert client().get() == Shown(born())
+    assert etcd.etcdctl("get", key) == before
+    etcd.etcdctl("del", key)
+    assert writer.set(grown(born(), "b"), born().token) == Shown(born())
+    assert writer.set(grown(born(), "b"), born().token) == Shown(grown(born(), "b"))
+
+
+@pytest.mark.parametrize("life", [b"another", b"other"])
+def test_a_register_whose_life_is_not_the_one_beside_it_is_unreadable(client: Etcds, life: bytes) -> None:
     writer = client()
     writer.set(born(), None)
-    if life is None:
-        etcd.etcdctl("del", f"elastic/{run_id}/life")
-    else:
-        plant(client(), "life", life)
+    plant(client(), "life", life)
     with pytest.raises(Unreadable, match="life"):
         client().get()
     with pytest.raises(Unreadable, match="life"):
         writer.set(grown(born(), "b"), born().token)
+
+
+@pytest.mark.parametrize("life", [b"before", b"other"])
+def test_a_register_that_is_of_another_life_than_its_stamp_is_unreadable(client: Etcds, life: bytes) -> None:
+    envelope = ENVELOPE.replace(b"life life", b"life " + life)
+    plant(client(), "life", envelope.removeprefix(b"elastic 1 ").strip())
+    plant(client(), "register", envelope + codec.encode(born()))
+    with pytest.raises(Unreadable, match="its stamp names"):
+        client().get()
+
+
+def test_whoever_reads_heartbeats_reads_a_register_that_is_not_the_last_one_known(
+    client: Etcds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = client(), client()
+    one.set(born(), None)
+    asked = counted(monkeypatch, one)
+    one.heartbeats([node("a")])
+    assert asked == [1]
+    plant(other, "register", b"garbage")
+    with pytest.raises(Unreadable):
+        one.heartbeats([node("a")])
 
 
 def test_garbage_that_comes_later_wakes_whoever_waits(client: Etcds) -> None:
@@ -264,13 +375,51 @@ def test_a_node_that_goes_takes_its_heartbeat_and_its_lease_along(client: Etcds,
     assert leases(etcd) <= before
 
 
-def test_a_lost_race_for_the_first_write_leaves_no_lease(client: Etcds, etcd: Cluster) -> None:
+def test_a_lost_race_for_the_first_write_leaves_no_lease(client: Etcds, etcd: Cluster, run_id: str) -> None:
     late = client()
     late.get()  # nothing there yet
     before = leases(etcd)
     client().set(born(), None)
     assert late.set(born("other", "z"), None).state == born()
     assert len(leases(etcd) - before) == 1
+    etcd.etcdctl("del", f"elastic/{run_id}/", "--prefix")
+    assert late.get().state is None
+    again = born("again")
+    assert late.set(again, None).state == again
+
+
+def test_a_lease_that_ended_before_the_first_write_is_drawn_anew(client: Etcds) -> None:
+    one = client()
+    one._client.shared.lease = 4711
+    with pytest.raises(OutOfReach, match="lease"):
+        one.set(born(), None)
+    assert one.set(born(), None).state == born()
+
+
+class Hand(SystemClock):
+    """A clock that a test sets."""
+
+    at = 1_000_000.0
+
+    def now(self) -> float:
+        return self.at
+
+
+def test_the_lease_of_a_run_is_renewed_24_times_in_its_span(
+    etcd: Cluster, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Hand()
+    members = Members(addresses(etcd), PLAIN, NEVER_S, prefix_of(run_id))
+    with closing(EtcdBackend(members, run_id, clock, PATIENT_S, kept_s=2_400)) as heart:
+        heart.set(born(), None)
+        heart.heartbeat(node("a"), 1)
+        asked = counted(monkeypatch, heart)
+        asked_by = [asked[0]]
+        for later_s in (99.0, 1.0, 99.5, 0.5, 0.0):
+            clock.at += later_s
+            heart.heartbeat(node("a"), 1)
+            asked_by.append(asked[0])
+    assert [after - before for before, after in pairwise(asked_by)] == [2, 3, 2, 3, 2]
 
 
 def test_the_keys_of_a_run_outlive_its_last_node_for_a_day_and_no_longer(etcd: Cluster, run_id: str) -> None:

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
@@ -23,9 +23,9 @@ from processes import comes_true
 from worlds import node
 
 from elastic.adapters.store.etcd.access import Access
-from elastic.adapters.store.etcd.cluster_client import ClusterClient
+from elastic.adapters.store.etcd.cluster_client import ClusterClient, Full
 from elastic.adapters.store.etcd.etcd_register import EtcdBackend
-from elastic.adapters.store.etcd.members import Begin, Members, Stubs, ranged
+from elastic.adapters.store.etcd.members import Begin, Members, Method, Stubs, ranged
 from elastic.adapters.store.etcd.rpc import rpc
 from elastic.adapters.store.etcd.watch_stream import Change, Ended
 from elastic.adapters.store.port import Denied, OutcomeUnknown, OutOfReach
@@ -47,12 +47,7 @@ def whole(three: Cluster) -> Iterator[Cluster]:
     try:
         yield three
     finally:
-        for member in three.members:
-            if member.paused:
-                member.resume()
-            elif not member.is_up:
-                member.start()
-        three.wait_until_healthy()
+        three.mend()
 
 
 @contextmanager
@@ -64,6 +59,24 @@ def out_of_reach(text: str = "no answer from etcd at") -> Iterator[None]:
 def used(client: EtcdBackend, etcd: Cluster) -> Member:
     """The member that this client asks first."""
     return etcd.members[addresses(etcd).index(client._client.members.in_turn()[0])]
+
+
+def test_the_member_that_answered_last_is_asked_first_and_after_it_failed_the_next() -> None:
+    def member(port: int) -> Address:
+        return Address("host", port)
+
+    members = Members(list(map(member, (1, 2, 3))), PLAIN, 2.0, "elastic/x/")
+    members.answered(member(2))
+    turns = [members.in_turn()]
+    for failed in (3, 2, 3):
+        members.failed(member(failed))
+        turns.append(members.in_turn())
+    assert [[each.port for each in turn] for turn in turns] == [[2, 3, 1], [2, 3, 1], [3, 1, 2], [1, 2, 3]]
+    assert members.failures == 3
+
+
+def test_a_connection_may_take_three_quarters_of_the_time_for_an_answer() -> None:
+    assert dict(Members([Address("host", 1)], PLAIN, 2.0, "")._options)["grpc.min_reconnect_backoff_ms"] == 1_500
 
 
 # --- members that die or stand still
@@ -293,7 +306,18 @@ def test_a_write_over_a_connection_that_does_not_come_up_was_not_sent(whole: Clu
     with way(addresses(whole)[0]) as between, clients([between.address], timeout_s=TIMEOUT_S) as client:
         between.answered = False
         with out_of_reach():
-            client().heartbeat(node("a"), 1)
+            for _ in range(5):
+                with suppress(OutcomeUnknown):  # this machine stood still for longer than a try may take
+                    client().heartbeat(node("a"), 1)
+
+
+def test_a_read_without_an_answer_leaves_no_doubt(whole: Cluster) -> None:
+    with way(addresses(whole)[0]) as between, clients([between.address], timeout_s=TIMEOUT_S) as client:
+        one = client()
+        persistent(one.get)
+        between.answered = False
+        with out_of_reach():
+            one.get()
 
 
 @pytest.mark.parametrize("reaches", [True, False])
@@ -496,6 +520,57 @@ def test_a_cluster_that_is_full_says_what_to_do_and_takes_writes_again_afterward
             etcd.etcdctl("alarm", "disarm")
             two = grown(born(), "b")
             assert comes_true(lambda: answered(lambda: one.set(two, born().token).state))
+
+
+@contextmanager
+def last_space(one: EtcdBackend, beside: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """The cluster answers as etcd does to a write that takes the last space: it makes the write, and says that it is full.
+    `beside` happens before the client is told."""
+    cluster = one._client.cluster
+    ask = cluster.ask
+
+    def asked(method: Method, request: Any, writes: bool = False) -> Any:
+        answer = ask(method, request, writes)
+        if writes:
+            beside()
+            raise Full("its space is used up")
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "ask", asked)
+        yield
+
+
+def test_a_write_that_takes_the_last_space_is_known_to_be_made(three: Cluster) -> None:
+    with clients(three) as client:
+        one = client()
+        one.set(born(), None)
+        two = grown(born(), "b")
+        with last_space(one):
+            assert one.set(two, born().token).state == two
+        assert client().get().state == two
+        assert one.set(grown(two, "c"), two.token).state == grown(two, "c")
+
+
+def test_a_write_that_may_have_taken_the_last_space_is_doubtful(three: Cluster) -> None:
+    """Another write follows it before its client looks. Or does it stand in its place?"""
+    with clients(three) as client:
+        one, other = client(), client()
+        one.set(born(), None)
+        two = grown(born(), "b")
+        with (
+            last_space(one, beside=lambda: other.set(grown(two, "c"), two.token)),
+            pytest.raises(OutcomeUnknown, match="space is used up"),
+        ):
+            one.set(two, born().token)
+
+
+def test_a_write_that_may_have_taken_the_last_space_is_doubtful_while_nobody_answers(three: Cluster) -> None:
+    with clients(three) as client:
+        one = client()
+        one.set(born(), None)
+        with last_space(one, beside=one.close), pytest.raises(OutcomeUnknown, match="space is used up"):
+            one.set(grown(born(), "b"), born().token)
 
 
 def full(etcd: Cluster) -> None:

@@ -5,23 +5,28 @@ The foreigner knows the protocol, the keys, the run id and every value that was 
 
 from __future__ import annotations
 
+import hmac
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
 from attrs import evolve, frozen
 from conformance import ANSWER_S, SOON_S, Clients, Waiting, born, fault, grown
 from tcpstores import clients, own_store, plant, talking
-from worlds import node
+from worlds import node, profile
 
+from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.port import Unreadable
+from elastic.adapters.store.queries import Query, Replies, Reply, encode_query, encode_reply
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore.seal import MAGIC, UNSEALED, Forged, Seal, TokenSeal, seal, trusted
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.wire import Address, WireClient
-from elastic.core.rendezvous import Done, Proposal, RendezvousState, codec
+from elastic.core.rendezvous import Arrive, Done, Proposal, RendezvousState, codec
+from elastic.core.world import Stacks
 
 TOKEN, OTHERS = Secret(b"the token of this job"), Secret(b"the token of another job")
 MARK = Proposal(born().era, Done(0))
@@ -75,6 +80,14 @@ def long_history(writer: TCPStoreBackend, versions: int = 60) -> RendezvousState
 def test_what_was_sealed_under_a_key_is_opened_under_it(value: bytes) -> None:
     assert OURS.opened("key", OURS.sealed("key", value)) == value
     assert TokenSeal(Secret(TOKEN.value)).opened("key", OURS.sealed("key", value)) == value
+
+
+def test_a_seal_is_spelled_as_agents_of_other_versions_spell_it() -> None:
+    def mac(value: bytes) -> bytes:
+        return hmac.digest(TOKEN.value, b"elastic-sealed-1:" + b"\x03" + bytes(7) + b"key" + value, "sha256")
+
+    assert OURS.sealed("key", b"value") == b"elastic-sealed-1:" + mac(b"value") + b"value"
+    assert OURS.secret_name("key") == mac(b"elastic-secret-name-1")[:16].hex()
 
 
 @pytest.mark.parametrize(("key", "value"), [("b", b"c-value"), ("bc", b"-value"), ("", b"bc-value"), ("b/c", b"value")])
@@ -230,6 +243,25 @@ def test_a_value_of_an_earlier_version_does_not_stand_for_a_later_one(job: Job) 
     _refused(late.get, job.key("life/3"), "copied")
 
 
+@each_forgery
+def test_a_forged_query_is_none_and_so_is_a_forged_reply(job: Job, forge: Forge, reason: str) -> None:
+    agent, asker = job.client(), job.client()
+    assert isinstance(agent, TCPStoreBackend) and isinstance(asker, TCPStoreBackend)
+    agent.set(born(), None)
+    query = Query("0" * 16, 0)
+    reply = Reply(query.id, Stacks(node("a"), 0))
+    job.plant("query", forge(job.key("query"), encode_query(query)))
+    job.plant("reply/a%231", forge(job.key("reply/a%231"), encode_reply(reply)))
+    agent.heartbeat(node("a"), 1)
+    forged = agent.query, asker.replies([node("a")])
+    assert forged == (None, Replies(None, {}))
+    asker.put_query(query)
+    agent.put_reply(reply)
+    agent.heartbeat(node("a"), 2)
+    assert agent.query == query
+    assert asker.replies([node("a")]) == Replies(query, {node("a"): reply})
+
+
 # --- marks and hints
 
 
@@ -283,6 +315,19 @@ def test_a_forged_heartbeat_shows_nobody_alive_and_nobody_dead(job: Job) -> None
     assert observer.heartbeats([a]).counters == {a: 6}
 
 
+def test_a_forged_heartbeat_is_told_and_no_other_is(address: Address, job: Job) -> None:
+    told: list[str] = []
+    backend = TCPStoreBackend(address, job.run_id, SystemClock(), seal=OURS, warn=told.append)
+    with closing(backend) as observer:
+        job.client().heartbeat(node("a"), 4)
+        observer.heartbeats([node("a")])
+        assert not told
+        job.plant("heartbeat/a%231", b"6")
+        observer.heartbeats([node("a")])
+    (text,) = told
+    assert text.startswith(f"a forged heartbeat of a#1 stands in the store: {job.key('heartbeat/a%231')};")
+
+
 def test_to_who_has_not_seen_a_node_a_forged_heartbeat_is_one_that_stands_still(job: Job) -> None:
     for forged in (b"6", b"7", THEIRS.sealed(job.key("heartbeat/a%231"), b"8")):
         job.plant("heartbeat/a%231", forged)
@@ -299,6 +344,17 @@ def test_a_forged_proposal_is_none(job: Job) -> None:
     job.plant("wish/b%231", THEIRS.sealed(job.key("wish/b%231"), codec.encode_proposal(MARK)))
     job.plant("wish/c%231", job.stands("wish/d%231"))
     assert job.client().proposals(map(node, "abcd")) == {node("d"): MARK}
+
+
+def test_a_forged_proposal_to_enter_is_none(job: Job) -> None:
+    proposal = Proposal(MARK.era, Arrive(profile("a")), enters=True)
+    for name in "abcd":
+        job.client().put_proposal(node(name), proposal)
+    place, foreign = f"enter/{proposal.like}", codec.encode_entrant(node("e"), proposal)
+    job.plant(f"{place}/1", foreign)
+    job.plant(f"{place}/2", THEIRS.sealed(job.key(f"{place}/2"), foreign))
+    job.plant(f"{place}/3", job.stands(f"{place}/4"))
+    assert job.client().proposals([], MARK.era) == {node("d"): proposal}
 
 
 def test_a_forged_fault_is_skipped(job: Job) -> None:

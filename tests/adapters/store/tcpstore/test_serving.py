@@ -107,6 +107,25 @@ def test_the_store_outlives_the_signals_of_a_terminal_but_not_its_agent(nothing_
     assert comes_true(lambda: not answers(address))
 
 
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_store_that_may_outlive_its_process_does_so_where_it_is_needed(nothing_left: str, needed: bool) -> None:
+    host, at = serve(Address("127.0.0.1", 0), True, outlives=True)
+    assert host
+    try:
+        with WireClient(at, ANSWER_S, 1_000) as client:
+            client.greet()
+            host.release(is_needed=False)
+            if needed:
+                assert serve(at, None, outlives=True) == (host, at)
+            host._end(os.getpid() + 1)
+            assert host.lives, "it ends with its process, and not with a child that this forked"
+            host._end(os.getpid())
+            assert comes_true(lambda: host.lives == needed)
+            assert not needed or client.get("nothing") == (b"",)
+    finally:
+        host.close()
+
+
 def test_a_helper_that_still_starts_goes_with_its_agent_too(
     nothing_left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,13 +20,26 @@ from uuid import uuid4
 
 import pytest
 from attrs import evolve
-from conformance import ANSWER_S, SOON_S, Clients, Conformance, Peer, Waiting, born, fault, grown, persistent
+from conformance import (
+    ANSWER_S,
+    SOON_S,
+    AgentConformance,
+    Clients,
+    Conformance,
+    Peer,
+    Waiting,
+    born,
+    fault,
+    grown,
+    persistent,
+)
 from ports import reserved
 from processes import comes_true, is_stopped
 from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
-from worlds import node
+from worlds import node, profile
 
 from elastic.adapters.store.port import Backend, OutcomeUnknown, OutOfReach, Unreadable
+from elastic.adapters.store.queries import Query
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore import wire
 from elastic.adapters.store.tcpstore.keys import Keys
@@ -35,7 +48,18 @@ from elastic.adapters.store.tcpstore.serving import StoreHost
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.versions import Versions
 from elastic.adapters.store.tcpstore.wire import Address, Oversized, Unsent, WireClient
-from elastic.core.rendezvous import Done, Limits, Over, Proposal, RendezvousState, Settings, Token, codec, handlers
+from elastic.core.rendezvous import (
+    Arrive,
+    Done,
+    Limits,
+    Over,
+    Proposal,
+    RendezvousState,
+    Settings,
+    Token,
+    codec,
+    handlers,
+)
 from elastic.core.world import Why, World
 
 
@@ -44,6 +68,30 @@ def store() -> Iterator[Store]:
     """One store for all tests of this file that leave it whole; each has a run id of its own."""
     with own_store() as store:
         yield store
+
+
+def test_a_heartbeat_that_hears_a_query_is_no_further_request(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[bytes] = []
+    with clients(address) as client:
+        asker, agent = client(), client()
+        assert isinstance(asker, TCPStoreBackend) and isinstance(agent, TCPStoreBackend)
+        asker.set(born(), None)
+        agent.heartbeat(node("a"), 1)
+        send = WireClient._send
+
+        def noted(self: WireClient, request: bytes) -> None:
+            sent.append(request)
+            send(self, request)
+
+        monkeypatch.setattr(WireClient, "_send", noted)
+        agent.heartbeat(node("a"), 2)
+        assert [request[0] for request in sent] == [wire.SET, wire.MULTI_GET]
+        asker.put_query(Query("0" * 16, 0))
+        sent.clear()
+        agent.heartbeat(node("a"), 3)
+        assert agent.query and [request[0] for request in sent] == [wire.SET, wire.MULTI_GET]
 
 
 @pytest.fixture
@@ -58,13 +106,13 @@ def client(address: Address) -> Iterator[Clients]:
         yield make
 
 
-class TestTCPStore(Conformance):
+class TestTCPStore(Conformance, AgentConformance):
     @pytest.fixture
     def client(self, client: Clients) -> Clients:
         return client
 
 
-class TestTCPStoreWithAToken(Conformance):
+class TestTCPStoreWithAToken(Conformance, AgentConformance):
     @pytest.fixture
     def client(self, address: Address) -> Iterator[Clients]:
         with clients(address, seal=seal(Secret(b"sixteen bytes at least"))) as make:
@@ -163,8 +211,9 @@ def test_old_versions_take_no_space(address: Address) -> None:
             before, state = state, evolve(state, version=state.version + 1)
             writer.set(state, before.token)
         sizes = [len(value) for value in other.get(*(f"elastic/{run_id}/life/{version}" for version in range(2, 61)))]
+        below = other.get(*(f"elastic/{run_id}/life/{version}" for version in range(-20, 2)))
     assert sum(size > 1 for size in sizes) <= 20
-    assert all(sizes)
+    assert all(sizes) and not any(below)
 
 
 # --- versions that are removed
@@ -190,6 +239,22 @@ def test_a_store_does_not_grow_with_the_versions_of_a_register(address: Address)
         left = other.get(*(f"elastic/{run_id}/life/{version}" for version in range(last.version + 1)))
         assert sum(map(bool, left)) <= 2 * 256 + 20
         assert left[last.version]
+
+
+def test_a_block_of_256_marks_is_removed_when_two_stand_16_behind_the_head(address: Address) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+
+        def marks() -> list[int]:
+            values = other.get(*(f"elastic/{run_id}/life/{version}" for version in range(600)))
+            return [version for version, value in enumerate(values) if value == b"-"]
+
+        writer = client()
+        writer.set(born(), None)
+        last = history(writer, born(), 528)
+        assert marks() == list(range(2, 513))
+        history(writer, last, 1)
+        assert marks() == list(range(258, 514))
 
 
 @pytest.mark.parametrize("hint", [None, b"1", b"9" * 15, b"garbage"])
@@ -333,6 +398,16 @@ def test_a_heartbeat_that_is_no_counter_is_no_sign_of_life_and_none_of_death(add
         assert client().heartbeats([node("a")]).counters == {node("a"): 4}
 
 
+def test_a_heartbeat_that_goes_back_stands_still(address: Address) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        observer, seen = client(), []
+        for counter in (b"5", b"3", b"garbage", b"6"):
+            plant(other, f"elastic/{run_id}/heartbeat/a%231", counter)
+            seen.append(observer.heartbeats([node("a")]).counters[node("a")])
+    assert seen == [5, 5, 5, 6]
+
+
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
 def test_a_proposal_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
     run_id, proposal = uuid4().hex, Proposal(born().era, Done(0))
@@ -340,6 +415,38 @@ def test_a_proposal_that_nobody_can_read_hides_no_other(address: Address, garbag
         assert [client().put_proposal(node(name), proposal) for name in "ab"] == [1, 2]
         plant(other, f"elastic/{run_id}/wish/a%231", garbage)
         assert client().proposals([node("a"), node("b")]) == {node("b"): proposal}
+
+
+ENTERS = Proposal(born().era, Arrive(profile("a")), enters=True)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode_proposal(ENTERS), b"[" * 100_000])
+def test_a_proposal_to_enter_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        assert [client().put_proposal(node(name), ENTERS) for name in "ab"] == [1, 2]
+        plant(other, f"elastic/{run_id}/enter/{ENTERS.like}/1", garbage)
+        assert client().proposals([], ENTERS.era) == {node("b"): ENTERS}
+
+
+@pytest.mark.parametrize(("count", "found"), [(b"garbage", 0), (b"-5", 0), (b"8192", 1), (b"999999999", 0)])
+def test_a_number_of_proposals_to_enter_that_cannot_be_is_survived(address: Address, count: bytes, found: int) -> None:
+    run_id = uuid4().hex
+    with clients(address, run_id) as client, talking(address) as other:
+        assert client().put_proposal(node("a"), ENTERS) == 1
+        plant(other, f"elastic/{run_id}/numbers/{ENTERS.like}", count)
+        assert len(client().proposals([], ENTERS.era)) == found
+
+
+def test_who_proposes_to_enter_in_another_era_takes_the_last_one_away(address: Address) -> None:
+    run_id, later = uuid4().hex, evolve(ENTERS, era=Token(born().life, 7))
+    with clients(address, run_id) as client, talking(address) as other:
+        one = client()
+        for proposal in (ENTERS, later):
+            one.put_proposal(node("a"), proposal)
+            one.put_proposal(node("b"), proposal)
+        old, new = (f"elastic/{run_id}/enter/{each.like}/1" for each in (ENTERS, later))
+        assert [bool(value) for value in other.get(old, new)] == [False, True]
 
 
 def test_who_reads_proposals_takes_the_counts_of_earlier_ones_away(address: Address) -> None:
@@ -608,6 +715,19 @@ def test_closing_ends_a_call_to_a_store_that_stands_still(store: Store, connecte
             assert took_s < SOON_S
 
 
+def test_closing_waits_for_no_connection_that_is_still_being_made() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        address = Address(*full.getsockname())
+        with socket.create_connection((address.host, address.port)), clients(address) as client:
+            one = client()
+            waiting = Waiting(lambda: _out_of_reach(one.get))
+            began = time.monotonic()
+            one.close()
+            assert time.monotonic() - began < SOON_S
+            full.accept()[0].close()
+            waiting.answer(began)
+
+
 def test_a_wait_ends_in_time_while_the_store_stands_still(store: Store) -> None:
     host, address = store
     with clients(address, timeout_s=TIMEOUT_S) as client:
@@ -677,6 +797,12 @@ def test_a_store_that_came_back_empty_is_given_back_what_its_nodes_hold() -> Non
             b.submit(handlers.leave)
             over = a.hears(handlers.watch)
             assert isinstance(over, Over) and over.ended and over.ended.why is Why.LEFT
+
+
+def test_a_connection_sends_at_once_and_notices_a_host_that_is_gone(address: Address) -> None:
+    with talking(address) as client:
+        assert client._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert client._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
 
 
 def test_the_wire_refuses_a_store_that_is_not_there() -> None:

@@ -90,7 +90,7 @@ class ElasticAgent:
         self._round = -1
         held = Held(node, self._profile, settings, Life(os.urandom(8).hex()))
         self.rendezvous = RendezvousLoop(backend, held, clock, self._hear)
-        self._heart = Heart(backend, node, settings.keep_alive_interval, clock, lambda *beaten: None)
+        self._heart = Heart(backend.clone(), node, settings.keep_alive_interval, clock, lambda *beaten: None)
 
     def start(self) -> None:
         self.rendezvous.start()

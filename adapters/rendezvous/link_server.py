@@ -1,0 +1,220 @@
+"""The watched side of one agent's links: its port accepts observers and answers their hellos.
+
+A client of the port is not trusted. It has 1 KiB and 2 s for its hello, and of too many silent clients the oldest is closed
+first. Nothing is expected of an observer that has said its hello; it sees this node's death by the end of the connection.
+"""
+
+from __future__ import annotations
+
+import math
+import selectors
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, evolve, field
+
+from ...core.world import Endpoint, Node
+from ..clock import Clock
+from .link_hello import (
+    BYTES_MAX,
+    GOODBYE,
+    HELLO_S,
+    OBSERVER,
+    WATCHED,
+    Hello,
+    belongs,
+    challenge,
+    heard,
+    proof,
+    proves,
+    spoken,
+)
+
+if TYPE_CHECKING:
+    from ..store.secret import Secret
+
+PENDING_MAX = 64
+"""At most this many connections wait for a whole hello."""
+OBSERVERS_MAX = 256
+"""At most this many nodes watch this one. Usually three do."""
+_NO_DESCRIPTOR_S = 1.0
+"""A host without a free descriptor accepts no connection for this many seconds."""
+
+
+@define(eq=False)
+class Watching:
+    """A connection to this node's port."""
+
+    socket: socket.socket
+    until: float
+    challenge: str = ""
+    heard: bytes = b""
+    hello: Hello | None = None
+    slot: str | None = None
+    """The slot of the observer. It is None until the observer has said its whole hello."""
+
+
+@define(eq=False, slots=False)
+class LinkServer:
+    """The port of one agent's links. One thread calls its methods, and the data of each key that its selector returns."""
+
+    node: Node
+    run_id: str
+    address: str
+    ttl_s: float
+    clock: Clock
+    selector: selectors.BaseSelector
+    token: Secret | None = None
+    listener: socket.socket = field(init=False)
+    pending: dict[Watching, None] = field(factory=dict, init=False)
+    """The connections that have said no whole hello yet. The oldest comes first."""
+    observers: dict[str, Watching] = field(factory=dict, init=False)
+    """The connections of the observers, by slot."""
+    _accept_at: float = field(default=math.inf, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Listen. Raises OSError."""
+        self.listener = _listening(self.address)
+        self.selector.register(self.listener, selectors.EVENT_READ, self._accepts)
+
+    @property
+    def port(self) -> int:
+        return int(self.listener.getsockname()[1])
+
+    @property
+    def due(self) -> float:
+        """The time at which `passes` is to be called though nothing happens."""
+        first = next(iter(self.pending), None)
+        return min(self._accept_at, first.until if first else math.inf)
+
+    def passes(self, now: float) -> None:
+        """Close the connections whose time for a hello is over; accept again if that is due."""
+        if now >= self._accept_at:
+            self._accept_at = math.inf
+            self.selector.register(self.listener, selectors.EVENT_READ, self._accepts)
+        for watching in [each for each in self.pending if now >= each.until]:
+            self._drops(watching)
+
+    def close(self) -> None:
+        """Say goodbye to all observers, and close the port."""
+        for watching in [*self.pending, *self.observers.values()]:
+            with suppress(OSError):
+                watching.socket.send(GOODBYE)
+            self._drops(watching)
+        self.listener.close()
+
+    def _accepts(self) -> None:
+        try:
+            made, _ = self.listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        except OSError:  # no descriptor is left: the clients in the queue wait on
+            self.selector.unregister(self.listener)
+            self._accept_at = self.clock.now() + _NO_DESCRIPTOR_S
+            return
+        made.setblocking(False)
+        end_when_silent(made, self.ttl_s)
+        watching = Watching(made, self.clock.now() + HELLO_S)
+        self.pending[watching] = None
+        self.selector.register(made, selectors.EVENT_READ, lambda: self._hears_observer(watching))
+        if len(self.pending) > PENDING_MAX:
+            self._drops(next(iter(self.pending)))
+
+    def _drops(self, watching: Watching) -> None:
+        self.selector.unregister(watching.socket)
+        watching.socket.close()
+        self.pending.pop(watching, None)
+        if watching.slot is not None and self.observers.get(watching.slot) is watching:
+            del self.observers[watching.slot]
+
+    def _hears_observer(self, watching: Watching) -> None:
+        if watching.socket.fileno() < 0:
+            return  # it was ready together with the client that took its place
+        try:
+            data = watching.socket.recv(BYTES_MAX)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._drops(watching)
+        elif watching.slot is None:
+            watching.heard += data
+            try:
+                self._greets(watching)
+            except (ValueError, OSError):
+                self._drops(watching)
+
+    def _greets(self, watching: Watching) -> None:
+        """Answer what an observer has said. Raises ValueError for what is no hello, and OSError."""
+        while b"\n" in watching.heard and watching.slot is None:
+            line, _, watching.heard = watching.heard.partition(b"\n")
+            hello = heard(line)
+            if watching.hello is None:
+                if not belongs(hello, self.run_id, self.token):
+                    raise ValueError("another run, or one of the two has no token")
+                watching.hello, watching.challenge = hello, challenge(self.token)
+                mine = Hello(self.run_id, self.node, watching.challenge)
+                signed = evolve(mine, proof=proof(self.token, WATCHED, mine, hello.challenge))
+                watching.socket.send(spoken(signed))
+                if self.token:
+                    continue
+            if (hello.run, hello.node) != (self.run_id, watching.hello.node) or not proves(
+                self.token, OBSERVER, hello, watching.challenge
+            ):
+                raise ValueError("no proof")
+            self._is_watched_by(watching, hello.node.slot)
+        if len(watching.heard) > BYTES_MAX:
+            raise ValueError("too long")
+
+    def _is_watched_by(self, watching: Watching, slot: str) -> None:
+        if earlier := self.observers.get(slot):
+            self._drops(earlier)
+        if len(self.observers) >= OBSERVERS_MAX:
+            raise ValueError("too many")
+        watching.slot = slot
+        self.observers[slot] = watching
+        del self.pending[watching]
+
+
+def addresses(endpoint: Endpoint) -> list[tuple[int, Any]]:
+    """Return the families and addresses at which this endpoint may be reached. A name that nobody knows has none."""
+    try:
+        found = socket.getaddrinfo(endpoint.address, endpoint.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    return [(family, address) for family, _, _, _, address in found]
+
+
+def _listening(address: str) -> socket.socket:
+    """Return a socket that listens on this address. It listens on every address if this one is not this host's own, or is a
+    name that only this host takes for its loopback (as Debian's /etc/hosts has it). Raises OSError."""
+    family = int(socket.AF_INET)
+    for family, where in addresses(Endpoint(address, 1)):
+        host = str(where[0])
+        if not host.startswith("127.") or address in (host, "localhost"):
+            with suppress(OSError):
+                return _bound(family, host)
+    return _bound(family, "::" if family == socket.AF_INET6 else "")
+
+
+def _bound(family: int, host: str) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        made.bind((host, 0))
+        made.listen(PENDING_MAX)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def end_when_silent(made: socket.socket, ttl_s: float) -> None:
+    """Let the kernel end a connection whose other host is silent: a host that lost its power closes nothing."""
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(round(ttl_s / 5), 1))
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(round(ttl_s / 5), 1))
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, min(round(ttl_s * 1000), 2**31 - 1))

@@ -1,0 +1,58 @@
+"""Packed lines of a trace: a line that repeats a recent one but for its numbers is written as these numbers alone.
+
+An idle agent takes the same three steps each second, and their times and counters are all that differs. Packing loses
+nothing: the reader makes the very same line again, so the steps are taken again and judged as any others.
+
+A packed line is an array: how many lines back the one with this shape is, then the numbers in their order. A writer refers
+to its own lines alone, so a reader may remember more of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+Shape: TypeAlias = tuple[bytes, ...]
+"""A line without its numbers: what stands before, between and behind them. Empty for a line that is too long to be kept."""
+REACH = 32
+"""So many lines back a packed line may refer."""
+KEPT_MAX = 4_096
+"""Lines of more bytes are not referred to."""
+_NUMBER = rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_WORDS = re.compile(rb'"(?:[^"\\]|\\.)*"|(' + _NUMBER + rb")")
+_PACKED = re.compile(rb"\[(\d{1,2})((?:," + _NUMBER + rb")+)\]\n")
+
+
+def packed(line: bytes, recent: tuple[Shape, ...]) -> tuple[bytes, tuple[Shape, ...]]:
+    """Return the line as it is written, and the shapes that the next line may refer to, the newest first."""
+    shape, numbers = _split(line)
+    written = line
+    if numbers and shape in recent:
+        written = b"[%d,%b]\n" % (recent.index(shape) + 1, b",".join(numbers))
+    return written, (shape, *recent[: REACH - 1])
+
+
+def unpacked(line: bytes, recent: tuple[Shape, ...]) -> tuple[bytes, tuple[Shape, ...]]:
+    """Return the line as it was before it was packed, and the shapes that the next line may refer to. Raises ValueError."""
+    if not line.startswith(b"["):
+        return line, (_split(line)[0], *recent[: REACH - 1])
+    found = _PACKED.fullmatch(line)
+    back, numbers = (int(found[1]), found[2].split(b",")[1:]) if found else (0, [])
+    shape = recent[back - 1] if 0 < back <= len(recent) else ()
+    if len(shape) != len(numbers) + 1:
+        raise ValueError("numbers that fit no line before it")
+    whole = b"".join(part for pair in zip(shape, (*numbers, b""), strict=True) for part in pair)
+    return whole, (shape, *recent[: REACH - 1])
+
+
+def _split(line: bytes) -> tuple[Shape, list[bytes]]:
+    """Return the line's shape and its numbers; neither for a line that is too long."""
+    if len(line) > KEPT_MAX:
+        return (), []
+    parts, numbers, at = [], [], 0
+    for word in _WORDS.finditer(line):
+        if word[1]:
+            parts.append(line[at : word.start()])
+            numbers.append(word[1])
+            at = word.end()
+    return (*parts, line[at:]), numbers

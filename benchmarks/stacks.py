@@ -1,0 +1,92 @@
+"""What the handler that writes a worker's stacks costs a training step, and what a look at the worker costs.
+
+    python benchmarks/stacks.py [--blocks N]
+
+Two processes train the same, one with the handler and one without. They take turns, block by block, in the order ABBA, so
+that whatever else the machine does meets both. Then the one with the handler is looked at while it trains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from statistics import median, quantiles
+
+from measuring import HERE, facts, stage, stop_on_signals
+
+from elastic.adapters.launch_settings import STACKS_SIGNAL
+from elastic.adapters.workers.stack_handler import StackHandler
+from elastic.adapters.workers.stacks import see
+
+HANDLER = StackHandler(STACKS_SIGNAL, 1023)
+LOOKS = 100
+
+
+class Training:
+    """A process that trains when it is told to."""
+
+    def __init__(self, has_handler: bool) -> None:
+        environment = HANDLER.environment(os.environ) if has_handler else None
+        command = [sys.executable, "-u", str(HERE / "programs" / "trains.py")]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        assert self.process.stdout
+        self.process.stdout.readline()
+
+    def go(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def block(self) -> tuple[float, float]:
+        """The wall time and the CPU time of a step."""
+        assert self.process.stdout
+        wall, cpu = map(float, self.process.stdout.readline().split())
+        return wall, cpu
+
+
+def steps(blocks: int) -> None:
+    without, having = Training(False), Training(True)
+    times: dict[Training, list[tuple[float, float]]] = {without: [], having: []}
+    for turn in range(blocks + 1):
+        for each in (without, having) if turn % 2 else (having, without):
+            each.go()
+            times[each].append(each.block())
+    for kind, name in enumerate(("wall", "CPU")):
+        ours, theirs = ([block[kind] for block in times[each][1:]] for each in (having, without))
+        ratios = quantiles([one / other for one, other in zip(ours, theirs, strict=True)], n=4)
+        print(
+            f"| {name} time of a step, µs | {median(theirs) * 1e6:.0f} | {median(ours) * 1e6:.0f} "
+            f"| {ratios[1]:.4f} ({ratios[0]:.4f}–{ratios[2]:.4f}) |"
+        )
+    looks(having)
+
+
+def looks(training: Training) -> None:
+    took = []
+    for _ in range(LOOKS):
+        training.go()
+        began = time.perf_counter()
+        see({0: training.process.pid}, HANDLER)
+        took.append(time.perf_counter() - began)
+        training.block()
+    print(f"\na look at one that trains: {median(took) * 1e3:.1f} ms ({min(took) * 1e3:.1f}–{max(took) * 1e3:.1f})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=100, help="turns of each (100)")
+    blocks = parser.parse_args().blocks
+    stop_on_signals()
+    print(facts(), "\n")
+    print("| | without | with the handler | with / without, turn by turn (quartiles) |\n| --- | --- | --- | --- |")
+    with stage():
+        steps(blocks)
+
+
+if __name__ == "__main__":
+    main()

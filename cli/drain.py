@@ -1,0 +1,119 @@
+"""`elastic drain NODE`: an operator takes a node out of a running job -> the register's edit -> an exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from attrs import frozen
+
+from ..adapters.clock import SystemClock
+from ..adapters.rendezvous.operator import asked, operator_name
+from ..adapters.store.port import StoreError
+from ..core.rendezvous import Drain, Raise, RendezvousState, Request, Settled, Status, handlers
+from ..core.rendezvous.state import AWAY, known_as
+from ..core.world import NAME_MAX, Ending, Node, Notice, Verdict, Why
+from . import values
+from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
+from .mistakes import Mistake
+from .option import Command, Section, parameters
+from .render.text import count, say
+from .running_job import NO_NODE, JobOptions, RunningJob, opened, say_no_answer, say_no_job
+
+EPILOG = """\b
+  elastic drain gpu-03 --rdzv-endpoint=gpu-01 --rdzv-id=train42
+  elastic drain gpu-03 --deadline=600 --rdzv-endpoint=gpu-01 --rdzv-id=train42
+\b
+NODE is a host, a node id, or a node as elastic status --json names it. Its workers are told at once
+(ELASTIC_NOTICE); the node leaves when they are ready, or in time before the deadline. No restart is spent.
+\b
+Exit codes:  0 the node was told · 1 the job is over · 2 a mistake, or the job needs the node (--force)
+             3 no such job, no store, or refused
+"""
+
+DRAINED = Section("The drain")
+
+
+@frozen
+class DrainOptions(JobOptions):
+    """The options of `elastic drain`."""
+
+    deadline: float = DRAINED.option("S", values.notice_seconds, default=120, own=True)(
+        "How long after it is told the node must be gone."
+    )
+    force: bool = DRAINED.flag(own=True)("Also if the other nodes are fewer than --nnodes asks for: they wait then.")
+
+
+def _made(node: str, **given: Any) -> int:
+    return _drain(node, DrainOptions(**given))
+
+
+drain = Command(
+    "drain",
+    callback=_made,
+    params=[click.Argument(["node"]), *parameters(DrainOptions)],
+    help="""Take a node out of a running job, without a restart.
+
+    The other nodes go on without it as soon as its workers have saved what they have to save.""",
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+
+
+def _drain(name: str, options: DrainOptions) -> int:
+    with opened(options) as job:
+        try:
+            state = job.backend.get().state
+        except StoreError as error:
+            say_no_answer("drain", error)
+            return RENDEZVOUS
+        if state is None:
+            say_no_job("drain", job)
+            return RENDEZVOUS
+        if state.closed:
+            say(f"elastic drain: job {job.run_id} is over: {state.closed.ending.value}", err=True)
+            return FAILED
+        node = _node(state, name)
+        notice = Notice(options.deadline, f"an operator ({operator_name()})"[:NAME_MAX])
+        request = Request(handlers.drain, drain=Drain(node, notice), forced=options.force or None)
+        return _told(job, state, node, notice, asked(job.backend, request, NO_NODE, SystemClock()))
+
+
+def _node(state: RendezvousState, name: str) -> Node:
+    """Return the node of this name. Raises Mistake."""
+    nodes = [node for node, seat in state.seats.items() if seat.status not in AWAY]
+    known = dict(zip(nodes, known_as(state, nodes), strict=True))
+    found = [node for node in nodes if name in (str(node), node.slot, known[node], state.seats[node].profile.host)]
+    exact = [node for node in found if name in (str(node), node.slot)]
+    if len(found) > 1 and len(exact) != 1:
+        raise Mistake(
+            f"{name}: several nodes are called so: {', '.join(node.slot for node in found)}; name one of these"
+        )
+    if not found:
+        raise Mistake(f"{name}: no such node in this job; it has {', '.join(known.values()) or 'none'}")
+    return (exact or found)[0]
+
+
+def _told(job: RunningJob, state: RendezvousState, node: Node, notice: Notice, answer: object) -> int:
+    """Say what came of it; return the exit code."""
+    (name,) = known_as(state, [node])
+    match answer:
+        case Settled():
+            others = [each for each in state.present if each != node and state.seats[each].status is not Status.LEAVING]
+            stay = f"{count(len(others), 'node')} {'goes' if len(others) == 1 else 'go'} on"
+            say(f"job {job.run_id} at {job.store}: {name} leaves within {notice.deadline_s:g} s, {stay}")
+            return SUCCEEDED
+        case Verdict(Ending() as ending):
+            say(f"elastic drain: job {job.run_id} is over: {ending.value}", err=True)
+            return FAILED
+        case Raise(failure) if failure.why is Why.NEEDED:
+            least = f"--nnodes={state.limits.min_nodes}:{state.limits.max_nodes}"
+            raise Mistake(f"{name}: {failure.why.value} ({least}); the others would wait for another node: --force")
+        case Raise(failure) if failure.why is Why.NO_NODE:
+            raise Mistake(f"{name}: has left the job meanwhile")
+        case Raise(_, text):
+            say(f"elastic drain: store {job.store} did not take it{text and f': {text}'}; ask again", err=True)
+            return RENDEZVOUS
+        case _:
+            say_no_job("drain", job)
+            return RENDEZVOUS

@@ -1,0 +1,275 @@
+"""Keeps what somebody who looks on has seen of a job: its events, its rounds with their recoveries, and what each node did.
+
+A history is a value; `observed` returns the next one for each reading of the store. Times are the onlooker's own, in seconds
+since it began to look, so they say when it learned of a thing. Everything here is bounded: an onlooker may stay for months.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from ...adapters.workers.error_files import exit_sentence
+from ...core.rendezvous import RendezvousState, Status, explain
+from ...core.replay.lanes import Lanes, Mark, Span, SpanKind
+from ...core.world import Fault, Node
+from .job import Job, told_by
+from .sentences import names_of, who
+from .text import count, first_line
+
+EVENTS_MAX = 200
+ROUNDS_MAX = 50
+SPANS_MAX = 1_000
+MARKS_MAX = 500
+LANES_MAX = 16
+"""The picture has so many nodes at most."""
+SAID_MAX = 200
+"""The most characters of a message in an event."""
+NAMES_MAX = 4
+"""An event names so many nodes, and counts more."""
+
+DOES: Mapping[Status, SpanKind] = {
+    Status.IN: "joining",
+    Status.EXPECTED: "stopping",
+    Status.WAITING: "waiting",
+    Status.RESERVE: "waiting",
+    Status.DONE: "barrier",
+    Status.GONE: "ended",
+    Status.ABSENT: "ended",
+}
+"""A seat's status says this of its node while no world stands."""
+
+
+@frozen
+class Event:
+    """One thing that happened. `kind` is note, good or bad."""
+
+    at: float
+    kind: str
+    text: str
+
+
+@frozen
+class Round:
+    """A complete round. `broken_at` is when the round before it ended, if that was seen."""
+
+    number: int
+    nodes: int
+    workers: int
+    began_at: float
+    broken_at: float | None
+    ended_at: float | None = None
+    how: str = ""
+
+
+@frozen
+class Doing:
+    """What a node does, and since when."""
+
+    kind: SpanKind
+    label: str
+    since: float
+
+
+@frozen
+class History:
+    """What was seen until `at`. `silent` is why the store does not answer, and since when; None: it answers."""
+
+    job: Job
+    at: float = 0.0
+    events: tuple[Event, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    doing: Mapping[Node, Doing] = {}
+    names: Mapping[Node, str] = {}
+    """The names of the nodes that were ever seen, as far as spans or marks are about them."""
+    spans: tuple[Span, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    broken_at: float | None = None
+    ends: Mapping[str, int] = {}
+    """How often a round was seen to end before the job did, by the cause."""
+    silent: tuple[str, float] | None = None
+
+
+def observed(history: History, job: Job, at: float) -> History:
+    """Return the history with one more reading of the store, which has answered."""
+    before, after = history.job, job
+    back = (
+        [Event(at, "good", f"the store answers again after {at - history.silent[1]:.1f} s")] if history.silent else []
+    )
+    told = evolve(history, job=job, at=at, silent=None, events=(*history.events, *back))
+    if (after.state and after.state.token) != (before.state and before.state.token):
+        told = _moved(told, before.state, after.state, at)
+    if before.state and after.state and after.faults != before.faults:
+        known = set(before.faults)
+        told = _failed(told, after.state, [fault for fault in after.faults if fault not in known], at)
+    out = [each for each in after.unfit if each not in before.unfit]
+    said = (f"{each.host} stays out: {first_line(each.reason)[:SAID_MAX]}" for each in out)
+    return _bounded(evolve(told, events=(*told.events, *(Event(at, "bad", text) for text in said))))
+
+
+def unanswered(history: History, why: str, at: float) -> History:
+    """Return the history with one more question that the store did not answer."""
+    if history.silent:
+        return evolve(history, silent=(why, history.silent[1]))
+    return _bounded(evolve(history, silent=(why, at), events=(*history.events, Event(at, "bad", f"the store: {why}"))))
+
+
+def _bounded(history: History) -> History:
+    spans, marks = history.spans[-SPANS_MAX:], history.marks[-MARKS_MAX:]
+    drawn = {*history.doing, *(span.node for span in spans), *(mark.node for mark in marks)}
+    return evolve(
+        history,
+        events=history.events[-EVENTS_MAX:],
+        rounds=history.rounds[-ROUNDS_MAX:],
+        spans=spans,
+        marks=marks,
+        names={node: name for node, name in history.names.items() if node in drawn},
+    )
+
+
+# --- changes of the register
+
+
+def _moved(history: History, before: RendezvousState | None, after: RendezvousState | None, at: float) -> History:
+    if after is None:
+        return evolve(history, events=(*history.events, Event(at, "bad", "the store remembers this job no longer")))
+    cause = after.ended.why.value if before and after.ended and after.ended != before.ended else None
+    ends = {**history.ends, cause: history.ends.get(cause, 0) + 1} if cause else history.ends
+    named = evolve(history, names={**history.names, **names_of(after)}, ends=ends)
+    ended = _ended(named, before, after, at)
+    events = tuple(_changes(ended, before, after, at))
+    return _begun(_done(evolve(ended, events=(*ended.events, *events)), after, at), before, after, at)
+
+
+def _changes(history: History, before: RendezvousState | None, after: RendezvousState, at: float) -> Iterator[Event]:
+    if before is None:
+        yield Event(at, "note", f"first look · {explain(after, None)}")
+        return
+    gone = [node for node in before.seats if node not in after.seats]
+    come = [node for node in after.seats if node not in before.seats]
+    if gone:
+        yield Event(at, "bad", f"gone: {_names(history, gone)}")
+    if come:
+        yield Event(at, "note", f"arrived: {_names(history, come)}")
+    for node, seat in after.seats.items():
+        was = before.seats.get(node)
+        if seat.notice and (was is None or was.notice != seat.notice):
+            yield Event(at, "note", f"drained: {_names(history, [node])}, {told_by(seat.notice)}")
+
+
+def _names(history: History, nodes: Sequence[Node]) -> str:
+    named = [history.names.get(node, node.slot) for node in nodes[:NAMES_MAX]]
+    more = len(nodes) - NAMES_MAX
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def _ended(history: History, before: RendezvousState | None, after: RendezvousState, at: float) -> History:
+    """Note the end of the round that was running, or of the job."""
+    if before is None or not before.complete or before.closed or (after.round == before.round and not after.closed):
+        return history
+    how, by = (after.closed.ending.value, after.closed.by) if after.closed else ("ended", None)
+    ended = after.ended
+    if not after.closed and ended and ended.round == before.round:
+        how, by = ended.why.value, ended.by
+    bad = how not in ("succeeded", "upscale", "left")
+    name = history.names.get(by, by.slot) if by else ""
+    marks = [Mark(by, at, "closed" if after.closed else "end", f"ends round {before.round} ({how})")] if by else []
+    text = f"round {before.round} ended: {how}{f', by {name}' if name else ''}"
+    rounds = history.rounds
+    if rounds and rounds[-1].ended_at is None:
+        rounds = (*rounds[:-1], evolve(rounds[-1], ended_at=at, how=how))
+    return evolve(
+        history,
+        rounds=rounds,
+        broken_at=at,
+        events=(*history.events, Event(at, "bad" if bad else "good", text)),
+        marks=(*history.marks, *(mark for mark in marks if mark.node in history.names)),
+    )
+
+
+def _begun(history: History, before: RendezvousState | None, after: RendezvousState, at: float) -> History:
+    """Note the round that is complete, if it was not before."""
+    known = before is not None and before.complete and before.world_id == after.world_id
+    if not after.complete or after.closed or known:
+        return history
+    members = after.world.members
+    workers = sum(member.profile.local_world_size for member in members)
+    took = f" · {_took(at - history.broken_at)} after the round before" if history.broken_at is not None else ""
+    text = f"round {after.round} runs: {count(len(members), 'node')}, {count(workers, 'worker')}{took}"
+    return evolve(
+        history,
+        rounds=(*history.rounds, Round(after.round, len(members), workers, at, history.broken_at)),
+        broken_at=None,
+        events=(*history.events, *([Event(at, "good", text)] if before else ())),
+        marks=(*history.marks, *([Mark(members[-1].node, at, "complete", f"round {after.round}")] if before else ())),
+    )
+
+
+def _took(length_s: float) -> str:
+    return f"{length_s * 1_000:.0f} ms" if length_s < 1 else f"{length_s:.1f} s"
+
+
+def _done(history: History, state: RendezvousState, at: float) -> History:
+    """Note what each node does now; a span ends where that changes."""
+    doing: dict[Node, Doing] = {}
+    spans = list(history.spans)
+    for node in (*state.seats, *(node for node in history.doing if node not in state.seats)):
+        was, now = history.doing.get(node), _does(state, node)
+        if was and now and (was.kind, was.label) == now:
+            doing[node] = was
+            continue
+        if was:
+            spans.append(Span(node, was.since, at, was.kind, was.label))
+        if now:
+            doing[node] = Doing(now[0], now[1], at)
+    return evolve(history, doing=doing, spans=tuple(spans))
+
+
+def _does(state: RendezvousState, node: Node) -> tuple[SpanKind, str] | None:
+    seat = state.seats.get(node)
+    if seat is None:
+        return None
+    if state.closed:
+        return "ended", ""
+    if seat.status is Status.IN and state.complete:
+        return "running", f"round {state.round}"
+    return DOES[seat.status], f"round {state.round}" if seat.status is Status.DONE else ""
+
+
+def _failed(history: History, state: RendezvousState, faults: Sequence[Fault], at: float) -> History:
+    """Note failures that are new on record; those before the first look are no events."""
+    told = [Event(at, "bad", failure(fault, who(fault.node, fault.host, state))) for fault in faults[-EVENTS_MAX:]]
+    marks = [Mark(fault.node, at, "failure", f"rank {fault.rank}") for fault in faults if fault.node in history.names]
+    return evolve(history, events=(*history.events, *told), marks=(*history.marks, *marks))
+
+
+def failure(fault: Fault, name: str) -> str:
+    """Return a failure in one line: who, and how it ended."""
+    ended = exit_sentence(fault.exit_code)
+    said = f" · {first_line(fault.message)[:SAID_MAX]}" if fault.message and fault.message != ended else ""
+    return f"{name} rank {fault.rank} failed in round {fault.round}: {ended}{said}"
+
+
+# --- the picture
+
+
+def lanes(history: History, at: float) -> Lanes:
+    """Return the lanes of some nodes: those that went or have a mark, the last ones first, then others.
+
+    A node that returns to a host takes the lane of its predecessor.
+    """
+    open_ = (Span(node, each.since, at, each.kind, each.label) for node, each in history.doing.items())
+    spans = sorted((*history.spans, *open_), key=lambda span: (span.start, span.end))
+    last = dict.fromkeys((history.names[span.node] for span in spans), -1.0)
+    went = ((span.node, span.end) for span in history.spans if span.node not in history.doing)
+    for node, when in (*went, *((mark.node, mark.at) for mark in history.marks)):
+        name = history.names[node]
+        last[name] = max(when, last.get(name, -1.0))
+    chosen = sorted(last, key=last.__getitem__, reverse=True)[:LANES_MAX]
+    shown = {node: Node(name, node.incarnation) for node, name in history.names.items() if name in chosen}
+    return Lanes(
+        tuple(sorted(set(shown.values()))),
+        tuple(evolve(span, node=shown[span.node]) for span in spans if span.node in shown),
+        tuple(evolve(mark, node=shown[mark.node]) for mark in history.marks if mark.node in shown),
+    )

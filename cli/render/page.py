@@ -1,0 +1,170 @@
+"""The web page of a running job: the page itself, once; what it shows, as one line of JSON for each change; its picture.
+
+The page asks for nothing but its own events and picture. Its policy allows the one script and the one style that stand in
+it, by their checksums, so that nothing else can run there. The script writes whatever a job says as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from attrs import frozen
+
+from ...adapters.report.launch_report import breaker, first_cause
+from ...adapters.workers.error_files import exit_sentence
+from ...core.rendezvous import RendezvousState, Status
+from ...core.world import Fault, Node
+from .history import History, lanes
+from .job import Job, data, rows_of, span, standbys, told_by
+from .picture import picture
+from .sentences import names_of
+from .text import first_line
+
+EVENTS, PICTURE = "/events", "/timeline.svg"
+FAILURES_MAX = 20
+PLACES_MAX = 32
+"""The most places at which workers were stopped."""
+CALLSTACK_LINES = 60
+LINE_MAX = 400
+"""The most characters of a line of a log or a traceback."""
+LOOKS: Mapping[Status, str] = {
+    Status.IN: "here",
+    Status.EXPECTED: "expected",
+    Status.WAITING: "spare",
+    Status.RESERVE: "spare",
+    Status.ABSENT: "left",
+    Status.DONE: "done",
+    Status.GONE: "left",
+    Status.LEAVING: "left",
+}
+
+
+@frozen
+class Page:
+    """The text of the page, and its Content-Security-Policy."""
+
+    text: str
+    policy: str
+
+
+def page(title: str) -> Page:
+    """Return the page of a job of this name."""
+    folder = files(__package__) / "web"
+    html, style, script = ((folder / f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
+    parts = {"title": escape(title), "style": style, "script": script}
+    text = re.sub(r"\{(title|style|script)\}", lambda found: parts[found[1]], html)
+    policy = (
+        f"default-src 'none'; script-src {_checksum(script)}; style-src {_checksum(style)}; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return Page(text, policy)
+
+
+def _checksum(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def shown(history: History, epoch: float) -> str:
+    """Return all that the page shows, as one line of JSON. `epoch` is when the history began, in Unix seconds."""
+    job, state = history.job, history.job.state
+    of_job: dict[str, Any] = (
+        data(job, state) if state else {"job": job.run_id, "store": job.store, "state": "unknown", "round": 0}
+    )
+    told: dict[str, Any] = {
+        **of_job,
+        "sentence": of_job.get("sentence", f"store {job.store} has no job {job.run_id} now"),
+        "epoch": epoch,
+        "at": round(history.at, 3),
+        "silent": {"why": history.silent[0], "since": round(history.silent[1], 3)} if history.silent else None,
+        "nodes": _tiles(history, job, state) if state else [],
+        "rounds": [
+            {
+                "round": each.number,
+                "nodes": each.nodes,
+                "workers": each.workers,
+                "began": round(each.began_at, 3),
+                "recovery": None if each.broken_at is None else round(each.began_at - each.broken_at, 3),
+                "ended": None if each.ended_at is None else round(each.ended_at, 3),
+                "how": each.how,
+            }
+            for each in history.rounds
+        ],
+        "events": [{"at": round(each.at, 3), "kind": each.kind, "text": each.text} for each in history.events],
+        "stacks": of_job.get("stacks", [])[:PLACES_MAX],
+        "stacked": len(of_job.get("stacks", [])),
+        "failed": len(job.faults),
+        "failures": _failures(job, state) if state else [],
+    }
+    return json.dumps(told, separators=(",", ":"))
+
+
+def timeline(history: History, at: float) -> str:
+    """Return the picture of what was seen until now."""
+    return picture(lanes(history, at), f"job {history.job.run_id}, seen for {at:.0f} s")
+
+
+def _tiles(history: History, job: Job, state: RendezvousState) -> list[dict[str, Any]]:
+    return [
+        {
+            "node": str(row.node),
+            "host": row.name,
+            "state": row.what,
+            "look": _look(job, state, row.node),
+            "ranks": span(row.ranks),
+            "workers": state.seats[row.node].profile.local_world_size,
+            "role": state.seats[row.node].profile.role,
+            "address": state.seats[row.node].profile.endpoint.address,
+            "standbys": standbys(job.standbys.get(row.node)),
+            "notice": told_by(notice) if (notice := state.seats[row.node].notice) else "",
+            "since": round(history.doing[row.node].since, 3) if row.node in history.doing else 0.0,
+        }
+        for row in rows_of(job, state)
+    ]
+
+
+def _look(job: Job, state: RendezvousState, node: Node) -> str:
+    status = state.seats[node].status
+    if state.closed:
+        return "done" if status in (Status.DONE, Status.GONE) else "left"
+    if node in job.unheard and status in (Status.IN, Status.DONE):
+        return "silent"
+    return "running" if status is Status.IN and state.complete else LOOKS[status]
+
+
+def _failures(job: Job, state: RendezvousState) -> list[dict[str, Any]]:
+    """Return the last failures, the newest first."""
+    names = names_of(state)
+    causes = [_cause(job.faults, number, state) for number in {fault.round for fault in job.faults[-FAILURES_MAX:]}]
+    return [
+        {
+            "key": f"{fault.node} {fault.round} {fault.rank} {fault.pid}",
+            "cause": any(fault is cause for cause in causes),
+            "round": fault.round,
+            "who": f"{names.get(fault.node, fault.host)} rank {fault.rank}",
+            "ended": exit_sentence(fault.exit_code),
+            "said": first_line(fault.message)[:LINE_MAX],
+            "where": fault.where[:LINE_MAX],
+            "remark": fault.remark[:LINE_MAX],
+            "when": fault.when[:LINE_MAX],
+            "after": fault.after_s,
+            "log": fault.log[:LINE_MAX],
+            "traceback": _clipped(fault.callstack.splitlines()[-CALLSTACK_LINES:]),
+            "tail": _clipped(fault.tail),
+        }
+        for fault in reversed(job.faults[-FAILURES_MAX:])
+    ]
+
+
+def _cause(faults: Sequence[Fault], number: int, state: RendezvousState) -> Fault | None:
+    return first_cause([fault for fault in faults if fault.round == number], breaker(number, state.closed, state))
+
+
+def _clipped(lines: Sequence[str]) -> str:
+    return "\n".join(line if len(line) <= LINE_MAX else f"{line[:LINE_MAX]}…" for line in lines)

@@ -1,0 +1,81 @@
+"""A job that runs: the options that name it, and the store in which its nodes meet, opened by somebody who is no node."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+
+from attrs import frozen
+
+from ..adapters.clock import SystemClock
+from ..adapters.store.port import AgentBackend, StoreError
+from ..core.rendezvous import Limits, Settings
+from . import values
+from .launch_options import LaunchOptions
+from .mistakes import Mistake
+from .option import Section
+from .places import place
+from .render.text import say
+from .tokens import store_token
+
+JOB = Section("The job", "PET_")
+NO_NODE = Settings(Limits())
+"""The settings with which a store is opened; nobody joins here, so their limits bind nobody."""
+
+
+@frozen
+class JobOptions:
+    """The options that name a running job. They have the names and the meaning that `elastic launch` gives them."""
+
+    rdzv_backend: str | None = JOB.option("NAME", values.name)("The store's kind, as the job's nodes were told.")
+    rdzv_endpoint: values.Endpoints | None = JOB.option("HOST[:PORT],...", values.endpoints)(
+        "The store's address, as the job's nodes were told."
+    )
+    rdzv_id: str | None = JOB.option("ID", values.name)("The job's id.")
+    rdzv_conf: Mapping[str, str] = JOB.option("K=V,...", values.configuration, default="")(
+        "What the store asks of its users: token_file, or an etcd's cacert, cert, key, user and password_file."
+    )
+
+    @property
+    def run_id(self) -> str:
+        return self.rdzv_id or "none"
+
+
+@frozen
+class RunningJob:
+    """A job's store, open."""
+
+    run_id: str
+    store: str
+    backend: AgentBackend
+
+
+@contextmanager
+def opened(options: JobOptions) -> Iterator[RunningJob]:
+    """Open the job's store. Raises Mistake."""
+    where = place(_as_a_node(options), os.environ, store_token(options.rdzv_conf, os.environ))
+    connection = where.open(options.run_id, SystemClock(), NO_NODE)
+    with closing(connection.backend) as backend:
+        yield RunningJob(options.run_id, where.name, backend)
+
+
+def say_no_answer(command: str, error: StoreError) -> None:
+    say(f"elastic {command}: {error}", err=True)
+
+
+def say_no_job(command: str, job: RunningJob) -> None:
+    say(f"elastic {command}: store {job.store} has no job {job.run_id}; its nodes' --rdzv-id says its name", err=True)
+
+
+def _as_a_node(options: JobOptions) -> LaunchOptions:
+    """Return the options of a node of this job that would never serve its store. Raises Mistake without an endpoint."""
+    if options.rdzv_endpoint is None:
+        raise Mistake("--rdzv-endpoint is missing: where do the job's nodes meet? write --rdzv-endpoint=HOST[:PORT]")
+    return LaunchOptions(
+        nnodes=(1, 2),
+        rdzv_backend=options.rdzv_backend,
+        rdzv_endpoint=options.rdzv_endpoint,
+        rdzv_id=options.rdzv_id,
+        rdzv_conf={**options.rdzv_conf, "is_host": "false"},
+    )

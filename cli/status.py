@@ -1,0 +1,130 @@
+"""`elastic status`: a job's store, read and never written -> the sentence, the nodes, the failures -> an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from attrs import frozen
+
+from ..adapters.store.port import StoreError
+from ..core.rendezvous import RendezvousState
+from ..core.world import Ending
+from . import values
+from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
+from .looking import Looking, until_signalled
+from .mistakes import Mistake
+from .option import Command, Section, parameters
+from .render.history import History
+from .render.job import Job, data, lines
+from .render.last_line import DUMB, LiveLastLine, Wait
+from .render.text import say, say_data
+from .running_job import JobOptions, opened, say_no_answer, say_no_job
+
+EPILOG = """\b
+  elastic status --rdzv-endpoint=gpu-01 --rdzv-id=train42
+  elastic status --rdzv-endpoint=gpu-01 --rdzv-id=train42 --http=8080
+  elastic status --rdzv-backend=etcd --rdzv-endpoint=etcd-1:2379 --rdzv-id=train42 --json
+\b
+Nothing is written to the store. A job whose agents share a token shows itself to who has it: set
+ELASTIC_STORE_TOKEN, or write --rdzv-conf=token_file=FILE. A job without --rdzv-id has the id none.
+\b
+Exit codes:  0 it runs, or it succeeded · 1 it failed · 2 a mistake · 3 there is no such job, or no store
+"""
+
+SHOWN = Section("What is shown")
+
+
+@frozen
+class StatusOptions(JobOptions):
+    """The options of `elastic status`."""
+
+    watch: bool = SHOWN.flag(own=True)("Go on: show the job as it changes, until it is over.")
+    http: tuple[str, int] | None = SHOWN.option("[HOST:]PORT", values.listener, own=True)(
+        "Show the job on a web page that follows it, until Ctrl-C; without a HOST to this host alone."
+    )
+    json: bool = SHOWN.flag(own=True)("Print the same as data, for programs; with --watch one line for each change.")
+
+
+def _made(**given: Any) -> int:
+    return _status(StatusOptions(**given))
+
+
+status = Command(
+    "status",
+    callback=_made,
+    params=parameters(StatusOptions),
+    help="""Show how a running job is: its round, its nodes and their ranks, what it waits for, and its failures.
+
+    Any host may ask that reaches the job's store.""",
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+
+
+def _status(options: StatusOptions) -> int:
+    if options.http and (options.watch or options.json):
+        raise Mistake("--http: the page follows the job, and nothing is printed; leave out --watch and --json")
+    with opened(options) as running:
+        try:
+            job = _shown(Looking(running.backend, History(Job(running.run_id, running.store, None))), options)
+        except StoreError as error:
+            say_no_answer("status", error)
+            return RENDEZVOUS
+    if job.state is None:
+        say_no_job("status", running)
+        return RENDEZVOUS
+    return job_code(job.state)
+
+
+def _shown(looking: Looking, options: StatusOptions) -> Job:
+    """Show the job as the options say; return it as it was seen last. Raises StoreError and Mistake."""
+    looking.look()
+    if looking.job.state is None:
+        return looking.job
+    if options.http:
+        from .status_page import serve_page  # brings the web server
+
+        serve_page(looking, *options.http)
+    elif options.watch:
+        _watch(looking, options)
+    else:
+        _show(looking.job, looking.job.state, options)
+    return looking.job
+
+
+def _watch(looking: Looking, options: StatusOptions) -> None:
+    """Show each change until the job is over, or until a signal ends this: on a terminal in place, else below each other."""
+    rewrites = sys.stdout.isatty() and not options.json and os.environ.get("TERM") not in DUMB
+    live = LiveLastLine(sys.stdout) if rewrites else None
+    with until_signalled():
+        new = True
+        while state := looking.job.state:
+            if live:
+                first, *others = lines(looking.job, state)
+                live.show(Wait(None, None, f"{time.strftime('%H:%M:%S')}  {first}", tuple(others)), looking.at())
+            elif new:
+                _show(looking.job, state, options)
+            if state.closed:
+                break
+            new = looking.look()
+    if live:
+        live.clear()
+        if looking.job.state:
+            _show(looking.job, looking.job.state, options)
+
+
+def _show(job: Job, state: RendezvousState, options: StatusOptions) -> None:
+    if options.json:
+        say_data(data(job, state), indent=None if options.watch else 2)
+        return
+    when = f"{time.strftime('%H:%M:%S')}  " if options.watch else ""
+    first, *others = lines(job, state)
+    say(f"{when}{first}", *others, *([""] if options.watch else []))
+
+
+def job_code(state: RendezvousState) -> int:
+    """Return 1 for a job that is over and has not succeeded, else 0."""
+    return FAILED if state.closed and state.closed.ending is not Ending.SUCCEEDED else SUCCEEDED

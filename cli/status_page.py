@@ -1,0 +1,81 @@
+"""The web page of a job, served until a signal ends it: the store is read in this thread, and the web server has its own."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import closing
+
+from ..adapters.store.port import StoreError
+from ..adapters.terminal import why
+from ..adapters.web_server import Content, WebServer
+from .looking import READ_EVERY_S, Looking, until_signalled
+from .mistakes import Mistake
+from .render.page import EVENTS, PICTURE, page, shown, timeline
+from .render.sentences import names_of
+from .render.text import say
+
+
+def serve_page(looking: Looking, host: str, port: int) -> None:
+    """Show the job on a page until SIGINT or SIGTERM. Raises Mistake."""
+    job = looking.job
+    text = page(job.run_id)
+    contents = {
+        "/": lambda: Content("text/html", text.text.encode(), text.policy),
+        PICTURE: lambda: Content("image/svg+xml", timeline(looking.history, looking.at()).encode()),
+        "/metrics": lambda: _metrics(looking),
+    }
+    try:
+        server = WebServer(host, port, contents, EVENTS)
+    except OSError as error:
+        raise Mistake(f"--http={_address(host, port)}: {why(error)}; name a port that is free on this host") from None
+    with closing(server), until_signalled():
+        say(f"elastic status: job {job.run_id} is shown at http://{_address(host, port)}/ (Ctrl-C ends this)")
+        _tell(looking, server)
+        while True:
+            _follow(looking, server)
+
+
+def _follow(looking: Looking, server: WebServer) -> None:
+    """Look once, and tell the page."""
+    read_at = looking.read_at
+    try:
+        new = looking.look()
+    except StoreError as error:
+        new = looking.missed(error)
+        if not new:
+            time.sleep(READ_EVERY_S)
+    if new:
+        _tell(looking, server)
+    if looking.read_at > read_at:
+        server.publish("tick", f'{{"at":{looking.at():.3f},"took":{looking.took_s * 1_000:.1f}}}')
+
+
+def _metrics(looking: Looking) -> Content:
+    """Return the metrics for Prometheus. Raises ImportError without prometheus-client; the text says what to install."""
+    try:
+        from ..adapters.report.metrics import Known, exposition
+    except ImportError:
+        raise ImportError("needs the package prometheus-client; write pip install 'elastic-launch[metrics]'") from None
+    history = looking.history
+    job, names = history.job, names_of(history.job.state) if history.job.state else {}
+    failures = Counter(dict.fromkeys(names.values(), 0))
+    failures.update(names.get(fault.node, fault.host) for fault in job.faults)
+    return exposition(
+        Known(
+            job.state,
+            history.silent is None,
+            history.ends,
+            failures,
+            {names[node]: age for node, age in looking.ages_s().items() if node in names},
+            {names[node]: note.ready for node, note in job.standbys.items() if node in names},
+        )
+    )
+
+
+def _tell(looking: Looking, server: WebServer) -> None:
+    server.publish("state", shown(looking.history, time.time() - looking.at()))
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

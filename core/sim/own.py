@@ -1,0 +1,72 @@
+"""What a user puts in the place of the core's in every node of a world: other handlers, a rank policy, other settings.
+
+A handler of the user's decides where the core's would. All else stays: the world asks and judges it as the core's, and its
+operation keeps the deadline. A span that `Setting` has is said there, because the world itself counts by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from attrs import field, frozen
+
+from ..caller import Terms, signature
+from ..group import Settings as GroupSettings
+from ..policies import Policy
+from ..rendezvous import Decision, Held, Operation, Settings, turn
+from ..rendezvous.client import Turn
+from ..rendezvous.context import Handler
+from ..world import World
+
+NAMED = (
+    *("limits", "join_timeout", "last_call_timeout", "keep_alive_interval", "keep_alive_max_attempt"),
+    *("overdue_timeout", "upscale_after", "helping_above", "leased", "barrier_timeout", "ttl"),
+    *("grace", "shutdown_timeout", "start_timeout", "fence"),
+)
+"""The settings of both machines that `Setting` has, by a name of its own."""
+
+
+@frozen
+class Own:
+    """The user's parts. What is not given is the core's."""
+
+    handlers: Mapping[Handler, Handler] = field(factory=dict)
+    """The core's handler → the user's, which decides in its place."""
+    policy: Policy | None = None
+    """The rank policy of every node. The node that completes a world writes the digest of it (`RendezvousState.policy`)."""
+    settings: Callable[[Settings], Settings] = lambda settings: settings
+    """Takes the settings that `Setting` makes for the rendezvous, and returns the nodes' own."""
+    group: Callable[[GroupSettings], GroupSettings] = lambda settings: settings
+    """The same for the worker group."""
+
+    @property
+    def turn(self) -> Turn:
+        """The turn in which the user's handlers decide."""
+
+        def turns(operation: Operation, held: Held, now: float) -> Decision:
+            return turn(operation, held, now, self.handlers.get(operation.handler))
+
+        return turns if self.handlers else turn
+
+    @property
+    def digest(self) -> Callable[[World], str] | None:
+        """What the policy makes of a world, as nodes compare it."""
+        return partial(signature, Terms(self.policy)) if self.policy else None
+
+    def settings_of(self, rendezvous: Settings, group: GroupSettings) -> tuple[Settings, GroupSettings]:
+        """Return the nodes' own settings. Raises ValueError for one that `Setting` says."""
+        own = self.settings(rendezvous), self.group(group)
+        _refuse_other(own[0], rendezvous)
+        _refuse_other(own[1], group)
+        return own
+
+
+def _refuse_other(given: object, its: object) -> None:
+    for name in NAMED:
+        if getattr(given, name, None) != getattr(its, name, None):
+            raise ValueError(f"{name}: is {getattr(its, name)} by the world's Setting, so say it there")
+
+
+CORE = Own()
+"""Nothing of a user's."""

@@ -1,0 +1,299 @@
+"""How long a world takes to come to rest after what befell it, and how long it may take (L9); how long the dead keep a seat
+(L10).
+
+An episode begins when something befalls a world, or when it moves by itself. It is calm once its last fault is over. It ends
+when the world rests: one complete world in which each living node runs or is a spare, and nobody dead has a seat; or a
+verdict, of which all were told. From calm to rest it may last for the sum of its parts. Each kind of fault needs some of
+them (docs/protocol.md#bounds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import compress
+from operator import attrgetter
+
+from attrs import define, field, frozen
+
+from ..group import Phase
+from ..group.state import KILL_S
+from ..properties.strength import Strength
+from ..rendezvous import RendezvousState, Status, Violation
+from ..rendezvous.state import STAND_INS
+from ..world import Life, Node
+from .future import Future
+from .narration import standing
+from .network import ANSWER_TIMEOUT_S
+from .process import Process
+from .simulated_store import Store
+from .story import Kind, Setting
+
+REACH_S = 0.7
+"""A node whose messages take longer than this, each way, is out of reach."""
+TURNS = 12
+"""A node asks at most so many questions, one after the other, on its way into a world."""
+
+TAILS = 3
+"""So many messages of a recovery may take the longest time that this world has."""
+
+
+def _patience(setting: Setting) -> float:
+    return 2 * setting.rendezvous.patience
+
+
+def _stop(setting: Setting) -> float:
+    return setting.grace + KILL_S
+
+
+def _silences(setting: Setting) -> float:
+    """Return after how many TTLs a silence is noticed at the latest. Where not all nodes stand in for the coordinator, it
+    takes half a TTL more to see that those who do are dead too."""
+    return 1.5 if setting.nodes <= STAND_INS + 1 else 2.0
+
+
+PARTS: Mapping[str, Callable[[Setting], float]] = {
+    "ask": lambda setting: ANSWER_TIMEOUT_S + setting.interval,
+    "look": lambda setting: setting.interval,
+    "detect": lambda setting: _silences(setting) * setting.rendezvous.ttl + 2 * setting.interval + _patience(setting),
+    "stop": _stop,
+    "gather": lambda setting: setting.last_call + _patience(setting),
+    "grow": lambda setting: setting.upscale + _patience(setting) + _stop(setting),
+    "join": lambda setting: setting.join,
+    "leave": lambda setting: setting.rendezvous.leave_timeout,
+    "messages": lambda setting: (
+        1.0 + 0.1 * setting.nodes + TAILS * min(setting.tail, ANSWER_TIMEOUT_S + setting.interval)
+    ),
+    "delays": lambda setting: 2 * TURNS * REACH_S,
+}
+"""The parts of a recovery, and how long each may last."""
+ALWAYS = ("messages", "ask")
+"""The parts that every recovery needs."""
+_AWAY = ("detect", "stop", "gather", "grow")
+NEEDS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.START: ("stop", "gather", "grow"),
+    Kind.START_BACK: ("stop", "gather", "grow"),
+    Kind.START_OTHER: ("stop", "gather", "grow"),
+    Kind.START_NEXT: ("stop", "gather", "grow", "join"),
+    Kind.CRASH: ("detect", "stop", "gather"),
+    Kind.KILL: ("detect", "stop", "gather"),
+    Kind.UNLINK: (),
+    Kind.MUTE: (),
+    Kind.REFUSE: _AWAY,
+    Kind.PAUSE: _AWAY,
+    Kind.PAUSE_HEART: _AWAY,
+    Kind.PAUSE_LOOP: _AWAY,
+    Kind.PAUSE_WAITER: _AWAY,
+    Kind.SLOW: ("delays", *_AWAY),
+    Kind.CUT: _AWAY,
+    Kind.CUT_OUT: _AWAY,
+    Kind.CUT_IN: _AWAY,
+    Kind.LOSE_REPLY: (),
+    Kind.LATE_WRITE: (),
+    Kind.TWICE: (),
+    Kind.LATE_REPLY: (),
+    Kind.GAP: ("look",),
+    Kind.OUTAGE: ("stop", "gather", "grow"),
+    Kind.FULL: ("stop", "gather", "grow"),
+    Kind.EMPTY: _AWAY,
+    Kind.OLDER: _AWAY,
+    Kind.FAIL: ("stop",),
+    Kind.SUCCEED: ("leave", "stop"),
+    Kind.HANG: ("stop",),
+    Kind.UNSTARTABLE: ("stop",),
+    Kind.DRAIN: ("leave", "stop", "gather"),
+    Kind.NOTICE: ("leave", "stop", "gather", "grow"),
+    Kind.CANCEL: ("stop",),
+}
+"""This maps what befalls a world to the parts that its recovery may need, beside those of ALWAYS."""
+UNHEARD = frozenset(
+    (
+        Kind.PAUSE,
+        Kind.PAUSE_HEART,
+        Kind.PAUSE_LOOP,
+        Kind.PAUSE_WAITER,
+        Kind.FULL,
+        Kind.SLOW,
+        Kind.CUT,
+        Kind.CUT_OUT,
+        Kind.CUT_IN,
+        Kind.LOSE_REPLY,
+        Kind.LATE_WRITE,
+        Kind.TWICE,
+        Kind.LATE_REPLY,
+    )
+) | {Kind.OUTAGE, Kind.EMPTY, Kind.OLDER, Kind.GAP}
+"""These faults may keep a node from hearing that another one is silent."""
+
+MARKS: Mapping[Kind, str] = {
+    Kind.HANG: "hung",
+    Kind.SLOW: "delay",
+    Kind.LATE_WRITE: "late_write",
+    Kind.TWICE: "twice",
+    Kind.LATE_REPLY: "late_reply",
+    Kind.LOSE_REPLY: "lose_reply",
+    Kind.GAP: "gap",
+    Kind.UNSTARTABLE: "unstartable",
+}
+"""Each of these faults stands as a mark on its process, in the field of this name, until it comes or is taken away."""
+_marks = attrgetter(*MARKS.values())
+
+
+def bound(setting: Setting, kinds: Collection[Kind]) -> float:
+    """Return how long a world may take from calm to rest after these faults."""
+    needs = {*ALWAYS, *(part for kind in kinds for part in NEEDS.get(kind, ()))}
+    return sum(PARTS[part](setting) for part in sorted(needs))
+
+
+def bound_of_the_dead(setting: Setting) -> float:
+    """Return how long a dead node may keep its seat while somebody is there to notice."""
+    return PARTS["detect"](setting) + PARTS["ask"](setting)
+
+
+@frozen
+class Recovery:
+    """An episode that is over: what befell the world, how long it took from calm to rest, and how long it might have."""
+
+    kinds: frozenset[Kind]
+    took_s: float
+    may_s: float
+    at: float
+
+
+@define
+class Recoveries:
+    """The episodes of a world."""
+
+    setting: Setting
+    future: Future
+    store: Store
+    by_node: Mapping[Node, Process]
+    strength: Strength
+    over: list[Recovery] = field(factory=list)
+    kinds: set[Kind] = field(factory=set)
+    """These befell the world in the present episode."""
+    is_open: bool = False
+    calm_at: float = 0.0
+    rests_at: float | None = 0.0
+    """Since when the world rests."""
+    died_at: dict[Node, float] = field(factory=dict)
+    heard_at: float = 0.0
+    """Since when somebody could hear that another node is silent."""
+    led_by: tuple[Life, Node | None] | None = None
+    far: bool = False
+    """Somebody was out of reach at the last look."""
+    marked: bool = False
+    """A fault waited for somebody's next message at the last look."""
+    few: bool = False
+    """There were too few for a world at the last look."""
+    bounds: dict[frozenset[Kind], float] = field(factory=dict)
+    """This maps what befell a world to the bound of that, once it was asked for."""
+    least_s: float = field(init=False)
+    """The least of all bounds."""
+    dead_s: float = field(init=False)
+    """How long a dead node may keep its seat."""
+
+    def __attrs_post_init__(self) -> None:
+        self.least_s, self.dead_s = bound(self.setting, ()), bound_of_the_dead(self.setting)
+
+    def befalls(self, kind: Kind) -> None:
+        """Note that this befalls the world now."""
+        now = self.future.now
+        self.is_open, self.calm_at = True, max(self.calm_at, now)
+        self.kinds.add(kind)
+        if kind in UNHEARD:
+            self.heard_at = max(self.heard_at, now)
+
+    def heals(self) -> None:
+        """Note that all faults are over."""
+        self.calm_at = max(self.calm_at, self.future.now)
+
+    def moved(self) -> None:
+        """Look at the world after something changed. Raises Violation."""
+        now, register = self.future.now, self.store.register
+        living = [each for each in self.by_node.values() if each.alive and each.outcome is None and not each.operator]
+        if self._rests(register, living):
+            self.rests_at = now if self.rests_at is None else self.rests_at
+        else:
+            self.rests_at = None
+            if not self.is_open:
+                self.is_open, self.calm_at = True, max(self.calm_at, now)
+        if not self.is_open:
+            return
+        self._sees(living, now)
+        if register is not None and not register.closed:
+            self._judges_the_dead(register, living, now)
+        if self.calm_at > now:
+            return
+        took = max((now if self.rests_at is None else self.rests_at) - self.calm_at, 0.0)
+        if took <= self.least_s and self.rests_at is None:
+            return
+        may = self._may()
+        if took > may:
+            state = standing(register) if register else "no register []"
+            what = ", ".join(sorted(kind.value for kind in self.kinds)) or "no fault"
+            raise Violation("L9", f"no rest {took:.2f} s after {what}, at most {may:g} s: {state}")
+        if self.rests_at is not None:
+            self.over.append(Recovery(frozenset(self.kinds), took, may, now))
+            self.strength.armed["L9"] += took > 0
+            self.is_open = False
+            self.kinds.clear()
+
+    def _may(self) -> float:
+        kinds = frozenset(self.kinds)
+        if kinds not in self.bounds:
+            self.bounds[kinds] = bound(self.setting, kinds)
+        return self.bounds[kinds]
+
+    def _judges_the_dead(self, register: RendezvousState, living: list[Process], now: float) -> None:
+        by = register.life, register.first
+        watched = any(each.node in register.seats and each.group.phase is not Phase.LEAVING for each in living)
+        if by != self.led_by or not watched:
+            self.led_by, self.heard_at = by, max(self.heard_at, now)
+        if not (dead := self._dead(register)):
+            return
+        for node in dead:
+            if node not in self.died_at:
+                self.died_at[node] = now
+                self.befalls(Kind.CRASH)  # an agent that ends while it is seated is no better
+                self.strength.armed["L10"] += 1
+                self.strength.excused["L10"] += not watched
+        kept = now - max(self.heard_at, *(self.died_at[node] for node in dead))
+        if kept > self.dead_s:
+            raise Violation("L10", f"{', '.join(map(str, dead))} died {kept:.2f} s ago: {standing(register)}")
+
+    def _sees(self, living: list[Process], now: float) -> None:
+        """Note which faults are under way, and which wait for their time."""
+        until, far = max(self.store.down_until, self.store.full_until), False
+        for each in living:
+            until = max(until, each.stands_until, each.cut_out_until, each.cut_in_until, each.refuses_until)
+            far = far or each.stopped_since is not None or each.delay > REACH_S or _has_notice(each)
+            self.kinds.update(compress(MARKS, _marks(each)))
+        few = sum(each.group.phase is not Phase.LEAVING for each in living) < self.setting.min
+        marked = any(each.delays for each in living)
+        self.heard_at = max(self.heard_at, until, now if far or self.far or marked or self.marked else 0.0)
+        self.calm_at = max(self.calm_at, until, now if far or few or self.far or self.few else 0.0)
+        self.far, self.few, self.marked = far, few, marked  # until now, if they no longer are
+
+    def _rests(self, register: RendezvousState | None, living: list[Process]) -> bool:
+        if register is None or register.closed:
+            return not living
+        if not register.complete or not all(_in_place(register, each) for each in living):
+            return False
+        return not self._dead(register)
+
+    def _dead(self, register: RendezvousState) -> list[Node]:
+        """Return the dead nodes that have a seat."""
+        return [node for node in register.present if (each := self.by_node.get(node)) is not None and not each.alive]
+
+
+def _has_notice(process: Process) -> bool:
+    """Return True if the node is drained, and its workers have time to get ready. No newcomer ends the round meanwhile."""
+    return process.group.notice is not None and process.group.phase in (Phase.RUNNING, Phase.BARRIER)
+
+
+def _in_place(register: RendezvousState, process: Process) -> bool:
+    seat = register.seats.get(process.node)
+    if seat is None or seat.status is Status.WAITING:
+        return seat is not None and process.node in register.redundancy_list
+    ran = process.ran
+    return ran is not None and ran.id == register.world_id and process.group.phase in (Phase.RUNNING, Phase.BARRIER)

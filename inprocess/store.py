@@ -1,0 +1,7 @@
+"""The store in which the ranks meet without a launcher of ours."""
+
+from __future__ import annotations
+
+from ..adapters.inprocess.stores import TCPStore
+
+__all__ = ["TCPStore"]

@@ -1,0 +1,5 @@
+# what an answer shows was so when it came
+# R14: a has slept, and decides before it has looked
+world nodes=1 max=1 attempts=3
+start a
+pause a 5

@@ -1,0 +1,66 @@
+"""The note of a node's standbys in the store: written beside heartbeats, and again where it got lost."""
+
+from __future__ import annotations
+
+from worlds import node
+
+from elastic.adapters.agent.standby_teller import StandbyTeller
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.notes import StandbyNote
+from elastic.adapters.store.port import OutOfReach
+from elastic.core.world import Life, Node
+
+NONE, SOME = StandbyNote(0, None), StandbyNote(2, 1.5)
+LIFE, OTHER = Life("life"), Life("other")
+
+
+class Store(MemoryBackend):
+    """A store that counts writes, and may be out of reach."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore(), SystemClock())
+        self.written: list[StandbyNote] = []
+        self.is_silent = False
+
+    def clone(self) -> Store:
+        return self
+
+    def put_note(self, node: Node, note: StandbyNote) -> None:
+        if self.is_silent:
+            raise OutOfReach("silent")
+        self.written.append(note)
+        super().put_note(node, note)
+
+
+def test_each_change_is_written_once_after_a_heartbeat() -> None:
+    store = Store()
+    teller = StandbyTeller(store, node("a"))
+    teller.beaten(LIFE)
+    teller.tell(SOME)
+    assert store.written == [NONE]
+    for _ in range(3):
+        teller.beaten(LIFE)
+    assert store.written == [NONE, SOME]
+    assert store.notes([node("a")]) == {node("a"): SOME}
+
+
+def test_a_store_without_a_register_is_told_nothing_and_one_that_lost_its_memory_is_told_again() -> None:
+    store = Store()
+    teller = StandbyTeller(store, node("a"))
+    teller.beaten(None)
+    assert store.written == []
+    teller.beaten(LIFE)
+    teller.beaten(OTHER)
+    assert store.written == [NONE, NONE]
+
+
+def test_a_store_that_is_out_of_reach_is_told_after_a_later_heartbeat() -> None:
+    store = Store()
+    teller = StandbyTeller(store, node("a"))
+    store.is_silent = True
+    teller.beaten(LIFE)
+    store.is_silent = False
+    teller.beaten(LIFE)
+    assert store.written == [NONE]
+    teller.close()

@@ -1,0 +1,288 @@
+"""The links of agents over real sockets: hello, token, limits, and what their ends tell."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+
+import pytest
+from attrs import define, evolve, field
+from processes import TIMEOUT_S
+from worlds import edited, node, register
+
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.rendezvous import link_hello
+from elastic.adapters.rendezvous.link_hello import BYTES_MAX, OBSERVER, WATCHED, Hello, heard, proof, proves, spoken
+from elastic.adapters.rendezvous.link_server import PENDING_MAX, LinkServer
+from elastic.adapters.rendezvous.links import Links
+from elastic.adapters.store.secret import Secret
+from elastic.core.rendezvous import Arrive, Linked, RendezvousState
+from elastic.core.rendezvous.links import Says
+from elastic.core.world import Endpoint, Node, Profile
+
+TOKEN = Secret(b"0123456789abcdef")
+SUSPECT, GONE, ANSWERS = Says
+
+
+@define(eq=False)
+class Agent:
+    """The links of one node, and what they have told."""
+
+    links: Links
+    told: SimpleQueue[Linked] = field(factory=SimpleQueue)
+
+    def hears(self) -> Says:
+        return self.told.get(timeout=TIMEOUT_S).says
+
+    def has_heard(self) -> list[Says]:
+        found = []
+        while True:
+            try:
+                found.append(self.told.get_nowait().says)
+            except Empty:
+                return found
+
+
+Make = Callable[..., Agent]
+
+
+@pytest.fixture
+def agent() -> Iterator[Make]:
+    made: list[Agent] = []
+
+    def make(name: str, run: str = "run", token: Secret | None = None) -> Agent:
+        told: SimpleQueue[Linked] = SimpleQueue()
+        links = Links(node(name), run, "127.0.0.1", 0.05, 5.0, SystemClock(), told.put, token)
+        made.append(Agent(links, told))
+        links.start()
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.links.stop()
+        each.links.stop()
+    assert "elastic-links" not in [thread.name for thread in threading.enumerate()]
+
+
+def state(*seats: tuple[str, int]) -> RendezvousState:
+    """Return a register in which these nodes have these ports of links."""
+    made = register(f"1:{len(seats)}")
+    for name, port in seats:
+        made = edited(made, name, Arrive(Profile(Endpoint("127.0.0.1", 1), link_port=port)))
+    return made
+
+
+def watches(observer: Agent, name: str, port: int) -> None:
+    observer.links.follow(state((observer.links.node.slot, 9), (name, port)))
+
+
+def until(claim: Callable[[], bool]) -> None:
+    """Wait for what no thread announces."""
+    done = threading.Event()
+    for _ in range(int(TIMEOUT_S * 100)):
+        if claim():
+            return
+        done.wait(0.01)
+    raise AssertionError("waited in vain")
+
+
+def is_up(observer: Agent, name: str) -> Callable[[], bool]:
+    return lambda: any(each.link.up for who, each in [*observer.links._watched.items()] if who.slot == name)
+
+
+@pytest.mark.parametrize("token", [None, TOKEN], ids=["without a token", "with a token"])
+def test_two_agents_say_hello_and_one_is_gone_when_its_port_is_closed(agent: Make, token: Secret | None) -> None:
+    a, b = agent("a", token=token), agent("b", token=token)
+    watches(a, "b", b.links.server.port)
+    until(is_up(a, "b"))
+    until(lambda: [*b.links.server.observers] == ["a"] and not b.links.server.pending)
+    dies(b)
+    assert [a.hears(), a.hears()] == [SUSPECT, GONE]
+
+
+def dies(one: Agent) -> None:
+    """Close everything without a goodbye, as the kernel does."""
+    links = one.links
+    links.server.listener.shutdown(socket.SHUT_RDWR)
+    for watching in [*links.server.observers.values()]:
+        watching.socket.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_goodbye_tells_nothing(agent: Make) -> None:
+    a, b = agent("a"), agent("b")
+    watches(a, "b", b.links.server.port)
+    until(is_up(a, "b"))
+    b.links.stop()
+    until(lambda: all(each.link.over for each in a.links._watched.values()))
+    assert a.has_heard() == []
+
+
+def test_a_link_that_the_network_breaks_is_made_again(agent: Make) -> None:
+    a, b = agent("a"), agent("b")
+    watches(a, "b", b.links.server.port)
+    until(lambda: [*b.links.server.observers] == ["a"])
+    b.links.server.observers["a"].socket.shutdown(socket.SHUT_RDWR)
+    assert [a.hears(), a.hears()] == [SUSPECT, ANSWERS]
+
+
+def test_who_is_no_neighbour_any_longer_is_watched_no_longer(agent: Make) -> None:
+    a, b, c = agent("a"), agent("b"), agent("c")
+    watches(a, "b", b.links.server.port)
+    until(lambda: [*b.links.server.observers] == ["a"])
+    watches(a, "c", c.links.server.port)
+    until(lambda: [*c.links.server.observers] == ["a"] and not b.links.server.observers)
+    assert a.has_heard() == []
+
+
+def test_another_incarnation_at_the_port_is_evidence(agent: Make) -> None:
+    a, b = agent("a"), agent("b")
+    watches(a, "b", b.links.server.port)
+    until(lambda: [*b.links.server.observers] == ["a"])
+    b.links.server.node = Node("b", 2)
+    b.links.server.observers["a"].socket.shutdown(socket.SHUT_RDWR)
+    assert [a.hears(), a.hears()] == [SUSPECT, GONE]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"run": "other"}, {"token": Secret(b"another token 123")}, {"token": None}],
+    ids=["another run", "another token", "no token"],
+)
+def test_who_does_not_belong_to_the_job_is_not_linked(agent: Make, other: dict[str, object]) -> None:
+    a, b = agent("a", token=TOKEN), agent("b", **{"token": TOKEN, **other})
+    watches(a, "b", b.links.server.port)
+    watches(b, "a", a.links.server.port)
+    until(lambda: all(each.link.tries > 1 for one in (a, b) for each in one.links._watched.values()))
+    assert not (is_up(a, "b")() or is_up(b, "a")() or a.links.server.observers)
+    assert (a.has_heard(), b.has_heard()) == ([], [])
+
+
+def connected(one: Agent) -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", one.links.server.port), timeout=TIMEOUT_S)
+    made.settimeout(TIMEOUT_S)
+    return made
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"x" * (BYTES_MAX + 1),
+        b"[" * 900 + b"\n",
+        b'["elastic link 2", "run", "z", 1, "", ""]\n',
+        b'["elastic link 1", "run", "z", "1", "", ""]\n',
+        b'["elastic link 1", "run", "z", 1, 0, ""]\n',
+        spoken(Hello("other", Node("z", 1))),
+        b"\xff\n",
+        b"\n",
+    ],
+    ids=lambda said: said[:40].decode("latin1").strip(),
+)
+def test_garbage_is_hung_up_on(agent: Make, said: bytes) -> None:
+    a = agent("a")
+    with connected(a) as made:
+        made.sendall(said)
+        assert ended(made)
+
+
+def ended(made: socket.socket) -> bool:
+    try:
+        return made.recv(4096) == b""
+    except ConnectionError:
+        return True
+
+
+def test_who_says_nothing_is_hung_up_on_after_its_time(agent: Make) -> None:
+    with connected(agent("a")) as made:
+        assert ended(made)
+
+
+def test_among_many_who_say_nothing_the_oldest_goes_first_and_an_agent_gets_through(agent: Make) -> None:
+    a, b = agent("a"), agent("b")
+    idle = [connected(b) for _ in range(4 * PENDING_MAX)]
+    try:
+        watches(a, "b", b.links.server.port)
+        until(is_up(a, "b"))
+        assert len(b.links.server.pending) <= PENDING_MAX
+        assert ended(idle[0])
+    finally:
+        for each in idle:
+            each.close()
+
+
+def test_a_connection_that_makes_room_in_the_moment_in_which_it_speaks_is_closed_and_the_port_goes_on() -> None:
+    with selectors.DefaultSelector() as selector:
+        server = LinkServer(node("a"), "run", "127.0.0.1", 5.0, SystemClock(), selector)
+        clients = []
+        try:
+            while len(server.pending) < PENDING_MAX:
+                clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S))
+                calls(selector, 1)
+            clients[0].sendall(b"\n")
+            clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S))
+            calls(selector, 2)
+            assert ended(clients[0])
+            assert len(server.pending) == PENDING_MAX
+            clients[1].sendall(b"\n")
+            calls(selector, 1)
+            assert ended(clients[1])
+        finally:
+            for each in clients:
+                each.close()
+            server.close()
+
+
+def calls(selector: selectors.BaseSelector, count: int) -> None:
+    """Wait until so many sockets are ready at once, and serve them, the listener first."""
+    while len(ready := selector.select(TIMEOUT_S)) < count:
+        pass
+    for key, _ in sorted(ready, key=lambda each: each[0].fd):
+        key.data()
+
+
+def test_a_second_link_of_one_observer_replaces_the_first(agent: Make) -> None:
+    a = agent("a")
+    with connected(a) as first, connected(a) as second:
+        for made in (first, second):
+            made.sendall(spoken(Hello("run", Node("z", 1))))
+            assert heard(made.recv(BYTES_MAX)) == Hello("run", Node("a", 1))
+        assert ended(first)
+        until(lambda: [*a.links.server.observers] == ["z"])
+
+
+def test_a_proof_holds_for_its_side_its_speaker_its_run_and_its_challenge_only() -> None:
+    mine = Hello("run", Node("a", 1))
+    signed = evolve(mine, proof=proof(TOKEN, OBSERVER, mine, "one"))
+    assert proves(TOKEN, OBSERVER, signed, "one")
+    assert not proves(TOKEN, WATCHED, signed, "one")
+    assert not proves(TOKEN, OBSERVER, signed, "two")
+    assert not proves(TOKEN, OBSERVER, evolve(signed, run="other"), "one")
+    assert not proves(TOKEN, OBSERVER, evolve(signed, node=Node("a", 2)), "one")
+    assert not proves(TOKEN, OBSERVER, evolve(signed, proof="ä"), "one")
+    assert proves(None, OBSERVER, mine, "")
+    assert link_hello.challenge(TOKEN) != link_hello.challenge(TOKEN)
+
+
+def test_no_program_inherits_a_descriptor_of_the_links(agent: Make) -> None:
+    links = agent("a").links
+    assert not links.server.listener.get_inheritable()
+    assert links.server.port > 0
+
+
+def test_an_address_that_is_not_this_hosts_is_listened_for_on_every_one() -> None:
+    links = Links(node("a"), "run", "192.0.2.1", 1.0, 5.0, SystemClock(), print)
+    assert links.server.listener.getsockname()[0] == "0.0.0.0"
+    links.stop()
+
+
+def test_an_address_that_nobody_knows_is_tried_again(agent: Make) -> None:
+    a = agent("a")
+    seats = state(("a", 9), ("b", 7))
+    nowhere = Profile(Endpoint("no.such.host.invalid", 1), link_port=7)
+    b = evolve(seats.seats[node("b")], profile=nowhere)
+    a.links.follow(evolve(seats, seats={**seats.seats, node("b"): b}))
+    until(lambda: any(each.link.tries > 1 for each in a.links._watched.values()))
+    assert a.has_heard() == []

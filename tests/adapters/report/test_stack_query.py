@@ -1,0 +1,119 @@
+"""Somebody asks all agents what their workers are doing: who is heard, who is waited for, and that nothing stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+
+import pytest
+from worlds import node
+
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.report.stack_query import OTHERS_S, new_query, replies_to
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.port import OutOfReach
+from elastic.adapters.store.queries import Query, Replies, Reply
+from elastic.core.world import Node, Stacks
+
+A, B = node("a"), node("b")
+LONG_S = 1_000.0
+
+
+class Steps(SystemClock):
+    """A second passes with each look at it."""
+
+    def __init__(self) -> None:
+        self._seconds = count()
+
+    def now(self) -> float:
+        return float(next(self._seconds))
+
+
+class Backend(MemoryBackend):
+    """A store with agents that answer each query at once. It loses the first queries."""
+
+    def __init__(self, store: MemoryStore, *agents: Node, loses: int = 0) -> None:
+        super().__init__(store, SystemClock())
+        self._agents = agents
+        self._loses = loses
+        self.put: list[Query] = []
+
+    def put_query(self, query: Query) -> None:
+        self.put.append(query)
+        if len(self.put) > self._loses:
+            super().put_query(query)
+            for each in self._agents:
+                self.put_reply(Reply(query.id, Stacks(each, query.round)))
+
+
+def ask(backend: MemoryBackend, timeout_s: float = LONG_S) -> tuple[Query, set[Node]]:
+    query = new_query(4, None)
+    return query, set(replies_to(query, (A, B), backend, Steps(), timeout_s))
+
+
+def test_all_answer_and_nothing_stays() -> None:
+    store = MemoryStore()
+    backend = Backend(store, A, B)
+    query, found = ask(backend)
+    assert (found, backend.put, store.query, store.replies) == ({A, B}, [query], None, {})
+
+
+@pytest.mark.parametrize("agents", [(A,), ()], ids=len)
+def test_who_does_not_answer_is_left_out_and_nothing_stays(agents: tuple[Node, ...]) -> None:
+    store = MemoryStore()
+    backend = Backend(store, *agents)
+    query, found = ask(backend, 3.0)
+    assert (found, backend.put, store.query, store.replies) == ({*agents}, [query], None, {})
+
+
+def test_another_s_query_stands_as_long_as_it_may_and_is_left_alone() -> None:
+    store = MemoryStore()
+    other = new_query(4, None)
+    Backend(store, A, B).put_query(other)
+    backend = Backend(store, A, B)
+    assert ask(backend, OTHERS_S - 1)[1] == set()
+    assert (backend.put, store.query, len(store.replies)) == ([], other, 2)
+
+
+def test_another_s_query_is_waited_for_until_it_is_withdrawn() -> None:
+    class Busy(Backend):
+        looks = 0
+
+        def replies(self, nodes: Iterable[Node]) -> Replies:
+            self.looks += 1
+            if self.looks == 3:
+                self.withdraw_query((A, B))
+            return super().replies(nodes)
+
+    store = MemoryStore()
+    Backend(store, A, B).put_query(new_query(4, None))
+    backend = Busy(store, A, B)
+    query, found = ask(backend)
+    assert (found, backend.put, backend.looks, store.query) == ({A, B}, [query], 4, None)
+
+
+def test_a_query_whose_asker_is_gone_is_replaced() -> None:
+    store = MemoryStore()
+    Backend(store, A, B).put_query(new_query(4, None))
+    assert ask(Backend(store, A, B))[1] == {A, B} and store.query is None
+
+
+def test_a_query_that_the_store_has_lost_is_put_again() -> None:
+    store = MemoryStore()
+    backend = Backend(store, A, B, loses=2)
+    query, found = ask(backend)
+    assert (found, backend.put, store.query) == ({A, B}, [query] * 3, None)
+
+
+def test_a_store_that_goes_away_is_an_error_and_not_two() -> None:
+    class Gone(Backend):
+        def replies(self, nodes: Iterable[Node]) -> Replies:
+            if self.put:
+                raise OutOfReach("nobody listens")
+            return super().replies(nodes)
+
+        def withdraw_query(self, nodes: Iterable[Node]) -> None:
+            raise OutOfReach("nobody listens either")
+
+    with pytest.raises(OutOfReach, match=r"listens$"):
+        ask(Gone(MemoryStore()))

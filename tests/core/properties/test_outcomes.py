@@ -1,0 +1,441 @@
+"""The judge of how agents end: each law by a history that is known to be wrong."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from attrs import evolve
+from groups import FAIL, FENCED, RUN, beat, exited, led, noticed, over, ready
+from worlds import arrived, edited, holding, node, profile, register, running
+
+from elastic.core.group import Group, Phase, begin, transition
+from elastic.core.group import Settings as GroupSettings
+from elastic.core.group.state import (
+    Checked,
+    Closed,
+    Elapsed,
+    Event,
+    Gone,
+    ReadyToLeave,
+    Refused,
+    Signalled,
+    Unstartable,
+)
+from elastic.core.group.state import Reaped as GroupReaped
+from elastic.core.properties.facts import (
+    Began,
+    Decided,
+    Fact,
+    Failed,
+    GaveUp,
+    Holds,
+    Left,
+    Slept,
+    Started,
+    Stepped,
+    Wrote,
+)
+from elastic.core.properties.judge import Judge
+from elastic.core.rendezvous import (
+    Arrive,
+    Complete,
+    Done,
+    Drain,
+    Edit,
+    Held,
+    Leave,
+    Overdue,
+    RendezvousState,
+    Restore,
+    Settings,
+    Violation,
+    close,
+    end,
+    join,
+    leave,
+    linger,
+    restored,
+    watch,
+)
+from elastic.core.rendezvous import Close as CloseJob
+from elastic.core.rendezvous import End as EndEdit
+from elastic.core.rendezvous.context import Handler
+from elastic.core.world import Ending, Notice, Party, Verdict, Why
+
+SETTINGS = Settings(join_timeout=600.0)
+SPARE = arrived(running("a b", size="2"), "c")
+ROOM = edited(SPARE, "b", Leave())
+
+
+def c_holds(state: RendezvousState | None, at: float) -> Holds:
+    return Holds(evolve(holding("c", None, SETTINGS), state=state), at)
+
+
+def gives_up(at: float, why: Why = Why.TIMEOUT, answered_at: float = math.inf, handler: Handler = join) -> GaveUp:
+    held: Held = holding("c", None, SETTINGS)
+    return GaveUp(held, handler, why, at, min(answered_at, at))
+
+
+def broken(*facts: Fact) -> str | None:
+    judge = Judge()
+    try:
+        for fact in facts:
+            judge.saw(fact)
+    except Violation as violation:
+        return violation.number
+    return None
+
+
+BEGAN = Began(node("c"), 0.0)
+
+
+@pytest.mark.parametrize(
+    "past",
+    [
+        (),
+        (c_holds(SPARE, 1.0), c_holds(ROOM, 5_000.0)),
+        (c_holds(SPARE, 1.0), c_holds(None, 5_000.0)),
+        (c_holds(SPARE, 1.0), c_holds(ROOM, 4_000.0), Slept(node("c"), 5_000.0)),
+    ],
+    ids=["a joiner", "a spare that found room", "a spare whose store was lost", "a sleeper"],
+)
+def test_a_join_is_given_up_after_its_time_and_not_before(past: tuple[Fact, ...]) -> None:
+    since = past[-1].at if past else 0.0  # type: ignore[union-attr]
+    assert broken(BEGAN, *past, gives_up(since + 600.0)) is None
+    assert broken(BEGAN, *past, gives_up(since + 599.9)) == "L7"
+    assert broken(BEGAN, *past, gives_up(since + 600.0, Why.UNCONFIRMED)) is None
+    assert broken(BEGAN, *past, gives_up(since + 599.9, Why.UNCONFIRMED)) == "L7"
+
+
+def test_a_spare_does_not_give_up_however_long_it_waits() -> None:
+    assert broken(BEGAN, c_holds(SPARE, 1.0), gives_up(9_000.0)) == "L7"
+
+
+def test_a_spare_gives_up_a_store_that_is_silent_for_the_time_of_a_join() -> None:
+    past = BEGAN, c_holds(SPARE, 1.0)
+    assert broken(*past, gives_up(9_000.0, Why.UNCONFIRMED, 8_400.0)) is None
+    assert broken(*past, gives_up(9_000.0, Why.UNCONFIRMED, 8_401.0)) == "L7"
+    assert broken(*past, Slept(node("c"), 8_999.0), gives_up(9_000.0, Why.UNCONFIRMED, 8_400.0)) == "L7"
+
+
+def test_the_time_of_a_join_begins_again_when_the_node_joins_again() -> None:
+    stopping = led(*FAIL, exited(1, -15))
+    again = Stepped(stopping, GroupReaped(500.0), *transition(stopping, GroupReaped(500.0)), 500.0)
+    held = evolve(gives_up(700.0).held, node=stopping.node)
+    began = Began(stopping.node, 0.0)
+    assert broken(began, again, evolve(gives_up(1_100.0), held=held)) is None
+    assert broken(began, again, evolve(gives_up(700.0), held=held)) == "L7"
+
+
+def seated_with(program: str) -> RendezvousState:
+    state = arrived(register("1:4"), "a")
+    (seat,) = state.seats.values()
+    return evolve(state, seats={node("a"): evolve(seat, profile=evolve(seat.profile, program=program))})
+
+
+# --- what else is given up
+
+OTHER = Settings(limits=register("1:4", 1).limits)
+VERDICT = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
+CLOSED = edited(running("a b"), "b", CloseJob(VERDICT))
+
+
+def refused(state: RendezvousState | None, why: Why, settings: Settings | None = None, who: str = "c") -> GaveUp:
+    return GaveUp(evolve(holding(who, state, settings), state=state), join, why, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (refused(running(), Why.LIMITS, OTHER), refused(running(), Why.LIMITS)),
+        (refused(CLOSED, Why.CLOSED), refused(running(), Why.CLOSED)),
+        (refused(arrived(running("a b", size="2:3"), "c#2"), Why.SUPERSEDED), refused(running(), Why.SUPERSEDED)),
+        (refused(seated_with("train.py"), Why.PROGRAM), refused(running(), Why.PROGRAM)),
+        (refused(running(), Why.ILLEGAL), refused(None, Why.LIMITS)),
+    ],
+    ids=["limits", "closed", "superseded", "program", "illegal or nothing"],
+)
+def test_a_refusal_has_its_reason_in_the_register(right: GaveUp, wrong: GaveUp) -> None:
+    assert broken(right) is None
+    assert broken(wrong) == "O2"
+
+
+def a_gives_up(handler: Handler, at: float, answered_at: float = math.inf, **settings: float) -> GaveUp:
+    held = holding("a", running(), Settings(**settings))  # type: ignore[arg-type]
+    return GaveUp(held, handler, Why.UNCONFIRMED, at, min(answered_at, at))
+
+
+def steps(*events: Event, settings: GroupSettings | None = None) -> list[Fact]:
+    """Return the facts of a group that hears these events, each at its own time."""
+    group, facts = begin(Group(node("a"), settings or GroupSettings()), 0.0)[0], list[Fact]()
+    for event in events:
+        after, commands = transition(group, event)
+        facts.append(Stepped(group, event, after, commands, event.at))
+        group = after
+    return [Began(node("a"), 0.0), *facts]
+
+
+def stepped(fact: Fact) -> Stepped:
+    assert isinstance(fact, Stepped)
+    return fact
+
+
+def test_an_agent_ends_as_unfit_only_by_the_word_of_its_check() -> None:
+    unfit = steps(Checked(False, "text", 1.0), Gone(2.0), settings=GroupSettings(checks=True))
+    assert broken(*unfit) is None
+    assert broken(unfit[-1]) == "O1"
+
+
+TOLD = Signalled(15, 1.0)
+UNSTARTABLE = Unstartable("no such file", 1.0)
+DONE = (ready(), beat(), exited(0), exited(1, 0, 1.0), GroupReaped(1.0))
+
+
+@pytest.mark.parametrize(
+    ("past", "handler", "settings", "at"),
+    [
+        (steps(TOLD), leave, {"leave_timeout": 5.0}, 6.0),
+        (steps(ready(), beat(), UNSTARTABLE), close, {"close_timeout": 5.0}, 6.0),
+        (steps(*DONE), watch, {"barrier_timeout": 9.0}, 10.0),
+        ([Holds(holding("a", CLOSED), 1.0), *steps(Closed(VERDICT, 1.0))], linger, {}, 16.0),
+        ([], end, {"join_timeout": 30.0}, math.inf),
+    ],
+    ids=["leave", "close", "barrier", "linger", "end"],
+)
+def test_what_is_not_confirmed_is_given_up_after_its_time_and_not_before(
+    past: list[Fact], handler: Handler, settings: dict[str, float], at: float
+) -> None:
+    if at < math.inf:
+        assert broken(*past, a_gives_up(handler, at, **settings)) is None
+        assert broken(*past, a_gives_up(handler, at - 0.1, **settings)) == "O2"
+        assert broken(*past, Slept(node("a"), at - 1.0), a_gives_up(handler, at, **settings)) == "O2"
+    silent = {**settings, "join_timeout": 30.0}
+    assert broken(*past, a_gives_up(handler, 5.0, 2.0, **silent)) == "O2" or at <= 5.0
+    assert broken(*past, a_gives_up(handler, 99.0, 69.0, **silent)) is None
+
+
+def test_a_store_that_was_not_asked_is_not_silent() -> None:
+    asked, unasked = (evolve(a_gives_up(end, 99.0, 9.0, join_timeout=30.0), tried_at=at) for at in (60.0, 50.0))
+    assert broken(asked) is None
+    assert broken(unasked) == "O2"
+
+
+# --- ends
+
+
+def test_an_agent_ends_by_a_verdict_that_it_has_read() -> None:
+    success = edited(edited(running(), "a", Done(0)), "b", Done(0))
+    verdict = success.closed
+    assert verdict
+    told = steps(*DONE, Closed(verdict, 2.0))
+    assert broken(Holds(holding("a", success), 1.5), *told) is None
+    assert broken(*told) == "O1"
+    assert broken(Holds(holding("a", CLOSED), 1.5), *told) == "O1"
+
+
+def test_an_agent_ends_by_a_signal_that_it_was_sent() -> None:
+    past = steps(TOLD, Gone(2.0))
+    assert broken(*past) is None
+    assert broken(past[-1]) == "O1"
+
+
+def test_an_agent_that_waits_for_nobody_any_longer_has_waited() -> None:
+    patient = GroupSettings(barrier_timeout=10.0)
+    assert broken(*steps(*DONE, Elapsed(11.0), Gone(11.5), settings=patient)) is None
+    early = evolve(patient, barrier_timeout=5.0)
+    first, *past = steps(*DONE, Elapsed(6.0), Gone(6.5), settings=early)
+    lied = [evolve(each, after=evolve(each.after, settings=patient)) for each in past if isinstance(each, Stepped)]
+    assert broken(first, *lied) == "O1"
+
+
+def test_an_agent_ends_by_a_refusal_that_it_was_given() -> None:
+    refusal = Refused(Why.LIMITS, "", 1.0)
+    assert broken(evolve(refused(running(), Why.LIMITS, OTHER, "a")), *steps(refusal)) is None
+    assert broken(*steps(refusal)) == "O1"
+
+
+def test_an_agent_that_is_held_back_gives_up_after_its_time_and_not_before() -> None:
+    soon = GroupSettings(start_timeout=3.0, ttl=5.0)
+    past = steps(ready(), Elapsed(3.0), Elapsed(8.0), settings=soon)
+    assert broken(*past) is None
+    lied = [evolve(each, after=evolve(each.after, settings=GroupSettings())) for each in map(stepped, past[1:])]
+    assert broken(*lied) == "O1"
+
+
+def test_an_agent_that_is_fenced_does_not_quit() -> None:
+    fenced = steps(ready(), beat(), Elapsed(7.0), exited(0, -9, 7.1), exited(1, -9, 7.1), settings=FENCED)
+    assert broken(*fenced) is None
+    last = stepped(fenced[-1]).after
+    for quits in (last, evolve(last, refused=Refused(Why.UNCONFIRMED, "", 7.0))):
+        ended = evolve(quits, phase=Phase.ENDED)
+        assert broken(*fenced, Stepped(quits, GroupReaped(7.2), ended, (), 7.2)) == "O1"
+
+
+@pytest.mark.parametrize(
+    "knows",
+    [
+        (Left(node("a")),),
+        (Holds(holding("a", CLOSED), 2.0),),
+        (GaveUp(holding("a", running()), leave, Why.ILLEGAL, 2.0, 2.0),),
+        tuple(steps(TOLD, Signalled(2, 2.0))[2:]),
+    ],
+    ids=["the register knows", "the job is over", "refused", "a second signal"],
+)
+def test_an_agent_that_was_told_to_go_ends_when_the_register_knows(knows: tuple[Fact, ...]) -> None:
+    past = steps(ready(), beat(), TOLD, exited(0, -15, 1.5), exited(1, -15, 1.5))
+    leaving = stepped(past[-1]).after
+    ends = Stepped(leaving, GroupReaped(2.0), evolve(leaving, phase=Phase.ENDED), (), 2.0)
+    assert broken(*past, *knows, ends) is None
+    assert broken(*past, ends) == "O3"
+    assert broken(*past, evolve(ends, at=6.0)) is None
+
+
+# --- what is written
+
+OPEN = edited(running("a b", restarts=1), "a", EndEdit(0, Why.FAILED))
+QUORATE = arrived(register("1:4"), "a")
+NEWCOMER = arrived(running("a b", size="1:3"), "c")
+SPANS = Settings(overdue_timeout=9.0, last_call_timeout=9.0, upscale_after=9.0)
+
+
+def decides(state: RendezvousState, edit: Edit, at: float, settings: Settings = SPANS) -> Decided:
+    return Decided(evolve(holding("a", state, settings)), edit, at)
+
+
+@pytest.mark.parametrize(
+    ("state", "edit", "before"),
+    [
+        (OPEN, Overdue(1), running("a b", restarts=1)),
+        (QUORATE, Complete(0), register("1:4")),
+        (NEWCOMER, EndEdit(0, Why.UPSCALE), running("a b", size="1:3")),
+    ],
+    ids=["overdue", "last call", "upscale"],
+)
+def test_no_chore_is_done_before_its_time(state: RendezvousState, edit: Edit, before: RendezvousState) -> None:
+    seen = Holds(holding("a", before, SPANS), 0.0), Holds(holding("a", state, SPANS), 1.0)
+    assert broken(*seen, decides(state, edit, 10.0)) is None
+    assert broken(*seen, decides(state, edit, 9.9)) == "O4"
+    assert broken(*seen, Slept(node("a"), 3.0), decides(state, edit, 11.0)) == "O4"
+    assert broken(*seen, Holds(holding("a", CLOSED, SPANS), 8.0), decides(state, edit, 10.0)) == "O4"
+    assert broken(*seen, Holds(holding("a", before, SPANS), 8.0), decides(state, edit, 10.0)) == "O4"
+
+
+def test_a_newcomer_waits_for_its_party_and_once_that_is_there_no_longer_than_alone() -> None:
+    two, runs = Party("n", 2), running("a b", size="1:4")
+    spans = Settings(upscale_after=1.0, party_timeout=9.0)
+    first = edited(runs, "c", Arrive(evolve(profile("c"), party=two)))
+    both = edited(first, "d", Arrive(evolve(profile("d"), party=two)))
+    ends = EndEdit(0, Why.UPSCALE)
+    seen = Holds(holding("a", runs, spans), 0.0), Holds(holding("a", first, spans), 1.0)
+    assert broken(*seen, decides(first, ends, 9.9, spans)) == "O4"
+    assert broken(*seen, decides(first, ends, 10.0, spans)) is None
+    later = Holds(holding("a", both, spans), 5.0)
+    assert broken(*seen, later, decides(both, ends, 5.9, spans)) == "O4"
+    assert broken(*seen, later, decides(both, ends, 6.0, spans)) is None
+
+
+def test_a_newcomer_begins_no_span_anew_and_an_open_round_does() -> None:
+    more = arrived(running("a b", size="1:4"), "c"), arrived(running("a b", size="1:4"), "c d")
+    seen = [Holds(holding("a", state, SPANS), at) for state, at in zip(more, (1.0, 8.0), strict=True)]
+    assert broken(*seen, decides(more[1], EndEdit(0, Why.UPSCALE), 10.0)) is None
+    again = edited(arrived(OPEN, "a b"), "a", EndEdit(1, Why.UPSCALE))
+    seen = [Holds(holding("a", state, SPANS), at) for state, at in zip((OPEN, again), (1.0, 8.0), strict=True)]
+    assert broken(*seen, decides(again, Overdue(2), 10.0)) == "O4"
+
+
+def test_the_first_last_call_of_a_job_may_be_another_one() -> None:
+    first = evolve(SPANS, first_call_timeout=3.0)
+    seen = Holds(holding("a", QUORATE, first), 1.0)
+    assert broken(seen, decides(QUORATE, Complete(0), 4.0, first)) is None
+    assert broken(seen, decides(QUORATE, Complete(0), 3.9, first)) == "O4"
+    later = evolve(QUORATE, ended=OPEN.ended)
+    assert broken(Holds(holding("a", later, first), 1.0), decides(later, Complete(0), 4.0, first)) == "O4"
+
+
+def test_nobody_leaves_unasked() -> None:
+    assert broken(*steps(TOLD), decides(running(), Leave(), 1.0)) is None
+    assert broken(*steps(), decides(running(), Leave(), 1.0)) == "O5"
+    assert broken(*steps(), decides(QUORATE, Leave(), 600.0)) is None
+    done = edited(running(), "a", Done(0))
+    patient = Settings(barrier_timeout=9.0)
+    assert broken(*steps(*DONE), decides(done, Leave(), 10.0, patient)) is None
+    assert broken(*steps(*DONE), decides(done, Leave(), 9.9, patient)) == "O5"
+    assert broken(*steps(*DONE), decides(running(), Leave(), 10.0, patient)) == "O5"
+    nothing = Decided(evolve(holding("a", None), state=None), Leave(), 10.0)
+    assert broken(*steps(*DONE), nothing) == "O5"
+
+
+def test_only_a_fenced_member_ends_a_round_as_fenced() -> None:
+    fenced = decides(running(), EndEdit(0, Why.FENCED), 9.0)
+    assert broken(*steps(ready()), fenced) is None
+    assert broken(*steps(), fenced) == "O6"
+    assert broken(*steps(ready()), Started(node("a"), running().world), fenced) == "O6"
+    nothing = Decided(evolve(holding("a", None), state=None), EndEdit(0, Why.FENCED), 9.0)
+    assert broken(*steps(ready()), nothing) == "O6"
+
+
+def test_only_a_program_that_could_not_be_started_closes_the_job_as_such() -> None:
+    cannot = CloseJob(Verdict(Ending.FAILED, 0, node("a"), Why.CANNOT_START))
+    assert broken(*steps(ready(), beat(), UNSTARTABLE), decides(running(), cannot, 9.0)) is None
+    assert broken(*steps(ready(), beat()), decides(running(), cannot, 9.0)) == "O6"
+
+
+def test_a_failure_is_charged_once_and_none_is_charged_that_was_not() -> None:
+    failed = Failed(node("a"), running().world.id)
+    charged, fenced = (decides(running(), EndEdit(0, why), 9.0) for why in (Why.FAILED, Why.FENCED))
+    assert broken(failed, charged) is None
+    assert broken(charged) == "B5"
+    owes = steps(ready(), beat(), exited(0, 1, 1.0), exited(1, -15, 1.1))
+    assert broken(*owes, failed, fenced) == "B5"
+    assert broken(*owes, failed, charged) is None
+    lost = Wrote(node("b"), None, *restored_from(running()))
+    assert broken(*owes, failed, lost, fenced) is None
+
+
+def restored_from(state: RendezvousState) -> tuple[Restore, RendezvousState]:
+    restore = Restore(state, "again")
+    return restore, restored(restore, None)
+
+
+def test_a_node_of_other_limits_takes_no_seat() -> None:
+    arrives = Decided(holding("c", running(), OTHER), Arrive(profile("c")), 1.0)
+    assert broken(arrives) == "O2"
+    assert broken(evolve(arrives, held=holding("c", running()))) is None
+
+
+# --- drained nodes
+
+DRAINED = (*RUN, noticed(60.0))
+
+
+def test_O7_a_drained_node_leaves_when_its_workers_are_ready_at_its_time_or_when_its_round_is_over() -> None:
+    ready = ReadyToLeave(0, 1.0), ReadyToLeave(1, 2.0)
+    for last in ((*ready,), (Elapsed(29.0),), (over(at=3.0),)):
+        assert broken(*steps(*DRAINED, *last)) is None
+    *past, _, last_ = steps(*DRAINED, *ready)
+    assert broken(*past, last_) == "O7"
+    *past, last_ = steps(*DRAINED, Elapsed(29.0))
+    assert broken(*past, evolve(stepped(last_), at=5.0, event=Elapsed(5.0))) == "O7"
+
+
+def left_in_time() -> list[Fact]:
+    *past, last_ = steps(*DRAINED, Elapsed(29.0), Gone(30.0), GroupReaped(31.0))
+    return [*past, Left(node("a")), last_]
+
+
+def test_O8_a_drained_node_is_gone_by_its_deadline() -> None:
+    past = left_in_time()
+    assert broken(*past) is None
+    late = evolve(stepped(past[-1]), at=60.1, event=GroupReaped(60.1))
+    assert broken(*past[:-1], late) == "O8"
+    judge = Judge(excused={late.after.node})
+    for fact in (*past[:-1], late):
+        judge.saw(fact)
+
+
+def test_O1_and_O5_a_node_ends_as_drained_by_a_notice_and_gives_it_to_itself_alone() -> None:
+    assert broken(*left_in_time()[5:]) == "O1"
+    held = holding("a", running("a b"), ran=0)
+    assert broken(Decided(held, Drain(node("a"), Notice(9.0, "x")), 1.0)) is None
+    assert broken(Decided(held, Drain(node("b"), Notice(9.0, "x")), 1.0)) == "O5"

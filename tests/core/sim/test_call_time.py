@@ -1,0 +1,247 @@
+"""Runs of calls whose steps take time: the laws of time, each by a world that breaks it, and the plan of what comes next."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from elastic.core.inprocess import Phase, Settings
+from elastic.core.inprocess.monitoring import Kill, Quit, SayDead, SayEnd, SayLeave, Terminate, Want
+from elastic.core.inprocess.words import Deadline, Raised, Reason, Span, Timer
+from elastic.core.properties.call_laws import Broken
+from elastic.core.properties.strength import Strength
+from elastic.core.sim.calls import gate_words as gate
+from elastic.core.sim.calls.call_world import At, Budget, Main, Shape, World
+from elastic.core.sim.calls.clockwork import LOOKS_MAX, Clockwork, rules_of
+from elastic.core.sim.calls.effects import beginning, step
+from elastic.core.sim.calls.monitor_sight import marks, moves_of, sight
+from elastic.core.sim.calls.moves import Move, prompt
+from elastic.core.sim.calls.time_laws import TimeLaws
+from elastic.core.sim.calls.walk import UNLIKE, walked
+from elastic.core.sim.chance import seeded
+
+RULES = rules_of(Settings())
+
+
+def quietly(word: str) -> None:
+    """Note nothing."""
+
+
+def trains() -> World:
+    """Return a world in which both ranks are in the function."""
+    world = beginning(Shape(2, budget=Budget(9, 9)))
+    while not all(rank.main.span is Span.FUNCTION and rank.main.at is At.USER for rank in world.ranks):
+        moves = [
+            move
+            for move in prompt(world)
+            if not (world.ranks[move.rank].main.span is Span.FUNCTION and move.what == "main thread ends")
+        ]
+        world = step(world, moves[0], quietly)
+    return world
+
+
+TRAINS = trains()
+
+
+def changed(world: World, place: int = 0, **changes: Any) -> World:
+    ranks = [evolve(rank, **changes) if at == place else rank for at, rank in enumerate(world.ranks)]
+    return evolve(world, ranks=tuple(ranks))
+
+
+def broken(number: str, law: Callable[[], object]) -> None:
+    with pytest.raises(Broken, match=f"^{number}: "):
+        law()
+
+
+def laws(world: World = TRAINS) -> TimeLaws:
+    return TimeLaws(world, RULES, Strength())
+
+
+def limit(timer: Timer, world: World = TRAINS) -> Deadline:
+    (found,) = [each for each in laws(world).memories[0].began_at if each.timer is timer]
+    return found
+
+
+SOFT = Move("time passes", 0, limit(Timer.SOFT))
+
+
+def test_i20_no_limit_passes_early_or_for_time_in_which_the_host_stood_still() -> None:
+    broken("I20", lambda: laws().took(TRAINS, SOFT, TRAINS, 59.0))
+    laws().took(TRAINS, SOFT, TRAINS, 60.0)
+    marked, still = laws(), laws()
+    marked.took(TRAINS, Move("main thread enters a section", 0), TRAINS, 30.0)
+    broken("I20", lambda: marked.took(TRAINS, SOFT, TRAINS, 61.0))
+    still.stands_still(0, 70.0)
+    broken("I20", lambda: still.took(TRAINS, SOFT, TRAINS, 70.0))
+
+
+def test_i20_a_signal_that_is_repeated_and_a_limit_that_has_just_ended_are_not_judged() -> None:
+    laws().took(TRAINS, Move("time passes", 0, Deadline(Timer.AGAIN, 1, 0.001)), TRAINS, 1.0)
+    laws().took(TRAINS, Move("time passes", 0, Deadline(Timer.ABORT, 1, 30.0)), TRAINS, 1.0)
+
+
+def test_i21_a_limit_that_is_due_passes_and_user_code_ends_after_its_last_limit() -> None:
+    other = Move("main thread arms", 1)
+    broken("I21", lambda: laws().took(TRAINS, other, TRAINS, 62.0))
+    starved = changed(TRAINS, starved=True)
+    laws(starved).took(starved, other, starved, 62.0)
+    forgiven = laws()
+    forgiven.stands_still(0, 61.0)
+    forgiven.took(TRAINS, other, TRAINS, 62.0)
+    broken("I21", lambda: laws(starved).took(starved, other, starved, 97.0))
+    dead = changed(TRAINS, alive=False)
+    laws(dead).took(dead, other, dead, 97.0)
+
+
+def test_i21_user_code_ends_after_its_round() -> None:
+    starved = changed(TRAINS, starved=True)
+    over = evolve(starved, register=None)
+    assert TRAINS.register is not None
+    over = evolve(starved, register=evolve(TRAINS.register, round=1, complete=False, completed_in=None, policy=""))
+    judge = laws(starved)
+    other = Move("main thread arms", 1)
+    judge.took(starved, other, over, 20.0)
+    judge.took(over, other, over, 55.0)
+    broken("I21", lambda: judge.took(over, other, over, 57.0))
+
+
+def test_i22_a_monitor_acts_only_for_a_driver_that_is_late() -> None:
+    for what in ("monitor wants", "monitor ends", "monitor leaves", "monitor kills", "monitor quits"):
+        broken("I22", lambda what=what: laws().acts(TRAINS, Move(what, 0), 1.0))  # type: ignore[misc]
+    laws().acts(TRAINS, Move("monitor ends", 0), 60.02)
+    terminated(TRAINS, 90.0)
+    reserve = changed(TRAINS, call=evolve(TRAINS.ranks[0].call, active=False))
+    laws(reserve).acts(reserve, Move("monitor leaves", 0), 60.02)
+    laws().acts(changed(TRAINS, alive=False), Move("monitor quits", 0), 1.0)
+
+
+def terminated(world: World, at: float, judge: TimeLaws | None = None) -> None:
+    """A monitor asks this process to go, not before this time, and kills it not before the grace that follows."""
+    judge = judge or laws(world)
+    broken("I22", lambda: judge.acts(world, Move("monitor terminates", 0), at - 1.0))
+    broken("I22", lambda: judge.acts(world, Move("monitor kills", 0), at + 99.0))
+    judge.acts(world, Move("monitor terminates", 0), at)
+    broken("I22", lambda: judge.acts(world, Move("monitor kills", 0), at + 4.0))
+    judge.acts(world, Move("monitor kills", 0), at + 5.0)
+
+
+def test_i22_a_process_that_was_asked_to_go_is_killed_whatever_it_still_does() -> None:
+    """Found by the simulator: one that ended its span late, and went on, was held for one that is well."""
+    judge = laws()
+    judge.acts(TRAINS, Move("monitor terminates", 0), 90.0)
+    judge.memories[0].stamp = 91.0
+    judge.acts(TRAINS, Move("monitor kills", 0), 95.0)
+    another = laws()
+    another.memories[0].terminated_at = 0.0
+    another.took(TRAINS, Move("monitor starts again", 0), TRAINS, 1.0)
+    broken("I22", lambda: another.acts(TRAINS, Move("monitor kills", 0), 99.0))
+
+
+def test_i22_a_span_that_was_asked_to_end_may_be_killed_after_its_time() -> None:
+    token = TRAINS.ranks[0].page.armed
+    wanted = changed(TRAINS, page=evolve(TRAINS.ranks[0].page, want_monitor=token))
+    judge = laws(wanted)
+    judge.took(TRAINS, Move("main thread arms", 1), wanted, 5.0)
+    terminated(wanted, 35.0, judge)
+    pending = changed(TRAINS, call=evolve(TRAINS.ranks[0].call, phase=Phase.PENDING, asked=True, over=True))
+    terminated(pending, 30.0)
+
+
+def test_a_leave_that_lasts_may_be_said_by_the_monitor() -> None:
+    leaves = changed(TRAINS, call=evolve(TRAINS.ranks[0].call, leaving=Reason.DRAINED))
+    judge = laws()
+    judge.took(TRAINS, Move("driver hears", 0), leaves, 5.0)
+    judge.took(leaves, Move("driver hears", 0), changed(leaves, call=evolve(leaves.ranks[0].call, tries=1)), 5.1)
+    broken("I22", lambda: judge.acts(leaves, Move("monitor leaves", 0), 5.9))
+    judge.acts(leaves, Move("monitor leaves", 0), 6.0)
+
+
+# --- what a monitor sees and does
+
+
+def test_marks_count_while_user_code_runs_and_no_limit_holds_after_it() -> None:
+    rank = TRAINS.ranks[0]
+    running, over = marks(rank, 7.0), marks(evolve(rank, page=gate.disarmed(rank.page)), 7.0)
+    assert running is not None and (running.at, running.limits.soft_s) == (7.0, 60.0)
+    assert over is not None and over.limits.soft_s == math.inf
+    assert marks(evolve(rank, page=gate.Page(), main=Main(At.ORDERED, Span.FUNCTION, 2)), 7.0) is None
+
+
+def test_a_sight_shows_how_the_call_ended_and_the_limits_of_a_callback() -> None:
+    def seen(**changes: Any) -> Any:
+        return sight(changed(TRAINS, **changes), 0, 0.0, laws_timers())
+
+    call = TRAINS.ranks[0].call
+    gone = Raised(Reason.STORE_LOST)
+    assert seen(returned=gone).bye.value == "unsettled"
+    assert seen(returned=gone, call=evolve(call, leaving=Reason.STORE_LOST, left=True)).bye.value == "settled"
+    callback = seen(main=evolve(TRAINS.ranks[0].main, span=Span.FINALIZE))
+    assert (callback.soft_s, callback.hard_s) == (math.inf, 90.0)
+    assert not sight(evolve(TRAINS, register=None), 0, 0.0, laws_timers()).over
+
+
+def laws_timers() -> Any:
+    return Clockwork(seeded(1), TRAINS, RULES, Strength()).clocks[0].timers
+
+
+def test_what_a_monitor_wants_becomes_moves() -> None:
+    rank = TRAINS.ranks[0]
+    acts = (Want(2), SayEnd(3), SayLeave(), SayDead(), Terminate(), Kill(), Quit())
+    whats = [str(move) for move in moves_of(0, rank, acts)]
+    assert whats == [
+        *("0 monitor wants", "0 monitor ends (round 3)", "0 monitor leaves", "0 monitor terminates", "0 monitor kills"),
+        "0 monitor quits",
+    ]
+    again = evolve(rank, page=evolve(rank.page, want_monitor=rank.page.armed))
+    assert [move.what for move in moves_of(0, again, (Want(2),))] == ["monitor signals again"]
+
+
+# --- whole runs
+
+
+def test_the_times_of_a_run_never_go_back_and_are_told() -> None:
+    walk = walked(3, Shape(2, lasting=True, budget=Budget(3)))
+    assert len(walk.times) == walk.steps
+    assert list(walk.times) == sorted(walk.times)
+    assert walked(3, Shape(2)).times == ()
+
+
+def test_runs_whose_steps_take_time_keep_the_laws_and_arm_those_of_time() -> None:
+    seen, armed = Counter[str](), Counter[str]()
+    for seed in range(60):
+        shape = Shape(
+            2 + seed % 2, budget=Budget(8, 4, 2), calls=UNLIKE if seed % 3 else Settings(), lasting=True, replace_s=0.5
+        )
+        walk = walked(seed, shape)
+        assert walk.broken is None, f"{seed}: {walk.broken}"
+        seen += walk.seen
+        armed += walk.strength.armed
+    assert armed["I20"] and armed["I21"] and armed["I22"]
+    assert {"takes long", "fault: stands still", "monitor speaks for a dead rank"} <= seen.keys()
+    assert seen["killed at a limit"] or seen["monitor injects"]
+
+
+def test_a_host_that_stands_still_does_nothing_until_it_goes_on() -> None:
+    work = Clockwork(seeded(1), TRAINS, RULES, Strength())
+    for place in (0, 1):
+        pause = work.stands_still(place)
+        assert isinstance(pause.how, float) and str(pause) == f"{place} stands still ({pause.how:g} s)"
+    assert work.next() is not None
+    assert work.now == min(clock.still_until for clock in work.clocks)
+
+
+def test_monitors_that_only_look_are_a_broken_law() -> None:
+    work = Clockwork(seeded(1), changed(changed(TRAINS, alive=False), 1, alive=False), RULES, Strength())
+    work.acts = [Move("time passes", 0, limit(Timer.SOFT))] * (LOOKS_MAX + 1)
+    broken("I17", work.next)
+
+
+def test_a_rank_whose_time_is_over_is_forgotten() -> None:
+    """A world in which nobody lives any more, and no monitor speaks, comes to rest."""
+    gone = changed(changed(TRAINS, alive=False, monitor=False), 1, alive=False, monitor=False)
+    assert Clockwork(seeded(1), gone, RULES, Strength()).next() is None

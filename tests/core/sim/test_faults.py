@@ -1,0 +1,203 @@
+"""The faults of a simulated world: each does what its name says, and the nodes get over it."""
+
+from __future__ import annotations
+
+import pytest
+from simulated import TWO, at, both_running, then, world
+
+from elastic.core.group import Phase
+from elastic.core.rendezvous.codec import FORMAT, Refused, decode, encode
+from elastic.core.sim.network import FOREIGN
+from elastic.core.sim.run import converges
+
+# --- heart, loop and waiter of one agent fail apart
+
+
+def test_a_node_whose_heart_stands_still_is_evicted_and_comes_back() -> None:
+    made = then(both_running(), "pause-heart b 9", "pass 9.5")
+    assert (made.counts["end by lost"], made.counts["a heart goes on, and its node was evicted"]) == (1, 1)
+    then(made, "pass 3")
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_a_heart_that_stands_still_for_less_than_a_ttl_costs_nothing() -> None:
+    made = then(both_running(), "pause-heart b 3", "pass 9")
+    assert (made.counts["end by lost"], at(made, "b").group.phase) == (0, Phase.RUNNING)
+
+
+def test_with_the_fence_on_a_node_whose_heart_stands_still_kills_its_workers() -> None:
+    made = world(*TWO, "pass 1", "pause-heart b 9", "pass 4", setting="world nodes=2 min=2 max=2 fence=3")
+    assert (made.counts["self-fencing"], bool(at(made, "b").workers)) == (1, False)
+
+
+def test_a_heartbeat_that_its_heart_hears_late_counts_from_when_it_was_sent() -> None:
+    made = then(both_running(), "pass 0.0001", "pause-heart b 4", "pass 4.1")
+    b = at(made, "b")
+    assert b.group.acked_at is not None and b.clock(made.future.now) - b.group.acked_at < 0.2
+    assert made.counts["end by lost"] == 0
+
+
+def test_a_loop_that_stands_still_hears_everything_in_its_order() -> None:
+    made = then(both_running(), "pause-loop b 4", "fail a", "pass 1", "succeed b", "pass 2.9")
+    assert at(made, "b").group.phase is Phase.BARRIER  # nobody has told the agent of the failure
+    then(made, "pass 3")
+    assert made.counts["a loop goes on, and hears what it has missed"] == 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+    converges(made)
+
+
+def test_a_loop_that_goes_on_hears_its_agent_before_its_own_timers() -> None:
+    """Else it ends the round for the newcomer, while the failure of its worker waits to be told."""
+    made = world(
+        "start a", "pass 5", "start b", "pass 1", "pause-loop a 2", "pass 1", "fail a", setting="world nodes=2 max=2"
+    )
+    converges(made)
+    assert made.counts["end by failed"] == 1
+
+
+def test_a_loop_that_stands_still_loses_no_seat_while_its_heart_beats() -> None:
+    made = then(both_running(), "pause-loop b 20", "pass 25")
+    assert (made.counts["end by lost"], at(made, "b").group.phase) == (0, Phase.RUNNING)
+
+
+def test_a_pause_of_the_loop_may_be_longer_than_another_one_and_its_agent_may_be_paused_too() -> None:
+    made = then(both_running(), "pause-loop b 1", "pause-loop b 3", "pause b 2", "fail a", "pass 2.5")
+    assert at(made, "b").group.phase is Phase.RUNNING
+    converges(then(made, "pass 5"))
+
+
+def test_what_a_loop_has_missed_is_not_heard_after_its_agent_is_over() -> None:
+    made = then(both_running(), "pause-loop b 3", "drain b", "drain b", "pass 1", "cancel", "pass 5")
+    assert not list(made.living())
+
+
+def test_a_waiter_that_stands_still_brings_what_was_so_before() -> None:
+    made = then(both_running(), "pause-waiter b 2", "fail a", "pass 1.9")
+    assert at(made, "b").group.phase is Phase.RUNNING
+    then(made, "pass 1")
+    assert made.counts["a stale push"] >= 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_a_waiter_that_stands_still_sees_an_outage_late() -> None:
+    made = then(both_running(), "pause-waiter b 3", "outage 1", "pass 5", "fail a", "pass 5")
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_a_waiter_may_begin_to_wait_while_it_stands_still() -> None:
+    made = then(both_running(), "fail b", "pause-waiter b 0.5", "pass 5")
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+# --- requests that come twice, a full store, very late messages
+
+
+def test_a_write_that_comes_twice_is_refused_the_second_time() -> None:
+    made = then(both_running(), "twice a 0.5", "fail a", "pass 5")
+    register = made.store.register
+    assert register is not None
+    assert (made.counts["a request comes twice"], register.failures, register.round) == (1, 1, 1)
+
+
+def test_a_proposal_that_comes_twice_keeps_nobody_out() -> None:
+    made = world(*TWO, "start c", "pass 3", "twice a 1", "fail a", "pass 10", setting="world helping=1")
+    assert made.counts["a request comes twice"] >= 1
+    converges(made)
+
+
+def test_what_comes_twice_does_not_come_to_another_store() -> None:
+    made = then(both_running(), "twice a 2", "fail a", "pass 1", "empty", "pass 3", "twice b 2", "fail b", "pass 1")
+    then(made, "outage 3", "pass 5")
+    assert made.counts["a request comes twice"] == 0
+    converges(made)
+
+
+def test_a_full_store_takes_no_write_and_answers_reads() -> None:
+    made = then(both_running(), "full 20", "fail a", "pass 15")
+    assert (made.counts["end by failed"], made.counts["end by lost"]) == (0, 0)
+    assert made.counts["a write that finds no space"] > 5 and made.counts["an errand fails"] == 1
+    then(made, "pass 10")
+    assert (made.counts["end by failed"], made.counts["end by lost"]) == (1, 0)
+
+
+def test_a_few_messages_are_very_late() -> None:
+    made = world(*TWO, "pass 300", setting="world nodes=2 min=2 max=2 seed=3 tail=3")
+    assert made.counts["end by lost"] == 0
+    converges(made)
+
+
+# --- agents and nodes that are not like the others
+
+
+def test_workers_may_live_on_after_their_agent() -> None:
+    made = then(both_running(), "kill b 3", "pass 2.9")
+    b = made.by_slot["b"][0]
+    assert (b.alive, bool(b.workers)) == (False, True)
+    assert not then(made, "pass 0.2").by_slot["b"][0].workers
+    converges(made)
+
+
+def test_nodes_of_several_sizes_form_one_world() -> None:
+    made = world(*TWO, "start c", "pass 3", setting="world unlike=3")
+    register = made.store.register
+    assert register is not None
+    assert [seat.profile.local_world_size for seat in register.seats.values()] == [1, 2, 3]
+    assert [seat.profile.role for seat in register.seats.values()] == ["default", "role1", "role2"]
+    assert [len(process.workers) for process in made.living()] == [1, 2, 3]
+
+
+def test_an_agent_with_other_limits_is_refused_and_costs_nothing() -> None:
+    made = then(both_running(), "drain b", "pass 1", "start-other b", "pass 3")
+    assert made.at("b") is None and made.by_slot["b"][1].outcome is not None
+    converges(then(made, "start b", "pass 5"))
+
+
+def test_an_agent_of_another_version_is_refused_in_words_and_costs_nothing() -> None:
+    made, told = both_running(), list[str]()
+    made.witness.tell = lambda at, who, what: told.append(f"{who} {what}")
+    then(made, "start-next b", "pass 3")
+    assert made.counts["refused for its format"] == 1
+    assert "b#2 ends: refused (illegal state)" in told
+    assert (at(made, "b").group.phase, made.witness.ends.total()) == (Phase.RUNNING, 0)
+
+
+def test_a_job_of_another_version_in_an_empty_store_is_left_alone() -> None:
+    made = then(
+        both_running(), "cut a 5", "cut b 5", "empty", "drain b", "pass 3", "start-next b", "start-next a", "pass 9"
+    )
+    assert made.store.format == 1
+    converges(then(made, "cancel"))
+
+
+def test_a_waiter_is_shown_a_register_of_another_version() -> None:
+    made = then(both_running(), "gap a", "gap b", "empty", "start-next b", "pass 3")
+    assert (made.store.format, at(made, "a").group.phase) == (1, Phase.RUNNING)  # its workers run on
+    then(made, "fail a", "pass 5")
+    assert made.at("a") is None and made.counts["refused for its format"] >= 1
+
+
+def test_a_supervisor_starts_agents_that_the_register_takes() -> None:
+    for kind in ("start-next", "start-other"):
+        converges(world(f"{kind} a", "pass 2", setting="world nodes=2 min=2 max=2"))
+
+
+def test_a_clock_that_was_set_back_keeps_its_node_out_until_its_old_seat_is_gone() -> None:
+    made = then(both_running(), "crash b", "start-back b", "pass 1")
+    assert [process.node.incarnation for process in made.by_slot["b"]] == [1, 0]
+    converges(then(made, "pass 30"))
+
+
+def test_a_clock_is_set_back_only_once() -> None:
+    made = world("start-back a", "start-back a", "pass 1")
+    assert [process.node.incarnation for process in made.by_slot["a"]] == [0, 1]
+
+
+def test_another_version_is_refused_in_the_words_of_the_codec() -> None:
+    register = both_running().store.register
+    assert register is not None
+    with pytest.raises(Refused, match=f"^{FOREIGN} {FORMAT + 1}, this version reads {FOREIGN} {FORMAT}$"):
+        decode(encode(register).replace(b'"format":%d' % FORMAT, b'"format":%d' % (FORMAT + 1)))
+
+
+def test_leases_run_out_again_when_an_outage_of_minutes_is_healed() -> None:
+    converges(world("start b", "pass 1", "outage 160", "crash b", setting="world max=1 backend=lease"))

@@ -1,0 +1,151 @@
+"""How long a world takes to rest after what befell it: L9 finds one that takes too long, L10 dead seats."""
+
+from __future__ import annotations
+
+import pytest
+from simulated import TWO, at, both_running, hangs, then, world
+
+from elastic.core.group import Phase
+from elastic.core.rendezvous import Violation
+from elastic.core.sim.process import Process
+from elastic.core.sim.recoveries import ALWAYS, NEEDS, PARTS, Recovery, bound, bound_of_the_dead
+from elastic.core.sim.simulation import World
+from elastic.core.sim.story import QUICK, Kind
+
+THREE = ("start a", "start b", "start c", "pass 1")
+OF_THREE = "world nodes=3 min=2 max=3"
+
+
+def last(made: World) -> Recovery:
+    return made.witness.recoveries.over[-1]
+
+
+def kinds(made: World) -> list[str]:
+    return sorted(kind.value for kind in last(made).kinds)
+
+
+def test_a_recovery_lasts_from_the_last_fault_to_rest() -> None:
+    made = then(both_running(), "fail a", "pass 5")
+    assert kinds(made) == ["fail"]
+    assert 0.0 < last(made).took_s < 0.1
+    assert last(made).may_s == bound(made.setting, {Kind.FAIL})
+    many = len(made.witness.recoveries.over)
+    assert len(then(made, "pass 50").witness.recoveries.over) == many
+
+
+def test_a_fault_that_lasts_counts_from_its_end() -> None:
+    made = then(both_running(), "cut a 8", "pass 5", "fail b", "pass 60")
+    ends = [each for each in made.witness.recoveries.over if Kind.CUT in each.kinds]
+    assert [sorted(kind.value for kind in each.kinds) for each in ends] == [["cut", "fail"]]
+    assert ends[0].took_s < 6.0
+    assert ends[0].at > 9.0
+
+
+def test_a_world_that_needed_no_recovery_took_no_time() -> None:
+    made = then(both_running(), "cut a 0.5", "pass 5")
+    assert (kinds(made), last(made).took_s) == (["cut"], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("hang a", "hang"),
+        ("slow a 0.1", "slow"),
+        ("late-write a 1", "late-write"),
+        ("late-reply a 1", "late-reply"),
+        ("lose-reply a", "lose-reply"),
+        ("gap a", "gap"),
+        ("unstartable a", "unstartable"),
+    ],
+)
+def test_a_fault_that_waits_for_its_time_is_counted_where_it_comes(fault: str, kind: str) -> None:
+    made = then(world(*THREE, fault, setting=OF_THREE), "fail b")
+    assert {kind, "fail"} <= {each.value for each in made.witness.recoveries.kinds}
+
+
+def test_a_world_that_moves_by_itself_is_an_episode_too() -> None:
+    made = world(*TWO, "succeed a", "pass 9", setting="world nodes=2 min=1 max=2 barrier=2")
+    assert kinds(made) == ["succeed"]
+    made = then(made, "pass 1")
+    then(made, "succeed b", "pass 9")
+    assert not list(made.living())
+
+
+def test_who_is_out_of_reach_or_too_few_are_not_calm() -> None:
+    made = world(*TWO, "slow a 1.5", "crash b", "pass 50", setting="world nodes=2 min=1 max=2")
+    assert made.witness.recoveries.calm_at == pytest.approx(made.future.now, abs=9.0)
+    few = world("start a", "pass 40", setting="world nodes=2 min=2 max=2")
+    few.witness.recoveries.moved()
+    assert few.witness.recoveries.calm_at == few.future.now
+
+
+# --- L9
+
+
+def test_L9_a_world_that_does_not_rest_in_time_is_found() -> None:
+    made = both_running()
+    hangs(at(made, "a"))
+    then(made, "fail b", f"pass {bound(made.setting, {Kind.FAIL}) - 0.5}")
+    with pytest.raises(Violation, match=r"L9: no rest .* s after fail, at most .* s: round 1 open"):
+        then(made, "pass 1")
+
+
+def test_L9_a_world_without_a_register_is_found_too() -> None:
+    made = both_running()
+    for slot in "ab":
+        hangs(at(made, slot))
+    made.store.empties()
+    with pytest.raises(Violation, match=r"L9: no rest .* s after no fault, at most .* s: no register"):
+        then(made, "pass 0", "pass 9", "pass 0")
+
+
+def test_the_bound_of_two_faults_is_that_of_the_parts_of_both() -> None:
+    of = {part: length(QUICK) for part, length in PARTS.items()}
+    assert bound(QUICK, ()) == of["messages"] + of["ask"]
+    assert bound(QUICK, {Kind.FAIL}) == bound(QUICK, ()) + of["stop"]
+    assert bound(QUICK, {Kind.FAIL, Kind.CRASH}) == bound(QUICK, {Kind.CRASH})
+    assert bound(QUICK, {Kind.FAIL, Kind.GAP}) == pytest.approx(bound(QUICK, {Kind.FAIL}) + of["look"])
+    assert set(NEEDS) == set(Kind) - {Kind.PASS}
+    assert {*ALWAYS, *(part for parts in NEEDS.values() for part in parts)} == PARTS.keys()
+
+
+# --- L10
+
+
+def watches_nobody(process: Process) -> None:
+    """It hears no heartbeats from now on, and nobody knows."""
+    hangs(process)
+
+
+def test_the_dead_lose_their_seats_in_time() -> None:
+    made = world(*THREE, "crash a", "pass 0.5", "crash b", setting="world nodes=3 min=1 max=3")
+    then(made, f"pass {bound_of_the_dead(made.setting)}", "pass 1")
+    register = made.store.register
+    assert register is not None
+    assert [node.slot for node in register.seats] == ["c"]
+    assert made.witness.judge.strength.armed["L10"] == 2
+
+
+def test_L10_a_dead_node_that_keeps_its_seat_is_found() -> None:
+    made = world(*THREE, setting=OF_THREE)
+    for slot in "bc":
+        watches_nobody(at(made, slot))
+    then(made, "crash a", f"pass {bound_of_the_dead(made.setting) - 1}")
+    with pytest.raises(Violation, match=r"L10: a#1 died .* s ago: round 0 complete \[a:in b:in c:in\]"):
+        then(made, "pass 2")
+
+
+@pytest.mark.parametrize("fault", ["outage 9", "cut b 9", "gap c", "older 0.1"])
+def test_L10_asks_nothing_while_somebody_could_not_hear(fault: str) -> None:
+    made = world(*THREE, setting=OF_THREE)
+    for slot in "bc":
+        watches_nobody(at(made, slot))
+    then(made, "crash a", "pass 9", fault, f"pass {bound_of_the_dead(made.setting) - 5}")
+    assert made.witness.recoveries.heard_at > 9.0
+
+
+def test_L10_asks_nothing_while_nobody_is_there_to_notice() -> None:
+    made = world(*TWO, "crash a", "crash b", "pass 40", "pass 40", setting="world nodes=2 min=1 max=2")
+    strength = made.witness.judge.strength
+    assert (strength.armed["L10"], strength.excused["L10"]) == (2, 1)
+    assert {process.group.phase for process in made.by_node.values()} == {Phase.RUNNING}

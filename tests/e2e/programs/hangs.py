@@ -1,0 +1,75 @@
+"""All ranks but the first meet in a collective of gloo, and the last does something else: `hangs.py HOW`.
+
+Rank 0 fails when it may. It is no member of their group, so that its death does not end the collective before anybody has
+looked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from typing import NoReturn
+
+import stage
+import torch
+import torch.distributed as dist
+
+LONG_S = 1_000
+
+
+def asleep() -> None:
+    time.sleep(LONG_S)
+
+
+def lock_of_python() -> None:
+    while True:  # a signal ends it
+        ctypes.PyDLL(None).sleep(LONG_S)
+
+
+def own_lock() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def stopped() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class Slow(torch.utils.data.Dataset[int]):
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> int:
+        time.sleep(LONG_S)
+        return index
+
+
+def loader() -> None:
+    for _ in torch.utils.data.DataLoader(Slow(), num_workers=1):
+        raise AssertionError
+
+
+def step(group: dist.ProcessGroup) -> None:
+    dist.all_reduce(torch.ones(1), group=group)
+
+
+def main() -> NoReturn:
+    dist.init_process_group("gloo")
+    group = dist.new_group(range(1, dist.get_world_size()))
+    stage.tell("begins")
+    if stage.rank == dist.get_world_size() - 1:
+        {each.__name__: each for each in (asleep, lock_of_python, own_lock, stopped, loader)}[sys.argv[1]]()
+    if stage.rank == 0:
+        stage.wait_for_gate()
+        sys.exit(3)
+    step(group)
+    raise AssertionError
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""A node is drained: its workers save a checkpoint, the others go on without it, and no restart is charged."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from jobs import Job, Jobs, alive, asked, codes, end, run, worlds
+from launches import PROGRAMS, Launch, Launcher, Told
+
+from elastic.adapters.rendezvous.operator import operator_name
+
+DRAINED = PROGRAMS / "drained.py"
+AFTER = (1, "restart 0 of 2 workers")
+"""What the workers tell that go on: another round, and no restart."""
+
+
+def three(job: Jobs, folder: Path, *options: str) -> tuple[Job, list[Launch], list[Told]]:
+    made = job("1:3", "--last-call=1000", "--grace=2", *options)
+    agents = made.nodes("abc", program=(DRAINED, folder))
+    return made, agents, run(agents)
+
+
+def saved(folder: Path) -> list[list[object]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("checkpoint-*.json"))]
+
+
+def test_a_node_that_an_operator_drains_saves_and_leaves_and_no_restart_is_charged(
+    job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    made, agents, told = three(job, tmp_path)
+    a, b, c = agents
+    nobody = asked(made, "z", launch=launch, command="drain")
+    assert nobody.returncode == 2 and "z: no such node in this job; it has a, b, c" in nobody.stderr
+    drained = asked(made, "b", "--deadline=600", launch=launch, command="drain")
+    assert drained.returncode == 0, drained
+    assert "b leaves within 600 s, 2 nodes go on" in drained.stdout
+    left = b.ends()
+    assert left.code == 5 and f"drained by an operator ({operator_name()})" in left.err
+    assert not alive(one for one in told if one.rank == 1)
+    assert saved(tmp_path) == [[f"an operator ({operator_name()})", pytest.approx(3.0)]]
+    assert worlds(run([a, c])) == {AFTER}
+    assert codes(end([a, c])) == [0, 0]
+    assert (made.report("a")["restarts"], made.report("b")["ending"]["state"]) == (0, "drained")
+
+
+def test_a_signal_and_a_file_drain_a_node_from_its_own_host(tcpstore_job: Jobs, tmp_path: Path) -> None:
+    file = tmp_path / "maintenance"
+    made, agents, _ = three(
+        tcpstore_job, tmp_path, "--drain-signal=USR1", f"--drain-file={file}", "--drain-deadline=600"
+    )
+    a, b, c = agents
+    b.signal(signal.SIGUSR1)
+    assert b.ends().code == 5
+    assert worlds(run([a, c])) == {AFTER}
+    file.touch()
+    assert codes([a.ends(), c.ends()]) == [5, 5]
+    assert {source for source, _ in saved(tmp_path)} == {"the signal SIGUSR1", f"the file {file}"}
+    assert made.report("c")["ending"] == {"state": "drained", "source": f"the file {file}"}
+
+
+def test_a_node_whose_workers_do_not_answer_leaves_before_its_deadline(tcpstore_job: Jobs, launch: Launcher) -> None:
+    two = tcpstore_job("1:2", "--last-call=1000", "--grace=1")
+    a, b = agents = two.nodes("ab")
+    run(agents)
+    assert asked(two, "b", "--deadline=3", launch=launch, command="drain").returncode == 0
+    assert b.ends().code == 5
+    assert worlds(run([a])) == {(1, "restart 0 of 1 workers")}
+    refused = asked(two, "a", launch=launch, command="drain")
+    assert refused.returncode == 2 and "the job needs the node" in refused.stderr and "--force" in refused.stderr
+    assert asked(two, "a", "--force", launch=launch, command="drain").returncode == 0
+    assert codes(end([a])) == [0]

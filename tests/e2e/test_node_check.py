@@ -1,0 +1,67 @@
+"""A node whose check finds it unfit stays out: at its first join, or after a failure that began on it. The others go on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from jobs import Jobs, asked
+from launches import Launcher
+
+FAILS_ON_B = """import os, stage
+stage.tell('begins')
+stage.wait_for_gate(stage.round)
+raise SystemExit(3 if stage.round == 0 and os.environ['ELASTIC_NODE_ID'] == 'b' else 0)
+"""
+
+
+def test_only_the_node_that_failed_is_checked_again_and_stays_out_if_it_is_unfit(
+    job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    script, check = tmp_path / "train.py", tmp_path / "check.sh"
+    script.write_text(FAILS_ON_B)
+    check.write_text(
+        f"#!/bin/sh\nran={tmp_path}/$ELASTIC_NODE_ID.ran\nif [ $ELASTIC_NODE_ID = b ] && [ -e $ran ]; then\n"
+        "echo x >>$ran; echo GPU 3 has lost its memory; exit 1; fi\necho x >>$ran\n"
+    )
+    check.chmod(0o755)
+    made = job("1:2", "--max-restarts=1", f"--node-check={check}", "--last-call=60")
+    a, b = made.nodes("ab", program=(script,))
+    for agent in (a, b):
+        agent.hears(1)
+    for agent in (a, b):
+        agent.open_gate(0)
+    out = b.ends()
+    assert out.code == 4
+    assert any("its check (--node-check) says: GPU 3 has lost its memory" in line for line in out.lines)
+    assert a.hears(1)[0].round == 1
+    shown = json.loads(asked(made, "--json", launch=launch).stdout)
+    assert [(each["node"].partition("#")[0], each["reason"]) for each in shown["unfit"]] == [
+        ("b", "GPU 3 has lost its memory")
+    ]
+    assert "1 node out of the job by their checks:" in asked(made, launch=launch).stdout
+    a.open_gate(1)
+    ended = a.ends()
+    assert ended.code == 0 and "(GPU 3 has lost its memory)" in ended.err
+    assert [each["reason"] for each in made.report("a")["unfit"]] == ["GPU 3 has lost its memory"]
+    assert [(tmp_path / f"{name}.ran").read_text().count("x") for name in "ab"] == [1, 2]
+
+
+def test_a_node_that_is_unfit_never_joins_and_one_whose_check_hangs_does(launch: Launcher, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import stage\nstage.tell('begins')\n")
+    unfit = launch("--node-check=sh -c 'echo no disk; exit 1'", script).ends()
+    assert unfit.code == 4 and "this node stays out: no disk" in unfit.lines
+    hangs = launch("--node-check=sleep 1000000", "--node-check-timeout=0.5", script)
+    hangs.hears(1)
+    ended = hangs.ends()
+    assert ended.code == 0
+    limit = "warning: the node check did not end within 0.5 s (--node-check-timeout); this node joins"
+    assert limit in ended.lines
+
+
+def test_a_signal_ends_the_check_and_the_agent(launch: Launcher, tmp_path: Path) -> None:
+    running = launch("--node-check=sleep 1000000", "--node-check-timeout=1e6", "--status=plain", tmp_path)
+    running.says("checking this node (--node-check)")
+    running.signal(15)
+    assert running.ends().code == 128 + 15
