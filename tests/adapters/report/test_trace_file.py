@@ -220,8 +220,10 @@ def test_a_full_disk_ends_the_trace_and_is_told_once(tmp_path: Path, lost: Simpl
         made.end()
     assert told == TraceLost(f"{tmp_path}/t: file too large")
     assert lost.empty()
+    written = (tmp_path / "t").read_bytes()
+    assert len(written) == 4_096
     (trace,) = read(tmp_path / "t")
-    assert trace.cut
+    assert trace.cut is not written.endswith(b"\n")  # a host's name may be as long as makes the limit a line's end
     assert trace.steps[:2] == (Asked(*silence(0.0)), Asked(*silence(1.0)))
 
 
