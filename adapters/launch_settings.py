@@ -185,7 +185,7 @@ class NodeCheck:
 
 @frozen
 class DrainSettings:
-    """What drains this node from its own host: a signal, the appearance of a file. It must be gone `deadline_s` later."""
+    """They tell what drains this node from its own host: a signal or a file. It must be gone `deadline_s` later."""
 
     signal: signal.Signals | None = None
     file: str | None = None

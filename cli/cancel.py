@@ -6,13 +6,12 @@ from typing import Any
 
 from ..adapters.clock import SystemClock
 from ..adapters.rendezvous.operator import asked
-from ..adapters.store.port import StoreError
 from ..core.rendezvous import Raise, RendezvousState, Request, close
 from ..core.world import Ending, Verdict, Why
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
 from .option import Command, parameters
 from .render.text import count, say
-from .running_job import NO_NODE, JobOptions, RunningJob, opened, say_no_answer, say_no_job
+from .running_job import NO_NODE, JobOptions, RunningJob, opened, register_of, say_no_job, say_not_taken
 
 EPILOG = """\b
   elastic cancel --rdzv-endpoint=gpu-01 --rdzv-id=train42
@@ -43,13 +42,8 @@ cancel = Command(
 
 def _cancel(options: JobOptions) -> int:
     with opened(options) as job:
-        try:
-            before = job.backend.get().state
-        except StoreError as error:
-            say_no_answer("cancel", error)
-            return RENDEZVOUS
+        before = register_of(job, "cancel")
         if before is None:
-            say_no_job("cancel", job)
             return RENDEZVOUS
         answer = asked(job.backend, Request(close, Why.OPERATOR, Ending.CANCELLED), NO_NODE, SystemClock())
     return _told(job, before, answer)
@@ -61,8 +55,7 @@ def _told(job: RunningJob, before: RendezvousState, answer: object) -> int:
         say_no_job("cancel", job)
         return RENDEZVOUS
     if not isinstance(answer, Verdict):
-        why = answer.text if isinstance(answer, Raise) else ""
-        say(f"elastic cancel: store {job.store} did not take it{why and f': {why}'}; ask again", err=True)
+        say_not_taken("cancel", job, answer.text if isinstance(answer, Raise) else "")
         return RENDEZVOUS
     is_new = before.closed is None and answer.why is Why.OPERATOR
     nodes = f": {count(len(before.present), 'node')} told to stop" if is_new else " already"

@@ -9,7 +9,6 @@ from attrs import frozen
 
 from ..adapters.clock import SystemClock
 from ..adapters.rendezvous.operator import asked, operator_name
-from ..adapters.store.port import StoreError
 from ..core.rendezvous import Drain, Raise, RendezvousState, Request, Settled, Status, handlers
 from ..core.rendezvous.state import AWAY, known_as
 from ..core.world import NAME_MAX, Ending, Node, Notice, Verdict, Why
@@ -18,7 +17,7 @@ from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
 from .mistakes import Mistake
 from .option import Command, Section, parameters
 from .render.text import count, say
-from .running_job import NO_NODE, JobOptions, RunningJob, opened, say_no_answer, say_no_job
+from .running_job import NO_NODE, JobOptions, RunningJob, opened, register_of, say_no_job, say_not_taken
 
 EPILOG = """\b
   elastic drain gpu-03 --rdzv-endpoint=gpu-01 --rdzv-id=train42
@@ -62,13 +61,8 @@ drain = Command(
 
 def _drain(name: str, options: DrainOptions) -> int:
     with opened(options) as job:
-        try:
-            state = job.backend.get().state
-        except StoreError as error:
-            say_no_answer("drain", error)
-            return RENDEZVOUS
+        state = register_of(job, "drain")
         if state is None:
-            say_no_job("drain", job)
             return RENDEZVOUS
         if state.closed:
             say(f"elastic drain: job {job.run_id} is over: {state.closed.ending.value}", err=True)
@@ -112,7 +106,7 @@ def _told(job: RunningJob, state: RendezvousState, node: Node, notice: Notice, a
         case Raise(failure) if failure.why is Why.NO_NODE:
             raise Mistake(f"{name}: has left the job meanwhile")
         case Raise(_, text):
-            say(f"elastic drain: store {job.store} did not take it{text and f': {text}'}; ask again", err=True)
+            say_not_taken("drain", job, text)
             return RENDEZVOUS
         case _:
             say_no_job("drain", job)

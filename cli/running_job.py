@@ -10,7 +10,7 @@ from attrs import frozen
 
 from ..adapters.clock import SystemClock
 from ..adapters.store.port import AgentBackend, StoreError
-from ..core.rendezvous import Limits, Settings
+from ..core.rendezvous import Limits, RendezvousState, Settings
 from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
@@ -60,12 +60,28 @@ def opened(options: JobOptions) -> Iterator[RunningJob]:
         yield RunningJob(options.run_id, where.name, backend)
 
 
+def register_of(job: RunningJob, command: str) -> RendezvousState | None:
+    """Return what the job's register says; None after it was said that the store does not answer, or has no such job."""
+    try:
+        state = job.backend.get().state
+    except StoreError as error:
+        say_no_answer(command, error)
+        return None
+    if state is None:
+        say_no_job(command, job)
+    return state
+
+
 def say_no_answer(command: str, error: StoreError) -> None:
     say(f"elastic {command}: {error}", err=True)
 
 
 def say_no_job(command: str, job: RunningJob) -> None:
     say(f"elastic {command}: store {job.store} has no job {job.run_id}; its nodes' --rdzv-id says its name", err=True)
+
+
+def say_not_taken(command: str, job: RunningJob, why: str) -> None:
+    say(f"elastic {command}: store {job.store} did not take it{why and f': {why}'}; ask again", err=True)
 
 
 def _as_a_node(options: JobOptions) -> LaunchOptions:

@@ -19,7 +19,7 @@ from .looking import until_signalled
 from .option import Command, Section, parameters
 from .render.stacks import Answered, data, lines
 from .render.text import say, say_data
-from .running_job import JobOptions, RunningJob, opened, say_no_answer, say_no_job
+from .running_job import JobOptions, RunningJob, opened, register_of, say_no_answer
 from .status import job_code
 
 EPILOG = """\b
@@ -68,14 +68,13 @@ stacks = Command(
 
 def _stacks(options: StacksOptions) -> int:
     with opened(options) as job:
+        state = register_of(job, "stacks")
+        if state is None:
+            return RENDEZVOUS
+        if state.closed:
+            say(f"job {job.run_id} at {job.store} · {explain(state, None)}", err=options.json)
+            return job_code(state)
         try:
-            state = job.backend.get().state
-            if state is None:
-                say_no_job("stacks", job)
-                return RENDEZVOUS
-            if state.closed:
-                say(f"job {job.run_id} at {job.store} · {explain(state, None)}", err=options.json)
-                return job_code(state)
             answered = _answered(job, state, options)
             after = job.backend.get().state
         except StoreError as error:

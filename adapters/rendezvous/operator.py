@@ -1,4 +1,4 @@
-"""What an operator asks of a running job: one operation of the rendezvous, by somebody who is no node.
+"""An operator asks something of a running job: one operation of the rendezvous, by somebody who is no node.
 
 An operator writes the register by the same client as the nodes do: it reads, judges and compares before it writes, and gives
 a store that lost its memory back what it had read. So nothing has to trust it more than a node. What a job asks of its

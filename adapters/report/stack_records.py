@@ -51,7 +51,7 @@ class StackRecords:
         self._thread: threading.Thread | None = None
         self._round: int | None = None
         self._known: dict[Node, Stacks] = {}
-        """What was put, or read, last: a store that is silent when the report is made takes nothing away."""
+        """It holds what was put, or read, last: a store that is silent when the report is made takes nothing away."""
 
     def put(self, round: int, seen: tuple[Seen, ...]) -> None:
         """Have these written down. A host without a thread leaves them out."""

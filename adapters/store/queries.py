@@ -42,7 +42,7 @@ class Query:
 
 @frozen
 class Reply:
-    """What one node answers. `text`: all that is known of the worker that the query names."""
+    """It holds what one node answers. `text` is all that is known of the worker that the query names."""
 
     id: str
     """The query's."""
@@ -52,7 +52,7 @@ class Reply:
 
 @frozen
 class Replies:
-    """What stands in the store: the query, which may be somebody else's, and the replies of some nodes."""
+    """It holds what stands in the store: the query, which may be somebody else's, and the replies of some nodes."""
 
     query: Query | None
     replies: Mapping[Node, Reply]

@@ -34,7 +34,7 @@ _KEPT_MAX = 8_192
 _READ_MAX = 65_536
 _DRAINS_MAX = 64
 _DYING_TIMEOUT_S = 1.0
-"""What was killed is waited for so long: the kernel may hold on to it."""
+"""The check waits so long for what was killed: the kernel may hold on to it."""
 _PASSES_MAX = 100
 _PAUSE_S = 0.01
 _VARIABLE = "ELASTIC_NODE_CHECK"
@@ -42,7 +42,7 @@ _VARIABLE = "ELASTIC_NODE_CHECK"
 
 @frozen
 class Finding:
-    """What a check says. `text` is the reason of a node that is not fit, else a warning or empty."""
+    """It holds what a check says. `text` is the reason of a node that is not fit, else a warning or empty."""
 
     is_fit: bool
     text: str = ""

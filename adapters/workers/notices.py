@@ -27,7 +27,7 @@ class Notice(NamedTuple):
     stops_at: float
     """When its workers get SIGTERM, if they are not ready before."""
     source: str
-    """Who or what wants that, for people."""
+    """It says for people who or what wants that."""
 
 
 # --- the worker's side
@@ -71,7 +71,7 @@ def notice_path(relay: str) -> str:
 
 
 class NoticeBoard:
-    """Where an agent tells its workers, and hears them. The agent's own thread calls."""
+    """An agent tells its workers there, and hears them. The agent's own thread calls."""
 
     def __init__(self, path: str) -> None:
         self._path = path

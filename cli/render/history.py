@@ -65,7 +65,7 @@ class Round:
 
 @frozen
 class Doing:
-    """What a node does, and since when."""
+    """It says what a node does, and since when."""
 
     kind: SpanKind
     label: str
@@ -74,7 +74,7 @@ class Doing:
 
 @frozen
 class History:
-    """What was seen until `at`. `silent` is why the store does not answer, and since when; None: it answers."""
+    """It holds what was seen until `at`. `silent` is why the store does not answer, and since when; None: it answers."""
 
     job: Job
     at: float = 0.0

@@ -44,9 +44,9 @@ class Job:
     standbys: Mapping[Node, StandbyNote] = field(factory=dict)
     """The standbys of the nodes that have told of some."""
     stacks: tuple[Stacks, ...] = ()
-    """Where the workers of each node were when they were stopped last."""
+    """They tell where the workers of each node were when they were stopped last."""
     unfit: tuple[Unfit, ...] = ()
-    """The nodes that stay out, because their checks found them unfit."""
+    """These nodes stay out, because their checks found them unfit."""
 
 
 @frozen
