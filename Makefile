@@ -89,7 +89,7 @@ promtool: setup  ## Prometheus' promtool, with which tests check metrics and ale
 
 # Most tests wait, for the leases and deadlines of real processes, so several runners go through them beside each other, and one of
 # them computes the property tests meanwhile (tests/runners.py); RUNNERS=0 is pytest as it is.
-RUNNERS ?= 2
+RUNNERS ?= 3
 PYTEST := $(BIN)/pytest --numprocesses=$(RUNNERS)
 
 # The full run ends with pytest's closing line: the last thing that CI reads.
