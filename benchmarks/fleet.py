@@ -391,9 +391,9 @@ def serve(
 
 
 @contextmanager
-def fleet(kind: str, addresses: Sequence[Address], agents: int) -> Iterator[Sequence[Connection]]:
+def fleet(kind: str, addresses: Sequence[Address], agents: int, run_id: str) -> Iterator[Sequence[Connection]]:
     """Run this many agents in a few processes."""
-    spawn, run_id, count = multiprocessing.get_context("spawn"), uuid4().hex, min(PROCESSES, agents)
+    spawn, count = multiprocessing.get_context("spawn"), min(PROCESSES, agents)
     processes, ends = [], []
     for first in range(count):
         ours, theirs = spawn.Pipe()
@@ -444,7 +444,7 @@ class Row:
 
 def measure(kind: str, addresses: Sequence[Address], pids: Sequence[int], agents: int) -> list[Row]:
     rows, version = list[Row](), 0
-    with fleet(kind, addresses, agents) as ends:
+    with fleet(kind, addresses, agents, uuid4().hex) as ends:
         for phase in PHASES:
             store_s, began_at = sum(map(cpu_s, pids)), time.monotonic()
             for each in ends:

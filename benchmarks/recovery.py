@@ -1,14 +1,15 @@
 """Recovery as a user feels it: from the death of a worker, or of a node, to the first line after `import torch`.
 
     python benchmarks/recovery.py [--runs N] [--workers 2,8] [--agents 1,2] [--imports MODULE]
-                                  [--only death|loss|name|join|memory|slowdown]
+                                  [--only death|loss|name|join|drain|memory|slowdown]
 
 `standby` is `elastic launch --standby`, `elastic` the same without the option. Each job is broken as often as there are
 runs, and the launchers' jobs run one after the other. `loss` is that of the last of three agents with one worker each: the
 agent alone is killed (its reaper kills the rest), or all its processes, or its network is cut (it runs in a namespace of its
 own, where the user is root and has `ip`). `links` and `silence` are `elastic launch --standby` with links between the agents
 and without them; a replacement comes after each loss. `name` kills one of two agents of a job
-of fixed size: how soon the line of the other one, and the register in the store, name it. With standbys a job is broken
+of fixed size: how soon the line of the other one, and the register in the store, name it. `drain` takes the last of three
+agents out by its signal: how long the workers of the others stand still. With standbys a job is broken
 only when they are ready again. Stamps are the workers' own (CLOCK_MONOTONIC). The exit code is 1 if a bar is missed.
 """
 
@@ -40,6 +41,7 @@ from elastic.core.rendezvous import Token
 
 PROGRAM = HERE / "programs" / "imports_torch.py"
 COMPUTES = HERE / "programs" / "computes.py"
+LEAVES = HERE / "programs" / "leaves_on_notice.py"
 LAUNCHERS = ("standby", "elastic", "torchrun")
 LINKED = {"links": "true", "silence": "false"}
 NODES = 3
@@ -147,6 +149,18 @@ class Job:
         self.says("up", len(self._agents))
         return took
 
+    def drains(self) -> float:
+        """Drain the last agent; return the seconds from the stop of the first worker until those of the others are up. Then
+        replace it."""
+        agent = self._agents.pop()
+        agent.send_signal(signal.SIGUSR1)
+        stopped_at = self.says("stopped", 1)
+        took = self.says("up", len(self._agents)) - stopped_at
+        agent.wait()
+        self.start()
+        self.says("up", len(self._agents))
+        return took
+
     def names(self) -> tuple[float, float]:
         """Kill the last agent; return the seconds until the other one's line names it, and until the register does. Then
         replace it."""
@@ -207,6 +221,7 @@ def command(
     if launcher in LINKED:
         host = ["--last-call=1000", f"{host[1]},peer_links={LINKED[launcher]}"]
     standby = ["--standby"] if launcher in ("standby", *LINKED) else []
+    host += ["--drain-signal=USR1"] if nnodes != "1" else []
     return [str(BIN / "elastic"), "launch", *options, *meeting, *host, *standby, str(program)]
 
 
@@ -381,6 +396,26 @@ def measure_joins(given: argparse.Namespace) -> Iterator[Measure]:
     yield Measure("a node joins: the running world stands still for", "ms", samples, (bar,))
 
 
+def drains(launcher: str, given: argparse.Namespace) -> list[float]:
+    """Milliseconds; the first drain of a job does not count."""
+    times, nnodes = [], f"{NODES - 1}:{NODES}"
+    with job(launcher, nnodes, NODES, 1, LEAVES, first=NODES, imports=given.imports) as made:
+        signal.alarm(RUN_TIMEOUT_S)
+        made.says("up", NODES)
+        for _ in range(given.runs + 1):
+            made.settles()
+            signal.alarm(RUN_TIMEOUT_S)
+            times.append(1000 * made.drains())
+    print(f"{launcher}, a node is drained: {median(times[1:]):.0f} ms", file=sys.stderr, flush=True)
+    return times[1:]
+
+
+def measure_drains(given: argparse.Namespace) -> Iterator[Measure]:
+    samples: Samples = {launcher: drains(launcher, given) for launcher in given.launchers if launcher != "torchrun"}
+    bar = Bar("≤ 500 ms", lambda times: times["standby"] <= 500)
+    yield Measure("a node is drained: the others stand still for", "ms", samples, (bar,))
+
+
 def measure_memory(given: argparse.Namespace) -> Iterator[Measure]:
     """Of standbys that are ready: what they alone hold, and their share of what several hold."""
     with job("standby", "1", given.workers[0], 1, imports=given.imports) as made:
@@ -433,6 +468,7 @@ MEASURES: Mapping[str, Callable[[argparse.Namespace], Iterator[Measure]]] = {
     "loss": measure_losses,
     "name": measure_names,
     "join": measure_joins,
+    "drain": measure_drains,
     "memory": measure_memory,
     "slowdown": measure_slowdown,
 }

@@ -234,11 +234,13 @@ class EtcdBackend:
         self._client.ask(transacted, rpc.TxnRequest(success=[written]))
 
     def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
-        return codec.stacks_of(self._of_each({self._client.keys.stacks(node): node for node in nodes}))
+        return codec.stacks_of(self._of_each("stacks", {self._client.keys.stacks(node): node for node in nodes}))
 
-    def _of_each(self, those: Mapping[bytes, Node]) -> Mapping[Node, bytes]:
-        """Return the values of these keys, of which each may be large."""
-        keys, found = list(those), dict[Node, bytes]()
+    def _of_each(self, folder: str, those: Mapping[bytes, Node]) -> Mapping[Node, bytes]:
+        """Return the values of these keys of a folder, of which each may be large. Most are not there."""
+        there = self._client.keys.below(folder, keys_only=True, limit=2 * NODES_MAX)
+        keys = [kv.key for kv in self._client.ask(ranged, there).kvs if kv.key in those] if those else []
+        found = dict[Node, bytes]()
         for start in range(0, len(keys), _STACKS_PER_PAGE):
             asks = [asked(rpc.RangeRequest(key=key)) for key in keys[start : start + _STACKS_PER_PAGE]]
             answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
@@ -270,7 +272,7 @@ class EtcdBackend:
                 self._client.ask(transacted, rpc.TxnRequest(compare=[stands], success=[written]))
 
     def replies(self, nodes: Iterable[Node]) -> Replies:
-        found = self._of_each({self._client.keys.reply(node): node for node in nodes})
+        found = self._of_each("reply", {self._client.keys.reply(node): node for node in nodes})
         queries = [kv.value for kv in self._client.ask(ranged, rpc.RangeRequest(key=self._client.keys.query)).kvs]
         return Replies(decode_query(queries[0]) if queries else None, decode_replies(found))
 

@@ -184,6 +184,18 @@ def test_a_heartbeat_that_hears_a_query_is_no_further_request(client: Etcds, mon
     assert agent.query and asked == [without]
 
 
+def test_nodes_of_which_few_have_stacks_are_read_with_two_questions(
+    client: Etcds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, looks = client(), client()
+    agent.set(born(), None)
+    nodes, told = [node(f"n{number}") for number in range(256)], Stacks(node("n77"), 0)
+    counts = counted(monkeypatch, looks)
+    assert looks.stacks(nodes) == () and counts == [1]
+    agent.put_stacks(told)
+    assert looks.stacks(nodes) == (told,) and counts == [3]
+
+
 def test_a_query_goes_with_its_lease_and_the_replies_too(client: Etcds, etcd: Cluster, run_id: str) -> None:
     asker, agent, query = client(), client(), Query("0" * 16, 0)
     asker.set(born(), None)
