@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from elastic.cli import exit_codes, manual
 from elastic.cli.exit_codes import exit_code
 from elastic.core.group import Stopped
 from elastic.core.group.state import Refused
@@ -28,3 +29,11 @@ def test_a_refused_agent_is_3_or_2_if_its_options_are_to_blame_or_4_if_its_check
 @pytest.mark.parametrize("signum", signal.Signals)
 def test_an_agent_stopped_by_signal_n_is_128_plus_n(signum: signal.Signals) -> None:
     assert exit_code(Stopped(signum)) == 128 + signum
+
+
+def test_the_manual_names_every_exit_code() -> None:
+    told = manual.EPILOG.partition("Exit codes:")[2]
+    codes = [
+        str(code) for name, code in vars(exit_codes).items() if name.isupper() and name not in ("SIGNALLED", "USAGE")
+    ]
+    assert len(codes) == 5 and all(f" {code} " in told for code in (*codes, "2", "128+n"))
