@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from attrs import Attribute, field, frozen
 
 from ..core import group, rendezvous
-from ..core.ranks import node_rank_label
-from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile
+from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, place_label
 
 if TYPE_CHECKING:
     from .store.secret import Secret
@@ -207,8 +206,9 @@ class LaunchSettings:
     role: str = field(default="default", validator=_name)
     slot: str | None = None
     """The slot that a supervisor gave this node; else it is the address and a random id."""
-    node_rank: int | None = None
-    """The node rank that this node was given, if any: `core.ranks.by_node_rank`."""
+    place: tuple[int, ...] = ()
+    """The place that this node was given among the nodes, if any: by the user one number, by Slurm its node's and its
+    task's."""
     labels: tuple[tuple[str, str], ...] = ()
     """The user says these of this node, for rank policies. They are sorted."""
     address: str = field(default="localhost", validator=_name)
@@ -244,8 +244,8 @@ class LaunchSettings:
 
     def profile(self, endpoint: Endpoint, host: str) -> Profile:
         """Return the profile with which this node joins; `endpoint` is the port that it has reserved."""
-        rank = () if self.node_rank is None else (node_rank_label(self.node_rank),)
-        labels = tuple(sorted((*self.labels, *rank)))
+        given = (place_label(self.place),) if self.place else ()
+        labels = tuple(sorted((*self.labels, *given)))
         return Profile(endpoint, self.local_world_size, self.role, host, labels, *self.program.identity)
 
     @local_world_size.validator

@@ -25,7 +25,7 @@ from ..adapters.workers.nvml import NoDevices
 from ..adapters.workers.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core import group, rendezvous
-from . import values
+from . import slurm, values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 from .places import Place
@@ -59,7 +59,7 @@ def launch_settings(
         run_id=options.rdzv_id or _run_id(options, where),
         role=options.role,
         slot=options.node_id or _slot(options),
-        node_rank=options.node_rank,
+        place=slurm.place(environment) if options.node_rank is None else (options.node_rank,),
         labels=options.labels,
         address=options.local_addr or where.own_address(),
         store=where.name,

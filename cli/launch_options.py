@@ -112,7 +112,8 @@ class LaunchOptions:
         "For static: the port of that store. The workers' MASTER_PORT is another one. [default: 29500]"
     )
     node_rank: int | None = NODES.option("N", values.whole)(
-        "This node's place among the ranks. For static it is also its --node-id, and node rank 0 serves the store."
+        "This node's place among the ranks. For static it is also its --node-id, and node rank 0 serves the store. "
+        "[default: under Slurm SLURM_NODEID and SLURM_PROCID, else by arrival]"
     )
 
     max_restarts: int = FAILURES.option("N", values.whole, default=0)(

@@ -16,9 +16,8 @@ from ..adapters.launch_settings import Streams, parse_streams
 from ..adapters.workers.devices import count_devices, count_others
 from ..adapters.workers.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
-from ..core.ranks import NODE_RANK
 from ..core.rendezvous.state import NODES_MAX
-from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NOTICE_MAX_S
+from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NODE_RANK, NOTICE_MAX_S
 from .mistakes import Mistake
 
 SCHEMES = ("etcd", "http", "https")

@@ -13,7 +13,6 @@ from itertools import accumulate
 
 from attrs import frozen
 
-from .evolving import evolve
 from .world import Member, Node, World
 
 WORKERS_KEPT = 4_096
@@ -43,29 +42,6 @@ class Ranks:
     @property
     def local_world_size(self) -> int:
         return len(self.workers)
-
-
-NODE_RANK = "node_rank"
-
-
-def node_rank_label(rank: int) -> tuple[str, str]:
-    """Return the label that a node carries in its profile if the user gave it a rank (`--node-rank`)."""
-    return NODE_RANK, str(rank)
-
-
-def by_node_rank(world: World) -> World:
-    """Return the world with its members in the order of the ranks that the user gave their nodes.
-
-    A node without such a rank counts as 0, as in torch's static rendezvous. Members with equal ranks keep the order of the
-    world, so survivors keep theirs.
-    """
-    ordered = tuple(sorted(world.members, key=_node_rank))
-    return world if ordered == world.members else evolve(world, members=ordered)
-
-
-def _node_rank(member: Member) -> int:
-    text = dict(member.profile.labels).get(NODE_RANK, "0")
-    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def assign(world: World) -> Mapping[Node, Ranks]:

@@ -15,6 +15,8 @@ NAME_MAX = 256
 """Most characters of a slot, role, host, address or label. Everything that comes from a store is bounded."""
 LABELS_MAX = 32
 """Most labels of one node."""
+NODE_RANK = "node_rank"
+"""The label with the place that the user, or a scheduler, gave a node among the nodes."""
 MESSAGE_MAX = 4_096
 """Most characters of a failure record's message."""
 TAIL_MAX = 20
@@ -229,6 +231,18 @@ class Profile:
     """The port of `endpoint`'s address at which other agents watch this one; 0: they judge it by its heartbeats alone."""
     party: Party | None = None
     """Those with whom it comes; None: it comes alone."""
+
+    @property
+    def given_place(self) -> tuple[int, ...]:
+        """The place that the node was given among the nodes. A node without one counts as 0, as in torch's static
+        rendezvous."""
+        numbers = dict(self.labels).get(NODE_RANK, "0").split(".") if self.labels else ["0"]
+        return tuple(map(int, numbers)) if all(each.isascii() and each.isdigit() for each in numbers) else (0,)
+
+
+def place_label(place: tuple[int, ...]) -> tuple[str, str]:
+    """Return the label with this place: a user gives one number, Slurm that of the node and that of the task."""
+    return NODE_RANK, ".".join(map(str, place))
 
 
 def _span(instance: object, attribute: Attribute[float], value: float) -> None:

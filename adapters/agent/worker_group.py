@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...core.ranks import assign, by_node_rank
+from ...core.ranks import assign
 from ...core.world import Node, World
 from ..clock import Clock
 from ..launch_settings import Kind, LaunchSettings, Program
@@ -73,7 +73,6 @@ class WorkerGroup:
 
     def start(self, world: World) -> Started:
         """Start the workers of this world. Raises CannotStart, Shortage or OSError."""
-        world = by_node_rank(world)
         ranks = assign(world)[self._node]
         self._ends.begin(world.round, ranks)
         dead, self._pids = set(self._pids.values()), {}

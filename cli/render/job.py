@@ -11,7 +11,7 @@ from ...adapters.report.launch_report import unfit_as_json
 from ...adapters.report.stack_records import grouped
 from ...adapters.store.notes import StandbyNote
 from ...adapters.workers.error_files import exit_sentence
-from ...core.ranks import assign, by_node_rank
+from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.world import Fault, Node, Notice, Stacks, Unfit
 from .sentences import names_of
@@ -100,6 +100,7 @@ def data(job: Job, state: RendezvousState) -> dict[str, Any]:
                 "role": state.seats[row.node].profile.role,
                 "address": state.seats[row.node].profile.endpoint.address,
                 "heartbeat": row.heard,
+                "labels": dict(state.seats[row.node].profile.labels),
                 "standbys": asdict(job.standbys[row.node]) if row.node in job.standbys else None,
                 "notice": asdict(notice) if (notice := state.seats[row.node].notice) else None,
             }
@@ -153,7 +154,7 @@ def _ranks(state: RendezvousState) -> Mapping[Node, range]:
     """Return the global ranks of each node's workers; nobody has any while no round is complete."""
     if not state.complete:
         return {}
-    firsts = {node: (its.workers[0].rank, len(its.workers)) for node, its in assign(by_node_rank(state.world)).items()}
+    firsts = {node: (its.workers[0].rank, len(its.workers)) for node, its in assign(state.world).items()}
     return {node: range(first, first + size) for node, (first, size) in firsts.items()}
 
 

@@ -5,7 +5,8 @@ docs/protocol.md#properties defines each number. The `Judge` keeps the memory th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from ..group import MOVES, Group, Phase
 from ..group.state import (
@@ -44,6 +45,7 @@ ALWAYS = {
     "S14b": "DONE says that the node's workers succeeded in this round",
     "S15": "who has left is never seated again, but by a restore of an older register",
     "S19": "a batch seats who proposes to enter in its era of an open round, and ends that era",
+    "S20": "the members of a world are in the order of the places that they were given, then of their arrival",
     "R8": "nobody edits what another store had written: it is restored first",
     "R9": "a life begins once",
     "R10": "who takes over a restored register of its own job forgets no failure of a life in which a world was completed",
@@ -145,6 +147,16 @@ def of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
             yield "S3", f"{member.node} has {len(place.workers)} ranks for {member.profile.local_world_size} workers"
     if any(place.world_size != expected for place in ranks.values()):
         yield "S3", f"the world has {expected} workers, and some are told otherwise"
+
+
+def of_order(world: World, arrived: Sequence[Node]) -> Iterator[Finding]:
+    """Yield which neighbours of a world are in the wrong order. `arrived` are its members by arrival; nobody if that is not
+    known."""
+    for one, next_one in pairwise(world.members):
+        mine, other = one.profile.given_place, next_one.profile.given_place
+        late = mine == other and arrived and arrived.index(one.node) > arrived.index(next_one.node)
+        if mine > other or late:
+            yield "S20", f"{one.node} (place {mine}) has lower ranks than {next_one.node} (place {other})"
 
 
 _ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, RecordUnfit, End, Close, Leave, Signal)

@@ -50,6 +50,7 @@ LAWS: Mapping[str, str] = {
     "S17": "workers start",
     "S18": "two worlds of one job run at once, completed in two lives, and a node runs one that does not stand",
     "S19": "a batch seats a node",
+    "S20": "the first workers of a world start whose nodes were given places",
     "V1": "a write leaves a complete round",
     "V2": "a write leaves an open round",
     "V3": "a write leaves an open round",
@@ -218,6 +219,8 @@ def by_start(fact: Started, is_known: bool) -> Iterator[str]:
     """Yield the laws that a start of workers arms. `is_known`: workers of this world have started before."""
     yield "S17"
     yield "S2" if is_known else "S3"
+    if not is_known and any(member.profile.given_place != (0,) for member in fact.world.members):
+        yield "S20"
 
 
 def by_step(fact: Stepped) -> Iterator[str]:

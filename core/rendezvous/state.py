@@ -226,7 +226,7 @@ class RendezvousState:
 
     @derived
     def members(self) -> tuple[Node, ...]:
-        """The members of a complete round, in rank order."""
+        """The members of a complete round, in the order of arrival."""
         return self.those(*MEMBERS)
 
     @derived
@@ -292,8 +292,10 @@ class RendezvousState:
 
     @derived
     def world(self) -> World:
-        """The world of a complete round."""
-        members = tuple(Member(node, self.seats[node].profile) for node in self.members)
+        """The world of a complete round: its members by the places that they were given, then by arrival. So it is the same
+        order in every round, and survivors keep theirs."""
+        arrived = (Member(node, self.seats[node].profile) for node in self.members)
+        members = tuple(sorted(arrived, key=lambda member: member.profile.given_place))
         return World(WorldId(self.completed_in or self.life, self.round), members, self.failures, self.policy)
 
 

@@ -17,7 +17,7 @@ from attrs import Attribute, asdict, field, fields, frozen
 
 from ..group import Settings as GroupSettings
 from ..rendezvous import Limits, Settings
-from ..world import Endpoint, Node, Profile
+from ..world import Endpoint, Node, Profile, place_label
 
 OPERATIONS_MAX = 100_000
 SPAN_MAX = 1e6
@@ -284,7 +284,7 @@ class Setting:
         kind = self.slots.index(slot) % self.unlike if self.unlike > 1 else 0
         if not kind:
             return Profile(Endpoint(slot, port), self.workers, host=slot, link_port=self.links)
-        role, labels = f"role{kind}", (("rack", str(kind)),)
+        role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)))
         return Profile(Endpoint(slot, port), self.workers + kind, role, slot, labels, link_port=self.links)
 
     def __str__(self) -> str:

@@ -85,13 +85,13 @@ def test_a_static_job_meets_at_its_master_and_node_rank_0_serves_the_store(
 def test_a_static_job_has_its_full_size_from_the_start_and_a_slot_for_each_rank(settings: Parse) -> None:
     made = settings("--nnodes=1:3", "--node-rank=2", "--master-addr=a", "x")
     assert made.rendezvous.limits == Limits(3, 3, 0)
-    assert (made.slot, made.node_rank, made.run_id, made.store) == ("2", 2, "none", "a:29500")
+    assert (made.slot, made.place, made.run_id, made.store) == ("2", (2,), "none", "a:29500")
     assert settings("--nnodes=2", "--node-rank=1", "--node-id=n7", "x").slot == "n7"
 
 
 def test_a_node_rank_is_a_hint_for_c10d(settings: Parse) -> None:
     made = settings("--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost", "--node-rank=1", "x")
-    assert (made.slot, made.node_rank, made.rendezvous.limits) == (None, 1, Limits(1, 2, 0))
+    assert (made.slot, made.place, made.rendezvous.limits) == (None, (1,), Limits(1, 2, 0))
 
 
 def test_one_static_node_needs_no_master() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from worlds import LIFE, node
 
-from elastic.core.ranks import Ranks, WorkerRanks, assign, by_node_rank, node_rank_label
+from elastic.core.ranks import Ranks, WorkerRanks, assign
 from elastic.core.world import Endpoint, Member, Profile, World, WorldId
 
 
@@ -52,32 +52,3 @@ def test_the_group_rank_is_the_place_in_the_world(order: str) -> None:
     ranks = assign(world(*((name, 1, "x") for name in order)))
     assert [ranks[node(name)].group_rank for name in order] == [0, 1, 2]
     assert {each.group_world_size for each in ranks.values()} == {3}
-
-
-def ranked(*members: tuple[str, str | None]) -> World:
-    """Return a world of members given as (name, the node rank in its profile)."""
-    profiles = [
-        (name, Profile(Endpoint("h", 1), labels=(("node_rank", text),) if text else ())) for name, text in members
-    ]
-    return World(WorldId(LIFE, 0), tuple(Member(node(name), profile) for name, profile in profiles))
-
-
-def test_nodes_that_were_given_ranks_are_in_their_order() -> None:
-    ordered = by_node_rank(ranked(("c", "2"), ("a", "10"), ("b", "0")))
-    assert [member.node for member in ordered.members] == [node(name) for name in "bca"]
-    assert ordered.id == WorldId(LIFE, 0)
-
-
-@pytest.mark.parametrize("text", [None, "", "-3", "first", "²"])
-def test_a_node_without_a_given_rank_counts_as_0_and_equals_keep_their_order(text: str | None) -> None:
-    ordered = by_node_rank(ranked(("d", "1"), ("b", text), ("a", "0")))
-    assert [member.node for member in ordered.members] == [node(name) for name in "bad"]
-
-
-def test_a_world_that_is_in_order_stays_as_it_is() -> None:
-    world = ranked(("b", None), ("a", "1"))
-    assert by_node_rank(world) is world
-
-
-def test_a_rank_travels_as_a_label() -> None:
-    assert node_rank_label(3) == ("node_rank", "3")

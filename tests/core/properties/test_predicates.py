@@ -51,7 +51,7 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous import End as EndEdit
-from elastic.core.world import Life, Node, Notice, Why, World, WorldId
+from elastic.core.world import Endpoint, Life, Member, Node, Notice, Profile, Why, World, WorldId, place_label
 
 TWO = running("a b", restarts=3)
 WORLD = TWO.world
@@ -151,6 +151,25 @@ def _sized(size: int) -> Callable[[World], Mapping[Node, Ranks]]:
 )
 def test_S3_ranks_that_are_not_dense(policy: Callable[[World], Mapping[Node, Ranks]]) -> None:
     broken("S3", Started(A, World(WORLD.id, WORLD.members[:1])), judge=Judge(assign=policy))
+
+
+def placed(*members: tuple[Node, int]) -> World:
+    """Return the world of these nodes, each with the place that it was given."""
+    given = (Profile(Endpoint("h", 1), labels=(place_label((place,)),)) for _, place in members)
+    return World(WORLD.id, tuple(Member(node, profile) for (node, _), profile in zip(members, given, strict=True)))
+
+
+def test_S20_a_node_of_a_later_place_comes_first() -> None:
+    judged(Started(A, placed((A, 1), (B, 2))))
+    broken("S20", Started(A, placed((A, 2), (B, 1))))
+
+
+def test_S20_of_two_nodes_of_one_place_the_later_one_comes_first() -> None:
+    stands = wrote(arrived(register("2"), "a"), "b", Arrive(holding("b", None).profile))
+    assert stands.after.world_id is not None
+    in_order = evolve(placed((A, 1), (B, 1)), id=stands.after.world_id)
+    judged(stands, Started(A, in_order))
+    broken("S20", stands, Started(A, evolve(in_order, members=in_order.members[::-1])))
 
 
 def test_S9_workers_of_a_member_still_run() -> None:

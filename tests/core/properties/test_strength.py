@@ -30,7 +30,7 @@ from elastic.core.rendezvous import (
     leave,
     restored,
 )
-from elastic.core.world import Ending, Life, Verdict, Why
+from elastic.core.world import Ending, Life, Verdict, Why, place_label
 
 TWO = running("a b", size="2:3", restarts=1)
 OPEN = edited(TWO, "a", End(0, Why.FAILED))
@@ -116,6 +116,9 @@ def test_a_start_arms_what_speaks_of_it() -> None:
     first, second, later = Started(A, TWO.world), Started(B, TWO.world), arrived(OPEN, "a b").world
     assert armed(first) == {"S17", "S3"}
     assert armed(first, second) == {"S17", "S3", "S2"}
+    (member, _), given = TWO.world.members, (place_label((1, 7)),)
+    placed = evolve(TWO.world, members=(evolve(member, profile=evolve(member.profile, labels=given)),))
+    assert armed(Started(A, placed)) == {"S17", "S3", "S20"}
     judge = Judge(fenced=True)
     assert {"S9", "S9 strong"} <= armed(first, Started(A, later), judge=judge)
     assert judge.strength.excused.total() == 0

@@ -144,6 +144,7 @@ def test_nodes_of_several_sizes_form_one_world() -> None:
     assert [seat.profile.local_world_size for seat in register.seats.values()] == [1, 2, 3]
     assert [seat.profile.role for seat in register.seats.values()] == ["default", "role1", "role2"]
     assert [len(process.workers) for process in made.living()] == [1, 2, 3]
+    assert [member.node.slot for member in register.world.members] == ["a", "c", "b"]  # as their places have it
 
 
 def test_an_agent_with_other_limits_is_refused_and_costs_nothing() -> None:
