@@ -46,20 +46,23 @@ def attempts(
 
     def attempt(worker: WorkerRanks) -> Attempt:
         rank = worker.local_rank
-        spec = _spec(settings, worker, environments[rank], places[rank])
+        prefix = line_prefix(settings.logs.prefix, settings.role, worker.rank, rank, host, node.slot)
+        spec = _spec(settings, worker, environments[rank], places[rank], prefix)
         return Attempt(node, host, world.round, ranks, spec, places[rank].error_file, places[rank].stacks_file)
 
     return {worker.local_rank: attempt(worker) for worker in ranks.workers}
 
 
-def _spec(settings: LaunchSettings, worker: WorkerRanks, environment: Mapping[str, str], place: Place) -> WorkerSpec:
+def _spec(
+    settings: LaunchSettings, worker: WorkerRanks, environment: Mapping[str, str], place: Place, prefix: str
+) -> WorkerSpec:
     return WorkerSpec(
         worker.local_rank,
         command(settings.program, worker.local_rank),
         environment,
         place.stdout,
         place.stderr,
-        line_prefix(settings.logs.prefix, settings.role, worker.rank, worker.local_rank),
+        prefix,
         settings.cpus[worker.local_rank] if settings.cpus else None,
     )
 

@@ -106,13 +106,13 @@ def sinks(logs: Logs, local_rank: int, directory: Path | None) -> tuple[Sink, Si
     return sink(Std.OUT, STDOUT, logs.stdout_filters), sink(Std.ERR, STDERR, logs.stderr_filters)
 
 
-def line_prefix(template: str | None, role: str, rank: int, local_rank: int) -> str:
-    """Return the text before each tee'd line. Names in the template other than the three stay as they are."""
+def line_prefix(template: str | None, role: str, rank: int, local_rank: int, host: str, node: str) -> str:
+    """Return the text before each tee'd line. Names in the template other than these stay as they are."""
     if template is None:
         return f"[{role}{local_rank}]:"
     from string import Template
 
-    return Template(template).safe_substitute(role_name=role, rank=rank, local_rank=local_rank)
+    return Template(template).safe_substitute(role_name=role, rank=rank, local_rank=local_rank, host=host, node=node)
 
 
 @frozen

@@ -205,14 +205,21 @@ def test_streams_may_be_chosen_for_each_rank(launch: Launcher, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("template", "prefix"),
-    [(None, "[trainer{rank}]:"), ("<${role_name} ${rank}/${local_rank} ${x}> ", "<trainer {rank}/{rank} ${x}> ")],
+    [
+        (None, "[trainer{rank}]:"),
+        (
+            "<${role_name} ${rank}/${local_rank} ${x} ${host} ${node}> ",
+            f"<trainer {{rank}}/{{rank}} ${{x}} {os.uname().nodename} n7> ",
+        ),
+    ],
 )
 def test_a_tee_d_line_is_in_the_file_and_on_the_console_behind_its_prefix(
     launch: Launcher, tmp_path: Path, template: str | None, prefix: str
 ) -> None:
     logs = tmp_path / "logs"
     ended = launch(
-        *("--nproc-per-node=2", "--max-restarts=1", "--role=trainer", "-t", "3", "--log-dir", logs, CHATTY),
+        *("--nproc-per-node=2", "--max-restarts=1", "--role=trainer", "--node-id=n7"),
+        *("-t", "3", "--log-dir", logs, CHATTY),
         environment={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": template} if template else {},
     ).ends()
     assert ended.code == 0

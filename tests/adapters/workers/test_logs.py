@@ -167,8 +167,9 @@ def test_a_usual_run_id_stays_as_it_is() -> None:
 
 
 def test_the_prefix_is_torchruns_or_the_templates() -> None:
-    assert line_prefix(None, "default", 5, 1) == "[default1]:"
-    assert line_prefix("[${role_name} ${rank}/${local_rank}${other}] ", "r", 5, 1) == "[r 5/1${other}] "
+    assert line_prefix(None, "default", 5, 1, "h", "n") == "[default1]:"
+    assert line_prefix("[${role_name} ${rank}/${local_rank}${other}] ", "r", 5, 1, "h", "n") == "[r 5/1${other}] "
+    assert line_prefix("${host} ${node} $$host", "r", 5, 1, "gpu-01", "$rank") == "gpu-01 $rank $host"
 
 
 def test_the_tail_is_the_last_lines(tmp_path: Path) -> None:
