@@ -97,6 +97,8 @@ def standby_settings(options: LaunchOptions, program: Program | Function) -> Sta
 
 def _run_id(options: LaunchOptions, where: Place | EtcdPlace) -> str:
     """Return the name of a job that was given none: a random one for a node that meets no other, else one for all nodes."""
+    if isinstance(where, Place) and where.run_id:
+        return where.run_id
     alone = isinstance(where, Place) and where.endpoint is None
     placed = options.is_static and (options.rdzv_endpoint or options.master_port)
     return os.urandom(8).hex() if alone and not placed else "none"

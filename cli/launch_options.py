@@ -77,12 +77,12 @@ class LaunchOptions:
     )
     rdzv_endpoint: values.Endpoints | None = NODES.option("HOST[:PORT],...", values.endpoints)(
         "Where nodes meet, the same on all. The agent on HOST serves the store there, unless elastic store serves it "
-        "already; the store ends with its agent. [default port: 29400] For an etcd: its members, also as URLs "
-        "(etcd://h1,h2,h3; https://h1:2379). [default port: 2379]"
+        "already; the store ends with its agent. [default under Slurm: its first node] [default port: 29400] For an etcd: "
+        "its members, also as URLs (etcd://h1,h2,h3; https://h1:2379). [default port: 2379]"
     )
     rdzv_id: str | None = NODES.option("ID", values.name)(
         "The job's name, the same on all nodes (TORCHELASTIC_RUN_ID, log directory). [default: none with an endpoint or a "
-        "--master-port, else a random one]"
+        "--master-port, under Slurm JOB.RESTARTS without one, else a random one]"
     )
     rdzv_conf: Mapping[str, str] = NODES.option("K=V,...", values.configuration, default="")(
         "Spans in seconds: join_timeout=600, last_call_timeout=5, close_timeout=5, keep_alive_interval=1, "

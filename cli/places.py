@@ -12,7 +12,7 @@ from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPSt
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards
 from ..adapters.store.tcpstore.wire import Address
 from ..core import rendezvous
-from . import values
+from . import slurm, values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 from .render.text import say
@@ -36,6 +36,8 @@ class Place:
     token: Secret | None = None
     said_by: str = "--rdzv-endpoint"
     """The option that named the endpoint."""
+    run_id: str = ""
+    """The name of the job that goes with the endpoint; empty if none does."""
 
     def open(
         self, run_id: str, clock: Clock, settings: rendezvous.Settings, warn: Callable[[str], None] = lambda text: None
@@ -79,7 +81,7 @@ def place(options: LaunchOptions, environment: Mapping[str, str], token: Secret 
             f"and etcd (v3); write --rdzv-backend={near}"
         )
     is_host = _is_host(options.rdzv_conf.get("is_host", "auto"))
-    return _static(options, is_host, token) if options.is_static else _c10d(options, is_host, token)
+    return _static(options, is_host, token) if options.is_static else _c10d(options, environment, is_host, token)
 
 
 def _check_standalone(options: LaunchOptions) -> None:
@@ -93,8 +95,10 @@ def _nnodes(options: LaunchOptions) -> str:
     return f"--nnodes={low}" if low == high else f"--nnodes={low}:{high}"
 
 
-def _c10d(options: LaunchOptions, is_host: bool | None, token: Secret | None) -> Place:
+def _c10d(options: LaunchOptions, environment: Mapping[str, str], is_host: bool | None, token: Secret | None) -> Place:
     (host, port), several = _one(options.rdzv_endpoint), options.nnodes[1] > 1
+    if not host and several and (address := slurm.endpoint(environment)):
+        return Place(address, is_host, token, "SLURM_JOB_NODELIST", slurm.run_id(environment))
     if not host and several:
         raise Mistake(
             f"{_nnodes(options)}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}, or "

@@ -1,17 +1,58 @@
-"""What Slurm tells a task of a job in its environment, read as the launcher needs it. Nothing of it is trusted."""
+"""What Slurm tells a task of a job in its environment, read as the launcher needs it. Nothing of it is trusted.
+
+Where nobody says where the nodes meet, they meet at the first node of the step (or of the job, for a step of one node), at a
+port that follows from the job's number. The job's name is that number and the count of its restarts: a job that is queued
+again begins anew.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from ..adapters.store.tcpstore.wire import Address
+from .hostlist import hosts
+from .mistakes import Mistake
+from .values import HOST_MAX
+
 NUMBER = re.compile(r"[0-9]{1,15}")
+PORTS = range(20_000, 30_000)
+"""Below those that the kernel gives away. Jobs that share a node seldom have one port."""
 
 
 def place(environment: Mapping[str, str]) -> tuple[int, ...]:
     """Return the place of this task among the agents: the number of its node, then its own; nothing outside of Slurm."""
-    numbers = [_number(environment, name) for name in ("SLURM_NODEID", "SLURM_PROCID")]
-    return () if None in numbers else tuple(each for each in numbers if each is not None)
+    node, task = _number(environment, "SLURM_NODEID"), _number(environment, "SLURM_PROCID")
+    return () if node is None or task is None else (node, task)
+
+
+def endpoint(environment: Mapping[str, str]) -> Address | None:
+    """Return where the nodes of this job meet; None outside of Slurm. Raises Mistake for a list that nobody can read."""
+    job = _number(environment, "SLURM_JOB_ID")
+    nodes = _nodes(environment) if job is not None else ()
+    return Address(nodes[0], PORTS[job % len(PORTS)]) if job is not None and nodes else None
+
+
+def run_id(environment: Mapping[str, str]) -> str:
+    """Return the name of this job, another one after each restart by Slurm."""
+    return f"{_number(environment, 'SLURM_JOB_ID')}.{_number(environment, 'SLURM_RESTART_COUNT') or 0}"
+
+
+def _nodes(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the nodes of the step if it has several, else those of the job."""
+    step, job = (_hosts(environment, name) for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"))
+    return step if len(step) > 1 else job
+
+
+def _hosts(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    text = environment.get(name, "")
+    try:
+        found = hosts(text) if text else ()
+        if any(len(host) > HOST_MAX for host in found[:1]):
+            raise ValueError(f"a host has at most {HOST_MAX} characters")
+    except ValueError as reason:
+        raise Mistake(f"{name}={text}: {reason}; write --rdzv-endpoint=HOST") from None
+    return found
 
 
 def _number(environment: Mapping[str, str], name: str) -> int | None:

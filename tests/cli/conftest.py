@@ -17,7 +17,7 @@ from elastic.cli.mistakes import USAGE
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(("PET_", "TORCH", "OMP_", "PYTHON_EXEC"))]:
+    for name in [name for name in os.environ if name.startswith(("PET_", "TORCH", "OMP_", "PYTHON_EXEC", "SLURM_"))]:
         monkeypatch.delenv(name)
 
 

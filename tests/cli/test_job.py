@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from worlds import node, running
+from attrs import evolve
+from worlds import edited, node, profile, register, running
 
 from elastic.cli.render.job import Job, data, lines
+from elastic.core.rendezvous import Arrive
 from elastic.core.world import Stacks, Unfit
 
 
@@ -33,3 +35,8 @@ def test_nodes_that_stay_out_are_named_with_their_reasons() -> None:
         "reason": "GPU 0 is lost\nsee dmesg",
     }
     assert data(Job("job", "store", running()), running())["unfit"] == []
+
+
+def test_a_program_is_told_the_labels_of_each_node() -> None:
+    state = edited(register("1", 1), "a", Arrive(evolve(profile("a"), labels=(("node_rank", "0.0"), ("rack", "r7")))))
+    assert data(Job("job", "store", state), state)["nodes"][0]["labels"] == {"node_rank": "0.0", "rack": "r7"}

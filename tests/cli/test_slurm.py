@@ -7,7 +7,9 @@ from functools import partial
 import pytest
 from commandlines import settings
 
-from elastic.cli.slurm import place
+from elastic.adapters.store.tcpstore.wire import Address
+from elastic.cli.mistakes import Mistake
+from elastic.cli.slurm import endpoint, place, run_id
 
 
 def test_the_place_of_a_task_is_its_node_then_its_own_number() -> None:
@@ -27,3 +29,43 @@ def test_slurm_orders_the_nodes_unless_the_user_does() -> None:
     with_slurm = partial(settings, {"SLURM_NODEID": "1", "SLURM_PROCID": "1"})
     assert with_slurm("x").place == (1, 1)
     assert with_slurm("--node-rank=0", "x").place == (0,)
+
+
+JOB = {"SLURM_JOB_ID": "123477", "SLURM_JOB_NODELIST": "gpu[08-11]"}
+
+
+@pytest.mark.parametrize(
+    ("more", "host"),
+    [({}, "gpu08"), ({"SLURM_STEP_NODELIST": "gpu[09-10]"}, "gpu09"), ({"SLURM_STEP_NODELIST": "gpu10"}, "gpu08")],
+    ids=["job", "step", "a step of one node"],
+)
+def test_nodes_meet_at_the_first_one_under_the_number_of_the_job(more: dict[str, str], host: str) -> None:
+    assert endpoint({**JOB, **more}) == Address(host, 23_477)
+    made = settings({**JOB, **more}, "--nnodes=1:4", "x")
+    assert (made.store, made.run_id) == (f"{host}:23477", "123477.0")
+
+
+def test_a_job_that_is_queued_again_has_another_name() -> None:
+    assert run_id({**JOB, "SLURM_RESTART_COUNT": "2"}) == "123477.2"
+
+
+def test_what_the_user_says_counts() -> None:
+    told = settings({**JOB}, "--nnodes=2", "--rdzv-endpoint=a", "x")
+    assert (told.store, told.run_id) == ("a:29400", "none")
+    assert settings({**JOB}, "--nnodes=2", "--rdzv-id=mine", "x").run_id == "mine"
+    assert settings({**JOB}, "x").store == "in memory"
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"SLURM_JOB_ID": "7"}, {"SLURM_JOB_NODELIST": "a"}, {**JOB, "SLURM_JOB_ID": "x"}]
+)
+def test_outside_of_slurm_nobody_knows_where_nodes_meet(environment: dict[str, str]) -> None:
+    assert endpoint(environment) is None
+    with pytest.raises(Mistake, match="several nodes must know where they meet"):
+        settings({**environment}, "--nnodes=2", "x")
+
+
+@pytest.mark.parametrize("text", ["gpu[", f"{'x' * 241}"])
+def test_a_list_of_nodes_that_cannot_be_read_is_a_mistake(text: str) -> None:
+    with pytest.raises(Mistake, match=r"^SLURM_JOB_NODELIST=.*; write --rdzv-endpoint=HOST$"):
+        endpoint({**JOB, "SLURM_JOB_NODELIST": text})
