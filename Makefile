@@ -19,7 +19,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 /usr/bin/pyt
 
 # torch is pinned here as well as in constraints.txt: only this spelling finds a local CPU build where there is one.
 TORCH := torch==2.13.0
-EXTRAS := dev,torch,etcd,gpu,metrics,stacks,frameworks
+EXTRAS := dev,torch,etcd,gpu,metrics,otel,stacks,frameworks
 
 VENV := .venv
 BIN := $(VENV)/bin

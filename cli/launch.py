@@ -41,6 +41,7 @@ from .render.text import say
 
 if TYPE_CHECKING:
     from ..adapters.report.metrics import AgentMetrics
+    from ..adapters.report.telemetry_spans import AgentSpans
     from ..adapters.torch.telemetry import EventLog, MetricsLog, RendezvousLog
 
 PATIENCE_S = 5.0
@@ -127,15 +128,16 @@ def _launched(
     logs = telemetry(options, settings, clock)
     err = PatientText(_stderr())
     status = StatusLines(err, settings, options.status)
-    connection, relay, metrics = None, None, None
+    connection, relay, metrics, spans = None, None, None, None
     failures: list[Exception] = []
     try:
         metrics = _metrics(options)
+        spans = _spans(options, settings, clock, status)
         connection = where.open(settings.run_id, clock, settings.rendezvous, status.warn)
         status.serves_store = connection.serves
         relay = _relay(connection)
         settings = evolve(settings, relay=relay.path if relay else "")
-        observer = Observers(status, *logs, *([metrics] if metrics else []))
+        observer = Observers(status, *logs, *([metrics] if metrics else []), *([spans] if spans else []))
         plugged = bool(logs) or settings.logs_plugin is not None  # whose processes are not the agent's to reap
         orphans = Orphans() if adopts and not plugged else None
         trace = _trace(options.trace)
@@ -150,7 +152,7 @@ def _launched(
     finally:
         closing: list[Callable[[], None]] = [relay.close] if relay is not None else []
         closing += [log.close for log in reversed(logs)]
-        closing += [metrics.close] if metrics else []
+        closing += [each.close for each in (metrics, spans) if each]
         if connection is not None:
             closing.append(partial(connection.close, settings.rendezvous.ttl))
         failures += failures_of(*closing)
@@ -207,6 +209,22 @@ def _metrics(options: LaunchOptions) -> AgentMetrics | None:
         return AgentMetrics(host, port, socket.gethostname())
     except OSError as error:
         raise Mistake(f"--metrics={host}:{port}: {why(error)}; name a port that is free on this host") from None
+
+
+def _spans(options: LaunchOptions, settings: LaunchSettings, clock: Clock, status: StatusLines) -> AgentSpans | None:
+    """Return the observer that sends spans, if they were asked for. Raises Mistake."""
+    if options.otel_endpoint is None:
+        return None
+    try:
+        from ..adapters.report.telemetry_spans import AgentSpans  # few jobs need it, and its packages may not be there
+    except ImportError:
+        raise Mistake(
+            "--otel-endpoint: needs the packages of OpenTelemetry; write pip install 'elastic-launch[otel]'"
+        ) from None
+    try:
+        return AgentSpans(options.otel_endpoint, settings.run_id, socket.gethostname(), clock, status.warn)
+    except OSError as error:
+        raise Mistake(f"--otel-endpoint={options.otel_endpoint}: {why(error)}") from None
 
 
 def _handler(option: str, find: Callable[[str], Handler], name: str) -> Handler:

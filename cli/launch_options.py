@@ -194,6 +194,10 @@ class LaunchOptions:
     metrics: tuple[str, int] | None = OUTPUT.option("[HOST:]PORT", values.listener, own=True)(
         "Serve metrics of this node and its job to Prometheus, under /metrics of this port; without a HOST to this host."
     )
+    otel_endpoint: str | None = OUTPUT.option("URL", values.web_address, own=True)(
+        "Send a span for each recovery of this node, with its phases, to this receiver of OpenTelemetry, by OTLP over HTTP "
+        "(URL/v1/traces). OTEL_SERVICE_NAME and OTEL_EXPORTER_OTLP_HEADERS count."
+    )
     duplicate_stdout_filters: tuple[str, ...] = OUTPUT.option("TEXT,...", values.filters, default="")(
         "Copy the lines of a tee'd stdout that contain one of these texts to attempt_<round>/filtered_stdout.log, those of "
         "all local ranks with their prefixes. A comma in a text is written twice."

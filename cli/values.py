@@ -404,6 +404,20 @@ def port(text: str) -> int:
     return int(text)
 
 
+def web_address(text: str) -> str:
+    """Read http://HOST[:PORT][/PATH], or https."""
+    from urllib.parse import urlsplit
+
+    try:
+        read = urlsplit(text)
+        has_place = bool(read.hostname) and read.port != 0
+    except ValueError:
+        raise ValueError("write a URL like http://collector:4318") from None
+    if not has_place or read.scheme not in ("http", "https") or read.query or read.fragment:
+        raise ValueError("write a URL like http://collector:4318")
+    return text
+
+
 def listener(text: str) -> tuple[str, int]:
     """Read PORT, which this host alone reaches, or HOST:PORT."""
     name, separator, number = text.rpartition(":")

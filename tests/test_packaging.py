@@ -79,7 +79,7 @@ def test_torch_is_pinned_alike_for_pip_and_for_the_resolver_while_the_package_le
     assert not any("==" in need for need in PROJECT["project"]["optional-dependencies"]["torch"])
 
 
-@pytest.mark.parametrize("extra", ["", "torch", "etcd", "gpu", "metrics", "dev"])
+@pytest.mark.parametrize("extra", ["", "torch", "etcd", "gpu", "metrics", "otel", "dev"])
 def test_everything_the_package_needs_is_pinned(extra: str) -> None:
     project = PROJECT["project"]
     needs = project["optional-dependencies"][extra] if extra else project["dependencies"]

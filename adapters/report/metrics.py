@@ -16,11 +16,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from ...core.group import Phase
 from ...core.rendezvous import RendezvousState, Status
 from ...core.world import Why
 from ..web_server import Content, WebServer
-from .news import News, Recorded, Seen, StandbysReady, Started, Step, StoreBack, StoreSilent
+from .news import News, Recorded, Seen, StandbysReady, StoreBack, StoreSilent
+from .recoveries import PHASES, Recoveries
 
 PATH = "/metrics"
 CAUSES = (Why.FAILED, Why.LOST, Why.LEFT, Why.UPSCALE, Why.FENCED)
@@ -143,11 +143,8 @@ class AgentMetrics:
     def __init__(self, host: str, port: int, node: str) -> None:
         """`node` is this node's name for people."""
         self._node = node
-        self._known = Known(
-            failures={node: 0}, recoveries={phase: Durations() for phase in ("stop", "rejoin", "start")}
-        )
-        self._since: float | None = None
-        """When the present phase of a recovery began; None: there is none."""
+        self._known = Known(failures={node: 0}, recoveries={phase: Durations() for phase in PHASES})
+        self._recoveries = Recoveries()
         self._server = WebServer(host, port, {PATH: lambda: exposition(self._known)})
 
     def saw(self, news: News) -> None:
@@ -163,31 +160,11 @@ class AgentMetrics:
                 self._known = evolve(known, failures={self._node: known.failures[self._node] + 1})
             case StandbysReady(standbys):
                 self._known = evolve(known, standbys={self._node: standbys})
-            case Step():
-                self._moved(news)
-            case Started(at=at):
-                self._ends("start", at)
-                self._since = None
             case _:
                 pass
-
-    def _moved(self, step: Step) -> None:
-        match step.before.phase, step.after.phase:
-            case ((Phase.RUNNING | Phase.BARRIER), (Phase.STOPPING | Phase.JOINING)):
-                self._since = step.at
-            case Phase.STOPPING, Phase.JOINING:
-                self._ends("stop", step.at)
-            case Phase.JOINING, Phase.HELD:
-                self._ends("rejoin", step.at)
-            case _:
-                pass
-
-    def _ends(self, phase: str, at: float) -> None:
-        """Note the end of a phase of a recovery; the next one begins."""
-        if self._since is not None:
-            durations = self._known.recoveries[phase].with_one(at - self._since)
-            self._known = evolve(self._known, recoveries={**self._known.recoveries, phase: durations})
-            self._since = at
+        if over := self._recoveries.saw(news):
+            durations = self._known.recoveries[over.phase].with_one(over.ended_at - over.began_at)
+            self._known = evolve(self._known, recoveries={**self._known.recoveries, over.phase: durations})
 
     def passed(self, now: float) -> None:
         pass

@@ -88,6 +88,7 @@ class LaunchSettings:
     event_log_handler: str = DEFAULT
     metrics_handler: str = DEFAULT
     metrics: int | str | None = DEFAULT
+    otel_endpoint: str | None = DEFAULT
 
     def __attrs_post_init__(self) -> None:
         options_of(self)
