@@ -150,7 +150,7 @@ class LaunchOptions:
     )
     drain_signal: signal.Signals | None = FAILURES.option("NAME", values.drain_signal, own=True)(
         "A signal that drains this node: its workers are told, and it leaves when they are ready, or in time before "
-        "--drain-deadline. Slurm sends one by --signal=USR1@120."
+        "--drain-deadline. Slurm sends one by --signal=USR1@120. It goes to all processes, so workers ignore it."
     )
     drain_file: str | None = FAILURES.option("FILE", values.path, own=True)("A file whose appearance does the same.")
     drain_deadline: float = FAILURES.option("S", values.notice_seconds, default=120, own=True)(

@@ -10,6 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from ..terminal import why
@@ -42,6 +45,22 @@ def find_setpriv(path: str | None = None) -> str:
     if found is None:
         raise CannotStart("setpriv: not found in PATH; it is part of util-linux: install that (apt install util-linux)")
     return found
+
+
+def ignoring(signum: int | None, command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command whose process ignores this signal until it handles it; the same command where this host has no env of
+    GNU coreutils 8.31 or later. (No process can do that for another one that it executes.)"""
+    is_assignment = "=" in command[0]  # for env
+    return (*(() if signum is None or is_assignment else _env(signum)), *command)
+
+
+@cache
+def _env(signum: int) -> tuple[str, ...]:
+    env = shutil.which("env")
+    if env is None:
+        return ()
+    words = env, f"--ignore-signal={signum}"
+    return words if subprocess.run(words, capture_output=True, check=False).returncode == 0 else ()
 
 
 def _find(name: str, path: str) -> str:

@@ -154,7 +154,7 @@ def end(held: set[str], token: bytes) -> None:
 
 
 def main() -> None:
-    for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(signum, signal.SIG_IGN)
     token = sys.argv[1].encode()
     end(held_at_the_end(0), token)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from .programs import check_program, find_setpriv
+from .programs import check_program, find_setpriv, ignoring
 from .stack_handler import StackHandler
 from .worker_port import WorkerSpec
 
@@ -72,9 +72,11 @@ class Executed:
 class Executing:
     """Programs, each through setpriv. With a handler they are Python's, and begin with our start-up code."""
 
-    def __init__(self, stacks: StackHandler | None = None) -> None:
+    def __init__(self, stacks: StackHandler | None = None, ignored: int | None = None) -> None:
+        """`ignored` is a signal that is for the agent alone, though a scheduler sends it to all processes."""
         self._setpriv = "setpriv"
         self._stacks = stacks
+        self._ignored = ignored
 
     def check(self, specs: Sequence[WorkerSpec]) -> None:
         self._setpriv = find_setpriv()
@@ -86,7 +88,7 @@ class Executing:
     ) -> Process:
         return Executed(
             subprocess.Popen(
-                [self._setpriv, "--pdeathsig", "KILL", "--", *command],
+                [self._setpriv, "--pdeathsig", "KILL", "--", *ignoring(self._ignored, command)],
                 env=self._stacks.environment(environment) if self._stacks else environment,
                 stdout=stdout,
                 stderr=stderr,

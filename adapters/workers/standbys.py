@@ -34,7 +34,7 @@ from ..store.notes import StandbyNote
 from . import process_groups as groups
 from .environment import command, lasting_environment, names_of_round
 from .guard import Guard
-from .programs import find_setpriv
+from .programs import find_setpriv, ignoring
 from .script_imports import EarlyImport, Imports, imports_of, named
 from .spawner import Executed, Process, Spawner, bound_to
 from .stack_handler import HOOK, StackHandler
@@ -286,7 +286,7 @@ class Standbys:
                 }
                 with bound_to(frozenset({max(os.sched_getaffinity(0))}) if bound else None):
                     popen = subprocess.Popen(
-                        [find_setpriv(), "--pdeathsig", "KILL", "--", *command],
+                        [find_setpriv(), "--pdeathsig", "KILL", "--", *ignoring(self._settings.drain.signal, command)],
                         env=environment,
                         stdout=stdout,
                         stderr=stderr,

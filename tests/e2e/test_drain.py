@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -47,11 +48,14 @@ def test_a_node_that_an_operator_drains_saves_and_leaves_and_no_restart_is_charg
 
 
 def test_a_signal_and_a_file_drain_a_node_from_its_own_host(tcpstore_job: Jobs, tmp_path: Path) -> None:
+    """The signal comes to all processes, as Slurm sends it. It is for the agent alone."""
     file = tmp_path / "maintenance"
-    made, agents, _ = three(
+    made, agents, told = three(
         tcpstore_job, tmp_path, "--drain-signal=USR1", f"--drain-file={file}", "--drain-deadline=600"
     )
     a, b, c = agents
+    for one in told:
+        os.kill(one.pid, signal.SIGUSR1)
     b.signal(signal.SIGUSR1)
     assert b.ends().code == 5
     assert worlds(run([a, c])) == {AFTER}

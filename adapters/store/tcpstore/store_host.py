@@ -34,8 +34,8 @@ _serves = threading.Event()
 
 
 def main(descriptor: int, outlives: bool) -> None:
-    """Serve until stdin closes. Signals of a terminal are for the agent, which then closes this program's stdin."""
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    """Serve until stdin closes. Signals of a terminal or a scheduler are for the agent, which then closes that."""
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(signum, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     end = _started(threading.Thread(target=_end_with_stdin, args=(outlives,), daemon=True))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from elastic.adapters.workers.programs import check_program, check_script, find_setpriv
+from elastic.adapters.workers.programs import check_program, check_script, find_setpriv, ignoring
 from elastic.adapters.workers.worker_port import CannotStart
 
 
@@ -131,3 +133,23 @@ def test_a_missing_setpriv_is_said_with_the_package_it_is_part_of(tmp_path: Path
     assert os.access(find_setpriv(), os.X_OK)
     with pytest.raises(CannotStart, match="util-linux"):
         find_setpriv(str(tmp_path))
+
+
+def test_a_program_ignores_a_signal_that_is_for_the_agent_until_it_handles_it() -> None:
+    said = "import signal; print(signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGUSR2))"
+    told = subprocess.run(
+        ignoring(signal.SIGUSR1, (sys.executable, "-c", said)), capture_output=True, text=True, check=True
+    ).stdout
+    assert told == f"{signal.Handlers.SIG_IGN} {signal.Handlers.SIG_DFL}\n"
+    for signum, command in ((None, ("a", "b")), (signal.SIGUSR1, ("/x=y/python",))):
+        assert ignoring(signum, command) == command  # the second would be a variable to env
+
+
+def test_where_env_is_too_old_a_program_is_executed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "env", b"#!/bin/sh\nexit 125\n")
+    for number, path in (
+        (signal.SIGRTMIN, tmp_path),
+        (signal.SIGRTMAX, tmp_path / "none"),
+    ):  # asked once for each signal
+        monkeypatch.setenv("PATH", str(path))
+        assert ignoring(number, ("a",)) == ("a",)

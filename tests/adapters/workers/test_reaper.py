@@ -106,7 +106,7 @@ def test_a_worker_dies_that_was_just_being_started_and_whose_group_was_not_told(
 
 def test_no_signal_but_sigkill_ends_it_before_its_agent(start: Start, run: Start) -> None:
     victim, reaping = sleeper(start), run()
-    ignored = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM]
+    ignored = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2]
     mask = sum(1 << signum - 1 for signum in ignored)
     assert comes_true(lambda: ignores(reaping.pid) & mask == mask)
     for signum in ignored:

@@ -99,7 +99,7 @@ def test_the_store_outlives_the_signals_of_a_terminal_but_not_its_agent(nothing_
         pid, port = map(int, agent.stdout.readline().split())
         address = Address("127.0.0.1", port)
         assert answers(address)
-        for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
             os.kill(pid, signum)
         assert answers(address)
         agent.kill()
