@@ -71,6 +71,16 @@ network:  ## iproute2 and iptables, with which tests make hosts of their own
 	  { $(APT) update && DEBIAN_FRONTEND=noninteractive $(APT) install -y iproute2 iptables; } || \
 	  printf '\n*** no ip and iptables: what breaks a network will be SKIPPED; write: apt-get install iproute2 iptables\n\n' >&2
 
+# Neither its daemons nor munge's are started: the tests run daemons of their own.
+.PHONY: slurm
+slurm: setup network  ## the recipes for Slurm on a cluster of two nodes, on this machine; a minute
+	@command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null || { \
+	  [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' >$(POLICY) && chmod +x $(POLICY) && ours=1; }; \
+	  $(APT) update && DEBIAN_FRONTEND=noninteractive $(APT) install -y --no-install-recommends slurm-wlm slurm-client munge; done=$$?; \
+	  [ -z "$$ours" ] || rm -f $(POLICY); [ $$done = 0 ] && { ! command -v systemctl >/dev/null || \
+	  systemctl disable --now slurmctld slurmd munge 2>/dev/null || true; }; }
+	ELASTIC_SLURM=1 $(BIN)/pytest tests/e2e/test_slurm.py
+
 .PHONY: browser
 browser:  ## Debian's Chromium without windows, in which tests look at the web page; 95 MB
 	@command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || \

@@ -11,6 +11,7 @@ from textwrap import dedent
 
 import click
 import pytest
+from commandlines import settings
 
 from elastic.cli.root import root
 
@@ -131,29 +132,30 @@ for node in 0 1; do SLURM_NODEID=$node "$@"; done
 """
 ELASTIC = """\
 #!/bin/bash
-echo "$@" >> said
+echo "$SLURM_NODEID $@" >> said
 """
 
 
-@pytest.mark.parametrize("page", ["launch.md", "migrate.md"])
-def test_each_job_of_slurm_gives_its_nodes_one_meeting_place_and_a_name_each(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["launch.md", "migrate.md", "operate.md"])
+def test_each_job_of_slurm_gives_its_nodes_one_meeting_place_and_an_order(page: str, tmp_path: Path) -> None:
     """The scripts run as they stand, with an srun that starts the command for two nodes in turn."""
     blocks = re.findall(r"(?:^    .*\n)+", (ROOT / "docs" / page).read_text(), re.MULTILINE)
     jobs = [dedent(block) for block in blocks if "srun" in block]
     assert jobs
-    for name, text in (("srun", SRUN), ("elastic", ELASTIC), ("scontrol", "#!/bin/bash\necho gpu-01\n")):
+    for name, text in (("srun", SRUN), ("elastic", ELASTIC)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "77", "SLURM_NNODES": "2", "SLURM_NODEID": "0"}
+    told = {"SLURM_JOB_ID": "77", "SLURM_NNODES": "2", "SLURM_PROCID": "0", "SLURM_JOB_NODELIST": "gpu-[01-02]"}
     for job in jobs:
         (tmp_path / "said").unlink(missing_ok=True)
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_NODEID": "0", **told}
         subprocess.run(["bash", "-c", job], env=environment, cwd=tmp_path, capture_output=True, check=False)
-        agents = [line.split() for line in (tmp_path / "said").read_text().splitlines() if line.startswith("launch")]
-        assert len(agents) == 2
-        told = [{word.partition("=")[0]: word.partition("=")[2] for word in words} for words in agents]
-        assert told[0]["--rdzv-id"] == told[1]["--rdzv-id"] == "77"
-        assert told[0]["--rdzv-endpoint"] == told[1]["--rdzv-endpoint"] != ""
-        assert [each.get("--node-id") for each in told] in ([None, None], ["0", "1"])
+        said = [line.split() for line in (tmp_path / "said").read_text().splitlines() if " launch " in line]
+        words = [[each.replace("=gpu", "=1") for each in words if each != "launch"] for _, *words in said]
+        made = [settings({**told, "SLURM_NODEID": node}, *each) for (node, *_), each in zip(said, words, strict=True)]
+        assert [each.place for each in made] == [(0, 0), (1, 0)]
+        assert {each.run_id for each in made} == {"77.0"}
+        assert len({each.store for each in made}) == 1 and made[0].store != "in memory"
 
 
 def test_what_is_not_there_is_found() -> None:
