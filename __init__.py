@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # type checkers take it for True; importing `typing` take
 if TYPE_CHECKING:
     from . import inprocess
     from .adapters.workers.notices import Notice, notice, ready_to_leave
+    from .adapters.workers.progress import busy, progress
     from .cli.api.exceptions import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
     from .cli.api.launcher import Launch, launch
     from .cli.api.program_settings import LaunchSettings
@@ -26,9 +27,11 @@ __all__ = [
     "ProcessFailure",
     "RendezvousError",
     "SignalException",
+    "busy",
     "inprocess",
     "launch",
     "notice",
+    "progress",
     "ready_to_leave",
 ]
 
@@ -41,8 +44,10 @@ _HOMES = {
     "ProcessFailure": "cli.api.exceptions",
     "RendezvousError": "cli.api.exceptions",
     "SignalException": "cli.api.exceptions",
+    "busy": "adapters.workers.progress",
     "launch": "cli.api.launcher",
     "notice": "adapters.workers.notices",
+    "progress": "adapters.workers.progress",
     "ready_to_leave": "adapters.workers.notices",
 }
 """The module that has the name."""
@@ -59,5 +64,6 @@ if not TYPE_CHECKING:  # with it, a type checker would accept every name
         if name == "inprocess":
             return import_module(".inprocess", __name__)
         if name in _HOMES:
-            return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+            found = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+            return found  # type: ignore[no-any-return]
         raise AttributeError(f"module 'elastic' has no attribute {name!r}")

@@ -19,6 +19,7 @@ from ..core import group, rendezvous
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, place_label
 
 if TYPE_CHECKING:
+    from ..core.hangs import Settings as HangSettings
     from .store.secret import Secret
     from .workers.plugged_logs import LogsSpecs
 
@@ -237,6 +238,8 @@ class LaunchSettings:
     """This agent keeps links to others, by which they learn at once of its death."""
     node_check: NodeCheck | None = None
     """The command that checks this node before it joins; None for no check."""
+    hang: HangSettings | None = None
+    """When a hang is suspected, and what follows; None: nobody looks for hangs."""
     token: Secret | None = field(default=None, repr=False)
     """The token that the job's agents share, if there is one."""
     cpus: tuple[frozenset[int], ...] = ()

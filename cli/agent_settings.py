@@ -33,6 +33,7 @@ from .rendezvous_settings import FENCE, peer_links, rendezvous_settings
 
 if TYPE_CHECKING:
     from ..adapters.workers.plugged_logs import LogsSpecs
+    from ..core.hangs import Settings as HangSettings
     from .etcd_place import EtcdPlace
 
 SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
@@ -76,6 +77,7 @@ def launch_settings(
         standby=standby_settings(options, program),
         watchdogs=watchdog_settings(environment),
         node_check=NodeCheck(options.node_check, options.node_check_timeout) if options.node_check else None,
+        hang=_hang(options),
         stacks_signal=_read(values.stacks_signal, STACKS_VARIABLE, signum),
     )
 
@@ -180,6 +182,14 @@ def _alone(options: LaunchOptions) -> group.Alone | None:
     from ..core.inprocess.exits import FINAL, JOB_OVER  # no other launch needs them
 
     return group.Alone(options.max_restarts, FINAL, JOB_OVER)
+
+
+def _hang(options: LaunchOptions) -> HangSettings | None:
+    if options.hang_timeout is None:
+        return None
+    from ..core.hangs import Settings  # no other launch needs them
+
+    return Settings(options.hang_timeout, options.on_hang == "restart")
 
 
 def _virtual_local_rank(options: LaunchOptions, environment: Mapping[str, str]) -> bool:

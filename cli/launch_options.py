@@ -142,6 +142,14 @@ class LaunchOptions:
     node_check_timeout: float = FAILURES.option("S", values.some_seconds, default=60, own=True)(
         "How long that program may take. Then it is killed, and the node joins with a warning."
     )
+    hang_timeout: float | None = FAILURES.option("S", values.some_seconds, own=True)(
+        "Suspect a hang when no worker of this node makes progress for so long: calls elastic.progress(), or prints to a "
+        "log file, or moves in its main thread. The stacks of all nodes are reported. [default: nobody looks]"
+    )
+    on_hang: values.OnHang = FAILURES.option("report|restart", values.on_hang, default="report", own=True)(
+        "What follows when all nodes suspect a hang: a report alone, or a failure of the rank that is elsewhere than all "
+        "others, which costs a restart."
+    )
     signals_to_handle: tuple[signal.Signals, ...] = FAILURES.option(
         "NAMES", values.signals, default="SIGTERM,SIGINT,SIGHUP,SIGQUIT"
     )(
@@ -256,6 +264,8 @@ def _without_effect(options: LaunchOptions) -> Iterator[tuple[str, str]]:
         yield "preload", "only standbys import it; write --standby too, or leave it out"
     if options.node_check is None:
         yield "node_check_timeout", "no check is run; write --node-check=COMMAND too, or leave it out"
+    if options.hang_timeout is None:
+        yield "on_hang", "nobody looks for hangs; write --hang-timeout=S too, or leave it out"
     if not options.is_static:
         why = "only a static rendezvous has a master; leave it out"
         yield from (("master_addr", why), ("master_port", why))

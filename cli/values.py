@@ -43,6 +43,7 @@ OnStoreLoss = Literal["continue", "stop"]
 NumaBinding = Literal["node", "socket", "exclusive", "core-complex"]
 StartMethod = Literal["spawn", "fork", "forkserver"]
 RestartScope = Literal["group", "rank"]
+OnHang = Literal["report", "restart"]
 Standbys = int | Literal["each"]
 
 
@@ -285,6 +286,7 @@ on_store_loss = _one_of(OnStoreLoss)
 numa_binding = _one_of(NumaBinding)
 start_method = _one_of(StartMethod)
 restart_scope = _one_of(RestartScope)
+on_hang = _one_of(OnHang)
 
 
 def new_file(text: str) -> str:

@@ -338,8 +338,9 @@ def _printable_places(instance: object, attribute: Attribute[Any], value: tuple[
 
 @frozen
 class Stacks:
-    """The places of one node's workers when they were stopped, because a worker failed or a node was lost: by rank, one line
-    each like "in all_reduce (train.py:120 in step)". It is bounded and printable, because it travels through a store.
+    """The places of one node's workers when they were stopped, because a worker failed or a node was lost, or while a hang
+    is suspected: by rank, one line each like "in all_reduce (train.py:120 in step)". It is bounded and printable, because it
+    travels through a store.
     """
 
     node: Node

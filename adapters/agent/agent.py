@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from attrs import evolve
 
-from ...core.group import Group, Outcome, Stopped, begin, transition
+from ...core.group import Group, Outcome, Phase, Stopped, begin, transition
 from ...core.group.state import (
     Beat,
     Beaten,
@@ -67,6 +67,7 @@ from ..report.news import (
     Step,
     StoreBack,
     StoreSilent,
+    SuspectedHang,
     Told,
     Trace,
     TraceLost,
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from ..rendezvous.links import Links
     from ..workers.node_check import NodeChecks
     from ..workers.standbys import Standbys
+    from .hang_watch import HangWatch, Standing
     from .standby_teller import StandbyTeller
 
 _DRAIN_TIMEOUT_S = 5.0
@@ -109,6 +111,8 @@ _RECORD_TIMEOUT_S = 5.0
 _STACKS_TIMEOUT_S = 5.0
 """The end of the job waits so long for the stacks of the other nodes."""
 _STACKS_PAUSE_S = 0.02
+_HANGS_MAX = 16
+"""The report has so many of the suspected hangs, the last ones."""
 
 
 class Agent:
@@ -173,6 +177,10 @@ class Agent:
         submit = self._rendezvous.submit
         self._ends = WorkerEnds(self.node, self._host, backend, submit, clock.wall_text, workers.drain)
         self._stacks = StackRecords(self.node, backend, clock.wall_text)
+        self._suspected: list[SuspectedHang] = []
+        self._stands_still: int | None = None
+        """The round whose workers have their stacks on record, because they seem to hang."""
+        self._hangs = self._made_hang_watch(backend, handler)
         self._workers = WorkerGroup(
             settings,
             self.node,
@@ -184,6 +192,7 @@ class Agent:
             self._ends,
             self._inbox.has_had_a_signal,
             handler,
+            self._hangs,
         )
 
     @property
@@ -212,6 +221,8 @@ class Agent:
                     self._links.start()
                 if self._drain_file:
                     self._drain_file.start()
+                if self._hangs:
+                    self._hangs.start()
                 return self._run()
             finally:
                 self.failures = self._close()
@@ -244,7 +255,8 @@ class Agent:
         standbys = self._standbys.count if self._standbys else None
         world = self._workers.world
         stacks = self._stacks.of(world) if faults and world and not is_hurried else ()
-        return Result(self.node, outcome, faults, self._state, *last, alone, standbys, stacks, self._unfit(is_hurried))
+        unfit, suspected = self._unfit(is_hurried), tuple(self._suspected)
+        return Result(self.node, outcome, faults, self._state, *last, alone, standbys, stacks, unfit, suspected)
 
     def _unfit(self, is_hurried: bool) -> tuple[Unfit, ...]:
         """Return the nodes that stay out of the job. A job without a check has none."""
@@ -272,8 +284,9 @@ class Agent:
             self._tell_of_standbys()
 
     def _see(self) -> bool:
-        """Put on record what the workers are doing; return False: that is done."""
-        if self._workers.world:
+        """Put on record what the workers are doing; return False: that is done. Of workers that hang it is on record, with
+        the one that was blamed and is dead."""
+        if self._workers.world and self._workers.world.round != self._stands_still:
             self._stacks.put(self._workers.world.round, self._workers.see())
         return False
 
@@ -337,6 +350,18 @@ class Agent:
             self._teller.beaten(life)
         if (query := self._beats.query) and query.id != self._answered:
             self._inbox.asked(partial(self._answer, query))
+
+    def _hear_of_hang(self, told: Standing | SuspectedHang) -> None:
+        """Take the word of the hang watch, if it is about workers that run."""
+        world = self._workers.world
+        if self._group.phase is not Phase.RUNNING or world is None or told.round != world.round:
+            return
+        if isinstance(told, SuspectedHang):
+            self._suspected = [*self._suspected, told][-_HANGS_MAX:]
+            self._observer.saw(told)
+        else:
+            self._stands_still = told.round if told.seen else None
+            self._stacks.suspect(told.round, told.seen)
 
     def _answer(self, query: Query) -> None:
         """Have a query answered, once, if it is about this round. One that an asker left behind is about an older one."""
@@ -488,6 +513,7 @@ class Agent:
             self._inbox.post(Reaped(now))
 
     def _start_again(self, local_rank: int) -> None:
+        self._stands_still = None
         match self._workers.start_again(local_rank):
             case StartedAgain() as started:
                 self._observer.saw(started)
@@ -525,6 +551,16 @@ class Agent:
 
         environment = guard.environment(lasting_environment(self._settings, self.node.slot))
         return NodeChecks(self._settings.node_check, environment, checked)
+
+    def _made_hang_watch(self, backend: AgentBackend, handler: StackHandler | None) -> HangWatch | None:
+        if self._settings.hang is None:
+            return None
+        from .hang_watch import HangWatch  # no other launch needs it
+
+        def tell(told: Standing | SuspectedHang) -> None:
+            self._inbox.asked(partial(self._hear_of_hang, told))
+
+        return HangWatch(self._settings.hang, self.node, backend, handler, self._clock, tell)
 
     def _made_standbys(
         self, spawner: Spawner, guard: Guard, watcher: Watcher, handler: StackHandler | None
@@ -575,6 +611,7 @@ class Agent:
         return failures_of(
             self._watchdogs.close,
             partial(self._tell_of_watchdog, "watchdog stopped"),
+            *([self._hangs.close] if self._hangs else []),
             *([self._checks.close] if self._checks else []),
             self._workers.close,
             self._stacks.close,

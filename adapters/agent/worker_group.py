@@ -22,12 +22,14 @@ from ..workers.error_files import leave_error_file
 from ..workers.logs import WorkerLogs
 from ..workers.nvml import DRIVER, VARIABLE
 from ..workers.programs import check_script
+from ..workers.progress import VARIABLE as PROGRESS
 from ..workers.stack_handler import StackHandler
 from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
 from .watchdogs import Followed, Watchdogs
 
 if TYPE_CHECKING:
     from ..workers.stacks import Sighting
+    from .hang_watch import Followers, HangWatch
 
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 """The pauses between tries to start workers on a host that lacks something for a moment."""
@@ -48,6 +50,7 @@ class WorkerGroup:
         ends: WorkerEnds,
         hurried: Callable[[], bool],
         handler: StackHandler | None = None,
+        hangs: HangWatch | None = None,
     ) -> None:
         """`logs` and `watchdogs` are the caller's to open and to close. `ends` is told of each end. `hurried`: a start waits
         for nothing more. `handler` is what the workers write their stacks by."""
@@ -63,6 +66,7 @@ class WorkerGroup:
         self.restarts = 0
         """How many workers were started again alone."""
         self._handler = handler
+        self._hangs = hangs
         self._attempts: Mapping[int, Attempt] = {}
         self._pids: dict[int, int] = {}
         """The process ids of the workers that were started last, by local rank."""
@@ -140,6 +144,8 @@ class WorkerGroup:
         return tuple(_seen(attempts[rank], rank, sighting) for rank, sighting in live.items())
 
     def signal(self, signum: int) -> None:
+        if self._hangs:
+            self._hangs.follow(None)
         self._workers.signal(signum)
 
     def collect(self, local_rank: int, pid: int) -> Exit | None:
@@ -180,6 +186,19 @@ class WorkerGroup:
     def _follow(self) -> None:
         followed = {pid: Followed(rank, self._attempts[rank].error_file) for rank, pid in self._pids.items()}
         self._watchdogs.follow(followed)
+        if self._hangs and self.world:
+            self._hangs.follow(self._followers(self.world))
+
+    def _followers(self, world: World) -> Followers:
+        from .hang_watch import Followed, Followers
+
+        found = {}
+        for rank, pid in self._pids.items():
+            attempt = self._attempts[rank]
+            spec, error_file = attempt.spec, attempt.error_file
+            outputs = tuple(sink.file for sink in (spec.stdout, spec.stderr) if sink.file)
+            found[_rank(attempt, rank)] = Followed(pid, spec.environment.get(PROGRESS), outputs, error_file)
+        return Followers(world, found, self.sight(world.round))
 
     def _wait_for_gpus(self, dead: set[int]) -> None:
         if dead and DRIVER.exists():
@@ -189,6 +208,9 @@ class WorkerGroup:
             wait_until_given_back(dead, visible, self._hurried)
 
 
+def _rank(attempt: Attempt, local_rank: int) -> int:
+    return next(each.rank for each in attempt.ranks.workers if each.local_rank == local_rank)
+
+
 def _seen(attempt: Attempt, local_rank: int, sighting: Sighting) -> Seen:
-    rank = next(each.rank for each in attempt.ranks.workers if each.local_rank == local_rank)
-    return Seen(rank, local_rank, sighting, attempt.stacks_file)
+    return Seen(_rank(attempt, local_rank), local_rank, sighting, attempt.stacks_file)

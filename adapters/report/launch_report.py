@@ -17,6 +17,7 @@ from ...core.rendezvous import RendezvousState
 from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
 from ..launch_settings import LaunchSettings
 from ..workers.error_files import exit_sentence
+from .news import SuspectedHang
 from .stack_records import grouped
 from .worker_ends import WorkerEnd
 
@@ -43,6 +44,8 @@ class Result:
     """They tell, node by node, where the workers of that round were when they were stopped."""
     unfit: tuple[Unfit, ...] = ()
     """The nodes that stay out of the job, because their checks found them unfit."""
+    hangs: tuple[SuspectedHang, ...] = ()
+    """The hangs that this node has suspected, the last ones."""
 
 
 @frozen
@@ -150,6 +153,7 @@ def as_json(report: Report) -> dict[str, Any]:
             "workers_started_again": report.result.alone,
             "restarts_of_wrapped_functions": report.of_calls,
             "workers": [_end_as_json(end) for end in report.result.ends],
+            **({"hangs": [_hang_as_json(hang) for hang in report.result.hangs]} if report.settings.hang else {}),
             **({} if report.result.standbys is None else {"standbys": report.result.standbys}),
         },
     }
@@ -188,6 +192,17 @@ def _fault_as_json(fault: Fault) -> dict[str, Any]:
         "error_file": fault.error_file,
         "log": fault.log,
         "tail": list(fault.tail),
+    }
+
+
+def _hang_as_json(hang: SuspectedHang) -> dict[str, Any]:
+    return {
+        "round": hang.round,
+        "silent_s": round(hang.silent_s, 3),
+        "stacks": [{"place": place, "ranks": list(ranks)} for place, ranks in grouped(hang.stacks).items()],
+        "odd": hang.odd,
+        "missing": [str(node) for node in hang.missing],
+        "overdue": [{"rank": rank, "busy": name} for rank, name in sorted(hang.overdue.items())],
     }
 
 

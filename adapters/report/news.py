@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ...core import group
 from ...core.group import Group
@@ -16,7 +16,7 @@ from ...core.rendezvous import Seen as Seen
 from ...core.rendezvous import StoreBack as StoreBack
 from ...core.rendezvous import StoreSilent as StoreSilent
 from ...core.rendezvous import Told as Told
-from ...core.world import World
+from ...core.world import Node, Stacks, World
 from ..clock import Clock
 from ..rendezvous.loop import Notice as Notice
 from ..rendezvous.loop import Recorded as Recorded
@@ -70,8 +70,22 @@ class WatchdogTold:
     at: float
 
 
+@frozen
+class SuspectedHang:
+    """No worker of this node has made progress for so long. `stacks` are those of the nodes that suspect the same, `missing`
+    the others; `odd` is the rank that is elsewhere than all others, `overdue` the busy spans beyond their limits."""
+
+    round: int
+    silent_s: float
+    stacks: tuple[Stacks, ...]
+    odd: int | None = None
+    missing: tuple[Node, ...] = ()
+    overdue: Mapping[int, str] = field(factory=dict)
+
+
 News: TypeAlias = (
     WatchdogTold
+    | SuspectedHang
     | Step
     | Started
     | StartedAgain

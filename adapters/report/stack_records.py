@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ...core.world import Node, Stacks, World
 from .. import threads
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..workers.stacks import Sighting
 
 _JOIN_TIMEOUT_S = 5.0
+_HANG = "hang.txt"
+"""The file beside a worker's stacks.txt, for what it was doing when a hang was suspected last."""
 
 
 @frozen
@@ -53,12 +55,17 @@ class StackRecords:
         self._known: dict[Node, Stacks] = {}
         """It holds what was put, or read, last: a store that is silent when the report is made takes nothing away."""
 
-    def put(self, round: int, seen: tuple[Seen, ...]) -> None:
-        """Have these written down. A host without a thread leaves them out."""
+    def put(self, round: int, seen: tuple[Seen, ...], anew: bool = False) -> None:
+        """Have these written down; `anew`: also over older ones. A host without a thread leaves them out."""
         if self._has_thread():
             self._round = round
             self._known[self._node] = stacks = self._stacks(round, seen)
-            self._queue.put(partial(_record, stacks, seen, self._wall_text()))
+            self._queue.put(partial(_record, stacks, seen, self._wall_text(), anew))
+
+    def suspect(self, round: int, seen: tuple[Seen, ...]) -> None:
+        """Have it put on record that these workers seem to hang there; none: that they do not any more."""
+        beside = (evolve(each, file=each.file and each.file.with_name(_HANG)) for each in seen)
+        self.put(round, tuple(beside), anew=True)
 
     def reply(self, query: Query, look: Callable[[], tuple[Seen, ...]]) -> None:
         """Have this query answered by what a look shows. A host without a thread gives no answer."""
@@ -117,10 +124,13 @@ class StackRecords:
             job(backend)
 
 
-def _record(stacks: Stacks, seen: tuple[Seen, ...], when: str, backend: AgentBackend) -> None:
+def _record(stacks: Stacks, seen: tuple[Seen, ...], when: str, anew: bool, backend: AgentBackend) -> None:
     with suppress(StoreError):
         backend.put_stacks(stacks)
     for each in seen:
+        if anew and each.file:
+            with suppress(OSError):
+                each.file.unlink()
         write(each, when)
 
 

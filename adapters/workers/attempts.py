@@ -12,6 +12,8 @@ from ...core.world import Node, World
 from ..launch_settings import LaunchSettings
 from .environment import PARTY, command, environment, party
 from .logs import ERROR_FILE_VARIABLE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
+from .progress import VARIABLE as PROGRESS
+from .progress import page_path
 from .worker_port import WorkerSpec
 
 
@@ -42,6 +44,9 @@ def attempts(
     environments = {
         worker.local_rank: {**environment(settings, node, world, ranks, worker), **further} for worker in ranks.workers
     }
+    if settings.hang and settings.relay:
+        for worker in ranks.workers:
+            environments[worker.local_rank][PROGRESS] = page_path(settings.relay, world.round, worker.rank)
     places = logs.places(world.round, environments)
 
     def attempt(worker: WorkerRanks) -> Attempt:
@@ -71,6 +76,8 @@ def again(attempt: Attempt, number: int) -> Attempt:
     """Return the same worker for another start in its round, alone, with an error file of its own."""
     told = {**attempt.spec.environment, PARTY: party(1, attempt.node)}
     error_file = attempt.error_file and attempt.error_file.with_name(f"error.{number}.json")
+    if PROGRESS in told:
+        told[PROGRESS] = f"{attempt.spec.environment[PROGRESS]}.{number}"
     if error_file:
         told[ERROR_FILE_VARIABLE] = str(error_file)
     return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))

@@ -4,7 +4,8 @@ Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fres
 worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
 ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY and ELASTIC_WORLD say where the workers of
 this world may keep a register of their own (adapters/store/relay/relay_server.py), ELASTIC_NOTICE where they are told that
-the node is drained (notices.py), ELASTIC_STANDBYS how many standbys the node keeps for workers that start again alone,
+the node is drained (notices.py), ELASTIC_PROGRESS, under --hang-timeout alone, where they say that they make progress
+(progress.py), ELASTIC_STANDBYS how many standbys the node keeps for workers that start again alone,
 ELASTIC_PARTY who was started together, ELASTIC_LABELS what its user says of it, and ELASTIC_TRACE, under --trace alone,
 where wrapped functions write their traces. The token of the job's store is the agents' alone: the command takes it out of
 the environment before anything is started (cli/tokens.py).
@@ -23,6 +24,7 @@ from ..secret_variables import without_secrets
 from ..store.relay.relay_server import VARIABLE as RELAY
 from .notices import VARIABLE as NOTICE
 from .notices import notice_path
+from .progress import VARIABLE as PROGRESS
 
 SCOPE = "ELASTIC_RESTART_SCOPE"
 """The restart scope: a worker that fails is started again with all others (group) or by itself (rank)."""
@@ -115,7 +117,8 @@ def _standbys(settings: LaunchSettings) -> Mapping[str, str]:
 
 def names_of_round(settings: LaunchSettings) -> frozenset[str]:
     """Return the names of the variables that a worker has only once its round is known."""
-    return frozenset((*_OF_ROUND, *((_VISIBLE,) if settings.virtual_local_rank else ())))
+    of_hangs = (PROGRESS,) if settings.hang else ()
+    return frozenset((*_OF_ROUND, *of_hangs, *((_VISIBLE,) if settings.virtual_local_rank else ())))
 
 
 def _own_device(visible: str | None, local_rank: int) -> Mapping[str, str]:

@@ -73,6 +73,8 @@ class LaunchSettings:
     on_store_loss: values.OnStoreLoss = DEFAULT
     node_check: str | None = DEFAULT
     node_check_timeout: float = DEFAULT
+    hang_timeout: float | None = DEFAULT
+    on_hang: values.OnHang = DEFAULT
     signals_to_handle: str = DEFAULT
     monitor_interval: float = DEFAULT
     log_dir: str | os.PathLike[str] | None = DEFAULT

@@ -13,14 +13,12 @@ from ...core.group import Stopped
 from ...core.group.state import Drained, Refused, Unawaited
 from ...core.rendezvous.explain import named
 from ...core.world import Ending, Fault, Verdict, Why
-from .sentences import who
+from .sentences import PLACES, RANKS, hang, told_places, who
 from .text import count, first_line
 
 CALLSTACK_LINES = 24
 TAIL_LINES = 10
 ECHOES = 3
-RANKS = 8
-PLACES = 6
 """How much of each is shown; the report's file has all."""
 
 
@@ -123,6 +121,7 @@ def _rows(report: Report, paths: Sequence[str]) -> list[str]:
     if report.others and report.over_budget:
         rows.append(("others", _others(report)))
     rows.extend(_stacks(report))
+    rows.extend(_hang(report))
     rows.extend(("stays out", text) for text in _unfit(report))
     rows.extend(("hint", text) for text in _hint(report))
     if report.cause and report.cause.pid:
@@ -186,12 +185,12 @@ def _others(report: Report) -> str:
 
 def _stacks(report: Report) -> list[tuple[str, str]]:
     """Return a row with the places at which the others were stopped: most of them first, the odd ones after it."""
-    groups = list(report.stacks.items())
-    if not groups:
-        return []
-    told = [f"{ranks_of(ranks)} {place}" for place, ranks in groups[:PLACES]]
-    more = [f"{sum(len(ranks) for _, ranks in groups[PLACES:])} more elsewhere"] if len(groups) > PLACES else []
-    return [("stacks", " · ".join((*told, *more)))]
+    return [("stacks", " · ".join(told_places(report.stacks)))] if report.stacks else []
+
+
+def _hang(report: Report) -> list[tuple[str, str]]:
+    """Return a row with the hang that this node has suspected last."""
+    return [("hang", f"round {each.round}: {hang(each, report.result.state)}") for each in report.result.hangs[-1:]]
 
 
 def _unfit(report: Report) -> list[str]:
@@ -199,13 +198,6 @@ def _unfit(report: Report) -> list[str]:
     unfit, state = report.result.unfit, report.result.state
     told = [f"{who(each.node, each.host, state)} ({first_line(each.reason)})" for each in unfit[-PLACES:]]
     return [*([f"{len(unfit) - PLACES} nodes before"] if len(unfit) > PLACES else []), *told]
-
-
-def ranks_of(ranks: Sequence[int]) -> str:
-    """Return `rank 3`, `ranks 3, 4`, or `62 ranks`."""
-    if len(ranks) > RANKS:
-        return count(len(ranks), "rank")
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))}"
 
 
 def _more(ranks: Sequence[int]) -> str:

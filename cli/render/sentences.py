@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from signal import Signals
 
 from ...adapters.launch_settings import LaunchSettings
-from ...adapters.report.news import Restored, StoreSilent
+from ...adapters.report.news import Restored, StoreSilent, SuspectedHang
+from ...adapters.report.stack_records import grouped
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Group, Phase
 from ...core.rendezvous import RendezvousState, explain
@@ -15,6 +16,8 @@ from ...core.world import Fault, Node, Notice, Why, World
 from .text import count, first_line
 
 NAMES_SHOWN = 4
+RANKS = 8
+PLACES = 6
 """A sentence names so many nodes of one kind, and counts the others."""
 
 
@@ -146,6 +149,40 @@ def failed(fault: Fault, state: RendezvousState | None) -> list[str]:
     if fault.log:
         lines.append(f"           last lines: {fault.log} ({place})")
     return lines
+
+
+def ranks_of(ranks: Sequence[int]) -> str:
+    """Return `rank 3`, `ranks 3, 4`, or `62 ranks`."""
+    if len(ranks) > RANKS:
+        return count(len(ranks), "rank")
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))}"
+
+
+def told_places(groups: Mapping[str, Sequence[int]]) -> list[str]:
+    """Return where the ranks are: most of them first, the odd ones after it."""
+    told = [f"{ranks_of(ranks)} {place}" for place, ranks in groups.items()]
+    rest = sum(len(ranks) for ranks in list(groups.values())[PLACES:])
+    return [*told[:PLACES], *([f"{rest} more elsewhere"] if rest else [])]
+
+
+def hang(suspected: SuspectedHang, state: RendezvousState | None) -> str:
+    """Return what is known of a suspected hang: for how long, and where the ranks of all nodes are that suspect it."""
+    names = names_of(state) if state else {}
+    odd = [each.node for each in suspected.stacks if suspected.odd in dict(each.places)]
+    busy = [f"rank {rank} is busy beyond its limit ({name})" for rank, name in sorted(suspected.overdue.items())]
+    return " · ".join(
+        (
+            f"no rank of this node made progress for {suspected.silent_s:.1f} s",
+            *told_places(grouped(suspected.stacks)),
+            *(f"the odd one is rank {suspected.odd} on {names.get(node, node.slot)}" for node in odd),
+            *busy[:PLACES],
+            *([f"no hang is known on {few(_named(suspected.missing, names))}"] if suspected.missing else []),
+        )
+    )
+
+
+def _named(nodes: Iterable[Node], names: Mapping[Node, str]) -> list[str]:
+    return [names.get(node, node.slot) for node in nodes]
 
 
 def signalled(before: Group, after: Group, signum: int, settings: LaunchSettings, serves: bool = False) -> str:

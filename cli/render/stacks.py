@@ -11,9 +11,8 @@ from ...adapters.report.stack_records import grouped
 from ...adapters.store.queries import Query, Reply
 from ...core.rendezvous import RendezvousState
 from ...core.world import Node, Stacks
-from .ending import RANKS, ranks_of
 from .job import groups
-from .sentences import few, names_of
+from .sentences import RANKS, few, names_of, ranks_of
 from .text import count
 
 FORMAT = 1

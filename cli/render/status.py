@@ -23,6 +23,7 @@ from ...adapters.report.news import (
     Step,
     StoreBack,
     StoreSilent,
+    SuspectedHang,
     TraceLost,
     WatchdogTold,
 )
@@ -101,6 +102,8 @@ class StatusLines:
                 self._silent, self._until = news, at + PATIENCE_S
             case StoreBack(at):
                 self._store_back(at)
+            case SuspectedHang():
+                self._say(f"suspected hang: {sentences.hang(news, self._state)}")
             case TraceLost(text):
                 self._say(f"the trace ends here, the job goes on: {text}")
             case StandbySaid(text):

@@ -11,6 +11,7 @@ from worlds import arrived, register, running
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result
+from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.adapters.terminal import printed
 from elastic.cli.exit_codes import exit_code
@@ -64,6 +65,7 @@ def told(
     ends: tuple[WorkerEnd, ...] = (),
     ranks: Ranks = HAD,
     stacks: tuple[Stacks, ...] = (),
+    hangs: tuple[SuspectedHang, ...] = (),
 ) -> str:
     """Return the report of a job with 3 restarts, on a node that had workers."""
     settings = LaunchSettings(
@@ -72,7 +74,10 @@ def told(
         rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3)),
     )
     report = Report(
-        settings, Result(ME, outcome, faults, state, ranks=ranks, ends=ends, stacks=stacks), exit_code(outcome), 41.27
+        settings,
+        Result(ME, outcome, faults, state, ranks=ranks, ends=ends, stacks=stacks, hangs=hangs),
+        exit_code(outcome),
+        41.27,
     )
     return printed(*render_report(report, paths))
 
@@ -322,3 +327,14 @@ def test_few_ranks_are_named_and_of_many_places_the_last_are_counted() -> None:
 
 def test_stacks_of_another_round_are_none_of_this_failure() -> None:
     assert row(Stacks(ME, 1, ((0, STEP),))) == row() == row(Stacks(ME, 0)) == ""
+
+
+def test_a_hang_that_was_suspected_last_has_a_row() -> None:
+    stacks = Stacks(ME, 0, ((0, STEP), (1, STEP), (2, "asleep")))
+    hang = SuspectedHang(0, 61.25, (stacks,), 2, (Node("b", 1),), {1: "checkpoint"})
+    lines = told(OVER_BUDGET, FAULT, hangs=(evolve(hang, silent_s=1.0), hang)).splitlines()
+    (row,) = (line.split(maxsplit=1)[1] for line in lines if line.startswith("  hang "))
+    assert row == (
+        f"round 0: no rank of this node made progress for 61.2 s · ranks 0, 1 {STEP} · rank 2 asleep · the odd "
+        f"one is rank 2 on {ME.slot} · rank 1 is busy beyond its limit (checkpoint) · no hang is known on b"
+    )

@@ -26,6 +26,7 @@ from elastic.cli.launch_options import SECTIONS
 from elastic.cli.main import run
 from elastic.cli.mistakes import Mistake
 from elastic.cli.option import Option
+from elastic.core.hangs import Settings as HangSettings
 from elastic.core.rendezvous import Limits
 from elastic.core.world import Endpoint
 
@@ -119,6 +120,12 @@ def test_the_check_of_a_node_is_a_program_with_its_arguments(settings: Parse) ->
     for text, why in (("", "''"), ("/none/at all", "/none/at: no such file"), ("sh 'x", "No closing quotation")):
         with pytest.raises(ValueError, match=f"^{why}.*; write a program with its arguments"):
             values.command(text)
+
+
+def test_a_hang_is_looked_for_when_a_span_is_given(settings: Parse) -> None:
+    assert settings("x").hang is None and settings("--on-hang=restart", "x").hang is None
+    assert settings("--hang-timeout=90", "x").hang == HangSettings(90.0)
+    assert settings("--hang-timeout=90", "--on-hang=restart", "x").hang == HangSettings(90.0, restarts=True)
 
 
 def test_the_labels_of_a_node_are_read_and_stand_in_its_profile(settings: Parse) -> None:
@@ -312,10 +319,11 @@ def test_an_option_without_effect_is_accepted_and_one_line_says_so(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PET_START_METHOD", "fork")
-    assert run(["launch", "--monitor-interval=1", "--status=off", "--no-python", "true"]) == 0
+    assert run(["launch", "--monitor-interval=1", "--on-hang=restart", "--status=off", "--no-python", "true"]) == 0
     unneeded = "every script is started as a program of its own; leave it out"
     assert capfd.readouterr().err.splitlines() == [
         f"elastic: PET_START_METHOD makes no difference: {unneeded}",
+        "elastic: --on-hang makes no difference: nobody looks for hangs; write --hang-timeout=S too, or leave it out",
         "elastic: --monitor-interval makes no difference: nothing polls here, a death is seen at once; leave it out",
     ]
 

@@ -11,13 +11,15 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from jobs import Job, Jobs, asked, client_of, codes, end, prefix, run
+from jobs import Job, Jobs, asked, client_of, codes, end, only_in, prefix, run
 from launches import PROGRAMS, Launch, Launcher, Told
 from processes import comes_true, is_stopped
+from profiles import SOAK
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore.seal import seal
+from elastic.adapters.workers.py_spy import py_spy
 from elastic.adapters.workers.stack_handler import StackHandler
 from elastic.adapters.workers.stacks import see
 from elastic.cli.exit_codes import RENDEZVOUS
@@ -195,3 +197,46 @@ def test_a_node_that_stops_its_workers_on_a_person_s_word_asks_for_no_stacks(lau
     ended = running.ends()
     assert ended.code == 128 + signal.SIGTERM and "stacks" not in ended.err
     assert not list(tmp_path.glob("logs/**/stacks.txt"))
+
+
+@only_in("tcpstore")
+def test_a_job_that_hangs_is_restarted_by_a_failure_of_the_rank_for_which_all_others_wait(job: Jobs) -> None:
+    made = job("2", "--nproc-per-node=2", "--hang-timeout=2", "--on-hang=restart")
+    agents = made.nodes("ab", program=(HANGS, "asleep", "whole"))
+    for agent, name in zip(agents, "ab", strict=True):
+        ended = agent.ends()
+        assert ended.code == 1
+        assert name == "a" or f"rank 3 {ODD['asleep']} · the odd one is rank 3 on b" in ended.err
+        report = made.report(name)
+        cause = report["failures"][report["cause"]]
+        assert (cause["rank"], cause["where"]) == (3, ODD["asleep"].removeprefix("at "))
+        assert cause["message"].startswith("hang: no rank made progress for ")
+        assert report["stacks"] == [{"place": STEP, "ranks": [0, 1, 2]}, {"place": ODD["asleep"], "ranks": [3]}]
+
+
+@pytest.mark.skipif(not SOAK, reason="minutes, for the soak")
+@pytest.mark.parametrize("how", [*ODD, "spinning"])
+@only_in("tcpstore")
+def test_both_nodes_say_that_the_job_hangs_and_where_the_odd_rank_is(
+    job: Jobs, launch: Launcher, tmp_path: Path, how: str
+) -> None:
+    made = job("2", "--nproc-per-node=4", "--hang-timeout=4", f"--log-dir={tmp_path}/logs")
+    agents = made.nodes("ab", program=(HANGS, how, "whole"))
+    told = [each for agent in agents for each in agent.hears(4)]
+    odd = ODD.get(how, f"at hangs.py:{line('itertools.repeat')} in spinning")
+    if how == "stopped" and not py_spy():
+        odd = "stopped (SIGSTOP)"
+    if how == "spinning" and not py_spy():
+        odd = "running"
+    for agent in agents:
+        agent.says("the odd one is rank 7 on b")
+    shown = ask(made, launch).splitlines()
+    assert {f"ranks 0, 1, 2, 3, 4, 5, 6 {STEP} · a, b", f"rank 7 {odd} · b"} <= set(shown)
+    assert len(told) == 8
+    for agent in agents:
+        agent.signal(signal.SIGINT)
+    for agent, name in zip(agents, "ab", strict=True):
+        assert agent.ends().code == 128 + signal.SIGINT
+        (*_, hang) = made.report(name)["here"]["hangs"]
+        assert hang["stacks"] == [{"place": STEP, "ranks": [*range(7)]}, {"place": odd, "ranks": [7]}]
+        assert hang["odd"] == 7

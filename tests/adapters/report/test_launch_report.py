@@ -13,13 +13,15 @@ from worlds import arrived, node, register, running
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result, as_json, write_report
+from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused
+from elastic.core.hangs import Settings as HangSettings
 from elastic.core.rendezvous import RendezvousState, Status
 from elastic.core.rendezvous.state import Ended
-from elastic.core.world import Ending, Fault, Node, Verdict, Why
+from elastic.core.world import Ending, Fault, Node, Stacks, Verdict, Why
 
 ME = Node("n", 1)
 FAULT = Fault(
@@ -131,6 +133,24 @@ def test_the_json_has_every_failure(tmp_path: Path) -> None:
     killed, failed = made["failures"]
     assert (killed["exit"], killed["exit_code"], killed["message"]) == ("killed by SIGKILL", -9, "boom")
     assert (failed["exit"], failed["round"], failed["tail"]) == ("exit code 3", 1, ["a", "b"])
+
+
+def test_the_json_has_the_hangs_where_somebody_has_looked_for_them() -> None:
+    hang = SuspectedHang(2, 61.25, (Stacks(ME, 2, ((0, "recv"), (1, "sleep"))),), 1, (Node("m", 1),), {1: "checkpoint"})
+    told = report(Stopped(15))
+    told = evolve(
+        told, settings=evolve(told.settings, hang=HangSettings(60.0)), result=evolve(told.result, hangs=(hang,))
+    )
+    assert as_json(told)["here"]["hangs"] == [
+        {
+            "round": 2,
+            "silent_s": 61.25,
+            "stacks": [{"place": "recv", "ranks": [0]}, {"place": "sleep", "ranks": [1]}],
+            "odd": 1,
+            "missing": ["m#1"],
+            "overdue": [{"rank": 1, "busy": "checkpoint"}],
+        }
+    ]
 
 
 @pytest.mark.parametrize("verdict", [FAILED, SUCCEEDED, evolve(FAILED, why=Why.CANNOT_START)])

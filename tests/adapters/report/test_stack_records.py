@@ -48,6 +48,18 @@ def test_a_node_s_stacks_go_on_record_and_into_files_and_those_of_the_others_are
     )
 
 
+def test_workers_that_seem_to_hang_have_a_file_of_their_own_for_the_last_time(tmp_path: Path) -> None:
+    backend = MemoryBackend(MemoryStore(), SystemClock())
+    records = StackRecords(node("a"), backend, iter(("once", "again", "late")).__next__)
+    stacks = tmp_path / "stacks.txt"
+    for _ in range(2):
+        records.suspect(0, (Seen(1, 1, ASLEEP, stacks), Seen(0, 0, ASLEEP, None)))
+    records.suspect(0, ())
+    records.close()
+    assert records.of(world()) == (Stacks(node("a"), 0),) and not stacks.exists()
+    assert stacks.with_name("hang.txt").read_text().startswith("rank 1, local rank 1, pid 7, again\n")
+
+
 def test_a_store_that_falls_silent_takes_nothing_away_that_was_put_or_read() -> None:
     class Silent(MemoryBackend):
         is_silent = False

@@ -1,12 +1,13 @@
-"""All ranks but the first meet in a collective of gloo, and the last does something else: `hangs.py HOW`.
+"""All ranks but the first meet in a collective of gloo, and the last does something else: `hangs.py HOW [whole]`.
 
 Rank 0 fails when it may. It is no member of their group, so that its death does not end the collective before anybody has
-looked.
+looked. In a `whole` job it waits with the others.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import signal
 import sys
@@ -28,6 +29,10 @@ def asleep() -> None:
 def lock_of_python() -> None:
     while True:  # a signal ends it
         ctypes.PyDLL(None).sleep(LONG_S)
+
+
+def spinning() -> None:
+    sum(itertools.repeat(0))  # in C, which never gives the lock away
 
 
 def own_lock() -> None:
@@ -60,11 +65,12 @@ def step(group: dist.ProcessGroup) -> None:
 
 def main() -> NoReturn:
     dist.init_process_group("gloo")
-    group = dist.new_group(range(1, dist.get_world_size()))
+    first = 0 if "whole" in sys.argv else 1
+    group = dist.new_group(range(first, dist.get_world_size()))
     stage.tell("begins")
     if stage.rank == dist.get_world_size() - 1:
-        {each.__name__: each for each in (asleep, lock_of_python, own_lock, stopped, loader)}[sys.argv[1]]()
-    if stage.rank == 0:
+        {each.__name__: each for each in (asleep, lock_of_python, spinning, own_lock, stopped, loader)}[sys.argv[1]]()
+    if stage.rank < first:
         stage.wait_for_gate()
         sys.exit(3)
     step(group)

@@ -1,0 +1,223 @@
+"""The hang watch (--hang-timeout): looks at the workers now and then, and lets `core.hangs` decide what that means.
+
+A look reads each worker's page (workers/progress.py) and the size of its log files. Only if none of them shows a move,
+stacks are asked for, without disturbing a worker that runs. A look may take a second, so the watch has a thread of its own.
+The agent puts stacks on record and tells people. The end of a blamed worker is made here, as torch's file timers make one:
+an error file that says why, and SIGKILL.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from ...core import hangs
+from ...core.hangs import Blame, Busy, Others, Record, Report, Settings, Sight, Watch, Withdraw
+from ...core.world import Node, Stacks, World
+from .. import threads
+from ..clock import Clock
+from ..report.news import SuspectedHang
+from ..report.stack_records import Seen
+from ..store.port import AgentBackend, StoreError
+from ..terminal import printable
+from ..workers.error_files import leave_error_file
+from ..workers.progress import Page, read_page
+from ..workers.stack_handler import StackHandler
+from ..workers.stacks import Sighting, see
+from ..workers.stuck import state
+
+_JOIN_TIMEOUT_S = 5.0
+_DEAD = (None, "Z", "X")
+
+
+@frozen
+class Followed:
+    """A worker as the hang watch knows it."""
+
+    pid: int
+    page: str | None
+    outputs: tuple[Path, ...]
+    error_file: Path | None
+
+
+@frozen(eq=False)
+class Followers:
+    """The workers of one round, by rank, and a look at what they are doing."""
+
+    world: World
+    workers: Mapping[int, Followed]
+    look: Callable[[], tuple[Seen, ...]]
+
+
+@frozen
+class Standing:
+    """What a node that suspects a hang puts on record: where its workers stand. Nothing: one of them has moved."""
+
+    round: int
+    seen: tuple[Seen, ...] = ()
+
+
+class HangWatch:
+    """Watches the workers of one node from a thread of its own, until `close`. `tell` is called from there."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        node: Node,
+        backend: AgentBackend,
+        handler: StackHandler | None,
+        clock: Clock,
+        tell: Callable[[Standing | SuspectedHang], None],
+    ) -> None:
+        self._settings = settings
+        self._node = node
+        self._backend = backend.clone()
+        self._handler = handler
+        self._clock = clock
+        self._tell = tell
+        self._followers: Followers | None = None
+        self._pages = set[str]()
+        """Of the workers that were followed last. Those of a later round have others."""
+        self._own: Stacks | None = None
+        """Where this node's workers stand, while a hang is suspected."""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="elastic-hangs", daemon=True)
+
+    def start(self) -> None:
+        threads.start(self._thread)
+
+    def follow(self, followers: Followers | None) -> None:
+        """Watch these workers, and no others from now on; None: they are being stopped."""
+        self._followers = followers
+        if followers is None:
+            return
+        old, self._pages = self._pages, {each.page for each in followers.workers.values() if each.page}
+        for page in old - self._pages:
+            with suppress(OSError):
+                os.unlink(page)
+
+    def close(self) -> None:
+        """End the thread. Idempotent."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_TIMEOUT_S)
+        self._backend.close()
+
+    def _run(self) -> None:
+        watch, round, pause_s = Watch(), None, self._settings.every_s
+        while not self._over.wait(pause_s):
+            followers, pause_s = self._followers, self._settings.every_s
+            if followers is None or followers.world.round != round:
+                watch, self._own, round = Watch(), None, followers.world.round if followers else None
+            if followers:
+                watch = self._look(watch, followers)
+                now = self._clock.now()
+                pause_s = max(hangs.until(watch, now, self._settings) - now, 0.0)
+
+    def _look(self, watch: Watch, followers: Followers) -> Watch:
+        found = {rank: _sight(worker) for rank, worker in followers.workers.items()}
+        sights = {rank: sight for rank, sight in found.items() if sight}
+        if hangs.asks(watch, sights):
+            stacks = {seen.rank: sign(seen.sighting) for seen in followers.look()}
+            sights = {rank: evolve(sight, stack=stacks.get(rank, "")) for rank, sight in sights.items()}
+        others = Others([member.node for member in followers.world.members], self._stacks(followers.world))
+        watch, acts = hangs.look(watch, sights, others, self._clock.now(), self._settings)
+        for act in acts:
+            if self._followers is followers:
+                self._carry_out(act, watch, followers, others)
+        return watch
+
+    def _carry_out(self, act: hangs.Act, watch: Watch, followers: Followers, others: Others) -> None:
+        round = followers.world.round
+        match act:
+            case Record():
+                seen = followers.look()
+                places = sorted((each.rank, each.sighting.place) for each in seen)
+                self._own = Stacks(self._node, round, tuple(places))
+                self._tell(Standing(round, seen))
+            case Withdraw():
+                self._own = None
+                self._tell(Standing(round))
+            case Report(silent_s, odd, missing):
+                busy = {rank: printable(each.name) for rank, each in hangs.overdue(watch, self._settings).items()}
+                self._tell(SuspectedHang(round, silent_s, others.stacks, odd, missing, busy))
+            case Blame(rank):
+                self._end(followers.workers[rank], act)
+
+    def _stacks(self, world: World) -> tuple[Stacks, ...]:
+        """Return what the members have on record for this round. A store that does not answer tells nothing."""
+        if self._own is None:
+            return ()
+        nodes = [member.node for member in world.members if member.node != self._node]
+        try:
+            found = self._backend.stacks(nodes)
+        except StoreError:
+            found = ()
+        return (self._own, *(each for each in found if each.round == world.round))
+
+    def _end(self, worker: Followed, blame: Blame) -> None:
+        """Kill the worker that is blamed, if it still is ours. Its stack first says where it was."""
+        try:
+            pidfd = os.pidfd_open(worker.pid)
+        except OSError:
+            return  # it has ended
+        try:
+            if os.getsid(worker.pid) == worker.pid:
+                seen = see({0: worker.pid}, self._handler, ends=True).get(0)
+                callstack = seen.callstack if seen else ""
+                leave_error_file(worker.error_file, _why(blame, seen.place if seen else ""), callstack)
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        except OSError:
+            pass  # it has just ended
+        finally:
+            os.close(pidfd)
+
+
+def _why(blame: Blame, place: str) -> str:
+    """Return what happened, for the failure's report."""
+    where = f"this rank alone was {place}" if blame.is_odd else f"no rank was alone, and this one {place}"
+    return f"hang: no rank made progress for {blame.silent_s:.1f} s; {where} (--on-hang=restart)"
+
+
+def _sight(worker: Followed) -> Sight | None:
+    """Return what can be seen of a worker from outside; None if it is dead."""
+    if state(worker.pid) in _DEAD:
+        return None
+    page = read_page(worker.page)
+    return Sight(worker.pid, page.calls, sum(map(_size, worker.outputs)), _busy(page))
+
+
+def _busy(page: Page) -> Busy | None:
+    return Busy(page.span, page.limit_s, page.name) if page.span else None
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def sign(sighting: Sighting) -> str:
+    """Return a text that changes when the main thread moves: its stack, or what the kernel counts of one that runs."""
+    task = sighting.tasks[0] if sighting.tasks else None
+    text = "" if sighting.is_cut else sighting.text
+    if text and not (task and task.state == "R"):
+        return text
+    return f"{text}\n{task.line if task else ''} {counters(sighting.pid)}"
+
+
+def counters(pid: int) -> Sequence[str]:
+    """Return how often the main thread has gone to sleep, and how often it has touched new memory."""
+    folder = Path(f"/proc/{pid}/task/{pid}")
+    try:
+        status, numbers = (folder / "status").read_text(), (folder / "stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return ()
+    return (*(line for line in status.splitlines() if line.startswith("voluntary")), *numbers[7:8])

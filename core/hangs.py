@@ -1,0 +1,239 @@
+"""The suspicion that a node's workers hang: a pure function of what looks at them show, of what other nodes say, and of
+time.
+
+A look shows, for each worker that lives, how often its script has called for progress, how much it has printed, and the
+stack of its main thread. A script that calls has moved when it has called again. Of any other one new output or another
+stack is a move. A script may say that it is busy, and for how long: that span counts instead of the general one.
+
+Nobody is suspected while one worker of the node moves. A node that suspects a hang puts its stacks on record, and then knows
+from the records of the others if the whole job stands still. Only then a worker is blamed: the one that is elsewhere.
+
+All spans are in seconds. A clock of the machine's own counts them, which stands while nobody looks: a host that stands still
+for a minute takes no minute from its workers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from enum import Enum
+from typing import TypeAlias
+
+from attrs import Attribute, field, frozen
+
+from .evolving import evolve
+from .world import Node, Stacks
+
+LOOKS = 8
+"""The number of looks within the span."""
+LOOK_MAX_S = 15.0
+"""The longest span between two looks."""
+SOON_S = 0.5
+"""The same while the word of others is awaited."""
+PATIENCE_S = 1.0
+"""So much longer than two spans between looks a node waits for the word of others, before it reports what it knows."""
+
+
+def _above_zero(instance: object, attribute: Attribute[float], value: float) -> None:
+    if not 0 < value < math.inf:
+        raise ValueError(f"{attribute.name}={value!r}: a number of seconds above 0")
+
+
+@frozen
+class Settings:
+    """How long a node may stand still before a hang is suspected, and if the job is restarted then."""
+
+    timeout_s: float = field(validator=_above_zero)
+    restarts: bool = False
+
+    @property
+    def every_s(self) -> float:
+        """The span between two looks."""
+        return min(self.timeout_s / LOOKS, LOOK_MAX_S)
+
+
+@frozen
+class Busy:
+    """A span that a script has marked. `number` tells it from the spans before it."""
+
+    number: int
+    limit_s: float
+    name: str = ""
+
+
+@frozen
+class Sight:
+    """What one look shows of a worker. `stack` is empty in a look that did not ask for it."""
+
+    start: int
+    """This tells one start of the worker from another."""
+    calls: int = 0
+    output: int = 0
+    busy: Busy | None = None
+    stack: str = ""
+
+
+@frozen
+class Silence:
+    """What was seen of a worker last, and since when it has not moved."""
+
+    since: float
+    sight: Sight
+
+
+class Told(Enum):
+    """How much was reported of a suspicion."""
+
+    NOTHING = "nothing"
+    PART = "part"
+    """What was known before all nodes had told."""
+    WHOLE = "whole"
+
+
+@frozen
+class Watch:
+    """What one node knows of its workers, by rank."""
+
+    at: float = 0.0
+    """The time on the machine's own clock."""
+    looked_at: float | None = None
+    silences: Mapping[int, Silence] = field(factory=dict)
+    suspects_since: float | None = None
+    told: Told = Told.NOTHING
+    blamed: bool = False
+
+
+@frozen
+class Others:
+    """The members of the round, this node too, and what those of them have on record that suspect a hang."""
+
+    members: Collection[Node]
+    stacks: tuple[Stacks, ...] = ()
+
+    @property
+    def missing(self) -> tuple[Node, ...]:
+        """The members that do not suspect a hang, or have not said so yet."""
+        told = {each.node for each in self.stacks if each.places}
+        return tuple(node for node in self.members if node not in told)
+
+
+@frozen
+class Record:
+    """Put on record where this node's workers are."""
+
+
+@frozen
+class Withdraw:
+    """Take that back: a worker has moved."""
+
+
+@frozen
+class Report:
+    """Tell people: the workers have not moved for so long. `odd` is the rank that is elsewhere than all others."""
+
+    silent_s: float
+    odd: int | None
+    missing: tuple[Node, ...] = ()
+
+
+@frozen
+class Blame:
+    """End this worker of this node: the whole job stands still, and its failure restarts it."""
+
+    rank: int
+    silent_s: float
+    is_odd: bool
+
+
+Act: TypeAlias = Record | Withdraw | Report | Blame
+Step: TypeAlias = tuple[Watch, tuple[Act, ...]]
+
+
+def asks(watch: Watch, sights: Mapping[int, Sight]) -> tuple[int, ...]:
+    """Return the ranks whose stacks this look needs: none if a worker has moved visibly, and none that calls for
+    progress."""
+    if any(_moved(watch.silences.get(rank), sight) for rank, sight in sights.items()):
+        return ()
+    return tuple(rank for rank, sight in sights.items() if not sight.calls)
+
+
+def look(watch: Watch, sights: Mapping[int, Sight], others: Others, now: float, settings: Settings) -> Step:
+    """Return the watch after this look, and what follows from it."""
+    watch = _seen(watch, sights, now, settings)
+    if not sights or any(watch.at < _due_at(each, settings) for each in watch.silences.values()):
+        if watch.suspects_since is None:
+            return watch, ()
+        after = () if watch.blamed else (Withdraw(),)  # the death of that worker has moved the others
+        return evolve(watch, suspects_since=None, told=Told.NOTHING, blamed=False), after
+    if watch.suspects_since is None:
+        return evolve(watch, suspects_since=watch.at), (Record(),)
+    return _suspects(watch, sights, others, watch.suspects_since, settings)
+
+
+def until(watch: Watch, now: float, settings: Settings) -> float:
+    """Return when to look again."""
+    waits = watch.suspects_since is not None and watch.told is not Told.WHOLE
+    return now + (min(settings.every_s, SOON_S) if waits else settings.every_s)
+
+
+def overdue(watch: Watch, settings: Settings) -> Mapping[int, Busy]:
+    """Return the ranks that are in a busy span beyond its limit."""
+    found = ((rank, each.sight.busy, each) for rank, each in watch.silences.items())
+    return {rank: busy for rank, busy, each in found if busy and watch.at >= _due_at(each, settings)}
+
+
+def odd_rank(stacks: Collection[Stacks]) -> int | None:
+    """Return the only rank that is alone at its place while several are at each other place; None if there is none."""
+    places: dict[str, list[int]] = {}
+    for each in stacks:
+        for rank, place in each.places:
+            places.setdefault(place, []).append(rank)
+    alone = [ranks[0] for ranks in places.values() if len(ranks) == 1]
+    return alone[0] if len(alone) == 1 < len(places) else None
+
+
+def _suspects(watch: Watch, sights: Mapping[int, Sight], others: Others, since: float, settings: Settings) -> Step:
+    missing, odd = others.missing, odd_rank(others.stacks)
+    silent_s = watch.at - max(each.since for each in watch.silences.values())
+    if missing:
+        late = watch.at >= since + 2 * settings.every_s + PATIENCE_S
+        if watch.told is not Told.NOTHING or not late:
+            return watch, ()
+        return evolve(watch, told=Told.PART), (Report(silent_s, odd, missing),)
+    report = () if watch.told is Told.WHOLE else (Report(silent_s, odd),)
+    watch = evolve(watch, told=Told.WHOLE)
+    rank = min(rank for each in others.stacks for rank, _ in each.places) if odd is None else odd
+    if not settings.restarts or watch.blamed or rank not in sights:
+        return watch, report
+    return evolve(watch, blamed=True), (*report, Blame(rank, silent_s, odd is not None))
+
+
+def _seen(watch: Watch, sights: Mapping[int, Sight], now: float, settings: Settings) -> Watch:
+    """Return the watch with what this look shows. A pause counts twice its length at most."""
+    passed_s = 0.0 if watch.looked_at is None else min(now - watch.looked_at, 2 * settings.every_s)
+    at = watch.at + passed_s
+    silences = {rank: _silence(watch.silences.get(rank), sight, at) for rank, sight in sights.items()}
+    return evolve(watch, at=at, looked_at=now, silences=silences)
+
+
+def _silence(before: Silence | None, sight: Sight, at: float) -> Silence:
+    if before is None or _moved(before, sight) or _has_another_stack(before.sight, sight):
+        return Silence(at, sight)
+    return Silence(before.since, sight if sight.stack else evolve(sight, stack=before.sight.stack))
+
+
+def _moved(before: Silence | None, sight: Sight) -> bool:
+    """Return True if the worker has moved visibly since then: its stack is not looked at."""
+    if before is None or before.sight.start != sight.start or before.sight.busy != sight.busy:
+        return True
+    return before.sight.calls != sight.calls or (not sight.calls and before.sight.output != sight.output)
+
+
+def _has_another_stack(before: Sight, now: Sight) -> bool:
+    return not now.calls and bool(before.stack) and bool(now.stack) and before.stack != now.stack
+
+
+def _due_at(silence: Silence, settings: Settings) -> float:
+    """Return when this worker has been silent for too long."""
+    busy = silence.sight.busy
+    return silence.since + (busy.limit_s if busy else settings.timeout_s)

@@ -1,0 +1,120 @@
+"""The hang watch before real processes: what it takes for a move, and whom it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+from processes import comes_true, is_stopped
+from worlds import LIFE, node, profile
+
+from elastic.adapters.agent.hang_watch import Followed, Followers, HangWatch, Standing, sign
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.report.news import SuspectedHang
+from elastic.adapters.report.stack_records import Seen
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.workers.progress import VARIABLE
+from elastic.adapters.workers.stacks import Sighting, Task, see
+from elastic.core.hangs import Settings
+from elastic.core.world import Member, Stacks, World, WorldId
+
+TOLD = SimpleQueue[Standing | SuspectedHang]
+SLEEPS = "import time; time.sleep(1_000)"
+CALLS = "import elastic, time\nwhile True:\n    elastic.progress(); time.sleep(0.01)"
+WORLD = World(WorldId(LIFE, 0), (Member(node("a"), profile("a")), Member(node("b"), profile("b"))))
+
+
+@contextmanager
+def watched(
+    tmp_path: Path, programs: Sequence[str], settings: Settings, store: MemoryStore | None = None
+) -> Iterator[tuple[TOLD, list[subprocess.Popen[bytes]], HangWatch]]:
+    told: TOLD = SimpleQueue()
+    backend = MemoryBackend(store or MemoryStore(), SystemClock())
+    watch = HangWatch(settings, node("a"), backend, None, SystemClock(), told.put)
+    workers, running = dict[int, Followed](), list[subprocess.Popen[bytes]]()
+    try:
+        for rank, program in enumerate(programs):
+            page, log = f"{tmp_path}/page.{rank}", tmp_path / f"{rank}.log"
+            with log.open("wb") as out:
+                command = [sys.executable, "-u", "-c", program]
+                running.append(subprocess.Popen(command, stdout=out, env={VARIABLE: page}, start_new_session=True))
+            workers[rank] = Followed(running[-1].pid, page, (log, tmp_path / "none"), tmp_path / f"error.{rank}")
+
+        def look() -> tuple[Seen, ...]:
+            seen = see({rank: worker.pid for rank, worker in workers.items()}, None)
+            return tuple(Seen(rank, rank, sighting, None) for rank, sighting in seen.items())
+
+        watch.start()
+        watch.follow(Followers(WORLD, workers, look))
+        yield told, running, watch
+    finally:
+        watch.close()
+        watch.close()
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def test_a_node_that_stands_still_says_so_and_takes_it_back_when_a_worker_runs_on(tmp_path: Path) -> None:
+    waits = (
+        f"import os, time\nwhile not os.path.exists({str(tmp_path / 'gate')!r}): time.sleep(0.001)\nprint(1)\n{SLEEPS}"
+    )
+    with watched(tmp_path, [SLEEPS, "import signal; signal.pause()"], Settings(0.4)) as (told, _, watch):
+        standing = told.get()
+        assert isinstance(standing, Standing) and [each.rank for each in standing.seen] == [0, 1]
+        suspected = told.get()
+        assert isinstance(suspected, SuspectedHang)
+        assert (suspected.round, suspected.missing, suspected.odd) == (0, (node("b"),), None)
+        assert suspected.silent_s >= 0.4 and suspected.stacks[0].node == node("a")
+        watch.follow(None)
+    with watched(tmp_path, [SLEEPS, waits], Settings(0.4)) as (told, _, _):
+        told.get()
+        (tmp_path / "gate").touch()
+        while (heard := told.get()) != Standing(0):
+            assert isinstance(heard, Standing | SuspectedHang)
+
+
+def test_a_worker_that_calls_for_progress_stands_still_when_it_calls_no_longer(tmp_path: Path) -> None:
+    with watched(tmp_path, [SLEEPS, CALLS], Settings(0.4)) as (told, running, watch):
+        assert comes_true((tmp_path / "page.1").exists)
+        while not told.empty():
+            told.get()
+        running[1].send_signal(19)
+        assert comes_true(lambda: is_stopped(running[1].pid))
+        assert isinstance(told.get(), Standing)
+        watch.follow(None)
+        assert (tmp_path / "page.1").exists()
+        watch.follow(Followers(WORLD, {}, tuple))
+        assert not (tmp_path / "page.1").exists()
+
+
+def test_the_rank_that_is_elsewhere_than_all_others_is_killed_with_a_word_why(tmp_path: Path) -> None:
+    store = MemoryStore()
+    backend = MemoryBackend(store, SystemClock())
+    with watched(tmp_path, [SLEEPS], Settings(0.4, restarts=True), store) as (told, running, _):
+        standing = told.get()
+        assert isinstance(standing, Standing)
+        backend.put_stacks(Stacks(node("b"), 0, ((1, "elsewhere"), (2, "elsewhere"))))
+        assert running[0].wait() == -9
+        while not isinstance(heard := told.get(), SuspectedHang) or heard.missing:
+            pass
+        assert heard.odd == 0
+    (error,) = tmp_path.glob("error.*")
+    said = json.loads(error.read_text())["message"]["message"]
+    assert said.startswith("hang: no rank made progress for ") and "; this rank alone was " in said
+
+
+def test_the_counts_of_the_kernel_tell_if_a_thread_moves_that_runs() -> None:
+    asleep, runs = Task(1, "S", "futex"), Task(threading.get_native_id(), "R")
+    text = "Stack (most recent call first):"
+    assert sign(Sighting(1, text, (asleep,))) == text
+    own = sign(Sighting(threading.get_native_id(), text, (runs,)))
+    assert own.startswith(text) and "voluntary_ctxt_switches" in own
+    assert text not in sign(Sighting(1, text, (asleep,), is_cut=True))
+    assert sign(Sighting(2**22 + 1, "", ())) == "\n ()"

@@ -1,0 +1,216 @@
+"""When a node suspects that its workers hang, what it says, and which worker is blamed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from attrs import evolve
+
+from elastic.core.hangs import (
+    PATIENCE_S,
+    SOON_S,
+    Act,
+    Blame,
+    Busy,
+    Others,
+    Record,
+    Report,
+    Settings,
+    Sight,
+    Watch,
+    Withdraw,
+    asks,
+    look,
+    odd_rank,
+    overdue,
+    until,
+)
+from elastic.core.world import Node, Stacks
+
+A, B = Node("a", 1), Node("b", 1)
+SETTINGS = Settings(8.0)
+RESTARTS = Settings(8.0, restarts=True)
+SILENT = {0: Sight(10, stack="recv"), 1: Sight(11, stack="recv")}
+HERE = Stacks(A, 0, ((0, "recv"), (1, "recv")))
+THERE = Stacks(B, 0, ((2, "recv"), (3, "sleep")))
+ALONE = Others((A,), (HERE,))
+BOTH = Others((A, B), (HERE, THERE))
+
+
+def looks(
+    watch: Watch,
+    now: float,
+    times: int = 1,
+    sights: Mapping[int, Sight] = SILENT,
+    others: Others = ALONE,
+    settings: Settings = SETTINGS,
+) -> tuple[Watch, list[Act]]:
+    """Look so often, one second after the other, the last time at `now`; return what followed."""
+    acts: list[Act] = []
+    for ago in reversed(range(times)):
+        watch, more = look(watch, sights, others, now - ago, settings)
+        acts += more
+    return watch, acts
+
+
+def suspecting(settings: Settings = SETTINGS) -> Watch:
+    """Return the watch of a node whose workers stand still since 0, as it looks at 8."""
+    watch, acts = looks(Watch(), 8.0, times=9, settings=settings)
+    assert acts == [Record()]
+    return watch
+
+
+def test_a_node_whose_workers_stand_still_for_the_whole_span_puts_their_stacks_on_record_and_tells_people() -> None:
+    before, _ = looks(Watch(), 7.0, times=8)
+    before, acts = looks(before, 7.9)
+    assert acts == []
+    watch, acts = looks(before, 8.0)
+    assert acts == [Record()]
+    watch, acts = looks(watch, 8.5)
+    assert acts == [Report(8.5, None)]
+    assert looks(watch, 20.0, times=9)[1] == []
+
+
+def test_a_worker_that_prints_or_has_another_stack_or_calls_or_is_another_one_has_moved() -> None:
+    for moved in (
+        Sight(11, output=1),
+        Sight(11, stack="send"),
+        Sight(11, calls=1),
+        Sight(12),
+        Sight(11, busy=Busy(1, 9)),
+    ):
+        watch, acts = looks(suspecting(), 8.5, sights={**SILENT, 1: moved})
+        assert acts == [Withdraw()]
+        assert looks(watch, 16.0, times=7, sights={**SILENT, 1: moved})[1] == []
+
+
+def test_of_a_worker_that_calls_for_progress_nothing_else_counts() -> None:
+    calling = {0: Sight(10, calls=7, output=1, stack="recv")}
+    watch, _ = looks(Watch(), 8.0, times=9, sights=calling)
+    assert watch.suspects_since is not None
+    prints = {0: Sight(10, calls=7, output=2, stack="send")}
+    assert looks(watch, 8.5, sights=prints, others=Others((A,)))[1] == []
+    assert looks(watch, 8.5, sights={0: evolve(calling[0], calls=8)})[1] == [Withdraw()]
+
+
+def test_one_worker_that_moves_is_enough_for_its_node() -> None:
+    watch, acts = Watch(), list[Act]()
+    for second in range(30):
+        watch, more = looks(watch, second, sights={**SILENT, 1: Sight(11, output=second // 7)})
+        acts += more
+    assert acts == []
+
+
+def test_a_stack_that_was_not_looked_at_is_no_other_one() -> None:
+    blind = {rank: evolve(sight, stack="") for rank, sight in SILENT.items()}
+    watch, _ = looks(Watch(), 4.0, times=5)
+    watch, _ = looks(watch, 7.0, times=3, sights=blind)
+    assert looks(watch, 8.0)[1] == [Record()]
+    assert looks(watch, 8.0, sights={**SILENT, 0: Sight(10, stack="send")})[1] == []
+
+
+def test_stacks_are_asked_for_when_nothing_else_has_moved_and_of_nobody_that_calls_for_progress() -> None:
+    assert asks(Watch(), SILENT) == ()
+    watch, _ = looks(Watch(), 0.0)
+    assert asks(watch, SILENT) == (0, 1)
+    assert asks(watch, {**SILENT, 1: Sight(11, output=5)}) == ()
+    watch, _ = looks(watch, 1.0, sights={**SILENT, 1: Sight(11, calls=1)})
+    assert asks(watch, {**SILENT, 1: Sight(11, calls=1, output=5)}) == (0,)
+
+
+def test_a_busy_worker_has_the_limit_that_it_has_named() -> None:
+    saves = {0: Sight(10, busy=Busy(1, 20.0, "checkpoint")), 1: Sight(11)}
+    watch, acts = looks(Watch(), 19.0, times=20, sights=saves)
+    assert acts == [] and overdue(watch, SETTINGS) == {}
+    watch, acts = looks(watch, 20.0, sights=saves)
+    assert acts == [Record()] and overdue(watch, SETTINGS) == {0: Busy(1, 20.0, "checkpoint")}
+    ready = {**saves, 0: Sight(10)}
+    watch, acts = looks(watch, 21.0, sights=ready)
+    assert acts == [Withdraw()]
+    assert looks(watch, 29.0, times=8, sights=ready)[1] == [Record()]
+
+
+def test_a_host_that_stood_still_takes_no_time_from_its_workers() -> None:
+    watch, _ = looks(Watch(), 4.0, times=5)
+    watch, acts = looks(watch, 1_000.0)
+    assert acts == []
+    assert looks(watch, 1_001.0)[1] == []
+    assert looks(watch, 1_002.0, times=2)[1] == [Record()]
+
+
+def test_workers_that_are_all_dead_hang_no_longer() -> None:
+    assert looks(suspecting(), 8.5, sights={}) == (
+        evolve(suspecting(), at=8.5, looked_at=8.5, silences={}, suspects_since=None),
+        [Withdraw()],
+    )
+    assert looks(Watch(), 9.0, times=9, sights={})[1] == []
+
+
+def test_what_other_nodes_say_is_awaited_for_a_while() -> None:
+    waits = Others((A, B), (HERE,))
+    watch, acts = looks(suspecting(), 10.9, times=3, others=waits)
+    assert acts == []
+    watch, acts = looks(watch, 11.0, others=waits)
+    assert acts == [Report(11.0, None, (B,))]
+    assert SETTINGS.every_s == 1.0 and PATIENCE_S == 1.0
+    watch, acts = looks(watch, 12.0, others=waits)
+    assert acts == []
+    assert looks(watch, 13.0, others=BOTH)[1] == [Report(13.0, 3)]
+
+
+def test_a_node_that_has_taken_its_word_back_is_missing_again() -> None:
+    assert Others((A, B), (HERE, Stacks(B, 0))).missing == (B,)
+
+
+def test_the_odd_rank_is_alone_at_its_place_while_several_are_at_each_other_one() -> None:
+    assert odd_rank(BOTH.stacks) == 3
+    assert odd_rank((HERE,)) is None
+    assert odd_rank((Stacks(A, 0, ((0, "recv"),)),)) is None
+    assert odd_rank((Stacks(A, 0, ((0, "recv"), (1, "send"))),)) is None
+    assert odd_rank((HERE, Stacks(B, 0, ((2, "sleep"), (3, "sleep"))))) is None
+    assert odd_rank(()) is None
+
+
+def test_the_node_of_the_odd_rank_blames_it_once_when_the_whole_job_stands_still() -> None:
+    assert looks(suspecting(RESTARTS), 9.0, others=Others((A, B), (HERE,)), settings=RESTARTS)[1] == []
+    assert looks(suspecting(RESTARTS), 9.0, others=BOTH, settings=RESTARTS)[1] == [Report(9.0, 3)]
+    odd_here = Others((A, B), (Stacks(A, 0, ((0, "recv"), (1, "sleep"))), Stacks(B, 0, ((2, "recv"), (3, "recv")))))
+    watch, acts = looks(suspecting(RESTARTS), 9.0, others=odd_here, settings=RESTARTS)
+    assert acts == [Report(9.0, 1), Blame(1, 9.0, is_odd=True)]
+    assert looks(watch, 10.0, others=odd_here, settings=RESTARTS)[1] == []
+    assert looks(suspecting(), 9.0, others=odd_here)[1] == [Report(9.0, 1)]
+
+
+def test_without_an_odd_rank_the_first_one_is_blamed() -> None:
+    assert looks(suspecting(RESTARTS), 9.0, settings=RESTARTS)[1] == [
+        Report(9.0, None),
+        Blame(0, 9.0, is_odd=False),
+    ]
+
+
+def test_the_death_of_the_blamed_worker_takes_nothing_back_and_later_another_one_may_be_blamed() -> None:
+    watch, _ = looks(suspecting(RESTARTS), 9.0, settings=RESTARTS)
+    again = {**SILENT, 0: Sight(12, stack="recv")}
+    watch, acts = looks(watch, 10.0, sights=again, settings=RESTARTS)
+    assert acts == []
+    watch, acts = looks(watch, 18.0, times=8, sights=again, settings=RESTARTS)
+    assert acts == [Record()]
+    watch, acts = looks(watch, 19.0, sights=again, settings=RESTARTS)
+    assert acts == [Report(9.0, None), Blame(0, 9.0, is_odd=False)]
+
+
+def test_a_node_looks_eight_times_within_the_span_and_sooner_while_it_waits_for_others() -> None:
+    assert until(Watch(), 5.0, SETTINGS) == 6.0
+    assert until(Watch(), 5.0, Settings(3600)) == 20.0
+    assert until(suspecting(), 8.0, SETTINGS) == 8.0 + SOON_S
+    watch, _ = looks(suspecting(), 9.0)
+    assert until(watch, 9.0, SETTINGS) == 10.0
+    assert until(evolve(suspecting()), 8.0, Settings(0.8)) == 8.1
+
+
+@pytest.mark.parametrize("span", [0.0, -1.0, math.inf, math.nan])
+def test_a_span_is_a_number_of_seconds_above_0(span: float) -> None:
+    with pytest.raises(ValueError, match=r"timeout_s=.*: a number of seconds above 0"):
+        Settings(span)
