@@ -1,5 +1,7 @@
 """The layout of a picture of lanes: sizes, colours and glyphs; time to pixels, incarnations to lines, labels to places.
 
+Many nodes that did the same at the same times share one lane, so a picture of hundreds can be taken in.
+
 The SVG sets the width of each text (`textLength`), so labels overlap in no font. A label without room moves to the right,
 then to a row above; one that finds no place there is left to the tooltip.
 """
@@ -7,11 +9,13 @@ then to a row above; one that finds no place there is left to the tooltip.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from ...core.replay.lanes import Lanes, Mark, Span
+from ...core.replay.lanes import Lanes, Mark, Span, SpanKind
 from ...core.world import Node
 
 WIDTH, LEFT, RIGHT = 1_280, 96, 20
@@ -23,7 +27,13 @@ ROWS_MAX, SHIFT_MAX = 6, 90
 NAME_MAX, NAME_CHAR = 48, 6.9
 """The longest name of a lane in letters; the width of a letter in pixels. Lanes begin where the longest name ends."""
 
-COLOURS: Mapping[str, str] = {
+LANES_EACH = 48
+"""Up to so many slots have a lane each."""
+ALIKE = 0.005
+"""Times that differ by so much of the whole time look the same: 6 pixels."""
+
+COLOURS: Mapping[SpanKind, str] = {
+    "checking": "#80cbc4",
     "joining": "#9cc3e6",
     "waiting": "#cfcfcf",
     "held": "#3f76b5",
@@ -96,6 +106,58 @@ class Round:
     caption: str
 
 
+def grouped(lanes: Lanes) -> Lanes:
+    """Return the lanes of a job of many nodes, those of nodes that did the same as one; it has the name of the first of them
+    and their number. A node about which a label tells something keeps its own."""
+    slots = _slots(lanes)
+    if len(slots) <= LANES_EACH:
+        return lanes
+    told = {mark.node.slot for mark in lanes.marks if _is_told(mark) or mark.kind == "violation"}
+    spans = defaultdict[str, list[Span]](list)
+    for span in lanes.spans:
+        spans[span.node.slot].append(span)
+    span_s = max((span.end for span in lanes.spans), default=0.0) - min(
+        (span.start for span in lanes.spans), default=0.0
+    )
+    leaders, followers = defaultdict[object, list[str]](list), defaultdict[str, list[str]](list)
+    for slot, nodes in slots.items():
+        key = slot if slot in told else tuple((nodes.index(each.node), each.kind, each.label) for each in spans[slot])
+        leader = next((each for each in leaders[key] if _alike(spans[each], spans[slot], ALIKE * span_s)), slot)
+        if leader is slot:
+            leaders[key].append(slot)
+        followers[leader].append(slot)
+    return _named(lanes, slots, followers)
+
+
+def _slots(lanes: Lanes) -> Mapping[str, list[Node]]:
+    """Return the incarnations of each slot, in the order in which they were first seen."""
+    slots = defaultdict[str, list[Node]](list)
+    for node in lanes.nodes:
+        slots[node.slot].append(node)
+    return slots
+
+
+def _alike(some: Sequence[Span], others: Sequence[Span], most: float) -> bool:
+    """Return True if these spans, of the same kinds, begin and end at nearly the same times."""
+    pairs = zip(some, others, strict=True)
+    return all(abs(one.start - other.start) <= most and abs(one.end - other.end) <= most for one, other in pairs)
+
+
+def _named(lanes: Lanes, slots: Mapping[str, Sequence[Node]], followers: Mapping[str, Sequence[str]]) -> Lanes:
+    """Return the lanes of those who are followed, with the number of those that each stands for. The marks of all stay."""
+    shown = dict[Node, Node]()
+    for leader, those in followers.items():
+        name = leader if len(those) == 1 else f"{len(those)} × {leader}"
+        places = [Node(name, node.incarnation) for node in slots[leader]]
+        shown |= dict(chain.from_iterable(zip(slots[slot], places, strict=True) for slot in those))
+    leading = {node for leader in followers for node in slots[leader]}
+    return Lanes(
+        tuple(dict.fromkeys(shown[node] for node in lanes.nodes if node in leading)),
+        tuple(evolve(span, node=shown[span.node]) for span in lanes.spans if span.node in leading),
+        tuple(evolve(mark, node=shown[mark.node]) for mark in lanes.marks),
+    )
+
+
 def scale_of(lanes: Lanes) -> Scale:
     """Return the scale on which all lanes fit."""
     times = [at for span in lanes.spans for at in (span.start, span.end)] + [mark.at for mark in lanes.marks]
@@ -115,9 +177,8 @@ def rows_of(lanes: Lanes, scale: Scale) -> Iterator[Row]:
 
 def lines_of(lanes: Lanes) -> Iterator[tuple[tuple[Node, ...], str]]:
     """Yield the nodes that share a line, and its name: slots in the order in which they were first seen."""
-    for slot in dict.fromkeys(node.slot for node in lanes.nodes):
-        shared = _shared([node for node in lanes.nodes if node.slot == slot], lanes)
-        for index, those in enumerate(shared):
+    for slot, nodes in _slots(lanes).items():
+        for index, those in enumerate(_shared(nodes, lanes)):
             yield those, slot if index == 0 else f"{slot}#{those[0].incarnation}"
 
 

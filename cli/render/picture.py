@@ -30,6 +30,7 @@ from .layout import (
     Row,
     Scale,
     beside,
+    grouped,
     placed,
     rounds_of,
     rows_of,
@@ -41,6 +42,7 @@ TICKS = 10
 
 def picture(lanes: Lanes, title: str) -> str:
     """Return the text of the SVG."""
+    lanes = grouped(lanes)
     scale = scale_of(lanes)
     rows = tuple(rows_of(lanes, scale))
     rounds = tuple(rounds_of(lanes))
@@ -92,9 +94,9 @@ def _legend(lanes: Lanes, y: int) -> Iterator[str]:
             word = WORDS.get(kind, kind)
             yield _text(x + 18, y, word, "#424242")
             x += 18 + len(word) * CHAR + 16
-    for kind, (_, colour, word) in GLYPHS.items():
-        if kind in marks:
-            yield _glyph(kind, x + 5, y - 4)
+    for glyph, (_, colour, word) in GLYPHS.items():
+        if glyph in marks:
+            yield _glyph(glyph, x + 5, y - 4)
             yield _text(x + 14, y, word, colour)
             x += 14 + len(word) * CHAR + 16
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
 from attrs import frozen
 
-from elastic.cli.render.layout import COLOURS, FONT, LEFT, NAME_CHAR, NAME_MAX, RIGHT, WIDTH
+from elastic.cli.render.layout import (
+    COLOURS,
+    FONT,
+    GLYPHS,
+    LANES_EACH,
+    LEFT,
+    NAME_CHAR,
+    NAME_MAX,
+    RIGHT,
+    WIDTH,
+    grouped,
+)
 from elastic.cli.render.picture import picture
-from elastic.core.replay.lanes import Lanes, Mark, Span
+from elastic.core.replay.lanes import Lanes, Mark, MarkKind, Span, SpanKind
 from elastic.core.sim.drawing import drawn
 from elastic.core.sim.run import run_seed, wander
 from elastic.core.sim.swarm import Shape
@@ -165,3 +177,49 @@ def test_no_label_of_a_run_covers_another(nodes: int, seed: int) -> None:
 
 def test_the_same_lanes_give_the_same_picture() -> None:
     assert picture(TWO, "x") == picture(TWO, "x")
+
+
+@pytest.mark.parametrize(("kinds", "looks"), [(SpanKind, COLOURS), (MarkKind, {**GLYPHS, "violation": ""})])
+def test_all_that_a_lane_can_have_can_be_drawn(kinds: object, looks: Mapping[str, object]) -> None:
+    assert set(get_args(kinds)) == set(looks)
+
+
+def fleet(size: int) -> Lanes:
+    """All run round 0, but for a rack of 32 that is lost and one whose worker fails. Each begins a little later."""
+    nodes = [Node(f"gpu-{number:03}", 1) for number in range(size)]
+    spans, marks = list[Span](), list[Mark]()
+    for number, each in enumerate(nodes):
+        later = number / size / 100
+        ends_at = 5.0 if 64 <= number < 96 else 10.0
+        spans += (Span(each, 0.0, 1.0 + later, "joining"), Span(each, 1.0 + later, ends_at, "running", "round 0"))
+        marks.append(Mark(each, 1.0 + later, "write", "arrives"))
+    return Lanes(tuple(nodes), tuple(spans), (*marks, Mark(nodes[7], 9.0, "failure", "rank 7 fails")))
+
+
+def test_many_nodes_that_did_the_same_share_a_lane() -> None:
+    told = texts(fleet(512))
+    assert {"479 × gpu-000", "gpu-007", "32 × gpu-064", "rank 7 fails"} <= set(told)
+    assert len([text for text in told if "gpu-" in text]) == 3
+
+
+def test_a_few_nodes_have_a_lane_each() -> None:
+    assert len([text for text in texts(fleet(LANES_EACH)) if text.startswith("gpu-")]) == LANES_EACH
+
+
+def test_an_incarnation_that_came_back_is_on_the_lane_of_those_that_did_the_same() -> None:
+    many = fleet(128)
+    again = [Node(node.slot, 2) for node in many.nodes[64:96]]
+    back = Lanes(
+        (*many.nodes, *again), (*many.spans, *(Span(each, 7.0, 10.0, "running") for each in again)), many.marks
+    )
+    (lane,) = [each for each in grouped(back).nodes if each.slot == "32 × gpu-064" and each.incarnation == 2]
+    assert [span.start for span in grouped(back).spans if span.node == lane] == [7.0]
+
+
+def test_nodes_that_did_the_same_at_other_times_have_lanes_of_their_own() -> None:
+    apart = Lanes(
+        tuple(nodes := [Node(f"{number}", 1) for number in range(LANES_EACH + 2)]),
+        tuple(Span(each, number, number + 1.0, "running") for number, each in enumerate(nodes)),
+        (),
+    )
+    assert grouped(apart) == apart
