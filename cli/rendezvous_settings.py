@@ -33,7 +33,7 @@ OURS = ("token_file", "peer_links")
 """Keys that torch does not know, and that are no spans."""
 PEER_LINKS = "true"
 """Jobs of several nodes keep links unless somebody says otherwise."""
-NO_KEYS = ("limits", "leased", "first_call_timeout")
+NO_KEYS = ("limits", "leased", "first_call_timeout", "max_node_failures")
 """Fields of the rendezvous' settings that are not for --rdzv-conf: an option or the store says them, or no launcher does."""
 
 

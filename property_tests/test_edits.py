@@ -33,6 +33,7 @@ from elastic.core.world import Node, Why
 
 NODES = [node(f"{slot}#{incarnation}") for slot in "abcdef" for incarnation in (1, 2)]
 SEEN: Counter[str] = Counter()
+OUT = (*AWAY, Status.LEAVING, Status.ASIDE)
 WANTED = [
     "complete by last arrival",
     "complete by last call",
@@ -46,9 +47,9 @@ WANTED = [
     "refund",
     "the bump",
     *(f"end by {why.value}" for why in (Why.FAILED, Why.LOST, Why.LEFT, Why.UPSCALE, Why.FENCED)),
-    *(f"superseded {status.name}" for status in Status if status not in AWAY and status is not Status.LEAVING),
+    *(f"superseded {status.name}" for status in Status if status not in OUT),
 ]
-"""No edit here gives notice, so nobody is LEAVING: the simulator drains nodes."""
+"""No edit here gives notice or tells of failures, so nobody is LEAVING or ASIDE: the simulator has such nodes."""
 SIZES = ["1:1", "1:2", "2:2", "1:4", "2:4", "3:5", "4:4"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from explore import explore, judged, key
 from worlds import node, profile, register
 
-from elastic.core.rendezvous import Arrive, Done, Edit, Proposal, RendezvousState, Together, apply
+from elastic.core.rendezvous import Arrive, Done, Edit, Failing, Proposal, RendezvousState, Together, apply
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.world import Node
 
@@ -32,6 +32,20 @@ def test_every_state_of_a_small_world_and_every_step_verifies(
 ) -> None:
     explored = explore(register(size, restarts), [node(name) for name in names.split()])
     assert (explored.states, explored.steps) == (states, steps)
+
+
+FAILING = [("1:1", 1, "a b", 276, 844), ("1:2", 2, "a b", 2_205, 7_422), ("1:2", 1, "a b a#2", 2_752, 13_967)]
+
+
+@pytest.mark.parametrize(("size", "restarts", "names", "states", "steps"), FAILING)
+def test_every_state_of_a_small_world_whose_nodes_may_be_set_aside_verifies(
+    size: str, restarts: int, names: str, states: int, steps: int
+) -> None:
+    everybody = [node(name) for name in names.split()]
+    explored = explore(register(size, restarts), everybody, fails=Failing(2, 60.0))
+    assert (explored.states, explored.steps) == (states, steps)
+    assert explored.seen["a node set aside"] and explored.seen["a node back that was set aside"]
+    assert explored.seen["a node called back that was set aside"]
 
 
 def test_every_state_of_a_small_world_comes_back_from_its_bytes() -> None:

@@ -133,7 +133,9 @@ class Judge:
             case Began():
                 self.pasts.began(fact)
             case Decided(held):
-                arms(by_decision(fact.edit, self.pasts.past(held.node).owes is not None))
+                seat = held.state.seats.get(held.node) if held.state else None
+                is_aside = seat is not None and seat.status is Status.ASIDE
+                arms(by_decision(fact.edit, self.pasts.past(held.node).owes is not None, is_aside))
                 yield from self.pasts.decided(fact, held.node in self.running, self.failures)
             case GaveUp():
                 arms(by_refusal(fact))

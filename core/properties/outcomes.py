@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from attrs import define, field
@@ -64,6 +65,11 @@ def _quorum(state: RendezvousState) -> object:
 def _newcomer(state: RendezvousState) -> object:
     waits = state.complete and not state.closed and state.wait_list
     return (state.life, state.round, state.party_is_whole) if waits else None
+
+
+def _aside(me: Node, state: RendezvousState) -> object:
+    seat = state.seats.get(me)
+    return (state.life, seat.order) if seat is not None and seat.status is Status.ASIDE else None
 
 
 @define
@@ -327,10 +333,20 @@ def _of_decision(past: Past, fact: Decided, runs: bool, failed: Failures) -> Ite
             yield "O5", f"{me} gives another node notice, {node}"
         case Arrive() if state is not None and me not in state.seats and state.limits != settings.limits:
             yield "O2", f"{me} takes a seat in a job of other limits"
+        case Arrive() if (cooldown_s := _cooldown(held)) and not _has_lasted(
+            past.seen(partial(_aside, me), at), cooldown_s
+        ):
+            yield "O9", f"{me} comes back {past.seen(partial(_aside, me), at):g} s after it was set aside, too soon"
         case End(_, why) if why is not Why.FAILED and past.owes and state and past.owes == state.world_id:
             yield "B5", f"{me} does not charge the failure of its worker in round {state.round}"
         case _:
             pass
+
+
+def _cooldown(held: Held) -> float:
+    """Return for how long this node is set aside; 0 if it is not."""
+    seat = held.state.seats.get(held.node) if held.state else None
+    return seat.failing.cooldown_s if seat and seat.status is Status.ASIDE and seat.failing else 0.0
 
 
 def _has_lasted(for_s: float, span: float) -> bool:

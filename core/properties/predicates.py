@@ -64,6 +64,7 @@ ALWAYS = {
     "O5": "nobody leaves unasked, but after the time of its join or of the exit barrier",
     "O7": "a drained node goes on until its workers are ready, its time has come or its round is over",
     "O8": "a drained node is gone by its deadline, unless its agent stood still",
+    "O9": "who is set aside comes back after its cool-down, or when it is called",
     "O6": "who ends a round as fenced was in it and runs no workers, and only who could not start says so",
     "F1": "nobody is fenced within a quarter of the TTL after a start",
     "G1": "the group moves by its table",
@@ -98,11 +99,12 @@ def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Ite
         return
     seats = after.seats
     dropped = [node for node in before.expected if node not in seats or seats[node].status is Status.LEAVING]
-    if after.target != max(before.target - len(dropped), 0):
-        yield (
-            "V7",
-            f"{len(dropped)} are waited for no longer, but the target went from {before.target} to {after.target}",
-        )
+    aside = [node for node in after.those(Status.ASIDE) if not _is_aside(before, node)]
+    called = [node for node in after.expected if _is_aside(before, node)]
+    kept = max(before.target - len(dropped), 0)
+    if after.target != kept - (bool(aside) and kept > 1) + len(called):
+        ways = f"{len(dropped)} dropped, {len(aside)} set aside and {len(called)} called back"
+        yield "V7", f"{ways}, but the target went from {before.target} to {after.target}"
     ended, size = before.ended, len(after.members)
     gone = [node for node in before.those(Status.EXPECTED, Status.LEAVING) if node not in seats]
     evicts = isinstance(edit, Evict) and not before.complete
@@ -112,6 +114,11 @@ def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Ite
     completes = after.complete and not before.complete and not isinstance(edit, Complete)
     if completes and size < after.limits.max_nodes and not 0 < after.target <= size:
         yield "V6", f"complete without a last call, with {size} of up to {after.limits.max_nodes} nodes"
+
+
+def _is_aside(state: RendezvousState, node: Node) -> bool:
+    seat = state.seats.get(node)
+    return seat is not None and seat.status is Status.ASIDE
 
 
 def _of_batch(before: RendezvousState, edit: Together, after: RendezvousState) -> Iterator[Finding]:

@@ -67,6 +67,10 @@ LAWS: Mapping[str, str] = {
     "V14": "an operator closes a job",
     "V15": "a seat has a notice",
     "V16": "a write follows a state in which a seat has a notice",
+    "V17": "a write leaves a node that is set aside",
+    "V18": "a write leaves an open round in which a node is set aside",
+    "V19": "a node is set aside",
+    "V20": "a node is set aside no longer",
     "B1": "a write leaves an open round over the budget",
     "B2": "a round ends, or a failure is refunded",
     "B3": "a job is closed as failed, over its budget",
@@ -102,6 +106,7 @@ LAWS: Mapping[str, str] = {
     "O6": "a round is ended as fenced, or a job closed as one that cannot start",
     "O7": "a drained node begins to leave",
     "O8": "a drained node ends",
+    "O9": "a node that is set aside arrives",
     "G1": "a group moves",
     "G2": "a group joins",
     "G3": "workers are signalled",
@@ -145,6 +150,7 @@ def by_write(fact: Wrote) -> Iterator[str]:
         yield "V15"
     if any(seat.notice for seat in before.seats.values()):
         yield "V16"
+    yield from _by_aside(before, after)
     if isinstance(edit, Arrive) and any(kin.slot == fact.node.slot and kin != fact.node for kin in before.seats):
         yield "S8"
     if isinstance(edit, Together) and any(node not in before.seats for node in after.seats):
@@ -166,6 +172,18 @@ def by_write(fact: Wrote) -> Iterator[str]:
             yield "B3"
         if closed.why is Why.OPERATOR:
             yield "V14"
+
+
+def _by_aside(before: RendezvousState, after: RendezvousState) -> Iterator[str]:
+    was, now = before.those(Status.ASIDE), after.those(Status.ASIDE)
+    if now:
+        yield "V17"
+        if not after.complete:
+            yield "V18"
+    if any(node not in was for node in now):
+        yield "V19"
+    if any(node not in now for node in was):
+        yield "V20"
 
 
 def _by_restore(fact: Wrote, edit: Restore) -> Iterator[str]:
@@ -256,8 +274,9 @@ def by_refusal(fact: GaveUp) -> Iterator[str]:
     yield "L7" if fact.handler is join and fact.why in (Why.TIMEOUT, Why.UNCONFIRMED) else "O2"
 
 
-def by_decision(edit: Deed, owes: bool) -> Iterator[str]:
-    """Yield the laws that a decision to write arms. `owes`: its node has a failure to charge."""
+def by_decision(edit: Deed, owes: bool, is_aside: bool = False) -> Iterator[str]:
+    """Yield the laws that a decision to write arms. `owes`: its node has a failure to charge. `is_aside`: it is set
+    aside."""
     match edit:
         case Overdue() | Complete() | End(_, Why.UPSCALE):
             yield "O4"
@@ -267,6 +286,8 @@ def by_decision(edit: Deed, owes: bool) -> Iterator[str]:
             yield "O6"
         case Close(verdict) if verdict.why is Why.CANNOT_START:
             yield "O6"
+        case Arrive() if is_aside:
+            yield "O9"
         case _:
             pass
     if isinstance(edit, End) and (owes or edit.why is Why.FAILED):

@@ -105,8 +105,8 @@ from .handlers import close, done, drain, end, join, leave, linger, reserve, wat
 from .lives import Deed, Restore, outranks, restored, verify_restore
 from .memory import gathered, heard, introduced, joined, proposed, saw, silent, unanswered, unreadable, woke
 from .operations import operation
-from .settings import Settings
-from .state import Ended, Limits, RendezvousState, Seat, Status, Token, blank
+from .settings import FailureLimit, Settings
+from .state import Ended, Failing, Limits, RendezvousState, Seat, Status, Token, blank
 from .turn import Decision, Gather, Observe, Propose, Raise, Return, Wait, Write, turn
 from .verify import Violation, verify, verify_step
 
@@ -135,6 +135,8 @@ __all__ = [
     "Errand",
     "Evict",
     "Fail",
+    "Failing",
+    "FailureLimit",
     "Finish",
     "Gather",
     "Heartbeats",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from ..world import Node, Notice, Profile, Verdict, Why, World
-from .state import Ended, Token
+from .state import Ended, Failing, Token
 
 
 @frozen
@@ -29,10 +29,12 @@ class Leave:
 
 @frozen
 class End:
-    """End the complete round. Its members are expected in the next one."""
+    """End the complete round. Its members are expected in the next one. `failing` is what a node whose failure ends it tells
+    of its failures."""
 
     round: int
     why: Why
+    failing: Failing | None = None
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import assert_never
 from ..evolving import evolve
 from ..world import Ending, Node, Notice, Profile, Verdict, Why
 from .actions import Arrive, Close, Complete, Done, Drain, Edit, End, Evict, Leave, Overdue, Proposal, Reserve, Together
-from .state import AWAY, LOST_MAX, MEMBERS, Ended, RendezvousState, Seat, Status, known_as
+from .state import AWAY, LOST_MAX, MEMBERS, Ended, Failing, RendezvousState, Seat, Status, known_as
 
 Seats = Mapping[Node, Seat]
 
@@ -33,9 +33,9 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
             return _arrive(state, edit, me)
         case Leave():
             return _leave(state, me)
-        case End(round, why):
+        case End(round, why, failing):
             ends = state.complete and round == state.round and _status(state, me) in MEMBERS
-            return _open_next(state, why, me, without=frozenset()) if ends else state
+            return _told(_open_next(state, why, me, without=frozenset()), me, failing) if ends else state
         case Done(round):
             return _marked(state, round, me, Status.DONE)
         case Reserve(round):
@@ -123,8 +123,7 @@ def _with(seats: Seats, node: Node, status: Status) -> Seats:
 def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
     seat = state.seats.get(me)
     if seat:
-        back = evolve(seat, status=Status.IN, profile=edit.profile)
-        return evolve(state, seats={**state.seats, me: back}) if seat.status is Status.EXPECTED else state
+        return _back(state, seat, edit.profile, me)
     kin = [node for node in state.seats if node.slot == me.slot]
     if any(node.incarnation > me.incarnation for node in kin):
         return state
@@ -132,6 +131,26 @@ def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
         state = _evict(state, frozenset(kin), me, refund=False)
     seated = {**state.seats, me: Seat(Status.WAITING, state.next_order, edit.profile)}
     return evolve(state, seats=seated, next_order=state.next_order + 1)
+
+
+def _back(state: RendezvousState, seat: Seat, profile: Profile, me: Node) -> RendezvousState:
+    """Return the state after a node with a seat arrives: one that is expected back is in, one that was set aside waits."""
+    match seat.status:
+        case Status.EXPECTED:
+            back = evolve(seat, status=Status.IN, profile=profile)
+        case Status.ASIDE:
+            back = Seat(Status.WAITING, seat.order, profile)
+        case _:
+            return state
+    return evolve(state, seats={**state.seats, me: back})
+
+
+def _told(state: RendezvousState, me: Node, failing: Failing | None) -> RendezvousState:
+    """Return the state with what I tell of my failures, if I tell of them and come back."""
+    seat = state.seats.get(me)
+    if failing is None or seat is None:
+        return state
+    return evolve(state, seats={**state.seats, me: evolve(seat, failing=failing)})
 
 
 _LEFT: Mapping[Status, Status] = {Status.DONE: Status.GONE, Status.RESERVE: Status.ABSENT}
@@ -206,7 +225,11 @@ def _refunded(state: RendezvousState, dead: frozenset[Node]) -> RendezvousState:
         return state
     if not any(_status(state, node) in _MISSED for node in dead - {ended.by}):
         return state
-    return evolve(state, failures=state.failures - 1, ended=evolve(ended, why=Why.LOST))
+    refunded = evolve(state, failures=state.failures - 1, ended=evolve(ended, why=Why.LOST))
+    seat = state.seats.get(ended.by)
+    if seat is None or seat.failing is None:
+        return refunded
+    return evolve(refunded, seats={**state.seats, ended.by: evolve(seat, failing=None)})
 
 
 def _naming(state: RendezvousState, lost: Sequence[str]) -> RendezvousState:
@@ -228,6 +251,10 @@ def _drop(state: RendezvousState, nodes: frozenset[Node]) -> RendezvousState:
     return evolve(state, seats=kept, target=max(state.target - expected, 0))
 
 
+_STAYS = (Status.WAITING, Status.ASIDE)
+"""The seats that the end of a round does not change."""
+
+
 def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[Node]) -> RendezvousState:
     """Return the next round. Every member that can still come back is expected there, but for the drained."""
     seats = {}
@@ -235,7 +262,7 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
         if node in without or seat.status in AWAY:
             continue
         status = Status.LEAVING if seat.notice else Status.EXPECTED
-        seats[node] = seat if seat.status is Status.WAITING else seat.become(status)
+        seats[node] = seat if seat.status in _STAYS else seat.become(status)
     return evolve(
         state,
         round=state.round + 1,
@@ -257,7 +284,7 @@ def settle(state: RendezvousState, me: Node) -> RendezvousState:
         return state
     if state.complete:
         return _succeeded(state, me)
-    state = _quorum(_promoted(state))
+    state = _quorum(_called_back(_promoted(_set_aside(state))))
     if state.census[Status.EXPECTED]:
         return state
     if state.over_budget and state.ended and state.census[Status.IN]:
@@ -276,6 +303,40 @@ def _succeeded(state: RendezvousState, me: Node) -> RendezvousState:
     if state.census[Status.IN] or not state.finishing:
         return state
     return evolve(state, closed=Verdict(Ending.SUCCEEDED, state.round, me, Why.DONE))
+
+
+def _set_aside(state: RendezvousState) -> RendezvousState:
+    """Return the state in which the node that ended the last round is set aside, if its failures are too many.
+
+    It is judged when everybody is back: before that, a death that is found may be the true cause. It stays if the others
+    would be too few without it, or if this failure ends the job. Its place goes to a spare, and a proposal of before brings
+    it back no longer.
+    """
+    ended = state.ended
+    if ended is None or ended.why is not Why.FAILED or state.over_budget or state.census[Status.EXPECTED]:
+        return state
+    seat = state.seats.get(ended.by)
+    if seat is None or seat.status is not Status.IN or seat.failing is None or not seat.failing.is_too_often:
+        return state
+    if state.census[Status.IN] + state.census[Status.WAITING] <= state.limits.min_nodes:
+        return state
+    seats = {node: other for node, other in state.seats.items() if node != ended.by}
+    seats[ended.by] = evolve(seat, status=Status.ASIDE, order=state.next_order)
+    target = state.target - (state.target > 1)
+    return evolve(state, seats=seats, next_order=state.next_order + 1, target=target, stale_before=state.version)
+
+
+def _called_back(state: RendezvousState) -> RendezvousState:
+    """Return the state in which the first that were set aside are expected back, if the others are too few."""
+    lacking = state.limits.min_nodes - state.census[Status.IN] - state.census[Status.EXPECTED]
+    called = state.those(Status.ASIDE)[: max(lacking, 0)] if state.census[Status.ASIDE] else ()
+    if not called:
+        return state
+    seats = {
+        node: Seat(Status.EXPECTED, seat.order, seat.profile) if node in called else seat
+        for node, seat in state.seats.items()
+    }
+    return evolve(state, seats=seats, target=state.target + len(called))
 
 
 def _promoted(state: RendezvousState) -> RendezvousState:

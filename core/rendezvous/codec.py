@@ -44,7 +44,19 @@ from ..world import (
     Why,
 )
 from .actions import Arrive, Done, Proposal
-from .state import BASE_MAX, LOST_MAX, NODES_MAX, Ended, Limits, RendezvousState, Seat, Status, Token
+from .state import (
+    BASE_MAX,
+    COOLDOWN_MAX_S,
+    LOST_MAX,
+    NODES_MAX,
+    Ended,
+    Failing,
+    Limits,
+    RendezvousState,
+    Seat,
+    Status,
+    Token,
+)
 
 FORMAT = 6
 BYTES_MAX = 8 * 2**20
@@ -68,6 +80,7 @@ LocalWorldSize = Annotated[int, Meta(ge=1, le=LOCAL_WORLD_SIZE_MAX)]
 Labels = Annotated[tuple[tuple[Name, Text], ...], Meta(max_length=LABELS_MAX)]
 PartyWire = tuple[Name, LocalWorldSize]
 NoticeWire = tuple[Deadline, Name]
+FailingWire = tuple[Annotated[int, Meta(ge=1, le=COUNT_MAX)], Annotated[float, Meta(ge=0, le=COOLDOWN_MAX_S)]]
 Marked = Annotated[str, Meta(min_length=1, max_length=NAME_MAX + 1)]
 SEATS = Meta(max_length=NODES_MAX)
 
@@ -122,6 +135,7 @@ class _Seat(_Profile, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     status: Status
     order: Count
     notice: NoticeWire | None = None
+    failing: FailingWire | None = None
 
 
 class _Columns(_Wire):
@@ -144,6 +158,7 @@ class _Columns(_Wire):
     status: Annotated[tuple[Status, ...], SEATS]
     order: Annotated[tuple[Count, ...], SEATS]
     notice: Annotated[tuple[NoticeWire | None, ...], SEATS]
+    failing: Annotated[tuple[FailingWire | None, ...], SEATS]
 
 
 class _State(_Wire):
@@ -252,12 +267,12 @@ def _to_columns(seats: tuple[_Seat, ...]) -> _Columns:
 
 def _row(seat: _Seat) -> tuple[object, ...]:
     """Return the fields of a seat, its names spelled by its address where they repeat that."""
-    address, port, size, role, host, *told, slot, incarnation, status, order, notice = astuple(seat)
+    address, port, size, role, host, *told, slot, incarnation, status, order, notice, failing = astuple(seat)
     host, slot = (
         "" if host == address else host,
         f"+{slot.removeprefix(address)}" if slot.startswith(address) else f"={slot}",
     )
-    return (address, port, size, role, host, *told, slot, incarnation, status, order, notice)
+    return (address, port, size, role, host, *told, slot, incarnation, status, order, notice, failing)
 
 
 def _from_columns(columns: _Columns) -> tuple[_Seat, ...]:
@@ -268,11 +283,19 @@ def _from_columns(columns: _Columns) -> tuple[_Seat, ...]:
 def _from_row(
     address: str, port: int, size: int, role: str, host: str, labels: tuple[tuple[str, str], ...], program: str,
     content: str, link_port: int, party: tuple[str, int] | None, slot: str, incarnation: int, status: Status, order: int,
-    notice: tuple[float, str] | None,
+    notice: tuple[float, str] | None, failing: tuple[int, float] | None,
 ) -> _Seat:  # fmt: skip
     told = address, port, size, role, host or address, labels, program, content, link_port, party
     place = _unmarked(slot, address)
-    return _Seat(*told, slot=place, incarnation=incarnation, status=status, order=order, notice=notice)
+    return _Seat(
+        *told,
+        slot=place,
+        incarnation=incarnation,
+        status=status,
+        order=order,
+        notice=notice,
+        failing=failing,
+    )
 
 
 def _unmarked(slot: str, address: str) -> str:
@@ -288,8 +311,15 @@ def _unmarked(slot: str, address: str) -> str:
 def _seat_to_wire(node: Node, seat: Seat) -> _Seat:
     told = _profile_to_wire(seat.profile)
     notice = (seat.notice.deadline_s, seat.notice.source) if seat.notice else None
+    failing = (seat.failing.failures, seat.failing.cooldown_s) if seat.failing else None
     return _Seat(
-        *told, slot=node.slot, incarnation=node.incarnation, status=seat.status, order=seat.order, notice=notice
+        *told,
+        slot=node.slot,
+        incarnation=node.incarnation,
+        status=seat.status,
+        order=seat.order,
+        notice=notice,
+        failing=failing,
     )
 
 
@@ -339,7 +369,8 @@ def _from_wire(wire: _State) -> RendezvousState:
 
 def _seated(wire: _Seat) -> tuple[Node, Seat]:
     notice = Notice(*wire.notice) if wire.notice else None
-    return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, _profile(wire), notice)
+    failing = Failing(*wire.failing) if wire.failing else None
+    return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, _profile(wire), notice, failing)
 
 
 class _Known:

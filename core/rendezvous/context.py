@@ -19,7 +19,7 @@ from ..world import Ending, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal
 from .settings import Settings
 from .sightings import Sightings
-from .state import AWAY, MEMBERS, RendezvousState, Seat, Status, Token
+from .state import AWAY, MEMBERS, Failing, RendezvousState, Seat, Status, Token
 
 
 class Fact(Enum):
@@ -30,6 +30,7 @@ class Fact(Enum):
     NEWCOMER = "a newcomer waits with its party and there is room"
     PART = "a newcomer waits without its whole party and there is room"
     DEAD = "somebody seated is dead"
+    ASIDE = "my node is set aside"
 
     __hash__ = object.__hash__  # as for Status
 
@@ -107,6 +108,10 @@ class Held:
     """The world in which this node is a reserve, as the register has shown once."""
     policy: Callable[[World], str] | None = field(default=None, eq=False, repr=False)
     """Returns the digest of this node's rank policy for a world."""
+    failed_at: tuple[float, ...] = ()
+    """When my last failures ended rounds, as the register has shown; empty without a limit of failures."""
+    asides: int = 0
+    """How often this node was set aside."""
     owed: Token | None = None
     """The state on which a write of mine with an unknown outcome was based (version 0: on nothing)."""
     unsure_at: float | None = None
@@ -161,6 +166,21 @@ class Context:
         """Return what I say of myself when I arrive. If I return, I name no port of a link, so no evidence counts again."""
         mine = self.held.profile
         return evolve(mine, link_port=0) if self.held.returns else mine
+
+    @property
+    def failing(self) -> Failing | None:
+        """Return what I tell of my failures when I end a round by one; None without a limit of them."""
+        limit = self.settings.max_node_failures
+        if limit is None:
+            return None
+        recent = [at for at in self.held.failed_at if at >= self.now - limit.within]
+        return limit.told(len(recent) + 1, self.held.asides)
+
+    @property
+    def returns_at(self) -> float:
+        """Return when my cool-down is over, if I am set aside."""
+        seen, failing = self.held.spans.get(Fact.ASIDE), self.seat.failing if self.seat else None
+        return seen[1] + failing.cooldown_s if seen and failing else self.now
 
     @property
     def spare(self) -> bool:

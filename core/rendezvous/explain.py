@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..world import Node
-from .state import RendezvousState, Status, known_as
+from .state import RendezvousState, Seat, Status, known_as
 
 NAMES_MAX = 8
 """The most nodes that a sentence names."""
@@ -24,10 +24,20 @@ def explain(state: RendezvousState | None, me: Node | None) -> str:
     if state.closed:
         return f"closed: {state.closed.ending.value} in round {state.closed.round} ({state.closed.why.value})"
     if me in state.redundancy_list:
-        return f"round {state.round}: spare, {_seats_taken(state)}"
-    return (
-        f"round {state.round}: {_complete(state) if state.complete else _open(state) + _lost(state)}{_drained(state)}"
-    )
+        seat = state.seats[me]
+        why = set_aside(seat) if seat.status is Status.ASIDE else _seats_taken(state)
+        return f"round {state.round}: spare, {why}"
+    forms = _complete(state) if state.complete else _open(state) + _lost(state)
+    return f"round {state.round}: {forms}{_drained(state)}{_aside(state)}"
+
+
+def set_aside(seat: Seat) -> str:
+    """Return why a node is set aside, and for how long."""
+    failing = seat.failing
+    if failing is None:
+        return "set aside"
+    times = "1 failure" if failing.failures == 1 else f"{failing.failures} failures"
+    return f"set aside after {times}, for {clock(failing.cooldown_s)}"
 
 
 def clock(seconds: float) -> str:
@@ -87,6 +97,12 @@ def _drained(state: RendezvousState) -> str:
     """Name the nodes that are drained and still here."""
     those = [node for node in state.present if state.seats[node].notice]
     return f" · drained: {named(state, those)}" if those else ""
+
+
+def _aside(state: RendezvousState) -> str:
+    """Name the nodes that are set aside."""
+    those = state.those(Status.ASIDE) if state.census[Status.ASIDE] else ()
+    return f" · set aside: {named(state, those)}" if those else ""
 
 
 def _wanted(state: RendezvousState) -> str:

@@ -57,7 +57,9 @@ def join(ctx: Context, deadline: float) -> Action:
         return chore
     if ctx.seat is None and state.complete and ctx.operation.holds_back:
         return Sync(deadline)
-    if ctx.seat is None or ctx.status is Status.EXPECTED:
+    if ctx.status is Status.ASIDE and ctx.now < ctx.returns_at:
+        return Sync(ctx.returns_at)
+    if ctx.seat is None or ctx.status in (Status.EXPECTED, Status.ASIDE):
         return Arrive(ctx.profile)
     if ctx.now >= (overdue := _overdue_at(ctx)):
         return Overdue(state.round)
@@ -95,7 +97,8 @@ def end(ctx: Context, deadline: float) -> Action:
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
     spread = ctx.operation.since + ctx.operation.jitter * END_JITTER * (len(state.members) - 1)
-    return End(state.round, ctx.operation.why) if ctx.now >= spread else Sync(spread)
+    failing = ctx.failing if ctx.operation.why is Why.FAILED else None
+    return End(state.round, ctx.operation.why, failing) if ctx.now >= spread else Sync(spread)
 
 
 def done(ctx: Context, deadline: float) -> Action:

@@ -18,7 +18,7 @@ from .actions import Edit
 from .state import BASE_MAX, NOTHING, Rank, RendezvousState, Status
 from .verify import Finding, Violation, verify
 
-UNATTESTED = (Status.WAITING, Status.LEAVING)
+UNATTESTED = (Status.WAITING, Status.LEAVING, Status.ASIDE)
 """What only presence can attest: a restore drops these seats."""
 
 

@@ -18,7 +18,7 @@ from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, dead
 from .links import Says
 from .lives import outranks
 from .sightings import Sightings, observe, refreshed, signs_of_life
-from .state import RendezvousState, Token
+from .state import RendezvousState, Status, Token
 from .verify import Violation, verify, verify_step
 
 
@@ -141,6 +141,8 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         sightings=refreshed(held.sightings, alive, now),
         suspects=_suspects(held, state, alive) if held.suspects else held.suspects,
         returns=_returns(held, state),
+        failed_at=_failed_at(held, state, now),
+        asides=held.asides + _is_set_aside(held, state),
         owed=None if landed else held.owed,
         unsure_at=_still_unsure(held, sent_at),
         spare_at=_spare_at(held, state, now),
@@ -149,6 +151,23 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         proposed=_still_proposed(held.proposed),
         confirmed_at=_confirmed_at(held, state, sent_at),
     )
+
+
+def _failed_at(held: Held, state: RendezvousState, now: float) -> tuple[float, ...]:
+    """Return when my last failures ended rounds. A failure that the loss of a node explains counts no longer."""
+    limit, was, ended = held.settings.max_node_failures, held.state.ended if held.state else None, state.ended
+    if limit is None or ended is None or ended == was or ended.by != held.node:
+        return held.failed_at
+    if ended.why is Why.FAILED:
+        return (*held.failed_at, now)[-limit.failures :]
+    return held.failed_at[:-1] if was is not None and was.round == ended.round else held.failed_at
+
+
+def _is_set_aside(held: Held, state: RendezvousState) -> bool:
+    """Return True if this state is the first that I see in which my node is set aside."""
+    was, seat = held.state.seats.get(held.node) if held.state else None, state.seats.get(held.node)
+    is_aside = seat is not None and seat.status is Status.ASIDE
+    return is_aside and (was is None or was.status is not Status.ASIDE)
 
 
 def _suspects(held: Held, state: RendezvousState, alive: Collection[Node]) -> Mapping[Node, Suspect]:
@@ -321,4 +340,6 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
         facts[Fact.NEWCOMER if state.party_is_whole else Fact.PART] = state.round
     if dead(held, now):
         facts[Fact.DEAD] = True
+    if state.census[Status.ASIDE] and (seat := state.seats.get(held.node)) and seat.status is Status.ASIDE:
+        facts[Fact.ASIDE] = seat.order
     return facts

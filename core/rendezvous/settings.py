@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import Attribute, field, frozen
 
-from .state import Limits
+from .state import COOLDOWN_MAX_S, Failing, Limits
 
 
 def _span(instance: object, attribute: Attribute[float], value: float) -> None:
@@ -27,6 +27,33 @@ def _span_or_never(instance: object, attribute: Attribute[float], value: float) 
 
 def _positive(default: float) -> Any:
     return field(default=default, validator=_span)
+
+
+FAILURES_MAX = 1_000
+"""The highest number of failures that a `FailureLimit` may allow."""
+
+
+@frozen
+class FailureLimit:
+    """How often a node may fail: with so many failures of its own within so many seconds it is set aside, if the others
+    suffice. Its first cool-down is as long, and each further one twice as long as the last."""
+
+    failures: int = field()
+    within: float = field(validator=_span)
+
+    @failures.validator
+    def _is_small(self, attribute: Attribute[int], value: int) -> None:
+        if not 1 <= value <= FAILURES_MAX:
+            raise ValueError(f"failures: 1 to {FAILURES_MAX}, not {value}")
+
+    def told(self, failures: int, asides: int) -> Failing:
+        """Return what a node tells that has failed so often within the window, and was set aside so often before."""
+        cooldown_s = min(self.within * 2.0 ** min(asides, DOUBLINGS_MAX), COOLDOWN_MAX_S)
+        return Failing(failures, cooldown_s if failures >= self.failures else 0.0)
+
+
+DOUBLINGS_MAX = 30
+"""The cool-down is doubled so often at most; it has a bound besides."""
 
 
 @frozen
@@ -68,6 +95,8 @@ class Settings:
     """When more nodes than this have the same to write, they propose, and one writes for all."""
     same_program: bool = True
     """A node is refused whose program has another name than that of the others of its role."""
+    max_node_failures: FailureLimit | None = None
+    """How often a node may be the first cause of a failure before it is set aside; None: as often as the job may restart."""
     leased: bool = False
     """The store ends the heartbeat of a silent node by itself. So a heartbeat that exists is a sign of life."""
 

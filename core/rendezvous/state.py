@@ -55,6 +55,8 @@ class Status(Enum):
     """A member that left while it was a RESERVE."""
     LEAVING = "leaving"
     """A drained node on its way out. It is in no world, and nobody waits for it."""
+    ASIDE = "aside"
+    """A node that is set aside, because it failed too often: a spare that gets no place before its time."""
 
     __hash__ = object.__hash__  # members are single objects; Enum's own hash is a call in Python, on the hottest path
 
@@ -64,23 +66,53 @@ MEMBERS = (Status.IN, Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
 """The statuses of the members of a complete round."""
 AWAY = (Status.GONE, Status.ABSENT)
 """The statuses of members that have left without an effect on the round."""
+_PLACELESS = (Status.WAITING, Status.LEAVING, Status.ASIDE)
+"""The statuses of nodes that take no place of the round."""
+
+
+COOLDOWN_MAX_S = 1e6
+"""The longest time for which a node is set aside."""
+
+
+@frozen
+class Failing:
+    """What a node tells of itself when it ends a round by a failure: the number of its failures within its window, this one
+    included. With a `cooldown_s` above 0 they are too many: it is to be set aside for so long."""
+
+    failures: int = field()
+    cooldown_s: float = field(default=0.0)
+
+    @failures.validator
+    def _is_a_count(self, attribute: Attribute[int], value: int) -> None:
+        if not 1 <= value <= COUNT_MAX:
+            raise ValueError(f"failures: 1 to {COUNT_MAX}, not {value}")
+
+    @cooldown_s.validator
+    def _is_a_span(self, attribute: Attribute[float], value: float) -> None:
+        if not 0 <= value <= COOLDOWN_MAX_S:
+            raise ValueError(f"cooldown_s: 0 to {COOLDOWN_MAX_S:g} seconds, not {value}")
+
+    @property
+    def is_too_often(self) -> bool:
+        return self.cooldown_s > 0
 
 
 @frozen
 class Seat:
     """A node's entry in the register. `order` is its arrival number: never used again, it gives the ranks their order.
 
-    A node whose seat has a `notice` is drained.
+    A node whose seat has a `notice` is drained. `failing` is what the node told of its failures last, if it tells of them.
     """
 
     status: Status
     order: int
     profile: Profile
     notice: Notice | None = None
+    failing: Failing | None = None
 
     def become(self, status: Status) -> Seat:
         """Return the same seat with another status. The end of a round does this for every member."""
-        return _seat(status, self.order, self.profile, self.notice)
+        return _seat(status, self.order, self.profile, self.notice, self.failing)
 
 
 _seat = maker(Seat)
@@ -232,7 +264,7 @@ class RendezvousState:
     @derived
     def room(self) -> int:
         """How many more nodes the round can take. A seat of a node that is expected back is taken."""
-        return self.limits.max_nodes - (len(self.seats) - self.census[Status.WAITING] - self.census[Status.LEAVING])
+        return self.limits.max_nodes - (len(self.seats) - sum(self.census[status] for status in _PLACELESS))
 
     @derived
     def draining(self) -> tuple[Node, ...]:
@@ -253,8 +285,10 @@ class RendezvousState:
 
     @derived
     def redundancy_list(self) -> tuple[Node, ...]:
-        """The spares: waiting nodes that find no room, or that wait behind a finishing round."""
-        return self.those(Status.WAITING)[len(self.wait_list) :] if self.census[Status.WAITING] else ()
+        """The spares: waiting nodes without room or behind a finishing round, and the nodes that are set aside."""
+        if not self.census[Status.WAITING] and not self.census[Status.ASIDE]:
+            return ()
+        return (*self.those(Status.WAITING)[len(self.wait_list) :], *self.those(Status.ASIDE))
 
     @derived
     def party_is_whole(self) -> bool:

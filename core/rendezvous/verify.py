@@ -68,6 +68,8 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
             "V15",
             f"drained and still taken for a part of a round, or leaving without notice: {_names(tuple(unlike))}",
         )
+    if vague := [node for node, seat in state.seats.items() if seat.status is Status.ASIDE and not _is_failing(seat)]:
+        yield "V17", f"set aside, and nothing says for how long: {_names(tuple(vague))}"
     if orders and orders[-1] >= state.next_order:
         yield "S5", f"order {orders[-1]} is not below the next one, {state.next_order}"
     slots = [node.slot for node, seat in state.seats.items() if seat.status not in AWAY]
@@ -108,6 +110,10 @@ def _is_unlike_a_drain(seat: Seat, complete: bool) -> bool:
     return not complete or seat.status not in MEMBERS
 
 
+def _is_failing(seat: Seat | None) -> bool:
+    return seat is not None and seat.failing is not None and seat.failing.is_too_often
+
+
 def _of_complete(state: RendezvousState) -> Iterator[Finding]:
     size = len(state.members)
     if not state.limits.min_nodes <= size <= state.limits.max_nodes:
@@ -126,6 +132,8 @@ def _of_open(state: RendezvousState) -> Iterator[Finding]:
         yield "V3", f"{len(state.seats) - seated[Status.WAITING]} seats for at most {state.limits.max_nodes} nodes"
     if state.closed:
         return
+    if seated[Status.ASIDE] and seated[Status.IN] + seated[Status.EXPECTED] < state.limits.min_nodes:
+        yield "V18", f"{_names(state.those(Status.ASIDE))} are set aside, and the others are too few"
     if seated[Status.WAITING] and state.room > 0:
         yield "V4", f"{_names(state.those(Status.WAITING))} wait while there is room for {state.room}"
     if state.quorate != (state.quorum_at is not None):
@@ -153,6 +161,8 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
     freed = [node for node, seat in before.seats.items() if seat.notice and _is_freed(seat, after.seats.get(node))]
     if freed:
         yield "V16", f"the notice of {_names(tuple(freed))} is taken back, or comes later"
+    if before.census[Status.ASIDE] or after.census[Status.ASIDE]:
+        yield from _of_aside(before, after)
     if after.next_order < before.next_order or after.stale_before < before.stale_before:
         yield "S5", "an order or a bound on proposals went backwards"
 
@@ -163,6 +173,28 @@ def _is_freed(was: Seat, now: Seat | None) -> bool:
         return False
     returns = was.status is Status.LEAVING and now.status is not Status.LEAVING
     return now.notice is None or now.notice.deadline_s > was.notice.deadline_s or returns
+
+
+def _of_aside(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
+    """Judge how nodes are set aside, and how they come back."""
+    was, now = before.those(Status.ASIDE), after.those(Status.ASIDE)
+    for node in now:
+        if node not in was and not _may_be_set_aside(before, after, node):
+            yield "V19", f"{node} is set aside without a cause, too soon, or though the job needs it"
+    called = [node for node in was if node in after.seats and after.seats[node].status is Status.EXPECTED]
+    if called and after.census[Status.IN] + after.census[Status.EXPECTED] > after.limits.min_nodes:
+        yield "V20", f"{_names(tuple(called))} are called back, and the others suffice"
+    if any(seat.failing for node in was if node not in now and (seat := after.seats.get(node)) and not seat.notice):
+        yield "V20", "who is set aside no longer is still charged with its failures"
+
+
+def _may_be_set_aside(before: RendezvousState, after: RendezvousState, node: Node) -> bool:
+    """Return True if this node has failed too often, everybody is back and nobody's loss explains that, and the others
+    suffice."""
+    ended = after.ended
+    is_cause = ended is not None and ended.by == node and ended.why is Why.FAILED
+    is_open = not before.complete and not after.census[Status.EXPECTED] and not after.over_budget
+    return is_cause and is_open and after.quorate and _is_failing(before.seats.get(node))
 
 
 def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
@@ -207,8 +239,9 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
     wrong = [node for node in back if after.seats[node].status is not Status.EXPECTED]
     if wrong:
         yield "V10", f"{_names(tuple(wrong))} are not expected back although their round ended"
-    if after.target != len(back):
-        yield "V7", f"the next round waits for {after.target} nodes, {len(back)} can come back"
+    called = [node for node in before.those(Status.ASIDE) if node in after.expected]
+    if after.target != len(back) + len(called):
+        yield "V7", f"the next round waits for {after.target} nodes, {len(back) + len(called)} can come back"
     was_in = [node for node in members if before.seats[node].status is Status.IN]
     if ended.why is Why.LOST and all(node in after.seats for node in was_in):
         yield "V8", "the round ended as lost, but nobody whose workers ran is gone"

@@ -117,7 +117,7 @@ class Pen:
         self.marks.append(marked(who, self.world.future.now, verb(fact.edit), (fact.before, fact.edit, after)))
         for node, stroke in list(self.strokes.items()):
             seat = after.seats.get(node)
-            waits = seat is not None and seat.status is Status.WAITING
+            waits = seat is not None and seat.status in (Status.WAITING, Status.ASIDE)
             if stroke.kind in ("joining", "waiting"):
                 self._draws(node, "waiting" if waits else "joining", stroke.label)
 

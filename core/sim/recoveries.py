@@ -293,7 +293,7 @@ def _has_notice(process: Process) -> bool:
 
 def _in_place(register: RendezvousState, process: Process) -> bool:
     seat = register.seats.get(process.node)
-    if seat is None or seat.status is Status.WAITING:
+    if seat is None or seat.status in (Status.WAITING, Status.ASIDE):
         return seat is not None and process.node in register.redundancy_list
     ran = process.ran
     return ran is not None and ran.id == register.world_id and process.group.phase in (Phase.RUNNING, Phase.BARRIER)

@@ -95,7 +95,7 @@ def converges(world: World) -> None:
     """Check L2 without further faults: every living node comes to be in the one complete world, a spare, or told. Then all
     workers succeed, and each node must be told that. Raises Violation."""
     world.heals()
-    stands, patient = world.stands_still_for(), patience(world.setting)
+    stands, patient = world.stands_still_for(), patience(world.setting) + cooldown(world)
     bound = stands + patient
     world.witness.well_at = world.future.now + stands + patient / SETTLE_ROUNDS
     world.witness.judge.strength.armed["L2"] += 1
@@ -109,6 +109,13 @@ def patience(setting: Setting) -> float:
     ttl = setting.interval * setting.attempts
     spans = (2 * ttl, setting.overdue, setting.last_call, setting.upscale, 2 * setting.grace, 4 * ANSWER_TIMEOUT_S)
     return SETTLE_ROUNDS * (sum(spans) + setting.barrier)
+
+
+def cooldown(world: World) -> float:
+    """Return how long a healed world may wait for the nodes that are set aside. A span of theirs may begin anew once."""
+    limit = world.setting.rendezvous.max_node_failures
+    asides = max((process.held.asides for process in world.living()), default=0)
+    return 0.0 if limit is None else 2 * limit.told(limit.failures, asides).cooldown_s * (1 + 2 * world.setting.drift)
 
 
 def _hops(world: World, bound: float, over: Callable[[World], bool], each: Callable[[World], None]) -> None:
@@ -146,6 +153,8 @@ def rests(world: World) -> bool:
     register = world.store.register
     if register is not None and register.closed:
         return is_over(world)
+    if register is not None and register.census[Status.ASIDE]:
+        return False
     enough = sum(1 for _ in world.living()) >= world.setting.min
     return enough and all(_rests(world, process) for process in world.living())
 

@@ -122,6 +122,10 @@ SOMETIMES = (
     "a drained node goes at its time",
     "a drained node goes because its round is over",
     "a drain refused: the job needs the node",
+    "a failing node is set aside",
+    "a failing node stays: the job needs it",
+    "a node that is set aside returns",
+    "a node that is set aside is called back",
 )
 
 Counts = Counter[str]

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import Attribute, asdict, field, fields, frozen
 
 from ..group import Settings as GroupSettings
-from ..rendezvous import Limits, Settings
+from ..rendezvous import FailureLimit, Limits, Settings
 from ..world import Endpoint, Node, Profile, place_label
 
 OPERATIONS_MAX = 100_000
@@ -236,6 +236,10 @@ class Setting:
     """When more nodes than this have the same to write, one writes for all."""
     links: int = field(default=0, validator=_no_or_yes)
     """1: the nodes keep links to each other."""
+    node_failures: int = field(default=0, validator=_at_least(0))
+    """With so many failures of its own within the window a node is set aside. 0: never."""
+    window: float = 8.0
+    """The window of those failures, and the first cool-down."""
 
     def __attrs_post_init__(self) -> None:
         if self.drift > 0.1:
@@ -266,6 +270,7 @@ class Setting:
             helping_above=self.helping,
             leased=self.backend is Backend.LEASE,
             barrier_timeout=self.barrier or math.inf,
+            max_node_failures=FailureLimit(self.node_failures, self.window) if self.node_failures else None,
         )
 
     @property

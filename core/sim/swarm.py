@@ -74,6 +74,8 @@ LONG_ONE_IN = 53
 """So many runs have joins of 600 s, and outages and pauses of minutes, at a second's heartbeat."""
 LONG_GAPS = 3
 """So many times as long are the gaps there: minutes of heartbeats in which nothing happens cost much and show little."""
+FAILING_ONE_IN, WINDOWS_S, STRICT_RESTARTS = 3, (8.0, 30.0), 3
+"""So many runs have nodes that are set aside after one or two failures in a window, and restarts enough for that."""
 HELPS_ONE_IN = 4
 """So many runs have nodes that propose where two of them have the same to write; worlds of many nodes always do."""
 BURSTS = (
@@ -150,9 +152,23 @@ def setting(choose: Choose, shape: Shape) -> Setting:
     )
     drawn = evolve(drawn, links=drawn.seed % 2)
     helped = drawn if drawn.seed % HELPS_ONE_IN else evolve(drawn, helping=1)
+    helped = _strict(helped)
     if shape.faults >= frozenset(DRAWN):
         helped = _unkind(helped)
     return helped if drawn.seed % PATIENT_ONE_IN else _patient(helped)
+
+
+def _strict(drawn: Setting) -> Setting:
+    """Return the setting of a world that sets failing nodes aside, in some runs."""
+    number = drawn.seed // FAILING_ONE_IN
+    if drawn.seed % FAILING_ONE_IN != 2:
+        return drawn
+    return evolve(
+        drawn,
+        node_failures=1 + (number % 4 == 3),
+        window=WINDOWS_S[number // 4 % len(WINDOWS_S)],
+        restarts=max(drawn.restarts, STRICT_RESTARTS),
+    )
 
 
 def _unkind(drawn: Setting) -> Setting:
@@ -175,6 +191,7 @@ def _patient(drawn: Setting) -> Setting:
         upscale=drawn.upscale * SLOWER,
         barrier=drawn.barrier * SLOWER,
         fence=drawn.fence * SLOWER,
+        window=drawn.window * SLOWER,
     )
 
 

@@ -80,6 +80,8 @@ class Witness:
         self.lost_worlds.wrote(fact, process.format)
         self.traffic.wrote(process.node, before, write)
         self.losses.wrote(fact, self.living(), self.future.now)
+        if isinstance(write.edit, Arrive) and before is not None and _is_aside(before, process.node):
+            self.recoveries.befalls(Kind.START)
         if not isinstance(write.edit, Restore) and before is not None and after.ended and after.round > before.round:
             self.ends[after.ended.why] += 1
         writes.shown(self.counts, self.by_node, fact)
@@ -163,11 +165,15 @@ MAY_END: Mapping[Why, tuple[str, ...]] = {
 """This maps the reason of a round's end to what may have caused it. A world that is restored may end once more as it had."""
 
 
+def _is_aside(register: RendezvousState, node: Node) -> bool:
+    return node in register.seats and register.seats[node].status is Status.ASIDE
+
+
 def _causes(fact: Wrote) -> Iterator[str]:
     """Yield what a write brings that may end this round, or a later one: each by its name."""
     before = fact.before
     match fact.edit:
-        case Arrive() if before is None or fact.node not in before.seats:
+        case Arrive() if before is None or fact.node not in before.seats or _is_aside(before, fact.node):
             if fact.after.seats[fact.node].status is Status.WAITING:
                 yield "newcomers"
             if any(node.slot == fact.node.slot for node in (before.seats if before else ())):

@@ -24,7 +24,7 @@ from ..world import Ending, Node, Verdict, Why
 from .process import Process
 from .sometimes import Counts
 
-EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
+EXPECTED, IN, WAITING, DONE, GONE, *_, ASIDE = Status
 
 
 def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
@@ -139,8 +139,23 @@ def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState
                 yield "barrier time-out"
         case _:
             pass
+    yield from _asides(before, me, after)
     waited = [node for node, seat in before.seats.items() if seat.status is WAITING]
     if any(node in after.seats and after.seats[node].status is IN for node in waited):
         yield "a spare promoted"
     if isinstance(edit, Arrive | End) and after.redundancy_list:
         yield "a spare"
+
+
+def _asides(before: RendezvousState, me: Node, after: RendezvousState) -> Iterator[str]:
+    was, now, ended = before.those(ASIDE), after.those(ASIDE), after.ended
+    if any(node not in was for node in now):
+        yield "a failing node is set aside"
+    if me in was and me in after.seats and after.seats[me].status in (WAITING, IN):
+        yield "a node that is set aside returns"
+    if any(node in after.expected for node in was):
+        yield "a node that is set aside is called back"
+    cause = after.seats.get(ended.by) if ended and ended.why is Why.FAILED else None
+    is_new = after.complete and not before.complete
+    if is_new and cause and cause.status is IN and cause.failing and cause.failing.is_too_often:
+        yield "a failing node stays: the job needs it"

@@ -21,6 +21,7 @@ from elastic.core.rendezvous import (
     Edit,
     End,
     Evict,
+    Failing,
     Leave,
     Overdue,
     RendezvousState,
@@ -45,12 +46,14 @@ class Explored:
     seen: Counter[str] = field(factory=Counter)
 
 
-def edits(state: RendezvousState, me: Node, closes: bool = True, reserves: bool = False) -> Iterator[Edit]:
+def edits(
+    state: RendezvousState, me: Node, closes: bool = True, reserves: bool = False, fails: Failing | None = None
+) -> Iterator[Edit]:
     """Yield every edit that a node may ask for in this state, sensible or not. Late edits name the round before."""
     yield Arrive(profile(me.slot))
     yield Leave()
     for round in {state.round, max(state.round - 1, 0)}:
-        yield End(round, Why.FAILED)
+        yield End(round, Why.FAILED, fails)
         yield End(round, Why.FENCED)
         if not state.finishing:  # no handler asks for an upscale then
             yield End(round, Why.UPSCALE)
@@ -73,7 +76,7 @@ def key(state: RendezvousState) -> Hashable:
     return (
         state.complete,
         state.closed and (state.closed.ending, state.closed.why),
-        tuple((node, seat.status) for node, seat in state.seats.items()),
+        tuple((node, seat.status, seat.failing) for node, seat in state.seats.items()),
         state.target,
         state.quorum_at is None,
         state.failures,
@@ -91,8 +94,14 @@ def judged(before: RendezvousState, edit: Edit, me: Node, apply: Apply = apply) 
     return after
 
 
-def explore(start: RendezvousState, nodes: list[Node], apply: Apply = apply, goes_on: bool = False) -> Explored:
-    """Visit every state that these nodes can reach from the start, breadth first.
+def explore(
+    start: RendezvousState,
+    nodes: list[Node],
+    apply: Apply = apply,
+    goes_on: bool = False,
+    fails: Failing | None = None,
+) -> Explored:
+    """Visit every state that these nodes can reach from the start, breadth first. A node may tell that it `fails` so.
 
     Raises the first Violation; if it `goes_on`, it collects the numbers of all violations instead.
     """
@@ -101,7 +110,7 @@ def explore(start: RendezvousState, nodes: list[Node], apply: Apply = apply, goe
         state = ahead.popleft()
         explored.states += 1
         for me in nodes:
-            for edit in edits(state, me):
+            for edit in edits(state, me, fails=fails):
                 try:
                     after = judged(state, edit, me, apply)
                 except Violation as violation:

@@ -54,6 +54,12 @@ def _seats(before: RendezvousState, edit: Deed, me: Node, after: RendezvousState
         yield "a spare promoted"
     if isinstance(edit, Arrive) and before.finishing and before.complete:
         yield "a newcomer behind a finishing round"
+    if set(after.those(Status.ASIDE)) - set(before.those(Status.ASIDE)):
+        yield "a node set aside"
+    if isinstance(edit, Arrive) and me in before.those(Status.ASIDE) and me in after.seats:
+        yield "a node back that was set aside"
+    if set(before.those(Status.ASIDE)) & set(after.expected):
+        yield "a node called back that was set aside"
     if isinstance(edit, Evict) and set(before.expected) - set(after.seats):
         yield "expected dropped as dead"
     if isinstance(edit, Overdue):

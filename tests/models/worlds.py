@@ -12,6 +12,8 @@ from elastic.core.rendezvous import (
     Arrive,
     Complete,
     Edit,
+    End,
+    Failing,
     Held,
     Limits,
     Operation,
@@ -76,6 +78,12 @@ def running(names: str = "a b", size: str = "", restarts: int = 0) -> Rendezvous
     """Return a complete round 0 of these nodes. A last call completes it if they are fewer than the maximum."""
     state = arrived(register(size or str(len(names.split())), restarts), names)
     return edited(state, names.split()[0], Complete(0))
+
+
+def with_one_aside(failures: int = 2, cooldown_s: float = 600.0) -> RendezvousState:
+    """Return a complete round 1 of a and c; b was set aside, because it had failed so often."""
+    failed = edited(running("a b c", "1:3", 5), "b", End(0, Why.FAILED, Failing(failures, cooldown_s)))
+    return arrived(failed, "a b c")
 
 
 def seats(state: RendezvousState) -> Mapping[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import pytest
 from attrs import evolve
 from groups import FAIL, FENCED, RUN, beat, exited, led, noticed, over, ready
-from worlds import arrived, edited, holding, node, profile, register, running
+from worlds import arrived, edited, holding, node, profile, register, running, with_one_aside
 
 from elastic.core.group import Group, Phase, begin, transition
 from elastic.core.group import Settings as GroupSettings
@@ -439,3 +440,16 @@ def test_O1_and_O5_a_node_ends_as_drained_by_a_notice_and_gives_it_to_itself_alo
     held = holding("a", running("a b"), ran=0)
     assert broken(Decided(held, Drain(node("a"), Notice(9.0, "x")), 1.0)) is None
     assert broken(Decided(held, Drain(node("b"), Notice(9.0, "x")), 1.0)) == "O5"
+
+
+def test_a_node_that_is_set_aside_comes_back_after_its_cool_down_and_not_before() -> None:
+    state = with_one_aside(cooldown_s=60.0)
+    seen = Holds(holding("b", state), 1.0)
+    returns = [Decided(holding("b", state), Arrive(profile("b")), at) for at in (60.9, 61.0)]
+    assert [broken(seen, each) for each in returns] == ["O9", None]
+    assert broken(seen, Slept(node("b"), 3.0), returns[1]) == "O9"
+    judge = Judge()
+    for fact in (seen, returns[1], Decided(holding("a", state), Leave(), 1.0)):
+        with contextlib.suppress(Violation):
+            judge.saw(fact)
+    assert judge.strength.armed["O9"] == 1

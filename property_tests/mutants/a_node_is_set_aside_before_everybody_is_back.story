@@ -1,0 +1,8 @@
+# a node is set aside before everybody is back
+# V19: a join: a#1 is set aside without a cause, too soon, or though the job needs it
+world max=2 node_failures=1
+start a
+start b
+start c
+pass 1
+fail a

@@ -1,0 +1,7 @@
+# who was set aside is charged for ever
+# V20: b join: who is set aside no longer is still charged with its failures
+world nodes=2 max=1 seed=2 node_failures=1
+start a
+start b
+pass 1
+fail b
