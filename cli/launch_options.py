@@ -14,6 +14,7 @@ from attrs import frozen
 from click.core import ParameterSource
 
 from ..adapters.launch_settings import Streams
+from ..core.rendezvous.settings import FailureLimit
 from . import values
 from .mistakes import spelled
 from .option import Section
@@ -118,6 +119,10 @@ class LaunchOptions:
 
     max_restarts: int = FAILURES.option("N", values.whole, default=0)(
         "How often the whole job is restarted after failures of workers; one failure more fails the job."
+    )
+    max_node_failures: FailureLimit | None = FAILURES.option("K/S", values.node_failures, own=True)(
+        "Set a node aside that was the first cause of K failures within S seconds, while the others are enough. It comes "
+        "back after S seconds, and after twice as long each further time. [default: it stays]"
     )
     restart_scope: values.RestartScope = FAILURES.option("group|rank", values.restart_scope, default="group", own=True)(
         "What a worker's failure restarts: the whole job, or that worker alone, at most --max-restarts times in a round of "

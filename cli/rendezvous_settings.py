@@ -45,6 +45,8 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
     if options.rdzv_conf.get("store_type", "").lower() == "file":
         raise Mistake("--rdzv-conf: store_type=file: a file cannot be a job's store; leave it out")
     spans = {"overdue_timeout": options.grace + AFTER_THE_GRACE_S, "leased": options.uses_etcd, **_spans(options)}
+    if options.max_node_failures is not None:
+        spans["max_node_failures"] = options.max_node_failures
     if options.last_call is not None:
         spans["last_call_timeout"] = options.last_call
     try:

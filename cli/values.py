@@ -16,6 +16,7 @@ from ..adapters.launch_settings import Streams, parse_streams
 from ..adapters.workers.devices import count_devices, count_others
 from ..adapters.workers.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
+from ..core.rendezvous.settings import FAILURES_MAX, FailureLimit
 from ..core.rendezvous.state import NODES_MAX
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NODE_RANK, NOTICE_MAX_S
 from .mistakes import Mistake
@@ -216,6 +217,17 @@ def notice_seconds(text: str) -> float:
     if span > NOTICE_MAX_S:
         raise ValueError(f"write a smaller number of seconds, {NOTICE_MAX_S:g} at most")
     return span
+
+
+def node_failures(text: str) -> FailureLimit:
+    """Read `3/600`: so many failures within so many seconds."""
+    match = re.fullmatch(r"(\d{1,9})/(.+)", text)
+    try:
+        return FailureLimit(int(match[1]), some_seconds(match[2])) if match else FailureLimit(0, 1.0)
+    except ValueError:
+        raise ValueError(
+            f"write K/S, K failures (1 to {FAILURES_MAX}) within S seconds (more than 0), like --max-node-failures=3/600"
+        ) from None
 
 
 def stacks_signal(text: str) -> int | None:

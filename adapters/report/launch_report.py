@@ -13,7 +13,7 @@ from attrs import frozen
 from ...core.group import Outcome, Stopped
 from ...core.group.state import Drained, Refused, Unawaited
 from ...core.ranks import Ranks
-from ...core.rendezvous import RendezvousState
+from ...core.rendezvous import RendezvousState, Status
 from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
 from ..launch_settings import LaunchSettings
 from ..workers.error_files import exit_sentence
@@ -146,6 +146,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "stacks": [{"place": place, "ranks": list(ranks)} for place, ranks in report.stacks.items()],
         "failures": [_fault_as_json(fault) for fault in report.result.faults],
         "unfit": [unfit_as_json(unfit) for unfit in report.result.unfit],
+        "set_aside": _set_aside(report.result.state),
         "here": {
             "node": str(report.result.node),
             "exit_code": report.exit_code,
@@ -204,6 +205,17 @@ def _hang_as_json(hang: SuspectedHang) -> dict[str, Any]:
         "missing": [str(node) for node in hang.missing],
         "overdue": [{"rank": rank, "busy": name} for rank, name in sorted(hang.overdue.items())],
     }
+
+
+def _set_aside(state: RendezvousState | None) -> list[dict[str, Any]]:
+    """Return the nodes that are set aside, with what they told of their failures."""
+    those = state.those(Status.ASIDE) if state else ()
+    seats = [(node, state.seats[node]) for node in those] if state else []
+    return [
+        {"node": str(node), "host": seat.profile.host, "failures": failing.failures, "cooldown_s": failing.cooldown_s}
+        for node, seat in seats
+        if (failing := seat.failing)
+    ]
 
 
 def unfit_as_json(unfit: Unfit) -> dict[str, str]:

@@ -64,6 +64,7 @@ class LaunchSettings:
     master_addr: str | None = DEFAULT
     master_port: int | None = DEFAULT
     max_restarts: int = DEFAULT
+    max_node_failures: str | None = DEFAULT
     grace: float = DEFAULT
     drain_signal: str | None = DEFAULT
     drain_file: str | None = DEFAULT

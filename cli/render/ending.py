@@ -11,7 +11,8 @@ from ...adapters.report.worker_ends import How
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Stopped
 from ...core.group.state import Drained, Refused, Unawaited
-from ...core.rendezvous.explain import named
+from ...core.rendezvous import Status
+from ...core.rendezvous.explain import named, set_aside
 from ...core.world import Ending, Fault, Verdict, Why
 from .sentences import PLACES, RANKS, hang, told_places, who
 from .text import count, first_line
@@ -123,6 +124,7 @@ def _rows(report: Report, paths: Sequence[str]) -> list[str]:
     rows.extend(_stacks(report))
     rows.extend(_hang(report))
     rows.extend(("stays out", text) for text in _unfit(report))
+    rows.extend(("set aside", text) for text in _set_aside(report))
     rows.extend(("hint", text) for text in _hint(report))
     if report.cause and report.cause.pid:
         rows.extend(("hint", text) for text in _none_here(report))
@@ -198,6 +200,17 @@ def _unfit(report: Report) -> list[str]:
     unfit, state = report.result.unfit, report.result.state
     told = [f"{who(each.node, each.host, state)} ({first_line(each.reason)})" for each in unfit[-PLACES:]]
     return [*([f"{len(unfit) - PLACES} nodes before"] if len(unfit) > PLACES else []), *told]
+
+
+def _set_aside(report: Report) -> list[str]:
+    """Return the nodes that were set aside at the end, each with the reason; of many the last ones."""
+    state = report.result.state
+    if state is None:
+        return []
+    those = state.those(Status.ASIDE)
+    seats = [(node, state.seats[node]) for node in those[-PLACES:]]
+    told = [f"{who(node, seat.profile.host, state)} ({set_aside(seat)})" for node, seat in seats]
+    return [*([f"{len(those) - PLACES} nodes before"] if len(those) > PLACES else []), *told]
 
 
 def _more(ranks: Sequence[int]) -> str:

@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from ...adapters.workers.error_files import exit_sentence
 from ...core.rendezvous import RendezvousState, Status, explain
+from ...core.rendezvous.explain import set_aside
 from ...core.replay.lanes import Lanes, Mark, Span, SpanKind
 from ...core.world import Fault, Node
 from .job import Job, told_by
@@ -37,6 +38,8 @@ DOES: Mapping[Status, SpanKind] = {
     Status.DONE: "barrier",
     Status.GONE: "ended",
     Status.ABSENT: "ended",
+    Status.LEAVING: "stopping",
+    Status.ASIDE: "waiting",
 }
 """A seat's status says this of its node while no world stands."""
 
@@ -156,6 +159,8 @@ def _changes(history: History, before: RendezvousState | None, after: Rendezvous
         was = before.seats.get(node)
         if seat.notice and (was is None or was.notice != seat.notice):
             yield Event(at, "note", f"drained: {_names(history, [node])}, {told_by(seat.notice)}")
+        if seat.status is Status.ASIDE and (was is None or was.status is not Status.ASIDE):
+            yield Event(at, "bad", f"{set_aside(seat)}: {_names(history, [node])}")
 
 
 def _names(history: History, nodes: Sequence[Node]) -> str:

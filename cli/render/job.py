@@ -13,6 +13,7 @@ from ...adapters.store.notes import StandbyNote
 from ...adapters.workers.error_files import exit_sentence
 from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
+from ...core.rendezvous.explain import set_aside
 from ...core.world import Fault, Node, Notice, Stacks, Unfit
 from .sentences import names_of
 from .text import count, first_line, table
@@ -29,6 +30,7 @@ WORDS: Mapping[Status, str] = {
     Status.ABSENT: "reserve, away",
     Status.WAITING: "waits to join",
     Status.LEAVING: "leaves",
+    Status.ASIDE: "set aside",
 }
 
 
@@ -73,7 +75,7 @@ def lines(job: Job, state: RendezvousState) -> list[str]:
         told += ["", *table(head, shown[:NODES_SHOWN])]
     if len(rows) > NODES_SHOWN:
         told.append(f"and {count(len(rows) - NODES_SHOWN, 'node')} more (--json has all)")
-    return [*told, *_unfit(job.unfit), *_failures(job.faults)]
+    return [*told, *_set_aside(job, state), *_unfit(job.unfit), *_failures(job.faults)]
 
 
 def data(job: Job, state: RendezvousState) -> dict[str, Any]:
@@ -103,6 +105,7 @@ def data(job: Job, state: RendezvousState) -> dict[str, Any]:
                 "labels": dict(state.seats[row.node].profile.labels),
                 "standbys": asdict(job.standbys[row.node]) if row.node in job.standbys else None,
                 "notice": asdict(notice) if (notice := state.seats[row.node].notice) else None,
+                "failing": asdict(failing) if (failing := state.seats[row.node].failing) else None,
             }
             for row in rows_of(job, state)
         ],
@@ -162,7 +165,7 @@ def _what(job: Job, state: RendezvousState, node: Node) -> str:
     status = state.seats[node].status
     if status is Status.IN:
         what = "running" if state.complete and not state.closed else "here"
-    elif node in state.redundancy_list:
+    elif status is Status.WAITING and node in state.redundancy_list:
         what = "spare"
     else:
         what = WORDS[status]
@@ -190,6 +193,16 @@ def told_by(notice: Notice) -> str:
     return f"by {notice.source}, within {notice.deadline_s:g} s"
 
 
+def aside(job: Job, state: RendezvousState, node: Node) -> str:
+    """Return why a node is set aside, for how long and, if its last failure is on record, since when; else nothing."""
+    seat = state.seats[node]
+    if seat.status is not Status.ASIDE:
+        return ""
+    last = next((fault.when for fault in reversed(job.faults) if fault.node == node), "")
+    since = last.rpartition(" ")[2]
+    return f"{set_aside(seat)}{f' since {since}' if since else ''}"
+
+
 def restarts(state: RendezvousState) -> int:
     """Return how many restarts are spent: the failure that ends a job costs none."""
     return min(state.failures, state.limits.max_restarts)
@@ -197,6 +210,18 @@ def restarts(state: RendezvousState) -> int:
 
 def _spent(state: RendezvousState) -> str:
     return f"{restarts(state)} of {count(state.limits.max_restarts, 'restart')} spent"
+
+
+def _set_aside(job: Job, state: RendezvousState) -> Iterator[str]:
+    those = state.those(Status.ASIDE)
+    if not those:
+        return
+    names = names_of(state)
+    yield ""
+    for node in those[:FAILURES_SHOWN]:
+        yield f"{names[node]} is {aside(job, state, node)}"
+    if len(those) > FAILURES_SHOWN:
+        yield f"and {count(len(those) - FAILURES_SHOWN, 'node')} more"
 
 
 def _unfit(unfit: Sequence[Unfit]) -> Iterator[str]:

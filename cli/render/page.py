@@ -22,7 +22,7 @@ from ...adapters.workers.error_files import exit_sentence
 from ...core.rendezvous import RendezvousState, Status
 from ...core.world import Fault, Node
 from .history import History, lanes
-from .job import Job, data, rows_of, span, standbys, told_by
+from .job import Job, aside, data, rows_of, span, standbys, told_by
 from .picture import picture
 from .sentences import names_of
 from .text import first_line
@@ -43,6 +43,7 @@ LOOKS: Mapping[Status, str] = {
     Status.DONE: "done",
     Status.GONE: "left",
     Status.LEAVING: "left",
+    Status.ASIDE: "spare",
 }
 
 
@@ -123,6 +124,7 @@ def _tiles(history: History, job: Job, state: RendezvousState) -> list[dict[str,
             "address": state.seats[row.node].profile.endpoint.address,
             "standbys": standbys(job.standbys.get(row.node)),
             "notice": told_by(notice) if (notice := state.seats[row.node].notice) else "",
+            "aside": aside(job, state, row.node),
             "since": round(history.doing[row.node].since, 3) if row.node in history.doing else 0.0,
         }
         for row in rows_of(job, state)

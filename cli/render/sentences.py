@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from signal import Signals
+from time import localtime, strftime
 
 from ...adapters.launch_settings import LaunchSettings
 from ...adapters.report.news import Restored, StoreSilent, SuspectedHang
 from ...adapters.report.stack_records import grouped
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Group, Phase
-from ...core.rendezvous import RendezvousState, explain
-from ...core.rendezvous.explain import clock, hint, named
+from ...core.rendezvous import RendezvousState, Status, explain
+from ...core.rendezvous.explain import clock, hint, named, set_aside
 from ...core.world import Fault, Node, Notice, Why, World
 from .text import count, first_line
 
@@ -135,6 +136,23 @@ def cause_found(before: RendezvousState | None, after: RendezvousState) -> list[
         return []
     gone = [who(node, before.seats[node].profile.host, before) for node in before.expected if node not in after.seats]
     return [f"{', '.join(gone)} lost · that is why workers failed, no restart spent"]
+
+
+def aside(before: RendezvousState | None, after: RendezvousState, wall: float) -> list[str]:
+    """Return a sentence for each node that was set aside, is called back, or comes back. `wall` is the time of day, as
+    people's clocks have it; nothing is decided by it."""
+    were = before.those(Status.ASIDE) if before else ()
+    told = []
+    for node, seat in after.seats.items():
+        name = who(node, seat.profile.host, after)
+        if seat.status is Status.ASIDE and seat.failing and node not in were:
+            until = strftime("%H:%M:%S", localtime(wall + seat.failing.cooldown_s))
+            told.append(f"{name} is {set_aside(seat)}, until {until}")
+        elif node in were and seat.status is Status.EXPECTED:
+            told.append(f"{name} is called back: without it there are too few nodes")
+        elif node in were and seat.status in (Status.WAITING, Status.IN):
+            told.append(f"{name} is back after it was set aside")
+    return told
 
 
 def failed(fault: Fault, state: RendezvousState | None) -> list[str]:

@@ -94,7 +94,7 @@ class StatusLines:
             case StartedAgain() | WatchdogTold():
                 pass  # its step is printed; the failure that a timer makes is
             case Seen(state):
-                self._say(*sentences.cause_found(self._state, state))
+                self._say(*sentences.cause_found(self._state, state), *sentences.aside(self._state, state, time.time()))
                 self._state = state
             case Restored():
                 self._say(*sentences.store_lost(news, self._settings))

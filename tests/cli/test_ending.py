@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 from attrs import evolve
-from worlds import arrived, register, running
+from worlds import arrived, register, running, with_one_aside
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result
@@ -16,6 +16,7 @@ from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.adapters.terminal import printed
 from elastic.cli.exit_codes import exit_code
 from elastic.cli.render.ending import render_report
+from elastic.cli.render.sentences import PLACES
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused
@@ -338,3 +339,14 @@ def test_a_hang_that_was_suspected_last_has_a_row() -> None:
         f"round 0: no rank of this node made progress for 61.2 s · ranks 0, 1 {STEP} · rank 2 asleep · the odd "
         f"one is rank 2 on {ME.slot} · rank 1 is busy beyond its limit (checkpoint) · no hang is known on b"
     )
+
+
+def test_the_report_names_the_nodes_that_are_set_aside_of_many_the_last_ones() -> None:
+    state = with_one_aside()
+    text = told(OVER_BUDGET, FAULT, state=state)
+    assert "  set aside     b (set aside after 2 failures, for 10:00)" in text
+    assert "set aside" not in told(OVER_BUDGET, FAULT) and "set aside" not in told(OVER_BUDGET, FAULT, state=None)
+    seat = state.seats[Node("b", 1)]
+    more = {Node(f"n{each}", 1): evolve(seat, order=10 + each) for each in range(PLACES)}
+    many = told(OVER_BUDGET, FAULT, state=evolve(state, seats={**state.seats, **more}, next_order=99))
+    assert "1 nodes before" in many

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve
 from narration import FAULT
 from seats import seated
-from worlds import arrived, edited, node, register, running
+from worlds import arrived, edited, node, register, running, with_one_aside
 
 from elastic.cli.render.history import (
     EVENTS_MAX,
@@ -23,8 +23,8 @@ from elastic.cli.render.history import (
 )
 from elastic.cli.render.job import Job
 from elastic.cli.render.page import FAILURES_MAX, PLACES_MAX, page, shown, timeline
-from elastic.core.rendezvous import Done, End, Evict, RendezvousState
-from elastic.core.world import Fault, Node, Stacks, Unfit, Why
+from elastic.core.rendezvous import Done, Drain, End, Evict, RendezvousState
+from elastic.core.world import Fault, Node, Notice, Stacks, Unfit, Why
 
 NONE = History(Job("train", "gpu-01:29400", None))
 TWO = running("a b", size="1:2", restarts=3)
@@ -100,6 +100,21 @@ def test_a_node_that_stays_out_is_an_event_once() -> None:
     job = evolve(before.job, unfit=(Unfit(node("c"), "gpu-03", "12:00", "GPU 3 is lost\nmore"),))
     after = observed(observed(before, job, 2.0), job, 3.0)
     assert [each.text for each in after.events[len(before.events) :]] == ["gpu-03 stays out: GPU 3 is lost"]
+
+
+def test_a_node_that_is_set_aside_is_an_event_once_and_its_tile_says_why() -> None:
+    state = with_one_aside()
+    history = seen(running("a b c", "1:3", 5), state, edited(state, "a", End(1, Why.FENCED)))
+    assert [text for text in texts(history) if "aside" in text] == ["set aside after 2 failures, for 10:00: b"]
+    tiles = {tile["host"]: (tile["state"], tile["look"], tile["aside"]) for tile in told(history)["nodes"]}
+    assert tiles["b"] == ("set aside", "spare", "set aside after 2 failures, for 10:00")
+    assert tiles["a"] == ("expected back", "expected", "")
+
+
+def test_a_node_that_leaves_because_it_is_drained_has_a_lane_until_it_is_gone() -> None:
+    ended = edited(edited(TWO, "operator", Drain(node("b"), Notice(9.0, "x"))), "a", End(0, Why.FENCED))
+    history = seen(TWO, ended)
+    assert history.doing[node("b")].kind == "stopping"
 
 
 def test_the_first_cause_is_of_the_node_that_ended_the_round() -> None:

@@ -27,7 +27,7 @@ from elastic.cli.main import run
 from elastic.cli.mistakes import Mistake
 from elastic.cli.option import Option
 from elastic.core.hangs import Settings as HangSettings
-from elastic.core.rendezvous import Limits
+from elastic.core.rendezvous import FailureLimit, Limits
 from elastic.core.world import Endpoint
 
 Parse = Callable[..., LaunchSettings]
@@ -126,6 +126,15 @@ def test_a_hang_is_looked_for_when_a_span_is_given(settings: Parse) -> None:
     assert settings("x").hang is None and settings("--on-hang=restart", "x").hang is None
     assert settings("--hang-timeout=90", "x").hang == HangSettings(90.0)
     assert settings("--hang-timeout=90", "--on-hang=restart", "x").hang == HangSettings(90.0, restarts=True)
+
+
+def test_the_limit_of_a_node_s_failures_is_a_number_and_a_span(settings: Parse) -> None:
+    made = settings("--max-node-failures=3/600", "x").rendezvous
+    assert made.max_node_failures == FailureLimit(3, 600.0)
+    assert settings("x").rendezvous.max_node_failures is None
+    for text in ("3", "0/9", "3/0", "3/", "/9", "3/9/9", "-1/9", "1001/9", "3/inf", "a/b"):
+        with pytest.raises(ValueError, match=r"^write K/S, "):
+            values.node_failures(text)
 
 
 def test_the_labels_of_a_node_are_read_and_stand_in_its_profile(settings: Parse) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, node, nodes, profile, register, running
+from worlds import arrived, edited, node, nodes, profile, register, running, with_one_aside
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.news import Restored, StoreSilent
 from elastic.cli.render import sentences
 from elastic.core import group
 from elastic.core.group import Group
-from elastic.core.rendezvous import Arrive, Close, Done, Evict, RendezvousState, Restore, restored
+from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, RendezvousState, Restore, restored
 from elastic.core.world import Ending, Fault, Life, Member, Node, Verdict, Why, World, WorldId
 
 SETTINGS = LaunchSettings(Program(Kind.SCRIPT, "x"), store="gpu-01:29400", group=group.Settings(fence=3.0))
@@ -196,3 +198,16 @@ def test_another_job_with_the_same_run_id_is_reported() -> None:
     assert sentences.store_lost(Restored(HELD, None, over, False, 1.0), SETTINGS) == [
         "run id none was closed FAILED by another job; for a new one use another --rdzv-id"
     ]
+
+
+def test_a_node_that_is_set_aside_is_named_once_with_the_reason_and_the_time_and_so_is_its_return() -> None:
+    state = with_one_aside(cooldown_s=60.0)
+    (told,) = sentences.aside(running("a b c", "1:3", 5), state, 0.0)
+    assert re.fullmatch(r"b is set aside after 2 failures, for 01:00, until \d\d:\d\d:\d\d", told)
+    assert sentences.aside(None, state, 0.0) == [told]
+    assert sentences.aside(state, edited(state, "a", End(1, Why.FENCED)), 0.0) == []
+    assert sentences.aside(state, arrived(state, "b"), 0.0) == ["b is back after it was set aside"]
+    lost = edited(state, "a", Evict(nodes("b")))
+    assert sentences.aside(state, lost, 0.0) == []
+    alone = edited(edited(state, "a", Evict(nodes("c"))), "a", Evict(nodes("a")))
+    assert sentences.aside(state, alone, 0.0) == ["b is called back: without it there are too few nodes"]

@@ -87,7 +87,7 @@ function fill(button, node, dense, stop) {
 
 function tellChosen() {
   const node = shown.nodes.find((each) => each.node === chosen);
-  write($("chosen"), node ? [node.host, node.state, ranks(node), counted(node.workers, "worker"), `role ${node.role}`, node.address, ...(node.standbys ? [`standbys: ${node.standbys}`] : []), ...(node.notice ? [`drained ${node.notice}`] : []),
+  write($("chosen"), node ? [node.host, node.state, ranks(node), counted(node.workers, "worker"), `role ${node.role}`, node.address, ...(node.standbys ? [`standbys: ${node.standbys}`] : []), ...(node.notice ? [`drained ${node.notice}`] : []), ...(node.aside ? [node.aside] : []),
     `since ${clock(node.since)}${node.since < 0.001 ? " or before" : ""}`, node.node].join(" · ") : "");
 }
 

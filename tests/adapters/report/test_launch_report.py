@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from worlds import arrived, node, register, running
+from worlds import arrived, node, register, running, with_one_aside
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result, as_json, write_report
@@ -201,3 +201,9 @@ def test_a_report_is_not_written_through_a_link_that_stands_beside_it(tmp_path: 
     write_report(str(path), report(SUCCEEDED))
     assert victim.read_text() == "precious"
     assert json.loads(path.read_text())["format"] == 1
+
+
+def test_the_json_names_the_nodes_that_are_set_aside() -> None:
+    told = as_json(report(state=with_one_aside()))["set_aside"]
+    assert told == [{"node": "b#1", "host": "b", "failures": 2, "cooldown_s": 600.0}]
+    assert as_json(report())["set_aside"] == as_json(report(state=None))["set_aside"] == []

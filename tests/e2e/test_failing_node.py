@@ -1,0 +1,44 @@
+"""A node on which workers fail again and again is set aside; the others go on without it, and it comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jobs import Jobs, codes
+from launches import Launch
+
+FAILS_ON_B = """import os, stage
+stage.tell('begins', os.environ['WORLD_SIZE'])
+if os.environ['ELASTIC_NODE_ID'] == 'b' and stage.round < 2:
+    stage.wait_for_gate(stage.round)
+    raise SystemExit(3)
+stage.wait_for_gate(2)
+"""
+
+
+def in_round(agent: Launch, round: int) -> str:
+    """Return what the worker of this agent tells in this round; one that is stopped soon may have told nothing before."""
+    while (told := agent.hears(1)[0]).round < round:
+        pass
+    return told.words
+
+
+def test_a_node_that_always_fails_is_set_aside_and_comes_back_after_its_cool_down(
+    tcpstore_job: Jobs, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(FAILS_ON_B)
+    made = tcpstore_job("1:2", "--max-restarts=5", "--max-node-failures=1/1", "--last-call=1000")
+    agents = made.nodes("ab", program=(script,))
+    assert {in_round(agent, 0) for agent in agents} == {"begins 2"}
+    agents[1].open_gate(0)
+    assert {in_round(agent, 2) for agent in agents} == {"begins 2"}
+    for agent in agents:
+        agent.open_gate(2)
+    ended = [agent.ends() for agent in agents]
+    assert codes(ended) == [0, 0]
+    for out in ended:
+        assert "b is set aside after 1 failure, for 00:01, until " in out.err
+        assert "b is back after it was set aside" in out.err
+    assert "round 1 started" in ended[0].err and "round 1 started" not in ended[1].err
+    assert (made.report("a")["restarts"], made.report("a")["set_aside"]) == (1, [])
