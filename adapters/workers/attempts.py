@@ -13,7 +13,7 @@ from ..launch_settings import LaunchSettings
 from .environment import PARTY, command, environment, party
 from .logs import ERROR_FILE_VARIABLE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
 from .progress import VARIABLE as PROGRESS
-from .progress import page_path
+from .progress import page_again, page_path
 from .worker_port import WorkerSpec
 
 
@@ -77,7 +77,7 @@ def again(attempt: Attempt, number: int) -> Attempt:
     told = {**attempt.spec.environment, PARTY: party(1, attempt.node)}
     error_file = attempt.error_file and attempt.error_file.with_name(f"error.{number}.json")
     if PROGRESS in told:
-        told[PROGRESS] = f"{attempt.spec.environment[PROGRESS]}.{number}"
+        told[PROGRESS] = page_again(told[PROGRESS], number)
     if error_file:
         told[ERROR_FILE_VARIABLE] = str(error_file)
     return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))

@@ -54,12 +54,13 @@ def busy(name: str, limit: float) -> Iterator[None]:
     """
     if not limit > 0:
         raise ValueError(f"busy: a limit above 0 seconds, not {limit!r}")
-    _open_spans.append((name, limit))
+    span = (name, limit)
+    _open_spans.append(span)
     _tell()
     try:
         yield
     finally:
-        _open_spans.pop()
+        _open_spans.remove(span)  # that of another thread may have begun since
         _tell()
 
 
@@ -95,7 +96,7 @@ def _mapped(path: str) -> memoryview:
     with suppress(OSError, ValueError):
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            os.ftruncate(file, _BYTES)
+            os.posix_fallocate(file, 0, _BYTES)  # a hole on a full disk would be SIGBUS at the first write
             return memoryview(mmap.mmap(file, _BYTES))
         finally:
             os.close(file)
@@ -108,6 +109,12 @@ def _mapped(path: str) -> memoryview:
 def page_path(relay: str, round: int, rank: int) -> str:
     """Return the path of a worker's page, in the folder that is its agent's relay's."""
     return os.path.join(os.path.dirname(relay), f"progress.{round}.{rank}")
+
+
+def page_again(path: str, number: int) -> str:
+    """Return the path of the page of the same worker when it starts once more in its round."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, ".".join((*name.split(".")[:3], str(number))))
 
 
 def read_page(path: str | None) -> Page:

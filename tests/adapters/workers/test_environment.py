@@ -11,6 +11,7 @@ from attrs import evolve
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.workers.attempts import Attempt, again
 from elastic.adapters.workers.environment import command, environment
+from elastic.adapters.workers.progress import VARIABLE as PROGRESS
 from elastic.adapters.workers.worker_port import WorkerSpec
 from elastic.core.ranks import assign
 from elastic.core.rendezvous import Limits, Settings
@@ -53,6 +54,8 @@ def test_workers_that_started_together_know_how_many_they_are_and_one_that_start
     assert there["ELASTIC_PARTY"] == "3 b#1"
     first = Attempt(SECOND, "host-b", 4, assign(WORLD)[SECOND], WorkerSpec(1, ("x",), there), None)
     assert again(first, 1).spec.environment == {**there, "ELASTIC_PARTY": "1 b#1"}
+    paged = again(again(evolve(first, spec=evolve(first.spec, environment={PROGRESS: "/r/progress.4.3"})), 1), 2)
+    assert paged.spec.environment[PROGRESS] == "/r/progress.4.3.2"  # a name may not grow with the starts
     assert again(evolve(first, error_file=Path("/logs/error.json")), 2).error_file == Path("/logs/error.2.json")
 
 

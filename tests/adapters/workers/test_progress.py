@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.workers.progress import VARIABLE, Page, page_path, read_page
+from elastic.adapters.workers.progress import VARIABLE, Page, _mapped, page_path, read_page
 
 PROGRAM = """
 import elastic, json, sys
@@ -26,6 +26,8 @@ with elastic.busy("checkpoint", 600):
         elastic.progress(); tell()
     tell()
 tell()
+first, second = elastic.busy("a thread", 5), elastic.busy("another", 7)
+first.__enter__(); second.__enter__(); first.__exit__(None, None, None); tell(); second.__exit__(None, None, None)
 try:
     with elastic.busy("nothing", 0): pass
 except ValueError as error:
@@ -51,6 +53,7 @@ def test_a_worker_says_that_it_makes_progress_and_that_it_is_busy(tmp_path: Path
         [3, 5, math.inf, "x" * 100],
         [3, 7, 600.0, "checkpoint"],
         [3, 0, 0.0, ""],
+        [3, 13, 7.0, "another"],
     ]
     assert refused == "busy: a limit above 0 seconds, not 0"
 
@@ -58,7 +61,13 @@ def test_a_worker_says_that_it_makes_progress_and_that_it_is_busy(tmp_path: Path
 @pytest.mark.parametrize("given", [None, "/nowhere/page"])
 def test_without_a_launcher_or_a_place_for_the_page_nothing_happens(tmp_path: Path, given: str | None) -> None:
     *pages, _ = told(tmp_path / "page", given)
-    assert pages == [[0, 0, 0.0, ""]] * 6 and not (tmp_path / "page").exists()
+    assert pages == [[0, 0, 0.0, ""]] * 7 and not (tmp_path / "page").exists()
+
+
+def test_a_page_has_its_place_on_the_disk_before_a_worker_writes_to_it(tmp_path: Path) -> None:
+    """A hole in a file is filled at the first write, and that is SIGBUS where the disk is full."""
+    _mapped(str(tmp_path / "page"))
+    assert (tmp_path / "page").stat().st_blocks > 0
 
 
 def test_whatever_a_worker_writes_into_its_page_is_read(tmp_path: Path) -> None:
