@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Mapping
 from enum import Enum, Flag
 from pathlib import Path
+from signal import Signals
 from typing import TYPE_CHECKING
 
 from attrs import Attribute, field, frozen
@@ -190,6 +191,11 @@ class DrainSettings:
     signal: signal.Signals | None = None
     file: str | None = None
     deadline_s: float = 120.0
+
+    @property
+    def ignored(self) -> Signals | None:
+        """The signal that workers ignore, because a scheduler sends it to all processes. It is none that stops them."""
+        return None if self.signal in HANDLED else self.signal
 
 
 def _name(instance: object, attribute: Attribute[str], value: str) -> None:

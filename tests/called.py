@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import stage
 from attrs import frozen
-from processes import comes_true
+from processes import comes_true, ignored_by
 
 
 @frozen
@@ -30,6 +30,11 @@ def round() -> int:
     if (os.environ["RANK"], os.environ["ELASTIC_ROUND"]) == ("1", "0"):
         raise ValueError("not yet")
     return int(os.environ["ELASTIC_ROUND"])
+
+
+def ignored() -> tuple[set[int], set[int]]:
+    """Return the signals that this worker ignores, and those of the process that forked it."""
+    return ignored_by(os.getpid()), ignored_by(os.getppid())
 
 
 def fail(text: str) -> None:

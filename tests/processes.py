@@ -40,6 +40,12 @@ def monitor_of(pid: int) -> int | None:
     return next((child for child in begun if b"Threads:\t1\n" not in _read(Path(f"/proc/{child}/status"))), None)
 
 
+def ignored_by(pid: int) -> set[int]:
+    """The signals that a process ignores."""
+    mask = int(Path(f"/proc/{pid}/status").read_text().partition("SigIgn:")[2].split()[0], 16)
+    return {signum for signum in range(1, 65) if mask >> signum - 1 & 1}
+
+
 def _read(file: Path) -> bytes:
     """Nothing of what is gone."""
     try:

@@ -162,7 +162,7 @@ class Agent:
         self._watchdogs = Watchdogs(settings.watchdogs, inbox.stuck, inbox.asked, inbox.watchdog_told, handler)
         guard = Guard(listener=self._links.server.listener.fileno() if self._links else None)
         watcher = Watcher(clock.now)
-        spawner = spawner or Executing(handler, settings.drain.signal)
+        spawner = spawner or Executing(handler, settings.drain.ignored)
         self._standbys = self._made_standbys(spawner, guard, watcher, handler)
         workers = SubprocessWorkers(
             self._inbox.died, clock.now, guard=guard, spawner=self._standbys or spawner, watcher=watcher

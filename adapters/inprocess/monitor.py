@@ -261,8 +261,8 @@ class Program:
 
 
 def main() -> None:
-    """Run the monitor. Signals of a terminal or a service are for the process itself, so the monitor ignores them."""
-    for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    """Run the monitor. It ignores the signals of a terminal, a service or a scheduler, which are for the process itself."""
+    for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(signum, signal.SIG_IGN)
     Program(json.load(sys.stdin)).run()
 

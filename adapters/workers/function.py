@@ -139,6 +139,9 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
         os._exit(128 + signum)
 
     signal.signal(signal.SIGTERM, end)
+    for signum in (signal.SIGUSR1, signal.SIGUSR2):  # a scheduler sends them to all processes; they are for the agent
+        if signal.getsignal(signum) is signal.SIG_DFL:
+            signal.signal(signum, signal.SIG_IGN)
     _adopt_orphans()
     with suppress(OSError):
         while request := receive(control):

@@ -286,7 +286,7 @@ class Standbys:
                 }
                 with bound_to(frozenset({max(os.sched_getaffinity(0))}) if bound else None):
                     popen = subprocess.Popen(
-                        [find_setpriv(), "--pdeathsig", "KILL", "--", *ignoring(self._settings.drain.signal, command)],
+                        [find_setpriv(), "--pdeathsig", "KILL", "--", *ignoring(self._settings.drain.ignored, command)],
                         env=environment,
                         stdout=stdout,
                         stderr=stderr,

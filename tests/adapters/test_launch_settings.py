@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 
-from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
+from elastic.adapters.launch_settings import DrainSettings, Kind, LaunchSettings, Program
 from elastic.core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX
 
 PROGRAM = Program(Kind.SCRIPT, "train.py", (), "python")
@@ -29,6 +30,12 @@ def test_a_value_that_cannot_work_is_refused(given: dict[str, Any], message: str
 
 def test_nodes_meet_in_memory_unless_it_is_said_where() -> None:
     assert LaunchSettings(PROGRAM).store == "in memory"
+
+
+def test_workers_ignore_the_signal_that_drains_their_node_but_none_that_stops_them() -> None:
+    assert DrainSettings(signal.SIGUSR1).ignored is signal.SIGUSR1
+    for signum in (None, signal.SIGTERM, signal.SIGINT):
+        assert DrainSettings(signum).ignored is None
 
 
 def test_values_at_the_edge_are_taken() -> None:

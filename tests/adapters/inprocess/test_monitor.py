@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
-from processes import comes_true, is_stopped
+from processes import comes_true, ignored_by, is_stopped
 from worlds import node, running
 
 from elastic.adapters.clock import SystemClock
@@ -252,6 +252,7 @@ def test_a_monitor_that_dies_is_followed_by_another_that_speaks_for_the_dead(tmp
     with beside("trains", tmp_path) as it:
         monitor = it.monitor()
         assert it.says("beside a#1")
+        assert ignored_by(monitor) >= {signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}  # for the process beside it
         os.kill(monitor, signal.SIGKILL)
         assert it.says("beside a#1", times=2)
         it.process.send_signal(signal.SIGKILL)

@@ -101,6 +101,12 @@ def test_after_a_restart_the_last_round_s_values_count(method: StartMethod) -> N
     assert elastic.launch(settings(method, max_restarts=1))(called.round) == {0: 1, 1: 1}
 
 
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_workers_and_what_forks_them_ignore_a_scheduler_s_signals_until_they_handle_them(method: StartMethod) -> None:
+    for ignored in elastic.launch(settings(method, 1))(called.ignored)[0]:
+        assert ignored >= {signal.SIGUSR1, signal.SIGUSR2} and signal.SIGTERM not in ignored
+
+
 @METHOD
 def test_an_exception_comes_back_as_a_failure_with_its_place(method: StartMethod) -> None:
     with pytest.raises(elastic.ChildFailedError, match=r"first cause .* rank 1, .*KeyError: 'no key'") as raised:
