@@ -217,14 +217,16 @@ def _spans(options: LaunchOptions, settings: LaunchSettings, clock: Clock, statu
         return None
     try:
         from ..adapters.report.telemetry_spans import AgentSpans  # few jobs need it, and its packages may not be there
+
+        return AgentSpans(options.otel_endpoint, settings.run_id, socket.gethostname(), clock, status.warn)
     except ImportError:
         raise Mistake(
             "--otel-endpoint: needs the packages of OpenTelemetry; write pip install 'elastic-launch[otel]'"
         ) from None
-    try:
-        return AgentSpans(options.otel_endpoint, settings.run_id, socket.gethostname(), clock, status.warn)
     except OSError as error:
-        raise Mistake(f"--otel-endpoint={options.otel_endpoint}: {why(error)}") from None
+        raise Mistake(f"--otel-endpoint: {why(error)}") from None
+    except (ValueError, RuntimeError) as error:  # OpenTelemetry's own variables
+        raise Mistake(f"--otel-endpoint: {error}; mend or unset that variable") from None
 
 
 def _handler(option: str, find: Callable[[str], Handler], name: str) -> Handler:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
 from queue import Full, Queue
 
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import set_span_in_context
+from requests import Response, Session
 
 from ...core.rendezvous import RendezvousState
 from .. import threads
@@ -37,7 +40,8 @@ SERVICE = "elastic"
 
 
 class AgentSpans:
-    """An observer of the agent that sends its recoveries. Raises NoThread."""
+    """An observer of the agent that sends its recoveries. Raises NoThread, or ValueError or RuntimeError for variables of
+    OpenTelemetry that cannot work."""
 
     until = None
 
@@ -49,11 +53,13 @@ class AgentSpans:
         self._clock = clock
         self._recoveries = Recoveries()
         self._state: RendezvousState | None = None
-        lost = f"spans are lost: {endpoint} does not take them (--otel-endpoint)"
-        self._sender = _Sender(OTLPSpanExporter(endpoint=endpoint.rstrip("/") + PATH), partial(warn, lost))
+        shown = re.sub(r"//.*@", "//***", endpoint)
+        lost = f"spans are lost: {shown} does not take them (--otel-endpoint)"
+        exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + PATH, session=_session())
         self._ids = _Ids()
         resource = Resource.create({SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME") or SERVICE})
         provider = TracerProvider(id_generator=self._ids, resource=resource, shutdown_on_exit=False)
+        self._sender = _Sender(exporter, partial(warn, lost))
         provider.add_span_processor(self._sender)
         self._tracer = provider.get_tracer("elastic")
 
@@ -87,11 +93,24 @@ class AgentSpans:
             return int((epoch + moment) * NS)
 
         self._ids.trace_id = int.from_bytes(blake2b(f"{self._run_id}\n{round}".encode(), digest_size=16).digest())
-        whole = self._tracer.start_span("recovery", start_time=at(phases[0].began_at), attributes=attributes)
+        whole = self._tracer.start_span("recovery", Context(), start_time=at(phases[0].began_at), attributes=attributes)
         for each in phases:
             child = self._tracer.start_span(each.phase, set_span_in_context(whole), start_time=at(each.began_at))
             child.end(at(each.ended_at))
         whole.end(at(phases[-1].ended_at))
+
+
+def _session() -> Session:
+    """Return a session that reads no body of an answer, which may have no end, and that goes to no other receiver."""
+    session = Session()
+    session.stream = True
+    session.hooks["response"].append(_refuse_redirect)
+    return session
+
+
+def _refuse_redirect(response: Response, **_: object) -> None:
+    if response.is_redirect:
+        raise OSError("the receiver names another one")  # the SDK would take that for success
 
 
 class _Ids(RandomIdGenerator):

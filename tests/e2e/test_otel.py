@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -14,6 +16,7 @@ from jobs import STAY, Jobs, codes, end, kill, run
 from launches import Launcher
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from ports import reserved
+from processes import comes_true
 
 
 @define
@@ -31,15 +34,20 @@ class Receiver:
 
 
 @contextmanager
-def receiver() -> Iterator[Receiver]:
+def receiver(code: int = 200) -> Iterator[Receiver]:
+    """Serve a receiver, which answers with a body that has no end."""
     made = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             made.took(self.path, gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body)
-            self.send_response(200)
+            self.send_response(code)
+            self.send_header("Location", "/elsewhere")
             self.end_headers()
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(b"x" * 2**16)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -60,24 +68,35 @@ def attributes(span: Any) -> dict[str, object]:
     return {each.key: each.value.string_value or each.value.int_value for each in span.attributes}
 
 
-def test_each_node_sends_a_span_of_its_recovery_with_its_phases(tcpstore_job: Jobs) -> None:
-    job = tcpstore_job("2", "--last-call=1000", "--max-restarts=1")
+def recoveries(heard: Receiver) -> list[Any]:
+    return [span for _, span in heard.spans if span.name == "recovery"]
+
+
+def has_sent(heard: Receiver, count: int) -> bool:
+    return len(recoveries(heard)) == count
+
+
+def test_each_node_sends_a_span_of_each_recovery_with_its_phases(tcpstore_job: Jobs) -> None:
+    job = tcpstore_job("2", "--last-call=1000", "--max-restarts=2")
     with receiver() as heard:
         agents = job.nodes("ab", f"--otel-endpoint={heard.url}")
-        first = run(agents)
-        kill(first[0].pid)
-        run(agents)
+        told = run(agents)
+        for round in (1, 2):
+            kill(told[0].pid)
+            told = run(agents)
+            assert comes_true(partial(has_sent, heard, 2 * round))
         assert codes(end(agents)) == [0, 0]
     assert {service for service, _ in heard.spans} == {"elastic"}
     spans = [span for _, span in heard.spans]
-    recoveries = [span for span in spans if span.name == "recovery"]
-    assert len(recoveries) == 2 and len({span.trace_id for span in spans}) == 1
-    for each in recoveries:
-        told = attributes(each)
-        assert (told["elastic.job"], told["elastic.round"], told["elastic.cause"]) == (job.run_id, 1, "failed")
+    assert len({(span.trace_id, attributes(span)["elastic.round"]) for span in recoveries(heard)}) == 2
+    assert Counter(attributes(span)["elastic.round"] for span in recoveries(heard)) == {1: 2, 2: 2}
+    for each in recoveries(heard):
+        told_of = attributes(each)
+        assert (told_of["elastic.job"], told_of["elastic.cause"]) == (job.run_id, "failed")
         phases = sorted(
             (span for span in spans if span.parent_span_id == each.span_id), key=lambda span: span.start_time_unix_nano
         )
+        assert {span.trace_id for span in phases} == {each.trace_id}
         assert [span.name for span in phases][-2:] == ["rejoin", "start"]
         bounds = [phases[0].start_time_unix_nano, *(span.end_time_unix_nano for span in phases)]
         assert bounds == sorted(bounds)
@@ -85,18 +104,36 @@ def test_each_node_sends_a_span_of_its_recovery_with_its_phases(tcpstore_job: Jo
         assert (each.start_time_unix_nano, each.end_time_unix_nano) == (bounds[0], bounds[-1])
 
 
+def test_a_receiver_that_names_another_one_does_not_take_spans(launch: Launcher) -> None:
+    with receiver(307) as heard:
+        agent = launch("--standalone", "--max-restarts=1", f"--otel-endpoint={heard.url}", STAY)
+        (one,) = agent.hears(1)
+        kill(one.pid)
+        agent.hears(1)
+        agent.open_gate()
+        ended = agent.ends()
+    assert ended.code == 0 and f"warning: spans are lost: {heard.url} does not take them" in ended.err
+
+
 def test_a_receiver_that_is_not_there_is_named_once_and_the_job_goes_on(launch: Launcher) -> None:
     with reserved() as port:
-        agent = launch("--standalone", "--max-restarts=1", f"--otel-endpoint=http://127.0.0.1:{port}", STAY)
+        url = f"--otel-endpoint=http://user:secret@127.0.0.1:{port}"
+        agent = launch("--standalone", "--max-restarts=1", url, STAY)
         (one,) = agent.hears(1)
         kill(one.pid)
         agent.hears(1)
         agent.open_gate()
         ended = agent.ends()
     assert ended.code == 0
-    assert ended.err.count(f"warning: spans are lost: http://127.0.0.1:{port} does not take them") == 1
+    assert ended.err.count(f"warning: spans are lost: http://***127.0.0.1:{port} does not take them") == 1
 
 
 def test_an_address_that_is_none_is_refused(launch: Launcher) -> None:
     ended = launch("--standalone", "--otel-endpoint=collector:4318", STAY).ends()
     assert ended.code == 2 and "--otel-endpoint=collector:4318: write a URL like http://collector:4318" in ended.err
+
+
+def test_a_variable_of_opentelemetry_that_cannot_work_is_refused_with_its_name(launch: Launcher) -> None:
+    name = "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
+    ended = launch("--standalone", "--otel-endpoint=http://collector:4318", STAY, environment={name: "few"}).ends()
+    assert ended.code == 2 and f"--otel-endpoint: {name} must be" in ended.err and "Traceback" not in ended.err
