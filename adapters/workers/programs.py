@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ..secret_variables import without_secrets
 from ..terminal import why
 from .worker_port import CannotStart
 
@@ -60,7 +61,9 @@ def _env(signum: int) -> tuple[str, ...]:
     if env is None:
         return ()
     words = env, f"--ignore-signal={signum}"
-    return words if subprocess.run(words, capture_output=True, check=False).returncode == 0 else ()
+    return (
+        words if subprocess.run(words, env=without_secrets(), capture_output=True, check=False).returncode == 0 else ()
+    )
 
 
 def _find(name: str, path: str) -> str:
