@@ -34,6 +34,7 @@ from ..workers.stuck import state
 
 _JOIN_TIMEOUT_S = 5.0
 _DEAD = (None, "Z", "X")
+_FAMILY_MAX = 64
 
 
 @frozen
@@ -205,12 +206,24 @@ def _size(file: Path) -> int:
 
 
 def sign(sighting: Sighting) -> str:
-    """Return a text that changes when the main thread moves: its stack, or what the kernel counts of one that runs."""
+    """Return a text that changes when the main thread moves: its stack, or what the kernel counts of one that runs. Of a
+    worker without a stack the main threads of its descendants count too: it may be a shell that waits for the training."""
     task = sighting.tasks[0] if sighting.tasks else None
     text = "" if sighting.is_cut else sighting.text
     if text and not (task and task.state == "R"):
         return text
-    return f"{text}\n{task.line if task else ''} {counters(sighting.pid)}"
+    counted = [sighting.pid] if text else _family(sighting.pid)
+    return f"{text}\n{task.line if task else ''} {' '.join(str(counters(pid)) for pid in counted)}"
+
+
+def _family(pid: int) -> Sequence[int]:
+    """Return a process and its descendants, the first ones."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):
+            children = Path(f"/proc/{each}/task/{each}/children").read_text().split()
+            found += map(int, children[: _FAMILY_MAX - len(found)])
+    return found
 
 
 def counters(pid: int) -> Sequence[str]:
