@@ -2,7 +2,7 @@
 
 Where nobody says where the nodes meet, they meet at the first node of the step (or of the job, for a step of one node), at a
 port that follows from the job's number. The job's name is that number and the count of its restarts: a job that is queued
-again begins anew.
+again begins anew. Each further step of several nodes has a port and a name of its own, because several may run at once.
 """
 
 from __future__ import annotations
@@ -30,18 +30,25 @@ def endpoint(environment: Mapping[str, str]) -> Address | None:
     """Return where the nodes of this job meet; None outside of Slurm. Raises Mistake for a list that nobody can read."""
     job = _number(environment, "SLURM_JOB_ID")
     nodes = _nodes(environment) if job is not None else ()
-    return Address(nodes[0], PORTS[job % len(PORTS)]) if job is not None and nodes else None
+    return Address(nodes[0], PORTS[(job + _step(environment)) % len(PORTS)]) if job is not None and nodes else None
 
 
 def run_id(environment: Mapping[str, str]) -> str:
-    """Return the name of this job, another one after each restart by Slurm."""
-    return f"{_number(environment, 'SLURM_JOB_ID')}.{_number(environment, 'SLURM_RESTART_COUNT') or 0}"
+    """Return the name of this job, another one after each restart by Slurm, and for each further step."""
+    step = f".{number}" if (number := _step(environment)) else ""
+    return f"{_number(environment, 'SLURM_JOB_ID')}.{_number(environment, 'SLURM_RESTART_COUNT') or 0}{step}"
 
 
 def _nodes(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the nodes of the step if it has several, else those of the job."""
     step, job = (_hosts(environment, name) for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"))
     return step if len(step) > 1 else job
+
+
+def _step(environment: Mapping[str, str]) -> int:
+    """Return the number of a step that has several nodes; 0 for the first step, and where the nodes are those of the job."""
+    is_whole = len(_hosts(environment, "SLURM_STEP_NODELIST")) > 1
+    return (_number(environment, "SLURM_STEP_ID") or 0) if is_whole else 0
 
 
 def _hosts(environment: Mapping[str, str], name: str) -> tuple[str, ...]:

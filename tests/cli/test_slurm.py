@@ -49,6 +49,14 @@ def test_a_job_that_is_queued_again_has_another_name() -> None:
     assert run_id({**JOB, "SLURM_RESTART_COUNT": "2"}) == "123477.2"
 
 
+def test_steps_of_one_job_that_run_at_once_do_not_meet() -> None:
+    steps = [{**JOB, "SLURM_STEP_NODELIST": "gpu[08-09]", "SLURM_STEP_ID": number} for number in ("0", "1")]
+    assert [endpoint(each) for each in steps] == [Address("gpu08", 23_477), Address("gpu08", 23_478)]
+    assert [run_id(each) for each in steps] == ["123477.0", "123477.0.1"]
+    alone = {**JOB, "SLURM_STEP_NODELIST": "gpu09", "SLURM_STEP_ID": "1"}  # one of several steps, of a node each
+    assert (endpoint(alone), run_id(alone)) == (Address("gpu08", 23_477), "123477.0")
+
+
 def test_what_the_user_says_counts() -> None:
     told = settings({**JOB}, "--nnodes=2", "--rdzv-endpoint=a", "x")
     assert (told.store, told.run_id) == ("a:29400", "none")
