@@ -29,7 +29,7 @@ from ..rendezvous import (
     verify_step,
 )
 from ..rendezvous.verify import Finding
-from ..world import Life, Node, World, WorldId
+from ..world import Life, Node, Why, World, WorldId
 from .facts import (
     Began,
     Decided,
@@ -48,7 +48,7 @@ from .facts import (
     Wrote,
 )
 from .outcomes import Pasts
-from .predicates import of_group, of_order, of_ranks, of_write
+from .predicates import of_group, of_order, of_ranks, of_restore, of_write
 from .strength import Strength, by_decision, by_refusal, by_start, by_step, by_write
 
 Property: TypeAlias = Callable[["Judge", Fact], Iterable[Finding]]
@@ -169,6 +169,7 @@ class Judge:
             self.begun.add(fact.after.life)
         if isinstance(fact.edit, Restore):
             verify_restore(fact.edit, fact.before, fact.after)
+            yield from of_restore(fact.after)
             self._seats_again(sum(node in fact.after.seats for node in self.left))
             self.forgets()
         else:
@@ -184,6 +185,8 @@ class Judge:
         before, after = fact.before or blank(fact.after.life, fact.after.limits, fact.after.target), fact.after
         verify(after)
         verify_step(before, after)
+        if fact.before is None and after.closed and after.closed.why is Why.OPERATOR:
+            yield "V14", f"{fact.node} closes a job that is not there, in an operator's name"
         if not fact.here:
             yield "R8", f"{edit} of {fact.node} changes what another store had written"
         yield from of_write(before, edit, after)
@@ -195,7 +198,7 @@ class Judge:
             return
         if isinstance(edit, Arrive | Together):
             kin = [node for node in before.seats if node.slot == fact.node.slot]
-            self.superseded.update(node for node in kin if node not in after.seats)
+            self.superseded.update(node for node in kin if node not in after.present)
         for node, seat in after.seats.items():
             was = before.seats.get(node)
             if was is seat:

@@ -16,6 +16,7 @@ from attrs import define, field
 from ..group import Phase, Stopped
 from ..group.state import (
     KILL_S,
+    Check,
     Checked,
     Closed,
     Drained,
@@ -34,7 +35,7 @@ from ..group.state import Close as CloseJob
 from ..group.state import Drain as DrainMe
 from ..group.state import End as EndRound
 from ..group.state import Leave as LeaveJob
-from ..rendezvous import Arrive, Close, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
+from ..rendezvous import Arrive, Close, Complete, Deed, Drain, End, Held, Leave, Overdue, RendezvousState, Status
 from ..rendezvous.context import Handler
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
@@ -87,6 +88,10 @@ class Past:
     unstartable: bool = False
     unfit: bool = False
     """Its check found it unfit."""
+    is_checked: bool = False
+    """A check found it fit, and no failure of its own has ended a round since."""
+    asks_whose: bool = False
+    """It has asked for the end of a round because of a failure, and was not told yet whose failure ended that."""
     gone: bool = False
     """It was told that the register knows that it leaves."""
     ready_at: float = NEVER
@@ -152,6 +157,10 @@ class Past:
             self.unstartable = True
         elif isinstance(event, Checked):
             self.unfit |= not event.is_fit
+            self.is_checked |= event.is_fit
+        elif isinstance(event, Over) and self.asks_whose:
+            self.asks_whose = False
+            self.is_checked &= event.by not in (None, fact.before.node)
         elif isinstance(event, Noticed):
             self.gone_by = min(self.gone_by, at + event.notice.deadline_s)
         elif isinstance(event, ReadyToLeave):
@@ -170,6 +179,7 @@ class Past:
                 self.closes_since = at
             elif isinstance(command, EndRound) and fact.before.world is not None:
                 self.owes = fact.before.world.id
+                self.asks_whose = True
 
 
 @define
@@ -194,6 +204,8 @@ class Pasts:
         """Note what the agent was told, and judge its end. `excused`: it may have stood still."""
         past = self.past(fact.after.node)
         past.stepped(fact)
+        if fact.before.settings.checks:
+            yield from _of_check(past, fact)
         if fact.after.drained and not fact.before.drained and not _may_go(past, fact):
             yield "O7", f"{fact.after.node} leaves before its workers are ready, its time has come or its round is over"
         if fact.after.phase is Phase.ENDED and fact.before.phase is not Phase.ENDED:
@@ -262,6 +274,14 @@ def _of_end(past: Past, fact: Stepped) -> Iterator[Finding]:
         yield "O3", f"{node} ends before the register knows that it leaves"
 
 
+def _of_check(past: Past, fact: Stepped) -> Iterator[Finding]:
+    node, is_due = fact.after.node, past.asks_whose or not past.is_checked
+    if is_due and any(isinstance(command, Join) for command in fact.commands):
+        yield "G7", f"{node} joins, and no check has found it fit since a failure of its own"
+    if not is_due and any(isinstance(command, Check) for command in fact.commands):
+        yield "G7", f"{node} is checked again, and no failure of its own has ended a round"
+
+
 def _may_go(past: Past, fact: Stepped) -> bool:
     """Return True if a drained node may leave now."""
     before = fact.before
@@ -298,8 +318,21 @@ def _of_refusal(past: Past, fact: GaveUp) -> Iterator[Finding]:
         yield "O2", f"{me} is refused for its limits, which are the job's"
     if why is Why.SUPERSEDED and not any(each.slot == me.slot and each.incarnation > me.incarnation for each in seats):
         yield "O2", f"{me} is refused as superseded, but nobody has its slot"
+    if why is Why.NEEDED:
+        yield "O2", f"{me} may not drain itself, as if an operator had asked"
     if why is Why.PROGRAM and all(seat.profile.program in ("", held.profile.program) for seat in seats.values()):
         yield "O2", f"{me} is refused for its program, which is that of all"
+
+
+def of_operator(answer: Deed | Why, state: RendezvousState | None, insists: bool) -> Iterator[Finding]:
+    """Judge what an operator wants to write, or why it is refused. It has no past."""
+    if answer is Why.NO_JOB and state is not None:
+        yield "O2", "an operator is told of no job, and there is one"
+    if isinstance(answer, Drain) and not insists and state is not None:
+        out = (Status.GONE, Status.ABSENT, Status.LEAVING)
+        others = [node for node, seat in state.seats.items() if not (seat.status in out or seat.notice)]
+        if len({*others} - {answer.node}) < state.limits.min_nodes:
+            yield "O2", f"an operator drains {answer.node}, which the job needs, and does not insist"
 
 
 def _silence(past: Past, fact: GaveUp) -> float:
@@ -319,6 +352,8 @@ def _of_decision(past: Past, fact: Decided, runs: bool, failed: Failures) -> Ite
             )
         case Complete() if not _has_lasted(past.seen(_quorum, at), _last_call(held)):
             yield "O4", f"{me} ends the last call {past.seen(_quorum, at):g} s after it saw the quorum"
+        case End(_, Why.UPSCALE) if state is not None and _waits_for_drained(state):
+            yield "O4", f"{me} ends the round for a newcomer, though a drained node is at work in it"
         case End(_, Why.UPSCALE) if not _has_lasted(past.seen(_newcomer, at), grows_after := _grows_after(held)):
             yield "O4", f"{me} ends the round for a newcomer that it has not seen for {grows_after:g} s"
         case End(_, Why.FENCED) if runs or not _was_told(past, state):
@@ -364,6 +399,11 @@ def _last_call(held: Held) -> float:
     first = held.settings.first_call_timeout
     is_first = held.state is not None and not held.state.ended
     return first if first is not None and is_first else held.settings.last_call_timeout
+
+
+def _waits_for_drained(state: RendezvousState) -> bool:
+    """Return True if a drained node will end the round itself, once its workers are ready."""
+    return any(seat.status is Status.IN and seat.notice for seat in state.seats.values())
 
 
 def _was_told(past: Past, state: RendezvousState | None) -> bool:

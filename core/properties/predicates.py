@@ -73,6 +73,7 @@ ALWAYS = {
     "G4": "success is marked when all workers have succeeded, and none was ready to leave; a failure ends a running world",
     "G5": "ended is final, and nothing lives then",
     "G6": "whoever stops or leaves has a way out",
+    "G7": "a node with a check joins after one that found it fit, and is checked again only after a failure of its own",
 }
 """Properties that must hold at every point of every run, beside those of one state and of one step (`verify`)."""
 EVENTUALLY = {
@@ -98,6 +99,9 @@ def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Ite
         yield from _of_new_round(before, after)
         return
     seats = after.seats
+    taken = sum(seat.status not in (Status.WAITING, Status.LEAVING, Status.ASIDE) for seat in seats.values())
+    if not (after.complete or after.closed) and after.census[Status.WAITING] and taken < after.limits.max_nodes:
+        yield "V4", f"somebody waits, and only {taken} of {after.limits.max_nodes} seats are taken"
     dropped = [node for node in before.expected if node not in seats or seats[node].status is Status.LEAVING]
     aside = [node for node in after.those(Status.ASIDE) if not _is_aside(before, node)]
     called = [node for node in after.expected if _is_aside(before, node)]
@@ -119,6 +123,12 @@ def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Ite
 def _is_aside(state: RendezvousState, node: Node) -> bool:
     seat = state.seats.get(node)
     return seat is not None and seat.status is Status.ASIDE
+
+
+def of_restore(after: RendezvousState) -> Iterator[Finding]:
+    """Yield what a restore breaks by the seats that it makes, by no list of its own."""
+    if any(seat.status in (Status.WAITING, Status.LEAVING, Status.ASIDE) for seat in after.seats.values()):
+        yield "R7", "who waits, or is on its way out, is restored, and only presence can attest that"
 
 
 def _of_batch(before: RendezvousState, edit: Together, after: RendezvousState) -> Iterator[Finding]:

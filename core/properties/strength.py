@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from attrs import define, field
 
 from ..group import Phase
-from ..group.state import Join, MarkDone, Record, Signal, Signalled, Start
+from ..group.state import Check, Join, MarkDone, Record, Signal, Signalled, Start
 from ..rendezvous import (
     Arrive,
     Close,
@@ -113,6 +113,7 @@ LAWS: Mapping[str, str] = {
     "G4": "a failure is recorded, or a success marked",
     "G5": "a group has ended",
     "G6": "a group stops, leaves or is signalled",
+    "G7": "a group with a check joins, or is checked again",
     "F1": "workers start with the fence on",
 }
 """Number → when that law is armed."""
@@ -251,6 +252,8 @@ def by_step(fact: Stepped) -> Iterator[str]:
         yield "F1"
     if Join in kinds:
         yield "G2"
+    if kinds & {Join, Check} and before.settings.checks:
+        yield "G7"
     if Signal in kinds:
         yield "G3"
     if Record in kinds or MarkDone in kinds:

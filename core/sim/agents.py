@@ -12,13 +12,16 @@ from attrs import define, field
 
 from ..group import Phase, begin, transition
 from ..group.state import (
+    Check,
     Command,
     Elapsed,
     Event,
     Join,
     Noticed,
+    Over,
     ReadyToLeave,
     Record,
+    RecordUnfit,
     RecordUnstartable,
     Signal,
     Signalled,
@@ -27,7 +30,7 @@ from ..group.state import (
 )
 from ..node import farewell, follows, requested
 from ..properties.facts import Began, Stepped
-from ..rendezvous import Errand, Request
+from ..rendezvous import Errand, Request, reserve
 from ..world import Notice, Profile
 from . import narration, sometimes
 from .chance import Choose
@@ -39,6 +42,9 @@ from .rendezvous_loops import RendezvousLoops
 from .story import Kind, Setting
 from .witness import Witness
 from .workers import Workers
+
+TOLD = (Signalled, Noticed, ReadyToLeave, Over)
+"""The judge is told of these events, though nothing may follow from them."""
 
 
 @define
@@ -59,7 +65,7 @@ class Agents:
         network, witness = self.network, self.witness
         self.loops = RendezvousLoops(setting, choose, future, network, witness, self.hear, self.turns_max)
         self.hearts = Hearts(setting.interval, future, network, witness, self.hear)
-        self.workers = Workers(setting, choose, future, network, witness.judge, self.hear)
+        self.workers = Workers(setting, choose, future, network, witness.judge, witness.seen, self.hear)
 
     def start(self, process: Process) -> None:
         self.hearts.sleep_until_beat(process)
@@ -98,7 +104,7 @@ class Agents:
         before = process.group
         after, commands = transition(before, event)
         process.group = after
-        if commands or after.phase is not before.phase or isinstance(event, Signalled | Noticed | ReadyToLeave):
+        if commands or after.phase is not before.phase or isinstance(event, TOLD):
             witness = self.witness
             witness.judge.saw(Stepped(before, event, after, commands, now))
             sometimes.stepped(witness.counts, witness.causes, before, event, after)
@@ -146,10 +152,12 @@ class Agents:
             profile = self._profile(process) if isinstance(command, Join) else process.held.profile
             if request := requested(command, profile):
                 items.append(request)
-            elif isinstance(command, Record | RecordUnstartable):
+            elif isinstance(command, Record | RecordUnstartable | RecordUnfit):
                 items.append(Errand(command))
             else:
                 self._do_now(process, command)
+                if isinstance(command, Start) and process.idle and process.workers:
+                    items.append(Request(reserve))
         if items:
             self.loops.submit(process, *items)
 
@@ -161,6 +169,8 @@ class Agents:
                 self.workers.are_signalled(process, signum)
             case Tell(notice):
                 self.workers.are_told(process, notice)
+            case Check():
+                self.workers.check(process)
             case _:
                 self.hearts.beat_now(process)
 

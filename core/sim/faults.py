@@ -16,19 +16,22 @@ from .links import OF_LINKS, Links
 from .network import Network
 from .process import Process
 from .simulated_store import Store
-from .story import Kind
+from .story import Kind, Setting
 from .witness import Witness
 
 OF_STORE = (Kind.OUTAGE, Kind.FULL, Kind.EMPTY, Kind.OLDER)
+OF_CHECKS = (Kind.UNFIT, Kind.HANG_CHECK, Kind.BREAK_CHECK)
 
 
-def means_something(kind: Kind, process: Process, links: bool) -> bool:
-    """Return True if this operation has an effect on this process: workers that do not run, or hang, neither fail nor
-    succeed, and links that are not there do not break."""
+def means_something(kind: Kind, process: Process, setting: Setting) -> bool:
+    """Return True if this operation has an effect on this process: workers that do not run, hang or are a reserve's neither
+    fail nor succeed, and links and checks that are not there do not break."""
     if kind in OF_LINKS:
-        return links
+        return setting.links > 0
+    if kind in OF_CHECKS:
+        return setting.checks > 0
     if kind in (Kind.FAIL, Kind.SUCCEED):
-        return bool(process.workers) and not process.hung
+        return bool(process.workers) and not process.hung and not process.idle
     return kind is not Kind.HANG or bool(process.workers)
 
 
@@ -92,6 +95,12 @@ class Faults:
                 process.hung = True
             case Kind.UNSTARTABLE:
                 process.unstartable = True
+            case Kind.UNFIT:
+                process.unfit = True
+            case Kind.HANG_CHECK:
+                process.check_hangs = True
+            case Kind.BREAK_CHECK:
+                process.check_breaks = True
             case Kind.DRAIN:
                 self.agents.are_signalled(process, 15)
             case other:
@@ -141,7 +150,7 @@ class Faults:
             store.is_restored(now - span)
         if lost and store.register and store.register.job != lost.job:
             witness.lost_worlds.drops()  # a world of another job is not replaced
-        witness.judge.register = store.register
+        witness.judge.register = store.register or witness.judge.register  # if none, the next one is known to follow it
         witness.judge.forgets()  # the store has forgotten that too, and what they had under way may land
         witness.counts["the store came back older" if store.register else "the store came back empty"] += 1
         self.network.forgets()

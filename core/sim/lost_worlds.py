@@ -26,7 +26,12 @@ KEPT_BEATS = 3
 FRESH_BEATS = 1.5
 """With the fence on, a node is well if its last acknowledged heartbeat is no older than so many heartbeat intervals."""
 
-HARMLESS = frozenset((Kind.UNLINK, Kind.MUTE, Kind.TWICE, Kind.HANG, Kind.UNSTARTABLE))
+HARMLESS = frozenset(
+    (
+        *(Kind.UNLINK, Kind.MUTE, Kind.TWICE, Kind.HANG, Kind.UNSTARTABLE),
+        *(Kind.UNFIT, Kind.HANG_CHECK, Kind.BREAK_CHECK),
+    )
+)
 """What may befall a node that is well, and neither stops its workers nor delays it."""
 DELAYS = frozenset((Kind.LOSE_REPLY, Kind.LATE_WRITE, Kind.LATE_REPLY, Kind.GAP))
 """What costs a node one question. With the fence that may be too much: no heartbeat counts until it knows the new life."""

@@ -257,6 +257,7 @@ class Network:
 
     def _changed(self, process: Process, news: Pushed | Missed, shown_at: float) -> None:
         if not self._waiter_waits(process, self._changed, process, news, shown_at):
+            process.waits_for_push = False
             if isinstance(news, Pushed):
                 process.answered_at = max(process.answered_at, shown_at)
                 if news.state is not self.store.register:
@@ -265,6 +266,7 @@ class Network:
 
     def _misses(self, process: Process) -> None:
         if not self._waiter_waits(process, self._misses, process):
+            process.waits_for_push = False
             self.loops.hears(process, MISSED)
 
     def _waiter_waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:

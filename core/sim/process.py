@@ -72,6 +72,8 @@ class Process:
     """The store last answered then, in true time."""
     tried_at: float = -math.inf
     """The store last left a question or a wait unanswered then, in true time."""
+    waits_for_push: bool = False
+    """Its waiter waits, or is about to tell what it has seen."""
     watch: Token | None = None
     """The waiter's question names this."""
     watch_sent_at: float = 0.0
@@ -117,6 +119,11 @@ class Process:
     """It is dead, and its port is another program's."""
     unstartable: bool = False
     hung: bool = False
+    idle: bool = False
+    """Its node is a reserve of the world in which its workers run, so these have nothing to do."""
+    unfit: bool = False
+    check_hangs: bool = False
+    check_breaks: bool = False
 
     @property
     def held(self) -> Held:
@@ -152,6 +159,7 @@ class Process:
         self.cut_out_until = self.cut_in_until = self.refuses_until = self.mute_until = 0.0
         self.delay = self.late_write = self.late_reply = self.twice = 0.0
         self.lose_reply = self.gap = self.unstartable = self.hung = False
+        self.unfit = self.check_hangs = self.check_breaks = False
 
 
 Hears: TypeAlias = Callable[[Process, Event], None]

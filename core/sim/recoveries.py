@@ -27,6 +27,7 @@ from .network import ANSWER_TIMEOUT_S
 from .process import Process
 from .simulated_store import Store
 from .story import Kind, Setting
+from .workers import CHECK_TIMEOUT_S
 
 REACH_S = 0.7
 """A node whose messages take longer than this, each way, is out of reach."""
@@ -45,6 +46,11 @@ def _stop(setting: Setting) -> float:
     return setting.grace + KILL_S
 
 
+def _waits(setting: Setting) -> float:
+    """Return how long a newcomer waits for the rest of its party."""
+    return setting.party_wait if setting.party > 1 else 0.0
+
+
 def _silences(setting: Setting) -> float:
     """Return after how many TTLs a silence is noticed at the latest. Where not all nodes stand in for the coordinator, it
     takes half a TTL more to see that those who do are dead too."""
@@ -57,7 +63,8 @@ PARTS: Mapping[str, Callable[[Setting], float]] = {
     "detect": lambda setting: _silences(setting) * setting.rendezvous.ttl + 2 * setting.interval + _patience(setting),
     "stop": _stop,
     "gather": lambda setting: setting.last_call + _patience(setting),
-    "grow": lambda setting: setting.upscale + _patience(setting) + _stop(setting),
+    "grow": lambda setting: max(setting.upscale, _waits(setting)) + _patience(setting) + _stop(setting),
+    "check": lambda setting: CHECK_TIMEOUT_S if setting.checks else 0.0,
     "join": lambda setting: setting.join,
     "leave": lambda setting: setting.rendezvous.leave_timeout,
     "messages": lambda setting: (
@@ -70,10 +77,10 @@ ALWAYS = ("messages", "ask")
 """The parts that every recovery needs."""
 _AWAY = ("detect", "stop", "gather", "grow")
 NEEDS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.START: ("stop", "gather", "grow"),
-    Kind.START_BACK: ("stop", "gather", "grow"),
-    Kind.START_OTHER: ("stop", "gather", "grow"),
-    Kind.START_NEXT: ("stop", "gather", "grow", "join"),
+    Kind.START: ("check", "stop", "gather", "grow"),
+    Kind.START_BACK: ("check", "stop", "gather", "grow"),
+    Kind.START_OTHER: ("check", "stop", "gather", "grow"),
+    Kind.START_NEXT: ("check", "stop", "gather", "grow", "join"),
     Kind.CRASH: ("detect", "stop", "gather"),
     Kind.KILL: ("detect", "stop", "gather"),
     Kind.UNLINK: (),
@@ -96,10 +103,13 @@ NEEDS: Mapping[Kind, tuple[str, ...]] = {
     Kind.FULL: ("stop", "gather", "grow"),
     Kind.EMPTY: _AWAY,
     Kind.OLDER: _AWAY,
-    Kind.FAIL: ("stop",),
+    Kind.FAIL: ("check", "stop"),
     Kind.SUCCEED: ("leave", "stop"),
     Kind.HANG: ("stop",),
     Kind.UNSTARTABLE: ("stop",),
+    Kind.UNFIT: ("check", "leave", "gather"),
+    Kind.HANG_CHECK: ("check",),
+    Kind.BREAK_CHECK: ("check",),
     Kind.DRAIN: ("leave", "stop", "gather"),
     Kind.NOTICE: ("leave", "stop", "gather", "grow"),
     Kind.CANCEL: ("stop",),
@@ -133,6 +143,9 @@ MARKS: Mapping[Kind, str] = {
     Kind.LOSE_REPLY: "lose_reply",
     Kind.GAP: "gap",
     Kind.UNSTARTABLE: "unstartable",
+    Kind.UNFIT: "unfit",
+    Kind.HANG_CHECK: "check_hangs",
+    Kind.BREAK_CHECK: "check_breaks",
 }
 """Each of these faults stands as a mark on its process, in the field of this name, until it comes or is taken away."""
 _marks = attrgetter(*MARKS.values())

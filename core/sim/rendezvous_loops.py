@@ -15,12 +15,14 @@ from attrs import define, field
 from ..evolving import maker
 from ..node import heard, noticed
 from ..properties.facts import Decided, GaveUp, Holds, Left, Slept, WaitsForever
+from ..properties.outcomes import of_operator
 from ..rendezvous import (
     Answer,
     Arrive,
     Close,
     Complete,
     Counted,
+    Deed,
     Did,
     Drain,
     Draw,
@@ -174,6 +176,8 @@ class RendezvousLoops:
         sometimes.told(self.witness.counts, process, handler, answer)
         if process.operator:
             process.alive = False
+            if isinstance(answer, Raise):
+                self._judges_operator(process, answer.failure.why, insists=False)
             return
         if isinstance(answer, Raise):
             answered_at, tried_at = process.clock(process.answered_at), process.clock(process.tried_at)
@@ -188,6 +192,10 @@ class RendezvousLoops:
             self.hear(process, event)
         if _has_left(handler, answer):
             self.witness.judge.saw(Left(process.node))
+
+    def _judges_operator(self, process: Process, answer: Deed | Why, insists: bool) -> None:
+        for number, fact in of_operator(answer, process.held.state, insists):
+            raise Violation(number, fact)
 
     def _judges_refusal(self, process: Process, handler: Handler, refusal: Raise) -> None:
         if refusal.failure.why is Why.ILLEGAL:
@@ -212,7 +220,10 @@ class RendezvousLoops:
                 self._asks(process, ask)
             case Write():
                 edit = ask.edit
-                if type(edit) in JUDGED and not process.operator:
+                if process.operator:
+                    under_way = process.client.agenda.operation
+                    self._judges_operator(process, edit, insists=under_way is not None and under_way.forced)
+                elif type(edit) in JUDGED:
                     self.witness.judge.saw(Decided(process.held, edit, process.client.asked_at))
                 if isinstance(edit, Evict):
                     self.witness.notes_slander(process, edit)
@@ -247,6 +258,9 @@ class RendezvousLoops:
         else:
             self.future.at(process.true(wait.until), self._wakes, process, process.timer)
         if wait.arm:
+            if process.waits_for_push:
+                raise Violation("L11", f"{process.name} waits for the next change twice at once")
+            process.waits_for_push = True
             self.network.watch(process, wait.token, process.clock(self.future.now))
 
     def _wakes(self, process: Process, timer: int) -> None:

@@ -130,7 +130,7 @@ class World:
         elif kind in OF_STORE:
             self._said(kind, "store", str(operation))
             self.faults.befall_store(kind, span)
-        elif process is not None and means_something(kind, process, self.setting.links > 0):
+        elif process is not None and means_something(kind, process, self.setting):
             self._said(kind, process.name, str(operation))
             self.faults.befall(process, kind, span)
         self.witness.moved()

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..group import Group, Phase
-from ..group.state import Beaten, Elapsed, Event, Over, ReadyToLeave
+from ..group.state import Beaten, Cause, Checked, Elapsed, Event, Over, ReadyToLeave
 from ..properties.predicates import fences
 from ..rendezvous import (
     Complete,
@@ -126,6 +126,16 @@ SOMETIMES = (
     "a failing node stays: the job needs it",
     "a node that is set aside returns",
     "a node that is set aside is called back",
+    "a reserve",
+    "a reserve goes, and its round goes on",
+    "a reserve called back",
+    "a newcomer without its party",
+    "a newcomer that waited for its party in vain",
+    "an unfit node leaves",
+    "checked again after a failure of its own",
+    "not checked after another node's failure",
+    "a check that hangs",
+    "a check that says nothing",
 )
 
 Counts = Counter[str]
@@ -152,6 +162,8 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
     proposed = held.proposed
     if isinstance(edit, Leave) and context(Operation(join, now, now), held, now).entering is not None:
         counts["a bump voids a proposal to enter"] += 1
+    if isinstance(edit, End) and edit.why is Why.UPSCALE and state is not None and not state.party_is_whole:
+        counts["a newcomer that waited for its party in vain"] += 1
     if isinstance(edit, Together) and proposed is not None and now >= proposed.at + held.settings.patience:
         counts["written for those whose last is late or gone"] += 1
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
@@ -217,6 +229,8 @@ GOES: Mapping[type[Event], str] = {
 def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: Group) -> None:
     if after.drained and not before.drained and type(event) in GOES:
         counts[f"a drained node goes {GOES[type(event)]}"] += 1
+    if before.settings.checks:
+        _checked(counts, before, event, after)
     if fences(before, event, after):
         counts["self-fencing"] += 1
         causes["fencings"] += 1
@@ -225,6 +239,16 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         causes["fencings"] += 1
     elif before.phase is Phase.HELD and isinstance(event, Beaten) and after.phase is Phase.HELD:
         counts["start held back for a fresh heartbeat"] += 1
+
+
+def _checked(counts: Counts, before: Group, event: Event, after: Group) -> None:
+    """Count what a step shows of a group that has a check."""
+    if isinstance(event, Checked):
+        counts["an unfit node leaves"] += not event.is_fit and after.phase is Phase.LEAVING
+    elif before.cause is not Cause.ELSEWHERE and after.cause is Cause.ELSEWHERE:
+        own = after.phase is Phase.CHECKING
+        counts["checked again after a failure of its own"] += own
+        counts["not checked after another node's failure"] += not own and isinstance(event, Over)
 
 
 def linked(counts: Counts, held: Held, told: Linked, event: LinkEvent) -> None:

@@ -17,7 +17,7 @@ from attrs import Attribute, asdict, field, fields, frozen
 
 from ..group import Settings as GroupSettings
 from ..rendezvous import FailureLimit, Limits, Settings
-from ..world import Endpoint, Node, Profile, place_label
+from ..world import Endpoint, Node, Party, Profile, World, place_label
 
 OPERATIONS_MAX = 100_000
 SPAN_MAX = 1e6
@@ -101,6 +101,12 @@ class Kind(Enum):
     """The node's workers neither succeed nor heed SIGTERM from now on."""
     UNSTARTABLE = "unstartable"
     """The node's workers cannot be started the next time."""
+    UNFIT = "unfit"
+    """The node's next check finds it unfit."""
+    HANG_CHECK = "hang-check"
+    """The node's next check does not end by itself. It is killed at its time-out, and the node joins."""
+    BREAK_CHECK = "break-check"
+    """The node's next check ends with an exit code that says nothing of the node, and the node joins."""
     DRAIN = "drain"
     """The agent is sent SIGTERM."""
     NOTICE = "notice"
@@ -240,6 +246,14 @@ class Setting:
     """With so many failures of its own within the window a node is set aside. 0: never."""
     window: float = 8.0
     """The window of those failures, and the first cool-down."""
+    checks: int = field(default=0, validator=_no_or_yes)
+    """1: a check of each node decides if it joins."""
+    reserves: int = field(default=0, validator=_at_least(0))
+    """So many members of each world, the last ones, are its reserves; but never all of them."""
+    party: int = field(default=1, validator=_at_least(1))
+    """So many slots, one after the other, are a party: a newcomer of one waits for the others. 1: nobody waits."""
+    party_wait: float = 10.0
+    """How long a newcomer waits for the rest of its party."""
 
     def __attrs_post_init__(self) -> None:
         if self.drift > 0.1:
@@ -271,6 +285,7 @@ class Setting:
             leased=self.backend is Backend.LEASE,
             barrier_timeout=self.barrier or math.inf,
             max_node_failures=FailureLimit(self.node_failures, self.window) if self.node_failures else None,
+            party_timeout=self.party_wait,
         )
 
     @property
@@ -282,15 +297,26 @@ class Setting:
             keep_alive_interval=self.interval,
             start_timeout=self.join,
             fence=self.fence or None,
+            checks=True if self.checks else None,
         )
 
     def profile(self, slot: str, port: int) -> Profile:
         """Return what the node on this slot says of itself. Each start of its workers has a port of its own."""
         kind = self.slots.index(slot) % self.unlike if self.unlike > 1 else 0
+        party = self._party(slot) if self.party > 1 else None
         if not kind:
-            return Profile(Endpoint(slot, port), self.workers, host=slot, link_port=self.links)
+            return Profile(Endpoint(slot, port), self.workers, host=slot, link_port=self.links, party=party)
         role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)))
-        return Profile(Endpoint(slot, port), self.workers + kind, role, slot, labels, link_port=self.links)
+        return Profile(Endpoint(slot, port), self.workers + kind, role, slot, labels, link_port=self.links, party=party)
+
+    def _party(self, slot: str) -> Party:
+        which = self.slots.index(slot) // self.party
+        return Party(f"party {which}", min(self.party, self.nodes - which * self.party))
+
+    def is_reserve(self, node: Node, world: World) -> bool:
+        """Return True if this node is a reserve of this world."""
+        many = min(self.reserves, len(world.members) - 1)
+        return node in [member.node for member in world.members[len(world.members) - many :]]
 
     def __str__(self) -> str:
         given = asdict(self, value_serializer=lambda *each: getattr(each[-1], "value", each[-1]))

@@ -6,7 +6,7 @@ bit of everything. The draw is written down as a story, so that a run can be tol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import define, evolve, field, frozen
 
@@ -57,7 +57,14 @@ LINK_FAULTS_ONE_IN = 6
 NOTICES: Mapping[Kind, tuple[float, ...]] = {Kind.NOTICE: (0.5, 3.0, 8.0, 20.0)}
 """Notices of worlds whose nodes are drained, which are every third one."""
 NOTICED_ONE_IN, NOTICES_ONE_IN = 3, 10
-DRAWN: tuple[Kind, ...] = (*FAULTS, *RARE, *STRANGE, *LOSSES, *LINK_FAULTS, *NOTICES)
+CHECK_FAULTS: tuple[Kind, ...] = (Kind.UNFIT, Kind.UNFIT, Kind.HANG_CHECK, Kind.BREAK_CHECK)
+"""Faults of worlds whose nodes have a check, which are every fourth one."""
+CHECKED_ONE_IN, CHECK_FAULTS_ONE_IN = 4, 12
+PARTIES_ONE_IN, PARTY_WAIT_S = 5, 3.0
+"""So many runs have nodes that come in parties, and wait for so long for the rest of theirs."""
+RESERVES_ONE_IN = 4
+"""So many runs have worlds with reserves."""
+DRAWN: tuple[Kind, ...] = (*FAULTS, *RARE, *STRANGE, *LOSSES, *LINK_FAULTS, *NOTICES, *dict.fromkeys(CHECK_FAULTS))
 """All operations that may be drawn."""
 RARELY = 80
 """One operation in so many, in runs that have rare ones at all."""
@@ -178,6 +185,10 @@ def _unkind(drawn: Setting) -> Setting:
         drawn = evolve(drawn, tail=TAILS_S[seed // TAILED_ONE_IN % len(TAILS_S)])
     if seed % UNLIKE_ONE_IN == 1:
         drawn = evolve(drawn, unlike=2 + seed // UNLIKE_ONE_IN % 2)
+    if seed % PARTIES_ONE_IN == 2:
+        drawn = evolve(drawn, party=2 + seed // PARTIES_ONE_IN % 2, party_wait=PARTY_WAIT_S)
+    checks, reserves = seed % CHECKED_ONE_IN == 2, 1 + seed // RESERVES_ONE_IN % 2
+    drawn = evolve(drawn, checks=int(checks), reserves=reserves if seed % RESERVES_ONE_IN == 3 else 0)
     return evolve(drawn, join=600.0) if seed % LONG_ONE_IN == 1 else drawn
 
 
@@ -257,6 +268,8 @@ class Swarm:
             return self._to(world, one(self.choose, self._wanted(LINK_FAULTS)))
         if world.setting.seed % NOTICED_ONE_IN == 1 and self.choose(NOTICES_ONE_IN) == 0:
             return self._to(world, one(self.choose, self._wanted(NOTICES)))
+        if world.setting.checks and self.choose(CHECK_FAULTS_ONE_IN) == 0:
+            return self._to(world, one(self.choose, self._wanted(CHECK_FAULTS)))
         absent = [slot for slot in world.setting.slots if world.at(slot) is None]
         if absent and Kind.START in self.shape.faults and self.choose(6) == 0:
             return Operation(Kind.START, one(self.choose, absent))
@@ -265,7 +278,7 @@ class Swarm:
     def _burst(self, world: World) -> Sequence[Operation]:
         """Return the operations of a burst that the shape allows."""
         those = (self._slot(world, Kind.FAIL), self._slot(world, Kind.CRASH))
-        lines = one(self.choose, BURSTS).format(*those).split("; ")
+        lines = one(self.choose, (*BURSTS, *_bursts_of(world.setting, those[1]))).format(*those).split("; ")
         drawn = [parsed_operation(line) for line in lines]
         waits = Operation(Kind.PASS, span=GAPS_S[0])
         return [each for each in drawn if each.kind in self.shape.faults or each.kind is Kind.PASS] or [waits]
@@ -288,6 +301,14 @@ class Swarm:
         elif kind is not Kind.START and kind not in STRANGE:
             slots = tuple(slot for slot in slots if world.at(slot)) or slots
         return one(self.choose, slots)
+
+
+def _bursts_of(setting: Setting, slot: str) -> Iterator[str]:
+    """Yield the bursts that only such a world has. `slot` is that of {1}."""
+    if setting.party > 1:
+        first = setting.slots.index(slot) // setting.party * setting.party
+        crashes = "; ".join(f"crash {each}" for each in setting.slots[first : first + setting.party])
+        yield f"{crashes}; pass 8; start {{1}}; pass 8"
 
 
 def _slower(setting: Setting) -> float:

@@ -77,6 +77,8 @@ class Witness:
             self._judges_evidence(*process.accused[1:], after.round)
         fact = Wrote(process.node, before, write.edit, after, here)
         self.judge.saw(fact)
+        if fact.completes and process.held.policy is not None and not after.policy:
+            raise Violation("V13", f"{process.name} completes round {after.round}, and does not sign its world")
         self.lost_worlds.wrote(fact, process.format)
         self.traffic.wrote(process.node, before, write)
         self.losses.wrote(fact, self.living(), self.future.now)

@@ -1,10 +1,13 @@
-"""The workers of simulated nodes: they start at once, take time to die, and tell their agent when it is awake."""
+"""The workers of simulated nodes, and the check of a node. They start at once, take time to end, and tell their agent when
+it is awake."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import define
 
-from ..group.state import SIGKILL, Exited, ReadyToLeave, Reaped, Unstartable
+from ..group.state import SIGKILL, Checked, Exited, ReadyToLeave, Reaped, Unstartable
 from ..properties.facts import Failed, Started, Succeeded
 from ..properties.facts import Reaped as NoneLives
 from ..properties.judge import Judge
@@ -19,6 +22,10 @@ DEATHS_S = (0.001, 0.005, 0.02)
 """How long a worker takes to die of SIGKILL."""
 STOPS_S = (0.002, 0.03, 0.2)
 """How long a worker takes to stop after SIGTERM."""
+CHECKS_S = (0.01, 0.1, 0.5)
+"""How long the check of a node takes."""
+CHECK_TIMEOUT_S = 4.0
+"""A check that hangs is killed after so long."""
 
 
 @define
@@ -28,11 +35,36 @@ class Workers:
     future: Future
     network: Network
     judge: Judge
+    seen: Callable[[str], None]
     hear: Hears
+
+    def check(self, process: Process) -> None:
+        """Begin a check of this node."""
+        span = CHECKS_S[0] if self.setting.seed == 0 else CHECKS_S[self.choose(len(CHECKS_S))]
+        self.future.at(self.future.now + span, self._may_end, process, CHECK_TIMEOUT_S - span)
+
+    def _may_end(self, process: Process, left: float) -> None:
+        """The check ends now, or hangs until its time is over."""
+        if process.check_hangs:
+            process.check_hangs = False
+            self.seen("a check that hangs")
+            self.future.at(self.future.now + left, self._is_checked, process, True, "the check did not end")
+        elif process.check_breaks:
+            process.check_breaks = False
+            self.seen("a check that says nothing")
+            self._is_checked(process, True, "the check ended with exit code 2")
+        else:
+            is_fit, process.unfit = not process.unfit, False
+            self._is_checked(process, is_fit, "" if is_fit else "the check found the node unfit")
+
+    def _is_checked(self, process: Process, is_fit: bool, text: str) -> None:
+        if not self.network.waits(process, self._is_checked, process, is_fit, text):
+            self.hear(process, Checked(is_fit, text, process.clock(self.future.now)))
 
     def start(self, process: Process, world: World) -> None:
         process.starts += 1
         process.hung = False
+        process.idle = self.setting.reserves > 0 and self.setting.is_reserve(process.node, world)
         process.ran, process.codes = world, []
         if self.future.now - process.stood_until > process.held.settings.ttl:
             self.judge.excused.discard(process.node)  # what it was told since it stood still is what it starts by
@@ -77,8 +109,8 @@ class Workers:
         self._dies(process, min(process.workers), 1, process.starts)
 
     def succeed(self, process: Process) -> None:
-        """Let all living workers exit with 0."""
-        for rank in list(process.workers):
+        """Let all living workers exit with 0, but those of a reserve, which are given no work."""
+        for rank in () if process.idle else list(process.workers):
             self._dies(process, rank, 0, process.starts)
 
     def _dies(self, process: Process, rank: int, code: int, start: int) -> None:

@@ -24,7 +24,7 @@ from ..world import Ending, Node, Verdict, Why
 from .process import Process
 from .sometimes import Counts
 
-EXPECTED, IN, WAITING, DONE, GONE, *_, ASIDE = Status
+EXPECTED, IN, WAITING, DONE, GONE, RESERVE, ABSENT, _, ASIDE = Status
 
 
 def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
@@ -103,6 +103,8 @@ def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: Rendezv
         yield f"end by {after.ended.why.value}"
         if before.census[DONE]:
             yield "a done node called back"
+        if before.census[RESERVE]:
+            yield "a reserve called back"
     if after.round == before.round and after.failures < before.failures:
         yield "refund over budget" if before.over_budget else "refund"
 
@@ -145,6 +147,12 @@ def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState
         yield "a spare promoted"
     if isinstance(edit, Arrive | End) and after.redundancy_list:
         yield "a spare"
+    if isinstance(edit, Arrive) and after.complete and after.wait_list and not after.party_is_whole:
+        yield "a newcomer without its party"
+    if after.round == before.round and after.census[ABSENT] > before.census[ABSENT]:
+        yield "a reserve goes, and its round goes on"
+    if after.census[RESERVE] > before.census[RESERVE]:
+        yield "a reserve"
 
 
 def _asides(before: RendezvousState, me: Node, after: RendezvousState) -> Iterator[str]:

@@ -1,3 +1,3 @@
 # room is one less
-# L9: no rest 18.00 s after start, at most 17.5 s: round 0 open [a:waiting]
+# V4: somebody waits, and only 0 of 1 seats are taken
 world nodes=1 max=1

@@ -13,11 +13,13 @@ from worlds import arrived, edited, holding, node, profile, register, running, w
 from elastic.core.group import Group, Phase, begin, transition
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import (
+    Cause,
     Checked,
     Closed,
     Elapsed,
     Event,
     Gone,
+    Over,
     ReadyToLeave,
     Refused,
     Signalled,
@@ -38,6 +40,7 @@ from elastic.core.properties.facts import (
     Wrote,
 )
 from elastic.core.properties.judge import Judge
+from elastic.core.properties.outcomes import of_operator
 from elastic.core.rendezvous import (
     Arrive,
     Complete,
@@ -154,8 +157,9 @@ def refused(state: RendezvousState | None, why: Why, settings: Settings | None =
         (refused(arrived(running("a b", size="2:3"), "c#2"), Why.SUPERSEDED), refused(running(), Why.SUPERSEDED)),
         (refused(seated_with("train.py"), Why.PROGRAM), refused(running(), Why.PROGRAM)),
         (refused(running(), Why.ILLEGAL), refused(None, Why.LIMITS)),
+        (refused(running(), Why.NO_NODE), refused(running(), Why.NEEDED)),
     ],
-    ids=["limits", "closed", "superseded", "program", "illegal or nothing"],
+    ids=["limits", "closed", "superseded", "program", "illegal or nothing", "its own drain"],
 )
 def test_a_refusal_has_its_reason_in_the_register(right: GaveUp, wrong: GaveUp) -> None:
     assert broken(right) is None
@@ -352,6 +356,46 @@ def test_the_first_last_call_of_a_job_may_be_another_one() -> None:
     assert broken(seen, decides(QUORATE, Complete(0), 3.9, first)) == "O4"
     later = evolve(QUORATE, ended=OPEN.ended)
     assert broken(Holds(holding("a", later, first), 1.0), decides(later, Complete(0), 4.0, first)) == "O4"
+
+
+def test_no_newcomer_ends_the_round_of_a_drained_member() -> None:
+    drained = edited(NEWCOMER, "b", Drain(node("b"), Notice(30.0, "a test")))
+    seen = Holds(holding("a", drained, SPANS), 1.0)
+    assert broken(seen, decides(drained, EndEdit(0, Why.UPSCALE), 90.0)) == "O4"
+    waits = edited(arrived(running("a b", size="1:4"), "c d"), "c", Drain(node("c"), Notice(30.0, "a test")))
+    assert broken(Holds(holding("a", waits, SPANS), 1.0), decides(waits, EndEdit(0, Why.UPSCALE), 90.0)) is None
+
+
+def test_an_operator_drains_no_node_that_the_job_needs_unless_it_insists() -> None:
+    state, edit = running("a b", size="2:3"), Drain(node("b"), Notice(1.0, "a test"))
+    assert [number for number, _ in of_operator(edit, state, insists=False)] == ["O2"]
+    assert [*of_operator(edit, state, insists=True), *of_operator(edit, None, insists=False)] == []
+    assert [*of_operator(edit, running("a b c", size="2:3"), insists=False)] == []
+    assert [*of_operator(Why.NO_JOB, None, insists=False), *of_operator(Why.NEEDED, state, insists=False)] == []
+    assert [number for number, _ in of_operator(Why.NO_JOB, state, insists=False)] == ["O2"]
+
+
+CHECKS = GroupSettings(checks=True)
+FIT, MINE = Checked(True, "", 0.0), Over(0, Why.FAILED, node("a"), 2.0)
+ENDS = exited(1, -15, at=1.5), GroupReaped(1.6)
+
+
+def test_G7_a_node_joins_after_a_check_and_is_checked_again_after_a_failure_of_its_own() -> None:
+    for told in (MINE, over(at=2.0), Over(0, None, None, 2.0)):
+        assert broken(*steps(FIT, *FAIL, told, *ENDS, settings=CHECKS)) is None
+        assert broken(*steps(FIT, *FAIL, *ENDS, told, settings=CHECKS)) is None
+    joins = stepped(steps(FIT, settings=CHECKS)[-1])
+    checks = stepped(steps(FIT, *FAIL, MINE, *ENDS, settings=CHECKS)[-1])
+    fails, reaped = (
+        steps(FIT, *FAIL, over(at=2.0), *ENDS, settings=CHECKS),
+        evolve(checks.before, cause=Cause.ELSEWHERE),
+    )
+    assert broken(evolve(joins, event=Over(0, None, None, 1.0))) == "G7"  # no check has found it fit
+    assert (
+        broken(*steps(FIT, *FAIL, MINE, settings=CHECKS), evolve(joins, before=reaped, event=GroupReaped(2.0))) == "G7"
+    )
+    assert broken(*steps(FIT, *FAIL, settings=CHECKS), evolve(joins, before=reaped, event=GroupReaped(2.0))) == "G7"
+    assert broken(*fails[:-1], checks) == "G7"  # another node's failure ended the round
 
 
 def test_nobody_leaves_unasked() -> None:

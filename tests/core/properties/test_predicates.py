@@ -29,10 +29,11 @@ from elastic.core.group.state import (
 from elastic.core.group.state import Reaped as GroupReaped
 from elastic.core.properties.facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
 from elastic.core.properties.judge import Judge
-from elastic.core.properties.predicates import ALWAYS, EVENTUALLY, fences, of_group
+from elastic.core.properties.predicates import ALWAYS, EVENTUALLY, fences, of_group, of_restore, of_write
 from elastic.core.ranks import Ranks, WorkerRanks, assign
 from elastic.core.rendezvous import (
     Arrive,
+    Close,
     Complete,
     Done,
     Edit,
@@ -51,7 +52,20 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous import End as EndEdit
-from elastic.core.world import Endpoint, Life, Member, Node, Notice, Profile, Why, World, WorldId, place_label
+from elastic.core.world import (
+    Ending,
+    Endpoint,
+    Life,
+    Member,
+    Node,
+    Notice,
+    Profile,
+    Verdict,
+    Why,
+    World,
+    WorldId,
+    place_label,
+)
 
 TWO = running("a b", restarts=3)
 WORLD = TWO.world
@@ -450,3 +464,25 @@ def test_L6_only_a_spare_joins_without_end() -> None:
     broken("L6", WaitsForever(holding("a", None), join))
     spare = edited(running("a", size="1"), "b", Arrive(TWO.seats[B].profile))
     judged(WaitsForever(holding("b", spare), join), WaitsForever(holding("a", TWO), watch))
+
+
+# --- what other rules count too, by lists of their own
+
+
+def test_V4_is_judged_by_the_seats_that_are_taken() -> None:
+    waits = arrived(running("a b", size="2:3"), "c d")
+    open_ = edited(waits, "a", EndEdit(0, Why.FAILED))
+    alone = evolve(open_, seats={**open_.seats, node("c"): evolve(open_.seats[node("c")], status=Status.WAITING)})
+    assert [number for number, _ in of_write(open_, Leave(), alone)] == ["V4"]
+    assert [*of_write(open_, Leave(), open_)] == []
+
+
+def test_R7_nobody_is_restored_who_waits() -> None:
+    waits = arrived(running("a b", size="2:2"), "c")
+    assert [number for number, _ in of_restore(waits)] == ["R7"]
+    assert [*of_restore(TWO)] == []
+
+
+def test_V14_an_operator_closes_no_job_that_is_not_there() -> None:
+    edit = Close(Verdict(Ending.CANCELLED, 0, node("operator"), Why.OPERATOR))
+    broken("V14", wrote(None, "operator", edit, edited(register("2"), "operator", edit)))

@@ -202,3 +202,105 @@ def test_another_version_is_refused_in_the_words_of_the_codec() -> None:
 
 def test_leases_run_out_again_when_an_outage_of_minutes_is_healed() -> None:
     converges(world("start b", "pass 1", "outage 160", "crash b", setting="world max=1 backend=lease"))
+
+
+def test_an_agent_that_stands_still_is_given_notice_when_it_goes_on() -> None:
+    made = then(both_running(), "pause b 2", "notice b 30", "pass 1")
+    assert at(made, "b").group.notice is None
+    then(made, "pass 2")
+    assert at(made, "b").group.notice is not None
+    converges(made)
+
+
+# --- checks of nodes
+
+
+def test_an_unfit_node_stays_out_and_the_others_run() -> None:
+    made = world("start a", "start b", "unfit b", "pass 5", setting="world nodes=2 checks=1")
+    assert made.counts["an unfit node leaves"] == 1
+    assert [process.name for process in made.living()] == ["a"]
+    converges(made)
+
+
+@pytest.mark.parametrize(
+    ("fault", "shows", "for_s"),
+    [("hang-check", "a check that hangs", 4.5), ("break-check", "a check that says nothing", 0.5)],
+)
+def test_a_check_that_says_nothing_of_its_node_lets_it_join(fault: str, shows: str, for_s: float) -> None:
+    made = world("start a", "start b", f"{fault} b", f"pass {for_s}", setting="world nodes=2 min=2 max=2 checks=1")
+    assert made.counts[shows] == 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+    converges(made)
+
+
+def test_of_two_nodes_that_fail_only_that_is_checked_again_whose_failure_ended_the_round() -> None:
+    made = world(*TWO, "fail a", "fail b", "pass 1", setting="world nodes=2 min=2 max=2 checks=1")
+    assert made.counts["checked again after a failure of its own"] == 1
+    assert made.counts["not checked after another node's failure"] == 1
+    converges(made)
+
+
+def test_a_world_without_checks_has_none_that_could_fail() -> None:
+    made = then(both_running(), "unfit b", "fail b", "pass 1")
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+# --- reserves
+
+
+def test_the_last_members_of_a_world_are_its_reserves_and_nobody_waits_for_their_work() -> None:
+    made = world(*TWO, "start c", "pass 2", "fail c", setting="world reserves=2")
+    register = made.store.register
+    assert register is not None
+    assert {node.slot: seat.status.value for node, seat in register.seats.items()} == {
+        "a": "in",
+        "b": "reserve",
+        "c": "reserve",
+    }
+    then(made, "succeed a", "pass 1")
+    assert made.counts["closed SUCCEEDED"] == 1 and not list(made.living())
+
+
+def test_a_reserve_that_dies_ends_no_round_and_one_that_lives_is_called_back() -> None:
+    made = world(*TWO, "start c", "pass 2", "crash c", "pass 9", setting="world reserves=2")
+    assert (made.counts["a reserve goes, and its round goes on"], made.counts["end by lost"]) == (1, 0)
+    then(made, "fail a", "pass 2")
+    assert made.counts["a reserve called back"] == 1
+    converges(made)
+
+
+def test_a_world_of_one_has_no_reserve() -> None:
+    made = world("start a", "pass 5", setting="world reserves=1")
+    assert made.counts["a reserve"] == 0
+    converges(made)
+
+
+def test_a_reserve_that_was_replaced_is_asked_nothing_more() -> None:
+    """The supervisor says that it is gone. Its workers may end after those of the next round have started."""
+    made = world(*TWO, "start b", "fail a", "pass 0.5", setting="world nodes=2 max=2 fence=3 reserves=1 seed=5")
+    assert "b#1" in {str(node) for node in made.witness.judge.superseded}
+    converges(made)
+
+
+# --- parties
+
+
+def test_a_newcomer_waits_for_its_party() -> None:
+    setting = "world nodes=4 max=4 party=2 party_wait=6"
+    made = world(*TWO, "pass 3", "start c", "pass 4", setting=setting)
+    assert (made.counts["a newcomer without its party"], made.counts["end by upscale"]) == (1, 0)
+    then(made, "start d", "pass 2")
+    assert (made.counts["end by upscale"], made.counts["a newcomer that waited for its party in vain"]) == (1, 0)
+    converges(made)
+
+
+def test_a_party_that_never_comes_is_not_waited_for_without_end() -> None:
+    made = world(*TWO, "pass 3", "start c", "pass 9", setting="world nodes=4 max=4 party=2 party_wait=6")
+    assert made.counts["a newcomer that waited for its party in vain"] == 1
+    converges(made)
+
+
+def test_the_last_party_of_a_world_may_be_smaller() -> None:
+    made = world(*TWO, "pass 3", "start c", "pass 4", setting="world party=2 party_wait=6")
+    assert made.counts["a newcomer without its party"] == 0
+    assert at(made, "c").group.phase is Phase.RUNNING

@@ -143,6 +143,18 @@ def test_R11_judges_only_worlds_that_complete() -> None:
     Losses().wrote(Wrote(node("b"), None, Restore(WORLD, "again"), back(WORLD)), [knower()], NOW)
 
 
+# --- S15 across a loss
+
+
+def test_S15_asks_nothing_of_a_first_write_that_comes_late_into_a_store_that_has_forgotten() -> None:
+    """The node has left, and the register knew it; then a backup from before the register is put back."""
+    made = world(
+        "start a", "late-write a 3", "pass 1", "drain a", "pass 2", "older 1", "start a", setting="world nodes=1"
+    )
+    then(made, "pass 1")
+    assert made.witness.judge.strength.excused["S15"] == 1
+
+
 # --- who knows the verdict lingers
 
 

@@ -6,12 +6,14 @@ import math
 
 import pytest
 from attrs import evolve
+from simulated import at, remembers, then, world
 
 from elastic.core import sim
 from elastic.core.caller import Terms, signature
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.policies import at_most
-from elastic.core.rendezvous import Action, Context, Settings, Sync, handlers
+from elastic.core.rendezvous import Action, Context, Fail, Settings, Sync, Violation, handlers
+from elastic.core.world import Why
 
 STORY = sim.parsed(["world nodes=3 max=3", "start a", "start b", "pass 4", "start c", "pass 4"])
 
@@ -64,8 +66,24 @@ def test_a_setting_that_the_world_counts_by_is_said_in_one_place(own: sim.Own, c
 def test_a_run_is_shrunk_and_drawn_in_the_world_in_which_it_was_found() -> None:
     own = sim.Own({handlers.watch: lets_nobody_in})
     runs = (sim.wander(seed, sim.Shape(nodes=4), own=own) for seed in range(100))
-    smaller = sim.shrunk(next(run for run in runs if run.violation))
+    smaller = sim.shrunk(next(run for run in runs if run.violation and run.violation.number == "L10"))
     again, _ = sim.drawn(smaller.story, own=own)
     assert smaller.violation and again.violation
     assert smaller.violation.number == again.violation.number == "L10"
     assert sim.tell(smaller.story).violation is None
+
+
+def test_an_operator_is_judged_too() -> None:
+    def finds_no_job(ctx: Context, deadline: float) -> Action:
+        return Fail(Why.NO_JOB)
+
+    own = sim.Own({handlers.close: finds_no_job})
+    run = sim.tell(sim.parsed(["world nodes=1", "start a", "pass 1", "cancel", "pass 1"]), own=own)
+    assert str(run.violation) == "O2: an operator is told of no job, and there is one"
+
+
+def test_V13_a_node_with_a_policy_signs_the_world_that_it_completes() -> None:
+    made = world("start a", setting="world nodes=1 max=1 last_call=0")
+    remembers(at(made, "a"), evolve(at(made, "a").held, policy=lambda world: ""))
+    with pytest.raises(Violation, match="V13: a completes round 0, and does not sign its world"):
+        then(made, "pass 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from simulated import TWO, at, then, world
+from simulated import TWO, at, both_running, then, world
 from worlds import arrived, node, profile, register, running
 
 from elastic.core.properties.strength import Strength
@@ -121,3 +121,12 @@ def test_who_was_dropped_and_comes_again_counts_anew() -> None:
     without = evolve(WORLD, seats={each: seat for each, seat in WORLD.seats.items() if each != node("a")})
     traffic.wrote(node("b"), WORLD, Write(without, WORLD.token, Evict(frozenset({node("a")}))))
     assert node("a") not in traffic.written
+
+
+def test_L11_a_waiter_waits_for_one_change_at_a_time() -> None:
+    made = both_running()
+    a = at(made, "a")
+    assert a.waits_for_push
+    a.client = evolve(a.client, armed=False)
+    with pytest.raises(Violation, match="L11: a waits for the next change twice at once"):
+        then(made, "pass 2")
