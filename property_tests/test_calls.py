@@ -29,7 +29,7 @@ RUNS = 10_000 if SOAK else 400
 
 def small(*kinds: str, faults: int = 1, restarts: int = 1, **changes: Any) -> Shape:
     """Return a world of two ranks, with one fault of these kinds unless said otherwise."""
-    spent = {name: changes.pop(name) for name in ("sections", "respawns") if name in changes}
+    spent = {name: changes.pop(name) for name in ("sections", "respawns", "losses") if name in changes}
     return Shape(2, max_restarts=restarts, budget=Budget(faults, **spent), kinds=frozenset(kinds), **changes)
 
 
@@ -43,6 +43,7 @@ SMALL: Mapping[str, tuple[Shape, int, int, int]] = {
     "a monitor that dies": (small("monitor dies"), 3_828, 10_500, 32),
     "a thread that starves": (small("starves"), 16_967, 35_036, 130),
     "a store out of reach": (small("is cut off"), 14_031, 26_830, 246),
+    "a store that forgets, or a write without an answer": (small(faults=0, losses=1), 15_661, 37_456, 88),
 }
 LARGER: Mapping[str, tuple[Shape, int, int, int]] = {
     "a hang": (small("hangs"), 24_837, 56_268, 88),
@@ -89,6 +90,7 @@ RARE = frozenset(
     {
         *("declined in: atomic", "leaves: too many faults of this rank", "timer: store"),
         *("leaves: the same failure of this rank again and again", "timer: steady", "injected by the monitor"),
+        "restored over a forming job",
     }
 )
 """The situations that 400 runs need not show and 10,000 runs must (`elastic simulate --calls` warns)."""

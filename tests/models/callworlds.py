@@ -73,7 +73,8 @@ def reaching(ends: list[int], before: list[list[int]]) -> int:
 def key(world: World) -> Hashable:
     """Return what the rules can tell apart."""
     ranks = tuple(map(_of_rank, world.ranks))
-    return _of_register(world.register), ranks, world.budget, world.unseated, world.clean, min(world.rings, 1)
+    registers = _of_register(world.register), _of_register(world.forgotten)
+    return registers, ranks, world.budget, world.unseated, world.clean, min(world.rings, 1)
 
 
 def _of_register(register: RendezvousState | None) -> Hashable:
@@ -81,7 +82,7 @@ def _of_register(register: RendezvousState | None) -> Hashable:
         return None
     seats = tuple((node, seat.status) for node, seat in register.seats.items())
     rules = register.target, register.quorum_at is None, register.failures, register.ended, register.policy
-    return register.round, register.complete, register.closed, seats, rules
+    return register.life.epoch, register.round, register.complete, register.closed, seats, rules
 
 
 def _of_rank(rank: Rank) -> Hashable:
@@ -90,6 +91,7 @@ def _of_rank(rank: Rank) -> Hashable:
     queue = tuple((each.handler.__name__, each.ending) for each in agenda.queue if isinstance(each, Request))
     memory = held.mine, held.ran, held.done_in, held.reserve_in
     threads = rank.main, rank.page, rank.signalled, rank.aborts, rank.abort_hangs, rank.starved, rank.cut_off
-    answers = rank.abort_failed, rank.shown_part
+    late = rank.under_way and (rank.under_way[0].token, _of_register(rank.under_way[0].state))
+    answers = rank.abort_failed, rank.shown_part, rank.unheard, late, _of_register(rank.remembers), held.owed
     processes = rank.alive, rank.monitor, rank.called_in, rank.limited, rank.passed, rank.returned
     return rank.node, rank.call, rank.inbox, about, queue, agenda.watching, memory, threads, answers, processes

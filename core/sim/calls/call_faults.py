@@ -7,12 +7,13 @@ from typing import Any
 from ...evolving import evolve
 from ...inprocess.words import AbortEnded, Deadline, Elapsed, Event, How, Refused, StoreBack, StoreLost, Timer
 from ...properties.call_laws import Broken
-from ...rendezvous import Evict
+from ...rendezvous import Evict, RendezvousState
+from ...rendezvous.lives import outranks
 from ...world import Why
 from . import driver_steps as driver
 from . import laws
 from . import main_thread_steps as main_thread
-from .call_world import Hang, Note, World, born, changed, posted, put
+from .call_world import Hang, Note, Rank, Unheard, World, born, changed, posted, put
 from .moves import Move
 from .register import edited, given_up
 
@@ -63,6 +64,34 @@ def is_cut_off(world: World, move: Move, note: Note) -> World:
 
 def is_reached(world: World, move: Move, note: Note) -> World:
     return posted(changed(world, move.rank, cut_off=False), move.rank, StoreBack())
+
+
+def _lost(world: World) -> World:
+    return evolve(world, budget=evolve(world.budget, losses=world.budget.losses - 1), clean=False)
+
+
+def is_unheard(world: World, move: Move, note: Note, how: Unheard) -> World:
+    """The next write of this rank has no answer."""
+    note(f"fault: {move.what}")
+    return changed(_lost(world), move.rank, unheard=how)
+
+
+def store_forgets(world: World, move: Move, note: Note) -> World:
+    """The store forgets the register. Whoever had a seat there, or has run a world, remembers it; unless what it remembers
+    from before counts for more, because it was not written back yet."""
+    note(f"fault: {move.what}")
+    register = world.register
+    if register is None:
+        raise Broken("wiring", "the store has nothing to forget")
+    ranks = (evolve(rank, remembers=register) if _holds(rank, register) else rank for rank in world.ranks)
+    forgotten = world.forgotten if outranks(world.forgotten, register) else register
+    return evolve(_lost(world), register=None, ranks=tuple(ranks), forgotten=forgotten)
+
+
+def _holds(rank: Rank, register: RendezvousState) -> bool:
+    """Return True if this rank holds the register that stands."""
+    knows = rank.runs and (rank.node in register.seats or bool(rank.held.ran))
+    return knows and not outranks(rank.remembers, register)
 
 
 def is_suspected(world: World, move: Move, note: Note) -> World:

@@ -37,4 +37,7 @@ SOMETIMES: tuple[str, ...] = (
     *("fault: abort fails", "fault: is shown part", "leaves: abort failed"),
     *("fault: is cut off", "fault: monitor dies", "fault: is suspected"),
     *("fault: stands still", "takes long", "monitor terminates"),
+    *("fault: the store forgets", "fault: an answer is lost", "fault: a write is late"),
+    *("restored by a rank", "restored over a forming job", "a write, and the answer is lost"),
+    *("a write, and the write is late", "a late write lands", "a late write is refused"),
 )

@@ -14,7 +14,7 @@ from ...properties.strength import Strength
 from ...rendezvous import RendezvousState
 from ...world import Ending, Why
 from .call_world import At, Rank, World
-from .laws import excuses, is_kept, is_spoken_for, missing
+from .laws import can_restore, excuses, is_kept, is_spoken_for, missing, was_lost
 from .moves import Move
 
 LAWS: Mapping[str, str] = {
@@ -39,6 +39,7 @@ LAWS: Mapping[str, str] = {
     "I21": "a limit passes in a run whose steps take time",
     "I22": "a monitor acts in a run whose steps take time",
     "I23": "the main thread gets an order after an abort has failed",
+    "I24": "a write while the store has forgotten a world, and a rank remembers it",
     "C1": "a call makes a step",
     "C2": "a call holds a result",
     "C3": "a call makes a step",
@@ -62,8 +63,11 @@ def counts_step(strength: Strength, before: World, move: Move, after: World) -> 
     register = after.register
     if register is not None and register is not before.register:
         strength.armed.update(_by_write(before, before.register, register))
+        if before.forgotten is not None and before.forgotten.complete and any(map(can_restore, before.ranks)):
+            strength.armed["I24"] += 1
         if _begins_small(before.register, register):
-            strength.excused["I14"] += excuses(missing(before, register), "late" in move.what)
+            waited = "late" in move.what or was_lost(register)
+            strength.excused["I14"] += excuses(missing(before, register), waited)
 
 
 def counts_end(strength: Strength, world: World) -> None:

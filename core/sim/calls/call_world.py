@@ -14,7 +14,7 @@ from ...evolving import evolve
 from ...inprocess import Call, Event
 from ...inprocess import Settings as CallSettings
 from ...inprocess.words import Deadline, How, Outcome, Span
-from ...rendezvous import Held, Limits, RendezvousState, Settings
+from ...rendezvous import Held, Limits, RendezvousState, Settings, Write
 from ...rendezvous.agenda import Agenda
 from ...rendezvous.state import NODES_MAX
 from ...world import Endpoint, Life, Node, Party, Profile
@@ -35,6 +35,11 @@ class Hang(Enum):
     NO = "no"
     YES = "until a signal's handler raises"
     STUCK = "until the process is killed"
+
+
+class Unheard(Enum):
+    LOST = "the answer is lost"
+    LATE = "the write is late"
 
 
 @frozen
@@ -73,6 +78,13 @@ class Rank:
     """Only the main thread gets turns: it holds the interpreter's lock."""
     cut_off: bool = False
     """The driver cannot reach the store."""
+    unheard: Unheard | None = None
+    """What becomes of its next write, of which it hears nothing."""
+    under_way: tuple[Write, bool] | None = None
+    """A write of its that may still land, though it has given up waiting for the outcome; and True if it had waited for as
+    long as any span lasts before it wrote."""
+    remembers: RendezvousState | None = None
+    """It held this when the store forgot that. It is shown all else in each step, so it keeps nothing else."""
     alive: bool = True
     monitor: bool = True
     """The monitor process lives."""
@@ -100,6 +112,8 @@ class Budget:
     sections: int = 0
     """Atomic sections that may be entered."""
     respawns: int = 0
+    losses: int = 0
+    """How often the store may forget, or leave a rank without the outcome of a write."""
 
 
 @frozen
@@ -115,11 +129,18 @@ class World:
     """True while no fault has happened."""
     rings: int = 0
     """How many timers have passed."""
+    forgotten: RendezvousState | None = None
+    """The store has forgotten this, and it does not stand again yet."""
     unseated: frozenset[Node] = frozenset()
     """The nodes that left and have lost their seats."""
     lately: dict[Node, Any] = field(factory=dict, eq=False, repr=False)
     """A memo beside all worlds that one beginning led to, and no part of any: the question that each rank would ask of the
     register, and what it follows from. Each step needs the question of every rank."""
+
+    @property
+    def known(self) -> RendezvousState | None:
+        """The register that stands. While the store has forgotten it, that is what stood last."""
+        return self.register or self.forgotten
 
 
 Note = Callable[[str], None]

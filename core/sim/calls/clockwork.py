@@ -39,6 +39,7 @@ USUAL_S: Mapping[str, float] = {
     "driver asks late": 100.0,
     "driver is too late": 600.0,
     "gives the store up": 600.0,
+    "a late write arrives": 4.0,
     "monitor waits no longer": 2.0,
 }
 """What each step takes, from a quarter of this to twice this. A step that is not listed takes QUICK_S."""

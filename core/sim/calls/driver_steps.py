@@ -29,12 +29,12 @@ from ...inprocess.words import (
     Timer,
     Want,
 )
-from ...rendezvous import RendezvousState
+from ...rendezvous import RendezvousState, Restore, Write
 from ...rendezvous.agenda import Agenda, submitted
 from . import laws
 from .call_world import PROFILE, At, Main, Note, Rank, World, changed, posted, put
 from .moves import Move
-from .register import When, answer, asked
+from .register import When, answer, asked, landed, lands
 
 
 def started(rank: Rank) -> Rank:
@@ -124,9 +124,13 @@ def asks(world: World, move: Move, note: Note, when: When = When.NOW) -> World:
     if question is None:
         return world
     before = world.register
+    if isinstance(question.ask, Write) and rank.unheard is not None:
+        note(f"a write, and {rank.unheard.value}")
     world, rank, event = answer(world, rank, question, when)
     after = world.register
-    if after is not before and after is not None:
+    if isinstance(question.ask, Write) and isinstance(question.ask.edit, Restore) and after is not before:
+        note("restored over a forming job" if before else "restored by a rank")
+    elif after is not before and after is not None:
         _told_of(before.round if before else 0, world, note)
         if before and rank.held.settings.replace_timeout and _replaced(before, after):
             note("replaced in time")
@@ -146,6 +150,17 @@ def _told_of(round: int, world: World, note: Note) -> None:
         note(f"closed {register.closed.ending.name}")
     elif register and register.round > round and register.ended:
         note(f"end by {register.ended.why.value}")
+
+
+def write_arrives(world: World, move: Move, note: Note) -> World:
+    """A write arrives whose rank has given up waiting for the outcome."""
+    write, waited = world.ranks[move.rank].under_way or (None, False)
+    world = changed(world, move.rank, under_way=None)
+    if write is None or not lands(world, write):
+        note("a late write is refused")
+        return world
+    note("a late write lands")
+    return landed(world, write, waited)
 
 
 def abort_ends(world: World, move: Move, note: Note) -> World:

@@ -18,7 +18,7 @@ from . import (
 from . import (
     monitor_steps as monitor,
 )
-from .call_world import Hang, Note, Shape, World, born, changed, settings_of
+from .call_world import Hang, Note, Shape, Unheard, World, born, changed, settings_of
 from .moves import Move
 from .register import When
 
@@ -77,6 +77,10 @@ STEPS: Mapping[str, Callable[[World, Move, Note], World]] = {
     "is reached again": faults.is_reached,
     "monitor dies": partial(faults.fault, monitor=False),
     "is suspected": faults.is_suspected,
+    "the store forgets": faults.store_forgets,
+    "an answer is lost": partial(faults.is_unheard, how=Unheard.LOST),
+    "a write is late": partial(faults.is_unheard, how=Unheard.LATE),
+    "a late write arrives": driver.write_arrives,
     "starts again": faults.starts_again,
     "time passes": faults.time_passes,
     "stands still": faults.fault,

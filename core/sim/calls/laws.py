@@ -60,7 +60,7 @@ def raised(world: World, rank: Rank) -> None:
         raise Broken("I5", f"{rank.node} is hit while {rank.main.at.value}, {rank.page.depth} sections deep")
     limited = rank.limited == rank.page.armed
     if not (
-        limited or rank.call.leaving or rank.call.verdict or is_over(world.register, rank.node, rank.page.armed_round)
+        limited or rank.call.leaving or rank.call.verdict or is_over(world.known, rank.node, rank.page.armed_round)
     ):
         raise Broken("I5", f"{rank.node} is hit though round {rank.page.armed_round} stands")
 
@@ -107,6 +107,18 @@ def wrote(world: World, before: RendezvousState | None, after: RendezvousState, 
         ended_by_active(before, after, _active(world.terms, before))
 
 
+def completed_over(world: World, forgotten: RendezvousState, after: RendezvousState, waited: bool) -> None:
+    """Judge a world that is complete while the store has forgotten another one."""
+    if not waited and forgotten.complete and (able := [rank.node for rank in world.ranks if can_restore(rank)]):
+        names = ", ".join(map(str, able))
+        raise Broken("I24", f"round {after.round} is complete, but {names} knew of round {forgotten.round}")
+
+
+def can_restore(rank: Rank) -> bool:
+    """Return True if this rank remembers what the store has forgotten, and can write it."""
+    return rank.runs and rank.remembers is not None and not (rank.cut_off or rank.starved)
+
+
 def _kept_places(world: World, before: RendezvousState, after: RendezvousState) -> None:
     slots = {node.slot for node in after.seats}
     for rank in world.ranks:
@@ -125,7 +137,7 @@ def is_kept(register: RendezvousState, rank: Rank) -> bool:
 
 def _began(world: World, after: RendezvousState, waited: bool) -> None:
     absent = missing(world, after)
-    if len(after.members) < len(world.ranks) and not excuses(absent, waited):
+    if len(after.members) < len(world.ranks) and not excuses(absent, waited or was_lost(after)):
         names = ", ".join(str(rank.node) for rank in absent)
         raise Broken("I14", f"the first world has begun without {names}, who are on their way")
 
@@ -133,6 +145,11 @@ def _began(world: World, after: RendezvousState, waited: bool) -> None:
 def missing(world: World, register: RendezvousState) -> list[Rank]:
     """Return the ranks without a seat."""
     return [rank for rank in world.ranks if rank.node not in register.seats]
+
+
+def was_lost(register: RendezvousState) -> bool:
+    """Return True if the store had lost this register before. Who is not back in time is waited for no longer."""
+    return register.life.epoch > 1
 
 
 def excuses(missing: list[Rank], waited: bool) -> bool:

@@ -44,7 +44,7 @@ def sight(world: World, place: int, stamp: float, timers: Timers) -> Sight:
         unwind_at=min((at + each.after_s for each, at in began), default=math.inf),
         dead=not rank.alive,
         over=_over(world.register, page.armed_round),
-        settled=not is_seated(world, rank),
+        settled=not is_seated(world, rank) and world.forgotten is None,
     )
 
 

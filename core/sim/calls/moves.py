@@ -59,6 +59,8 @@ def prompt_of(world: World, place: int) -> list[Move]:
 
 
 def _prompt(world: World, rank: Rank) -> Iterator[str]:
+    if rank.under_way is not None:
+        yield "a late write arrives"
     if not rank.runs:
         if rank.monitor and _speaks(world, rank):
             yield "monitor speaks"
@@ -126,7 +128,20 @@ def faults(world: World) -> list[Move]:
             found.append(Move("starts again", place))
         if world.budget.faults:
             found += [Move(what, place, how) for what, how in _faults(world, rank) if _of_kind(world, what, how)]
+        if world.budget.losses:
+            found += [Move(what, place) for what in _losses(world, rank)]
     return found
+
+
+LOSSES = ("the store forgets", "an answer is lost", "a write is late")
+"""What a store may do to its ranks, where it is allowed to (`Budget.losses`)."""
+
+
+def _losses(world: World, rank: Rank) -> Iterator[str]:
+    if rank is world.ranks[0] and world.register is not None and not world.register.closed:
+        yield "the store forgets"
+    if rank.runs and rank.unheard is None and rank.under_way is None:
+        yield from ("an answer is lost", "a write is late")
 
 
 def _of_kind(world: World, what: str, how: How | None) -> bool:

@@ -2,7 +2,8 @@
 
 There are three times: now, late and too late. Late means that every timer of the rendezvous has passed since the state was
 first seen, and that every dead node has been silent for a TTL. Too late means that a join's deadline has passed as well. A
-rank does not remember the state: it is shown the register that stands before each step.
+rank does not remember the state: it is shown the register that stands before each step. A rank remembers only
+what the store has forgotten.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ...rendezvous import (
     Passed,
     Pushed,
     RendezvousState,
+    Restore,
     Told,
     Write,
     apply,
@@ -37,14 +39,16 @@ from ...rendezvous import (
     step,
     turn,
     verify,
+    verify_restore,
     verify_step,
 )
 from ...rendezvous.context import Fact, context
 from ...rendezvous.handlers import declare_dead
+from ...rendezvous.memory import unanswered
 from ...rendezvous.sightings import Sighting, Sightings
 from ...world import Node
-from .call_world import JITTER, Rank, World
-from .laws import wrote
+from .call_world import JITTER, Rank, Unheard, World
+from .laws import completed_over, wrote
 
 LONG_AGO = -1e6
 DRAWN, PASSED = Drawn(JITTER), Passed()
@@ -69,7 +73,7 @@ def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
     """Return the next question; None if the rank only waits for a change."""
     if when is not When.NOW:
         return _asked(world, rank, when)
-    about = world.register, rank.agenda, rank.held
+    about = world.register, rank.agenda, rank.held, rank.remembers
     known = world.lately.get(rank.node)
     if known is None or not all(map(is_, known[0], about)):
         known = world.lately[rank.node] = about, _asked(world, rank, when)
@@ -106,8 +110,9 @@ def _overdue(operation: Operation) -> Operation:
 
 
 def _seen(world: World, rank: Rank, late: bool) -> Held:
-    register, held, me = world.register, rank.held, rank.node
-    held = step(Client(held), Pushed(register, 0.0), LONG_AGO if late else 0.0)[0].held
+    register, me, at = world.register, rank.node, LONG_AGO if late else 0.0
+    held = rank.held if rank.remembers is None else _shown(rank.held, rank.remembers, at)
+    held = _shown(held, register, at)
     if register is None:
         return held
     silent = frozenset(rank.node for rank in world.ranks if not (rank.runs or rank.monitor)) if late else frozenset()
@@ -122,7 +127,11 @@ def _seen(world: World, rank: Rank, late: bool) -> Held:
     return evolve(held, sightings=Sightings(sightings, 0.0), spans=spans)
 
 
-KEPT = ("profile", "mine", "ran", "done_in", "reserve_in")
+def _shown(held: Held, register: RendezvousState | None, at: float) -> Held:
+    return step(Client(held), Pushed(register, 0.0), at)[0].held
+
+
+KEPT = ("profile", "mine", "ran", "done_in", "reserve_in", "owed")
 
 
 def _kept(before: Held, after: Held) -> Held:
@@ -136,8 +145,34 @@ def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[Wo
     held, ask = question.held, question.ask
     rank = evolve(rank, agenda=question.agenda, held=held, shown_part=rank.shown_part and when is When.NOW)
     if isinstance(ask, Write):
-        return written(world, ask.state, waited=when is not When.NOW), rank, None
+        if rank.unheard is not None:
+            return _unheard(world, rank, ask, when)
+        return landed(world, ask, waited=when is not When.NOW), rank, None
     return world, rank, heard(ask.handler, ask.answer, world.terms, evolve(held, state=world.register))
+
+
+def _unheard(world: World, rank: Rank, ask: Write, when: When) -> tuple[World, Rank, None]:
+    """Return the world and the rank after a write whose outcome it does not know. It looks before it decides again."""
+    lost = rank.unheard is Unheard.LOST
+    held = rank.held
+    if not isinstance(ask.edit, Restore):
+        held = evolve(unanswered(held, ask.token, 0.0), unsure_at=None)
+    rank = evolve(rank, held=held, unheard=None, under_way=None if lost else (ask, when is not When.NOW))
+    return landed(world, ask, waited=when is not When.NOW) if lost else world, rank, None
+
+
+def lands(world: World, write: Write) -> bool:
+    """Return True if this write finds the register that it names."""
+    return write.token == (world.register.token if world.register else None)
+
+
+def landed(world: World, write: Write, waited: bool = False) -> World:
+    """Return the world after this write has landed."""
+    deed, after = write.edit, write.state
+    if not isinstance(deed, Restore):
+        return written(world, after, waited)
+    verify_restore(deed, world.register, after)
+    return evolve(world, register=after, forgotten=None)
 
 
 def given_up(rank: Rank) -> Rank:
@@ -173,6 +208,10 @@ def written(world: World, after: RendezvousState, waited: bool = False) -> World
     """Return the world after a write. `waited`: the writer has waited for as long as any span lasts."""
     before = world.register
     wrote(world, before, after, waited)
+    forgotten = world.forgotten
+    if forgotten is not None and after.complete and not (before and before.complete):
+        completed_over(world, forgotten, after, waited)
+        forgotten = None
     left = frozenset(before.seats.keys() - after.seats.keys()) if before else frozenset[Node]()
     gone = frozenset(rank.node for rank in world.ranks if rank.call.leaving and rank.node in left)
-    return evolve(world, register=after, unseated=world.unseated | gone)
+    return evolve(world, register=after, unseated=world.unseated | gone, forgotten=forgotten)

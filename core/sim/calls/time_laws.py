@@ -108,7 +108,7 @@ class TimeLaws:
         page, token = rank.page, rank.page.armed
         if not token:
             return
-        if memory.over[0] != token and is_over(world.register, rank.node, page.armed_round):
+        if memory.over[0] != token and is_over(world.known, rank.node, page.armed_round):
             memory.over = token, now
         if memory.wanted[0] != token and token in (page.want, page.want_monitor):
             memory.wanted = token, now
@@ -167,7 +167,7 @@ class TimeLaws:
         silent = rank.main.span in GUARDED and at >= memory.stamp + settings.soft_timeout + rules.patience_s
         match move.what:
             case "monitor wants" | "monitor signals again":
-                over = is_over(world.register, rank.node, rank.page.armed_round) and rank.main.span in GUARDED
+                over = is_over(world.known, rank.node, rank.page.armed_round) and rank.main.span in GUARDED
                 said = memory.said == rank.page.armed
                 return over and (said or at >= memory.over[1] + rules.patience_s)
             case "monitor terminates":

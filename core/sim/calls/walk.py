@@ -87,6 +87,8 @@ STARVING_ONE_IN = 12
 REPLACE_S = 0.5
 LASTING_ONE_IN, STILL_ONE_IN = 3, 120
 """In one run of so many each step takes time. There a host stands still at one step in so many, while faults are left."""
+LOSES_ONE_IN, LOSSES_MAX = 8, 4
+"""In one run of so many the store forgets, or leaves ranks without the outcome of a write: at most so often."""
 LARGE_ONE_IN = 5
 """One run in so many has five to eight ranks, the others two to four."""
 UNLIKE = Settings(
@@ -128,7 +130,10 @@ def walked(
 ) -> Walk:
     """Return the run of this seed. `early`: timed moves may come before all else rests. `also` are a user's own laws."""
     choose = seeded(seed)
-    shape = shape or drawn(choose)
+    if shape is None:
+        shape = drawn(choose)
+        losses = 1 + seed // LOSES_ONE_IN % LOSSES_MAX if seed % LOSES_ONE_IN == LOSES_ONE_IN - 2 else 0
+        shape = evolve(shape, budget=evolve(shape.budget, losses=losses))
     world = beginning(shape)
     seen, moves, times, strength = Counter[str](), list[Move](), list[float](), Strength(Counter(I17=1))
     work = Clockwork(choose, world, rules_of(world.calls), strength) if shape.lasting else None

@@ -526,3 +526,79 @@ def test_a_read_that_shows_part_of_the_dead_is_followed_by_one_that_shows_the_ot
 def test_a_monitor_that_terminates_waits_for_the_end() -> None:
     assert step(RUNNING.world, Move("monitor terminates", 0), _note) is RUNNING.world
     assert not step(RUNNING.world, Move("monitor quits", 0), _note).ranks[0].monitor
+
+
+# --- a store that forgets, and outcomes that nobody knows
+
+LOSING = Shape(2, max_restarts=9, budget=Budget(faults=9, respawns=2, losses=5))
+
+
+def test_a_store_that_forgets_a_world_that_runs_costs_nothing() -> None:
+    stage = Stage(LOSING).runs().does("the store forgets", rank=0)
+    assert stage.world.register is None
+    stage.ends()
+    assert stage.register.life.epoch == 2
+    assert [rank.returned for rank in stage.world.ranks] == [Returned(0), Returned(0)]
+
+
+def test_a_failure_is_not_forgotten_by_a_store_that_forgets_twice() -> None:
+    stage = Stage(LOSING).runs().does("user code ends", how=How.FAILED).runs()
+    stage.does("the store forgets").rests("main thread ends").does("the store forgets").ends()
+    assert (stage.register.life.epoch, stage.register.failures) == (3, 1)
+    assert [rank.returned for rank in stage.world.ranks] == [Returned(1), Returned(1)]
+
+
+def test_a_new_incarnation_that_finds_an_empty_store_begins_no_other_job() -> None:
+    stage = Stage(LOSING).runs().does("dies", rank=1).does("the store forgets").does("starts again", rank=1)
+    stage.does("driver asks", rank=1)
+    assert [str(node) for node in stage.register.seats] == ["1#2"]
+    SEEN.clear()
+    stage.rests("main thread ends", "main thread leaves the section")
+    assert SEEN["restored over a forming job"] == 1
+    assert stage.ends().register.job == "calls" and stage.register.closed
+
+
+def test_a_job_that_nobody_remembers_begins_again() -> None:
+    stage = Stage(LOSING).runs().does("the store forgets").does("dies").does("dies", rank=1)
+    stage.does("starts again").does("starts again", rank=1).ends()
+    assert (stage.register.life.epoch, stage.world.forgotten) == (1, None)
+    assert [rank.returned for rank in stage.world.ranks] == [Returned(0), Returned(0)]
+
+
+def test_a_write_whose_answer_is_lost_is_not_made_twice() -> None:
+    stage = Stage(LOSING).runs().does("user code ends", how=How.FAILED).does("an answer is lost")
+    assert stage.ends().register.failures == 1
+    assert [rank.returned for rank in stage.world.ranks] == [Returned(1), Returned(1)]
+
+
+def test_a_write_that_comes_late_seats_nobody_who_has_left() -> None:
+    stage = Stage(LOSING).does("a write is late", "driver asks", "is told to stop", "driver hears")
+    assert stage.rank().under_way is not None
+    SEEN.clear()
+    stage.rests("a late write arrives", "main thread ends").does("a late write arrives")
+    assert SEEN["a late write is refused"] == 1
+    assert stage.rank().node not in stage.register.seats
+
+
+def test_a_write_that_comes_late_may_still_land_after_its_rank_has_died() -> None:
+    stage = Stage(LOSING).does("a write is late", "driver asks", "dies").does("a late write arrives")
+    assert [str(node) for node in stage.register.seats] == ["0#1"]
+    assert stage.ends().rank(1).returned == Returned(0)
+
+
+def test_of_a_restore_the_answer_may_be_lost_too() -> None:
+    stage = Stage(LOSING).runs().does("the store forgets", "an answer is lost", "driver asks")
+    assert stage.register.life.epoch == 2
+    assert stage.ends().rank().returned == Returned(0)
+
+
+def test_i24_a_world_that_is_forgotten_stands_again_before_another_one() -> None:
+    forgot = Stage(LOSING).runs().does("the store forgets").world
+    lost = forgot.forgotten
+    assert lost is not None and forgot.known is lost
+    broken("I24", lambda: laws.completed_over(forgot, lost, lost, waited=False))
+    laws.completed_over(forgot, lost, lost, waited=True)
+    away = evolve(forgot, ranks=tuple(evolve(rank, cut_off=True) for rank in forgot.ranks))
+    laws.completed_over(away, lost, lost, waited=False)
+    with pytest.raises(Broken, match="nothing to forget"):
+        step(forgot, Move("the store forgets", 0), _note)
