@@ -149,6 +149,9 @@ MARKS: Mapping[Kind, str] = {
 }
 """Each of these faults stands as a mark on its process, in the field of this name, until it comes or is taken away."""
 _marks = attrgetter(*MARKS.values())
+_ends = attrgetter(
+    *("stopped_until", "heart_until", "loop_until", "waiter_until", "cut_out_until", "cut_in_until", "refuses_until")
+)
 
 
 def bound(setting: Setting, kinds: Collection[Kind]) -> float:
@@ -276,13 +279,15 @@ class Recoveries:
 
     def _sees(self, living: list[Process], now: float) -> None:
         """Note which faults are under way, and which wait for their time."""
-        until, far = max(self.store.down_until, self.store.full_until), False
+        until, far, marked, staying = max(self.store.down_until, self.store.full_until), False, False, 0
         for each in living:
-            until = max(until, each.stands_until, each.cut_out_until, each.cut_in_until, each.refuses_until)
+            until = max(until, *_ends(each))
             far = far or each.stopped_since is not None or each.delay > REACH_S or _has_notice(each)
-            self.kinds.update(compress(MARKS, _marks(each)))
-        few = sum(each.group.phase is not Phase.LEAVING for each in living) < self.setting.min
-        marked = any(each.delays for each in living)
+            staying += each.group.phase is not Phase.LEAVING
+            if any(marks := _marks(each)):
+                self.kinds.update(compress(MARKS, marks))
+                marked = marked or each.delays > 0
+        few = staying < self.setting.min
         self.heard_at = max(self.heard_at, until, now if far or self.far or marked or self.marked else 0.0)
         self.calm_at = max(self.calm_at, until, now if far or few or self.far or self.few else 0.0)
         self.far, self.few, self.marked = far, few, marked  # until now, if they no longer are
