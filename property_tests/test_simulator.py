@@ -102,7 +102,7 @@ TestSimulatedWorld.settings = settings(stateful_step_count=40)
 
 # --- what the runs show
 
-STANDARD_RUNS = 1_200
+STANDARD_RUNS = 1_000
 
 
 def test_the_standard_runs_show_every_situation_that_they_must() -> None:

@@ -74,7 +74,7 @@ class Witness:
                 "L3", f"{process.name} throws out {name(process.slandered[1])}, whose heartbeats came in time"
             )
         if process.accused is not None and process.accused[0] == number:
-            self._judges_evidence(*process.accused[1:], after.round)
+            self._judges_evidence(*process.accused[1:], after)
         fact = Wrote(process.node, before, write.edit, after, here)
         self.judge.saw(fact)
         if fact.completes and process.held.policy is not None and not after.policy:
@@ -128,7 +128,7 @@ class Witness:
     def _lives(self, node: Node) -> bool:
         return self.by_node[node].alive or bool(self.by_node[node].workers)
 
-    def _judges_evidence(self, decided_at: float, living: frozenset[Node], round: int) -> None:
+    def _judges_evidence(self, decided_at: float, living: frozenset[Node], after: RendezvousState) -> None:
         """Judge L8: a node that lives is evicted on evidence only where the network refuses in its name, and once. The write
         may land long after it was decided."""
         for node in sorted(living):
@@ -139,7 +139,7 @@ class Witness:
             if node in self.accused:
                 raise Violation("L8", f"{name(node)} is thrown out on evidence a second time, and lives")
             self.accused.add(node)
-            self.judge.misled[node] = round
+            self.judge.misled[node] = after.round + (node in after.seats)  # a reserve is told when the round ends
             self.counts["evicted on evidence, and lives"] += 1
 
     def judges_excuse(self, process: Process, why: Why) -> None:

@@ -126,3 +126,11 @@ def test_a_node_that_evidence_evicts_a_second_time_is_found() -> None:
 def test_a_setting_of_links_is_0_or_1() -> None:
     with pytest.raises(ValueError, match="links"):
         parsed(["world links=2"])
+
+
+def test_a_reserve_that_a_network_costs_its_seat_is_told_when_the_round_ends() -> None:
+    """Its loss ends no round, so its workers run until the next one begins, and that does not wait for it."""
+    setting = "world nodes=2 max=2 seed=1 fence=3 links=1 reserves=2"
+    story = [setting, "start a", "pass 2", "start b", "pause-heart a 5", "pass 0.1", "refuse b 1", "pass 1"]
+    run = tell(parsed(story))
+    assert (run.violation, run.world.counts["evicted on evidence, and lives"]) == (None, 1)
