@@ -141,7 +141,7 @@ def _launched(
         plugged = bool(logs) or settings.logs_plugin is not None  # whose processes are not the agent's to reap
         orphans = Orphans() if adopts and not plugged else None
         trace = _trace(options.trace)
-        result, directory = _run(settings, connection, clock, observer, trace, spawner, orphans, failures)
+        result, directory = _run(settings, connection, clock, observer, trace, spawner, orphans, relay, failures)
         code = exit_code(result.outcome)
         of_calls = relay.restarts if relay else 0
         report = Report(settings, result, code, clock.now() - status.began_at, of_calls)
@@ -269,12 +269,14 @@ def _run(
     trace: Trace,
     spawner: Spawner | None,
     orphans: Orphans | None,
+    relay: Relay | None,
     failures: list[Exception],
 ) -> tuple[Result, str | None]:
     """Run the agent; return its result, and where the report belongs if the user keeps logs. `failures` gets those of its
     clean-up. Raises Mistake."""
     try:
-        agent = Agent(settings, connection.backend, clock, observer, trace, spawner, orphans)
+        evict = {"evict": relay.evict} if relay else {}
+        agent = Agent(settings, connection.backend, clock, observer, trace, spawner, orphans, **evict)
     except ValueError as reason:
         raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
     except OSError as error:

@@ -5,14 +5,17 @@ The two machines do not know each other. The agent, or the simulator, runs both 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from typing import assert_never
 
 from .group import state as group
-from .rendezvous import Fail, Held, Over, Raise, RendezvousState, Settled, Told, handlers
+from .rendezvous import Evict, Fail, Held, Over, Raise, RendezvousState, Settled, Told, handlers
 from .rendezvous.actions import Drain
 from .rendezvous.agenda import Request
 from .rendezvous.apply import is_sooner
-from .world import Ending, Life, Profile, Verdict, Why, World
+from .rendezvous.state import AWAY
+from .world import Ending, Generation, Life, Node, Profile, Verdict, Why, World
 
 CAME_LATE = "the job had succeeded before this node came"
 
@@ -26,7 +29,8 @@ def heard(told: Told, now: float) -> group.Event | None:
         case World() as world:
             return group.Ready(world, now)
         case Over(round, ended):
-            return group.Over(round, ended.why if ended else None, ended.by if ended else None, now)
+            why, by = (ended.why, ended.by) if ended else (None, None)
+            return group.Over(round, why, by, now, _generation(told.held))
         case Verdict() as verdict:
             return group.Closed(verdict, now)
         case Settled() if handler is handlers.end:
@@ -48,7 +52,30 @@ def _ended(held: Held, now: float) -> group.Event:
         return group.Closed(held.state.closed, now)
     round, ended = held.mine.round if held.mine else 0, held.state.ended if held.state else None
     known = ended if ended and ended.round == round else None
-    return group.Over(round, known.why if known else None, known.by if known else None, now)
+    why, by = (known.why, known.by) if known else (None, None)
+    return group.Over(round, why, by, now, _generation(held))
+
+
+def _generation(held: Held) -> Generation | None:
+    """Return the generation of which this node's workers are part if they live; None for a node that has lost its seat."""
+    state = held.state
+    return Generation(state.job, state.generation) if state and held.node in state.seats else None
+
+
+def lost(before: RendezvousState, after: RendezvousState) -> frozenset[Node]:
+    """Return the nodes that the register held and holds no longer because they were evicted. Who has left is none of them:
+    its workers may still end in order. When several rounds have ended in between, not all may be known."""
+    names = frozenset(after.ended.lost) if after.ended else frozenset[str]()
+    hosts = Counter(seat.profile.host for seat in before.seats.values())
+    gone = [(node, seat.profile.host) for node, seat in before.seats.items() if node not in after.seats]
+    return frozenset(node for node, host in gone if node.slot in names or (host in names and hosts[host] == 1))
+
+
+def eviction(ranks: RendezvousState, parties: Collection[str]) -> Evict | None:
+    """Return the edit that takes the ranks of these parties out of their register; None if it has none of them."""
+    seats = ((node, seat.profile.party) for node, seat in ranks.seats.items() if seat.status not in AWAY)
+    dead = frozenset(node for node, party in seats if party and party.name in parties)
+    return Evict(dead) if dead and not ranks.closed else None
 
 
 def _took_part(held: Held) -> bool:
@@ -70,8 +97,8 @@ def requested(command: group.Command, profile: Profile, holds_back: bool = False
     """Return the request that follows from a command of the group; None for a command to another part. `profile` is what the
     node says of itself when it joins. `holds_back`: it asks for no seat in a running job before it is `Prepared`."""
     match command:
-        case group.Join():
-            return Request(handlers.join, profile=profile, holds_back=True if holds_back else None)
+        case group.Join(alive):
+            return Request(handlers.join, profile=profile, holds_back=True if holds_back else None, alive=alive)
         case group.End(why):
             return Request(handlers.end, why)
         case group.MarkDone():

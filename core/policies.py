@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from itertools import chain as joined
+from typing import TypeAlias
 
 from attrs import Attribute, field, frozen
 
@@ -215,18 +216,33 @@ def _positive(what: str, number: int) -> None:
 Branch = tuple[Member, ...]
 
 
-def _home(member: Member) -> int | None:
-    slot = member.node.slot
-    return int(slot) if slot.isdecimal() else None
+Home: TypeAlias = tuple[int, int]
+"""The round in which a rank's node came (0: with the first), and the rank's number then."""
+
+_LATER = "+"
+
+
+def came_later(rank: int, round: int) -> str:
+    """Return the slot of a rank whose node came in a later round: its number then may be another rank's too."""
+    return f"{rank}{_LATER}{round}"
+
+
+def _home(member: Member) -> Home | None:
+    rank, _, round = member.node.slot.partition(_LATER)
+    return (int(round or 0), int(rank)) if rank.isdecimal() and (round or "0").isdecimal() else None
 
 
 def _by_slot(members: Iterable[Member]) -> Branch:
-    """Return the members by slot: numbers first, by their value; then the others, in the order of arrival."""
-    return tuple(sorted(members, key=lambda each: (_home(each) is None, _home(each) or 0)))
+    """Return the members by slot: numbers first, by their value, then those that came later; then the others, as they
+    arrived."""
+    return tuple(sorted(members, key=lambda each: (_home(each) is None, _home(each) or (0, 0))))
 
 
 def _filled_gaps(members: Branch) -> Branch:
-    homes = {home: each for each in members if (home := _home(each)) is not None and home < len(members)}
+    homes = dict[int, Member]()
+    for each in _by_slot(members):
+        if (home := _home(each)) is not None and home[1] < len(members):
+            homes.setdefault(home[1], each)
     rest = iter(_by_slot(each for each in members if each not in homes.values()))
     return tuple(homes[rank] if rank in homes else next(rest) for rank in range(len(members)))
 

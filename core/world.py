@@ -120,6 +120,27 @@ class WorldId(_WorldId):
         return super().__new__(cls, life, round)
 
 
+class _Generation(NamedTuple):
+    job: str
+    round: int
+
+
+class Generation(_Generation):
+    """The name of the processes that live side by side in a job: the round since which none of its rounds has failed.
+
+    A round that ends otherwise keeps the generation. `job` is the nonce of genesis, so two jobs have none in common.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, job: str, round: int) -> Generation:
+        _check_between("round", round, 0, COUNT_MAX)
+        return super().__new__(cls, job, round)
+
+
+NO_GENERATION = Generation("", 0)
+
+
 class Why(Enum):
     """Why a round ended, an operation failed or a job closed. The register and the reports spell it by its value."""
 
@@ -279,6 +300,7 @@ class World:
     failures: int = field(default=0, validator=_between(0))
     policy: str = ""
     """The digest of the ranks that the completer's rank policy gave; empty if the completer had no policy."""
+    generation: Generation = NO_GENERATION
 
     @property
     def round(self) -> int:

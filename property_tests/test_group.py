@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import node
 
-from elastic.core.group import MOVES, Group, Phase, Settings, begin, transition
+from elastic.core.group import MOVES, Alone, Group, Phase, Settings, begin, transition
 from elastic.core.group.state import (
     Beaten,
     Check,
@@ -35,10 +35,11 @@ from elastic.core.group.state import (
     Start,
     Unstartable,
 )
-from elastic.core.world import Ending, Notice, Verdict, Why
+from elastic.core.world import Ending, Generation, Notice, Verdict, Why
 
 SEEN: Counter[str] = Counter()
 SPANS = (0.0, 0.0, 0.1, 0.1, 1.0, 1.3, 3.0, 40.0)
+ALONE = Alone(2, final=frozenset({76}), job_over=frozenset({71}))
 
 
 class Shell:
@@ -48,12 +49,21 @@ class Shell:
         self.group, self.now, self.round, self.checked = group, 0.0, -1, 0
         self.group, commands = begin(group, 0.0)
         self.judge, self.commands = Judge(), list[Command](commands)
+        self.generation, self.joins = 0, commands.count(Join())
 
     def tells(self, event: Event) -> None:
         before = self.group
         self.group, commands = transition(before, event)
         self.judge.step(before, event, self.group, commands, self.now)
         self.commands += commands
+        self.round += isinstance(event, Ready)
+        self.checked += isinstance(event, Checked)
+        self.joins += sum(isinstance(command, Join) for command in commands)
+        self.joins -= isinstance(event, Ready) or (isinstance(event, Over) and before.joins)
+        if isinstance(event, Ready):
+            self.generation = event.world.generation.round
+        if isinstance(event, Over) and event.round == self.round and event.generation:
+            self.generation = event.generation.round
         SEEN[f"{before.phase.name} + {type(event).__name__} -> {self.group.phase.name}"] += 1
 
     def rare(self) -> list[Event]:
@@ -74,8 +84,8 @@ class Shell:
         """Return the events that can come now: a world is ready only after a Join, and only living workers exit."""
         now, b = self.now, node("b")
         events: list[Event] = [
-            Over(self.round, Why.FAILED, b, now),
-            Over(self.round, Why.FAILED, node("a"), now),
+            Over(self.round, Why.FAILED, b, now, self.fresh),
+            Over(self.round, Why.FAILED, node("a"), now, self.fresh),
             Over(self.round - 1 if self.round else 7, Why.LEFT, b, now),
             Gone(now),
             *(Beaten(max(now - age, 0.0), now) for age in (0.0, 1.0, 2.0)),
@@ -83,17 +93,29 @@ class Shell:
         ]
         for rank in sorted(self.group.running):
             events += [Exited(rank, 0, now, now)] * 3 + [Exited(rank, 1, now, now), Exited(rank, -9, now - 1.0, now)]
+            if self.group.settings.alone:
+                events += [Exited(rank, 71, now, now), Exited(rank, 76, now, now)]
         if not self.group.running:
             events += [Reaped(now)] * 3
+        if not self.group.joins:
+            events += [Over(self.round, Why.LOST, b, now, Generation("job", self.generation))] * 2
         if self.group.phase in (Phase.RUNNING, Phase.BARRIER) and not self.group.notice:
             events += [Noticed(Notice(40.0, "a test"), now)] * 2
         if self.group.notice:
             events += [ReadyToLeave(0, now), Elapsed(now), Elapsed(now)]
         if self.commands.count(Check()) > self.checked:
             events += [Checked(True, "", now)] * 3 + [Checked(False, "broken", now)]
-        if self.commands.count(Join()) > self.round + 1:
-            events += [Ready(world(self.round + 1), now)] * 3
+        if self.group.phase is Phase.MOVING:
+            events += [Over(self.round, Why.LOST, b, now), Elapsed(now), Elapsed(now)]
+        if self.joins:
+            events += [Ready(world(self.round + 1, generation=self.generation), now)] * 3
+            events += [Ready(world(self.round + 1, generation=self.round + 1), now)]
         return events
+
+    @property
+    def fresh(self) -> Generation:
+        """The generation that a failure of this round begins."""
+        return Generation("job", self.round + 1)
 
 
 def wandered(choose: Callable[[int], int]) -> Shell:
@@ -106,15 +128,17 @@ def wandered(choose: Callable[[int], int]) -> Shell:
                 start_timeout=3.0,
                 barrier_timeout=(math.inf, 2.0)[choose(2)],
                 checks=(None, True)[choose(2)],
+                alone=(None, ALONE)[choose(2)],
             ),
         )
     )
+    if shell.group.settings.alone and choose(2):
+        for start in (Checked(True, "", 0.0), Ready(world(), 0.0), Beaten(0.0, 0.0)):
+            shell.tells(start)
     for _ in range(choose(51)):
         shell.now += SPANS[choose(len(SPANS))]
         possible = shell.rare() if choose(10) == 9 else shell.possible()
         event = possible[choose(len(possible))]
-        shell.round += isinstance(event, Ready)
-        shell.checked += isinstance(event, Checked)
         shell.tells(event)
     return shell
 
@@ -147,7 +171,7 @@ def test_a_group_that_is_told_to_stop_ends_whatever_came_before(shell: Shell) ->
 @given(shells())
 def test_a_group_does_not_spin_on_its_own_timers(shell: Shell) -> None:
     """When a timer has elapsed, the group waits for a later one or for none."""
-    for _ in range(5):
+    for _ in range(3_000):
         if shell.group.until is None:
             return
         shell.now = max(shell.now, shell.group.until)
@@ -157,7 +181,7 @@ def test_a_group_does_not_spin_on_its_own_timers(shell: Shell) -> None:
 
 def test_random_groups_make_every_move() -> None:
     SEEN.clear()
-    for seed in range(2_000):
+    for seed in range(3_000):
         wandered(Random(seed).randrange)
     moves = {f"{phase.name} + {event.__name__} -> {to.name}" for (phase, event), ends in MOVES.items() for to in ends}
     assert moves - set(SEEN) == set()

@@ -7,6 +7,7 @@ inbox. The agent's thread alone holds the group. It also starts the workers, bec
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from signal import Signals
@@ -32,6 +33,7 @@ from ...core.group.state import (
     Join,
     Leave,
     MarkDone,
+    Move,
     Noticed,
     ReadyToLeave,
     Reaped,
@@ -45,7 +47,7 @@ from ...core.group.state import (
     Tell,
     Unstartable,
 )
-from ...core.node import acknowledged, asks_for_stacks, farewell, follows, heard, noticed, requested
+from ...core.node import acknowledged, asks_for_stacks, farewell, follows, heard, lost, noticed, requested
 from ...core.rendezvous import Held, Prepared, RendezvousState, handlers
 from ...core.rendezvous.operations import LINGER_S
 from ...core.world import NAME_MAX, Ending, Life, Node, Profile, Unfit, Verdict, World
@@ -127,14 +129,18 @@ class Agent:
         trace: Trace | None = None,
         spawner: Spawner | None = None,
         orphans: Orphans | None = None,
+        evict: Callable[[Collection[str], Node], None] = lambda parties, me: None,
     ) -> None:
-        """Raises ValueError if no log directory can be made, OSError if the host has no port or descriptor left."""
+        """`evict` takes the ranks of these parties out of the workers' registers, in the name of this node.
+
+        Raises ValueError if no log directory can be made, OSError if the host has no port or descriptor left."""
         self._settings = settings
         self._clock = clock
         self._observer = observer
         self._trace = trace or NoTrace()
         self._inbox = Inbox(clock)
         self._orphans = orphans
+        self._evict = evict
         self._logs = worker_logs(settings)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
@@ -376,6 +382,8 @@ class Agent:
 
     def _holds(self, state: RendezvousState) -> Noticed | None:
         """Take the register as it stands. Return that this node has notice there, if its group does not know."""
+        if self._settings.group.alone and self._state and (gone := lost(self._state, state)):
+            self._evict(frozenset(map(str, gone)), self.node)
         self._state = state
         if state.complete:
             self._ran = state.participants
@@ -455,6 +463,8 @@ class Agent:
                 self._heart.beat()
             case Start(world):
                 self._start(world)
+            case Move(world):
+                self._workers.move(world)
             case StartAgain(local_rank):
                 self._start_again(local_rank)
             case Signal(signum):

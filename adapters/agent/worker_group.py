@@ -93,6 +93,12 @@ class WorkerGroup:
         self._follow()
         return Started(world, tuple(pids), self._clock.now())
 
+    def move(self, world: World) -> None:
+        """Count the workers that run to this world from now on."""
+        self.world = world
+        if self._hangs and self._uncollected:
+            self._hangs.follow(self._followers(world))
+
     def start_again(self, local_rank: int) -> StartedAgain | Exit:
         """Start a worker that has ended once more, in the same round; return its end if it cannot be started."""
         self.restarts += 1

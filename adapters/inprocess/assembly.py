@@ -32,7 +32,7 @@ from .callbacks import Callbacks, State
 from .driver import Driver, log, supervised
 from .gate import Gate
 from .main_thread import serve
-from .parameters import labels, party, rank_and_world_size
+from .parameters import labels, party, rank_and_world_size, slot
 from .shared_page import BYE, Bye, Page
 from .stores import Store
 from .supervisor import Charge, Supervisor
@@ -121,7 +121,7 @@ class Assembly:
         self._plan, self._parts = plan, parts
         self._clock = SystemClock()
         rank, world_size = _place()
-        self._me = Node(str(rank), int(self._clock.wall() * 1000))
+        self._me = Node(slot(rank), int(self._clock.wall() * 1000))
         self._profile = _profile()
         store, space, _calls = plan.store(), str(_calls), _calls + 1
         self._connection = store.connect(space, self._clock)

@@ -10,10 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...core.policies import Policy, chain, shift
+from ...core.policies import Policy, came_later, chain, shift
 from ...core.world import NAME_MAX, Party
 from ..store import numerals
-from ..workers.environment import LABELS, PARTY, STANDBYS
+from ..workers.environment import GENERATION, LABELS, PARTY, STANDBYS
 
 Duration: TypeAlias = timedelta | float | int
 
@@ -113,6 +113,13 @@ def party() -> Party:
         )  # a node may have a longer name than a party
     except ValueError as error:
         raise ValueError(f"{PARTY}={given}: a number and a node ({error})") from None
+
+
+def slot(rank: int) -> str:
+    """Return the slot of the rank whose number at its start was this. Where nodes come and go beside processes that run on,
+    a number may be given twice: then the round in which its node came tells them apart."""
+    came_in, generation = number("ELASTIC_ROUND", 0), os.environ.get(GENERATION)
+    return str(rank) if generation in (None, str(came_in)) else came_later(rank, came_in)
 
 
 def rank_and_world_size() -> tuple[int, int]:

@@ -41,7 +41,7 @@ class Recoveries:
 
     def _moved(self, step: Step) -> Passed | None:
         match step.before.phase, step.after.phase:
-            case ((Phase.RUNNING | Phase.BARRIER), (Phase.STOPPING | Phase.JOINING)):
+            case ((Phase.RUNNING | Phase.BARRIER | Phase.MOVING), (Phase.STOPPING | Phase.JOINING)):
                 self._since, self.passed = step.at, ()
                 return None
             case Phase.STOPPING, Phase.JOINING:

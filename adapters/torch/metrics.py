@@ -90,12 +90,13 @@ class Metrics:
         yield from self._turned(before, after, at)
 
     def _turned(self, before: Group, after: Group, at: float) -> Iterator[Metric]:
-        """Yield the metrics of a change of phase."""
-        if before.phase is after.phase:
+        """Yield the metrics of a change of phase. Workers that live through a change of nodes have run all the while."""
+        runs_on = Phase.MOVING in (before.phase, after.phase) and after.phase in (Phase.MOVING, Phase.RUNNING)
+        if before.phase is after.phase or runs_on:
             return
-        if before.phase in (Phase.RUNNING, Phase.BARRIER):
+        if before.phase in (Phase.RUNNING, Phase.MOVING, Phase.BARRIER):
             self._broke_at = at
-        if before.phase is Phase.RUNNING and self._started_at is not None:
+        if before.phase in (Phase.RUNNING, Phase.MOVING) and self._started_at is not None:
             yield from self._lasted(_MONITOR, at - self._started_at)
             self._started_at = None
         match after.phase:

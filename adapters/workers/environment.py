@@ -29,7 +29,9 @@ from .progress import VARIABLE as PROGRESS
 SCOPE = "ELASTIC_RESTART_SCOPE"
 """The restart scope: a worker that fails is started again with all others (group) or by itself (rank)."""
 WORLD = "ELASTIC_WORLD"
-"""The identity of the workers' world, the same on all nodes and never again."""
+"""The identity of the workers' world, or of their generation if workers restart alone: on all nodes, and never again."""
+GENERATION = "ELASTIC_GENERATION"
+"""The first round of this generation, if workers restart alone."""
 STANDBYS = "ELASTIC_STANDBYS"
 """How many standbys the node keeps, from which a worker is started again alone; unset: none."""
 LABELS = "ELASTIC_LABELS"
@@ -54,6 +56,7 @@ _OF_ROUND = (
     "TORCHELASTIC_ERROR_FILE",
     "ELASTIC_ROUND",
     WORLD,
+    GENERATION,
     PARTY,
 )
 
@@ -76,10 +79,17 @@ def environment(
         "MASTER_PORT": str(master.port),
         "TORCHELASTIC_RESTART_COUNT": str(world.failures),
         "ELASTIC_ROUND": str(world.round),
-        WORLD: f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}",
+        WORLD: _world(settings, world),
+        **({GENERATION: str(world.generation.round)} if settings.group.alone else {}),
         PARTY: party(len(ranks.workers), node),
         **(_own_device(settings.environment.get(_VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
     }
+
+
+def _world(settings: LaunchSettings, world: World) -> str:
+    if settings.group.alone is None:
+        return f"{world.id.life.nonce}.{world.id.life.epoch}.{world.round}"
+    return f"{world.generation.job}.{world.generation.round}"
 
 
 def party(size: int, node: Node) -> str:

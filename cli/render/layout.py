@@ -39,6 +39,7 @@ COLOURS: Mapping[SpanKind, str] = {
     "held": "#3f76b5",
     "running": "#3f9a68",
     "barrier": "#a5d6a0",
+    "moving": "#9fd3a8",
     "stopping": "#f0a04b",
     "leaving": "#b39ddb",
     "ended": "#eeeeee",

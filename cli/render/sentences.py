@@ -85,15 +85,18 @@ def failed_alone(local_rank: int, again: bool, after: Group) -> str:
     return f"local rank {local_rank} is not started again · {left} of this node left"
 
 
-def formed_anew(world: World, before: World | None, state: RendezvousState | None, took_s: float) -> str:
-    """Return the sentence of a round with other members: who came, and for whom."""
+def formed_anew(
+    world: World, before: World | None, state: RendezvousState | None, took_s: float, lives_on: bool = False
+) -> str:
+    """Return the sentence of a round with other members: who came, and for whom. `lives_on`: this node's workers did."""
     old = [member.node for member in before.members] if before else []
     new = [member.node for member in world.members]
     joined = [who(m.node, m.profile.host, state, before) for m in world.members if m.node not in old]
     left = [who(m.node, m.profile.host, state, before) for m in (before.members if before else ()) if m.node not in new]
     change = f" ({', '.join(joined)} for {', '.join(left)})" if joined and left else ""
     change = change or (f" (with {', '.join(joined)})" if joined else f" (without {', '.join(left)})" if left else "")
-    return f"round {world.round}: {_members(world)}{change}, {_workers(world)}, started · {took_s:.1f} s in all"
+    how = "not stopped here" if lives_on else "started"
+    return f"round {world.round}: {_members(world)}{change}, {_workers(world)}, {how} · {took_s:.1f} s in all"
 
 
 def round_ended(

@@ -36,6 +36,7 @@ from ...core.group.state import (
     Exited,
     Noticed,
     Over,
+    Ready,
     ReadyToLeave,
     Reaped,
     Record,
@@ -147,7 +148,7 @@ class StatusLines:
         match group.phase:
             case Phase.CHECKING:
                 return Wait(group.phase, None, sentences.checking(now - self._since, settings))
-            case Phase.JOINING:
+            case Phase.JOINING | Phase.MOVING:
                 text = sentences.joining(state, group.node, settings.store, *waited)
                 advice = sentences.advice(state, settings.rendezvous.last_call_timeout)
                 return Wait(group.phase, sentences.statuses(state), text, tuple(advice))
@@ -192,6 +193,11 @@ class StatusLines:
                 self._say(f"warning: {text}; this node joins")
             case Checked(False, text):
                 self._say(f"this node stays out: {text}")
+            case Ready(world) if before.phase is Phase.MOVING and after.phase in (Phase.RUNNING, Phase.BARRIER):
+                self._say(
+                    sentences.formed_anew(world, self._world, self._state, step.at - self._broke_at, lives_on=True)
+                )
+                self._world = world
             case Reaped() if before.phase is Phase.STOPPING:
                 self._reaped_at = step.at
             case Noticed(notice) if after.drained is before.drained and Tell in map(type, step.commands):

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from attrs import Attribute, field, frozen
 
-from ..world import Ending, Node, Notice, Verdict, Why, World
+from ..world import Ending, Generation, Node, Notice, Verdict, Why, World
 
 SIGKILL = 9
 SIGTERM = 15
@@ -31,6 +31,8 @@ class Phase(Enum):
     """The node is in a world. The workers start at the next fresh heartbeat [INIT]."""
     RUNNING = "running"
     """The workers run [HEALTHY]."""
+    MOVING = "moving"
+    """The round is over, and the workers run on. The node is on its way into the next world [HEALTHY]."""
     STOPPING = "stopping"
     """The agent stops the workers: a signal, the grace, SIGKILL, reaped [UNHEALTHY, STOPPED]."""
     BARRIER = "barrier"
@@ -60,6 +62,8 @@ class Over:
     why: Why | None
     by: Node | None
     at: float
+    generation: Generation | None = None
+    """The generation of the register now; None: it shows none, or this node has no seat any longer."""
 
 
 @frozen
@@ -184,7 +188,9 @@ Event: TypeAlias = (
 
 @frozen
 class Join:
-    """Rendezvous: join the next world."""
+    """Rendezvous: join the next world. `alive` is the generation of the workers that run on: they belong to no other."""
+
+    alive: Generation | None = None
 
 
 @frozen
@@ -228,6 +234,13 @@ class Beat:
 @frozen
 class Start:
     """Start the workers of this world."""
+
+    world: World
+
+
+@frozen
+class Move:
+    """The workers that run, if any do, are those of this world from now on."""
 
     world: World
 
@@ -293,6 +306,7 @@ Command: TypeAlias = (
     | Close
     | Beat
     | Start
+    | Move
     | StartAgain
     | Signal
     | Tell
@@ -430,6 +444,10 @@ class Group:
     """A worker of this node has succeeded in this world. Kept only if `alone` is set."""
     cause: Cause = Cause.ELSEWHERE
     """Where the failure was that ended this world. Kept only if `checks` is set."""
+    failed: bool = False
+    """A worker has failed on the way into the next world, and that world has to end for it."""
+    joins: bool = False
+    """The workers ran on as this node asked for the next world, and no answer has come."""
     stopped_at: float | None = None
     """When the workers of this world were sent their first signal."""
     kill_at: float | None = None
@@ -465,6 +483,8 @@ class Group:
                 return self.start_by
             case Phase.RUNNING:
                 return _soonest(self.fence_at, self.goes_at)
+            case Phase.MOVING:
+                return self.fence_at if self.running else None
             case Phase.STOPPING:
                 return self.kill_by
             case Phase.BARRIER:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from ..evolving import evolve
-from ..world import Ending, Node, Why, World
+from ..world import Ending, Generation, Node, Why, World
 from .state import (
     KILL_S,
     SIGKILL,
@@ -35,6 +35,7 @@ from .state import (
     Join,
     Leave,
     MarkDone,
+    Move,
     Noticed,
     Over,
     Phase,
@@ -74,6 +75,8 @@ def transition(group: Group, event: Event) -> Step:
             return _held(group, event)
         case Phase.RUNNING:
             return _running(group, event)
+        case Phase.MOVING:
+            return _moving(group, event)
         case Phase.STOPPING:
             return _stopping(group, event)
         case Phase.BARRIER:
@@ -95,6 +98,8 @@ def _noted(group: Group, event: Event) -> Group:
             return evolve(group, verdict=group.verdict or verdict)
         case Refused():
             return evolve(group, refused=group.refused or event)
+        case Ready() | Over() if group.joins and group.phase is not Phase.JOINING:
+            return evolve(group, joins=False)
         case Beaten(sent_at, at):
             last = sent_at if group.acked_at is None else group.acked_at
             heard_again_at = at if _is_stale(group, sent_at - last) else group.heard_again_at
@@ -139,7 +144,7 @@ def _join_again(group: Group) -> Step:
     group = evolve(group, world=None, kill_at=None)
     match group.cause:
         case Cause.ELSEWHERE:
-            return evolve(group, phase=Phase.JOINING), (Join(),)
+            return evolve(group, phase=Phase.JOINING), () if group.joins else (Join(),)
         case Cause.UNKNOWN:
             return evolve(group, phase=Phase.CHECKING), ()
         case Cause.HERE:
@@ -160,7 +165,10 @@ def _check(group: Group) -> Step:
 def _joining(group: Group, event: Event) -> Step:
     match event:
         case Ready(world, at):
-            return evolve(group, phase=Phase.HELD, world=world, held_at=at, last_try_by=None), (Beat(),)
+            held = evolve(group, phase=Phase.HELD, world=world, held_at=at, last_try_by=None, joins=False)
+            return held, (Beat(),)
+        case Over() if group.joins:  # that join was for workers that lived then: it comes to nothing
+            return evolve(group, joins=False), (Join(),)
         case Closed() | Refused():
             return _ended(group)
         case Signalled():
@@ -219,7 +227,9 @@ def _is_stale(group: Group, age: float) -> bool:
 def _start(group: Group, world: World) -> Step:
     sizes = {member.node: member.profile.local_world_size for member in world.members}
     running = frozenset(range(sizes[group.node]))
-    fresh = evolve(group, restarted=0, succeeded=False, cause=Cause.ELSEWHERE, stopped_at=None, done_at=None)
+    fresh = evolve(
+        group, restarted=0, succeeded=False, failed=False, cause=Cause.ELSEWHERE, stopped_at=None, done_at=None
+    )
     return evolve(fresh, phase=Phase.RUNNING, running=running), (Start(world),)
 
 
@@ -238,6 +248,8 @@ def _running(group: Group, event: Event) -> Step:
             word = End(Why.FAILED) if passes else Close(Ending.FAILED, Why.CANNOT_START)
             words = RecordUnstartable(text), word
             return _stop(evolve(_failed(group), running=frozenset()), at, *words)
+        case Over(round) if _is_mine(group, round) and _lives_on(group, event.generation):
+            return _move(group)
         case Over(round, at=at) if _is_mine(group, round):
             return _go(group, at) if group.notice else _stop(group, at)
         case Closed(at=at) | Refused(at=at):
@@ -259,8 +271,7 @@ def _running(group: Group, event: Event) -> Step:
 def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
     """Start a failed worker again, or leave it missing. When no worker is left, the success of any other one counts."""
     recorded = Record(event.local_rank, event.code, event.died_at)
-    if event.code not in alone.final and group.restarted < alone.restarts_max:
-        again = evolve(group, running=group.running | {event.local_rank}, restarted=group.restarted + 1)
+    if again := _again(group, alone, event):
         return again, (recorded, StartAgain(event.local_rank))
     if group.running:
         return group, (recorded,)
@@ -272,6 +283,91 @@ def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
 def _failed(group: Group) -> Group:
     """Return the group of a node whose failure is to end the round. The register tells if another one came first."""
     return evolve(group, cause=Cause.UNKNOWN) if group.settings.checks else group
+
+
+def _again(group: Group, alone: Alone, event: Exited) -> Group | None:
+    """Return the group in which this worker starts again; None if it stays missing."""
+    if event.code in alone.final or group.restarted >= alone.restarts_max:
+        return None
+    return evolve(group, running=group.running | {event.local_rank}, restarted=group.restarted + 1)
+
+
+def _lives_on(group: Group, generation: Generation | None) -> bool:
+    """Return True if a change of nodes stops no worker of this node: workers restart alone, the node is not drained, and
+    no round has failed since they were started. (The reason of the last end is not asked: a failure may have been refunded
+    since, when others have stopped their workers for it.)"""
+    if group.settings.alone is None or group.notice:
+        return False
+    return group.world is not None and group.world.generation == generation
+
+
+def _move(group: Group) -> Step:
+    """Go on into the next world with the workers that run."""
+    alive = group.world.generation if group.world else None
+    return evolve(group, phase=Phase.MOVING, done_at=None, joins=True), (Join(alive),)
+
+
+def _moving(group: Group, event: Event) -> Step:
+    """Wait for the next world while the workers run. Of their ends no world can be told before it stands."""
+    match event:
+        case Ready(world, at) if _lives_on(group, world.generation):
+            return _moved(group, world, at)
+        case Ready(at=at) | Over(at=at):
+            return _left_behind(evolve(group, joins=False), at)
+        case Exited(code=0):
+            return evolve(group, succeeded=True), ()
+        case Exited():
+            return _failed_on_the_way(group, event)
+        case Unstartable(text, _, passes) if passes:
+            return evolve(group, running=frozenset(), failed=True), (RecordUnstartable(text),)
+        case Unstartable(text, at):
+            words = RecordUnstartable(text), Close(Ending.FAILED, Why.CANNOT_START)
+            return _stop(evolve(group, running=frozenset(), joins=False), at, *words)
+        case Closed(at=at) | Refused(at=at):
+            return _stop(evolve(group, joins=False), at) if group.running else _ended(group)
+        case Elapsed(at) if group.fence_at is not None and at >= group.fence_at and group.running:
+            return _stop(group, at, signum=SIGKILL)
+        case Signalled():
+            return _leave(group, event)
+        case Noticed(at=at):
+            return _go(group, at)
+        case _:
+            return group, ()
+
+
+def _moved(group: Group, world: World, at: float) -> Step:
+    """Enter the next world."""
+    if group.failed or not (group.running or group.succeeded):
+        return _failed_before(evolve(group, world=world, failed=False), world, at)
+    into = evolve(group, world=world, restarted=0, stopped_at=None)
+    if group.running:
+        return evolve(into, phase=Phase.RUNNING), (Move(world),)
+    return _done(into, at, Move(world))
+
+
+def _left_behind(group: Group, at: float) -> Step:
+    """Stop the workers: a round has failed meanwhile, so the generation is another."""
+    if group.running:
+        return _stop(group, at)
+    return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
+
+
+def _failed_before(group: Group, world: World, at: float) -> Step:
+    """End a world as it begins: this node's part in it had failed on the way."""
+    words = Move(world), End(Why.FAILED)
+    if group.running:
+        return _stop(_failed(group), at, *words)
+    again, more = _join_again(_failed(group))
+    return again, (*words, *more)
+
+
+def _failed_on_the_way(group: Group, event: Exited) -> Step:
+    recorded, alone = Record(event.local_rank, event.code, event.died_at), group.settings.alone
+    if alone is None or event.code in alone.job_over:
+        return evolve(group, failed=True), (recorded,)
+    if again := _again(group, alone, event):
+        return again, (recorded, StartAgain(event.local_rank))
+    return group, (recorded,)
 
 
 def _stopping(group: Group, event: Event) -> Step:
@@ -302,6 +398,8 @@ def _done(group: Group, at: float, *first: Command) -> Step:
 
 def _barrier(group: Group, event: Event) -> Step:
     match event:
+        case Over(round) if _is_mine(group, round) and _lives_on(group, event.generation):
+            return _move(group)
         case Over(round, at=at) if _is_mine(group, round):
             again = evolve(group, phase=Phase.JOINING, world=None, done_at=None)
             return _go(group, at) if group.notice else (again, (Join(),))

@@ -46,6 +46,14 @@ class Started:
 
 
 @frozen
+class Moved:
+    """The workers of `node` that live are those of this world from now on."""
+
+    node: Node
+    world: World
+
+
+@frozen
 class Failed:
     """A worker of `node` failed by itself, or could not be started."""
 
@@ -141,7 +149,19 @@ class WaitsForever:
 
 
 Judged: TypeAlias = (
-    Wrote | Started | Failed | Succeeded | Reaped | Left | Stepped | Began | Slept | Decided | GaveUp | WaitsForever
+    Wrote
+    | Started
+    | Moved
+    | Failed
+    | Succeeded
+    | Reaped
+    | Left
+    | Stepped
+    | Began
+    | Slept
+    | Decided
+    | GaveUp
+    | WaitsForever
 )
 """The facts that may break a property by themselves."""
 Fact: TypeAlias = Judged | Holds

@@ -39,6 +39,7 @@ from .facts import (
     Holds,
     Judged,
     Left,
+    Moved,
     Reaped,
     Slept,
     Started,
@@ -85,6 +86,8 @@ class Judge:
     excused: set[Node] = field(factory=set)
     misled: dict[Node, int] = field(factory=dict)
     """Nodes that were evicted on evidence though they lived -> the round that was open then. They are told, but late."""
+    alone: set[Node] = field(factory=set)
+    """Nodes whose workers restart alone, and live through a change of nodes."""
     superseded: set[Node] = field(factory=set)
     """Nodes whose slot was started again: the supervisor says that they are gone, and is believed."""
     pasts: Pasts = field(factory=Pasts)
@@ -107,6 +110,8 @@ class Judge:
         arms = self.strength.armed.update
         match fact:
             case Stepped():
+                if fact.after.settings.alone is not None:
+                    self.alone.add(fact.after.node)
                 if fact.after.phase is Phase.LEAVING:
                     self.leaving.add(fact.after.node)
                 if fact.commands or fact.after.phase is not fact.before.phase or isinstance(fact.event, Signalled):
@@ -116,6 +121,10 @@ class Judge:
             case Wrote():
                 arms(by_write(fact))
                 yield from self._wrote(fact)
+            case Moved(node, world):
+                if node in self.running:
+                    self.running[node] = world
+                yield from self._entered(fact)
             case Started():
                 arms(by_start(fact, fact.world.id in self.worlds))
                 yield from self._started(fact)
@@ -219,11 +228,18 @@ class Judge:
 
     def _started(self, fact: Started) -> Iterator[Finding]:
         node, world = fact.node, fact.world
+        if (node, world.id) in self.started:
+            yield "S17", f"the workers of {node} start twice in round {world.round}"
+        self.started.add((node, world.id))
+        yield from self._entered(fact)
+        self.running[node] = world
+
+    def _entered(self, fact: Started | Moved) -> Iterator[Finding]:
+        """Judge that workers of this node belong to this world from now on."""
+        node, world = fact.node, fact.world
         seen = world.id in self.worlds
         if self.worlds.setdefault(world.id, world) != world:
             yield "S2", f"the world of round {world.round} is another one for {node}"
-        if (node, world.id) in self.started:
-            yield "S17", f"the workers of {node} start twice in round {world.round}"
         if not seen:
             yield from of_ranks(world, self.assign(world))
             stands = self.register is not None and self.register.world_id == world.id
@@ -235,8 +251,6 @@ class Judge:
         for other, ran in self.running.items():
             if self._is_earlier(ran.id, world.id):
                 yield from self._still_running(other, ran, fact, other in members)
-        self.started.add((node, world.id))
-        self.running[node] = world
 
     def _is_earlier(self, ran: WorldId, world: WorldId) -> bool:
         """Return True if `ran` is a world of the same job that was completed before `world`."""
@@ -248,9 +262,11 @@ class Judge:
         seat = self.register.seats.get(node) if self.register else None
         return seat is not None and seat.status is Status.LEAVING
 
-    def _still_running(self, other: Node, ran: World, fact: Started, member: bool) -> Iterator[Finding]:
+    def _still_running(self, other: Node, ran: World, fact: Started | Moved, member: bool) -> Iterator[Finding]:
         if not member and not self.fenced:
             return
+        if other in self.alone and ran.generation == fact.world.generation:
+            return  # its workers live through changes of nodes, and each call judges which of its iterations counts
         number = "S9" if member else "S9 strong"
         late = ran.id.life != fact.world.id.life  # after a loss a world may be complete before a survivor could answer
         late = late or ran.id.round < self.misled.get(other, 0)

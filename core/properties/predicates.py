@@ -22,7 +22,9 @@ from ..group.state import (
     Join,
     Leave,
     MarkDone,
+    Move,
     Over,
+    Ready,
     Record,
     RecordUnfit,
     RecordUnstartable,
@@ -195,12 +197,15 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
         yield "G1", "stops, and does not leave, though it is drained and its round is over"
     if Start in kinds and (after.phase is not Phase.RUNNING or not after.running):
         yield "G1", "workers start outside RUNNING"
-    if (Join in kinds or Check in kinds) and after.running:
+    if Move in kinds and before.phase is not Phase.MOVING:
+        yield "G1", "workers move that wait for no world"
+    if (Join in kinds or Check in kinds) and after.running and after.phase is not Phase.MOVING:
         yield "G2", f"joins while workers {sorted(after.running)} live"
     if Join in kinds and after.notice:
         yield "G2", "joins though it is drained"
     if Join in kinds and before.settings.checks and not _may_join(before, event):
         yield "G7", "joins without the word of its check"
+    yield from _of_moving(fact, Signal in kinds)
     ranked = [_ORDER.index(kind) for kind in kinds if kind in _ORDER]
     if ranked != sorted(ranked):
         yield "G3", "in the wrong order"
@@ -240,6 +245,24 @@ def _may_join(before: Group, event: Event) -> bool:
             return by not in (None, before.node)
         case _:
             return before.cause is Cause.ELSEWHERE and before.phase is not Phase.CHECKING
+
+
+def _of_moving(fact: Stepped, signals: bool) -> Iterator[Finding]:
+    """Yield what is wrong with workers that live through a change of nodes, or do not."""
+    before, event, after = fact.before, fact.event, fact.after
+    if before.settings.alone is None:
+        if after.phase is Phase.MOVING:
+            yield "G8", "workers live on that restart with all others"
+        return
+    if before.world is None or not before.running:
+        return
+    ended = isinstance(event, Over) and event.round == before.world.round and event.generation
+    entered = before.phase is Phase.MOVING and isinstance(event, Ready) and event.world.generation
+    stays = before.world.generation in (ended, entered)
+    if stays and signals and not (before.failed or before.notice):
+        yield "G8", "a change of nodes stops living workers"
+    if not stays and (ended or entered) and after.phase in (Phase.RUNNING, Phase.MOVING):
+        yield "G8", "workers live on though a round has failed since they started"
 
 
 def fences(before: Group, event: Event, after: Group) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from attrs import define, field
 
 from ..group import Phase
-from ..group.state import Check, Join, MarkDone, Record, Signal, Signalled, Start
+from ..group.state import Check, Join, MarkDone, Over, Ready, Record, Signal, Signalled, Start
 from ..rendezvous import (
     Arrive,
     Close,
@@ -71,6 +71,7 @@ LAWS: Mapping[str, str] = {
     "V18": "a write leaves an open round in which a node is set aside",
     "V19": "a node is set aside",
     "V20": "a node is set aside no longer",
+    "V21": "a round ends",
     "B1": "a write leaves an open round over the budget",
     "B2": "a round ends, or a failure is refunded",
     "B3": "a job is closed as failed, over its budget",
@@ -114,6 +115,7 @@ LAWS: Mapping[str, str] = {
     "G5": "a group has ended",
     "G6": "a group stops, leaves or is signalled",
     "G7": "a group with a check joins, or is checked again",
+    "G8": "a round ends, or begins, around workers that restart alone",
     "F1": "workers start with the fence on",
 }
 """Number → when that law is armed."""
@@ -224,6 +226,7 @@ def _by_end(after: RendezvousState) -> Iterator[str]:
     yield "S6"
     yield "V7"
     yield "V10"
+    yield "V21"
     yield "B2"
     why = after.ended.why if after.ended else None
     if why in (Why.LOST, Why.LEFT):
@@ -254,6 +257,8 @@ def by_step(fact: Stepped) -> Iterator[str]:
         yield "G2"
     if kinds & {Join, Check} and before.settings.checks:
         yield "G7"
+    if before.settings.alone is not None and isinstance(fact.event, Over | Ready):
+        yield "G8"
     if Signal in kinds:
         yield "G3"
     if Record in kinds or MarkDone in kinds:

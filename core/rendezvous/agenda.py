@@ -11,7 +11,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from ..evolving import evolve
-from ..world import Ending, Profile, Why, World
+from ..world import Ending, Generation, Profile, Why, World
 from .actions import Drain, Outcome, Settled
 from .context import Handler, Held, Operation
 from .handlers import close, done, drain, join, leave, reserve, watch
@@ -35,6 +35,8 @@ class Request:
     """The edit that a `drain` wants."""
     forced: bool | None = None
     """True: it is wanted also where the others would be too few. Else None."""
+    alive: Generation | None = None
+    """The generation of the workers that run on while this node joins; None: none live."""
 
 
 @frozen
@@ -104,6 +106,7 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
         bool(first.holds_back),
         first.drain,
         bool(first.forced),
+        first.alive,
     )
     return Agenda(tuple(rest), under_way, agenda.watching), held, None
 

@@ -268,6 +268,7 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
         round=state.round + 1,
         complete=False,
         completed_in=None,
+        generation=state.round + 1 if why is Why.FAILED else state.generation,
         policy="",
         seats=seats,
         target=sum(seat.status is Status.EXPECTED for seat in seats.values()),

@@ -169,6 +169,7 @@ class _State(_Wire):
     version: Count
     limits: _Limits
     round: Count
+    generation: Count
     complete: bool
     completed_in: tuple[Name, Epoch] | None
     policy: Text
@@ -247,6 +248,7 @@ def _to_wire(state: RendezvousState) -> _State:
         version=state.version,
         limits=_Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts),
         round=state.round,
+        generation=state.generation,
         complete=state.complete,
         completed_in=_life(state.completed_in) if state.completed_in else None,
         policy=state.policy,
@@ -353,6 +355,7 @@ def _from_wire(wire: _State) -> RendezvousState:
         limits=Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts),
         version=wire.version,
         round=wire.round,
+        generation=wire.generation,
         complete=wire.complete,
         completed_in=Life(*wire.completed_in) if wire.completed_in else None,
         policy=wire.policy,

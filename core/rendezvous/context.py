@@ -15,7 +15,7 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from ..evolving import evolve, maker
-from ..world import Ending, Life, Node, Profile, Why, World, WorldId
+from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal
 from .settings import Settings
 from .sightings import Sightings
@@ -193,6 +193,15 @@ class Context:
         return owed is not None and (self.state is None or owed.version >= self.state.version)
 
     @property
+    def left_behind(self) -> bool:
+        """True if workers of mine live that are no part of the register's generation, or that have lost their seat: they
+        must stop first, or others may start the next ones beside them."""
+        alive, state = self.operation.alive, self.state
+        if alive is None:
+            return False
+        return state is None or self.seat is None or alive != (state.job, state.generation)
+
+    @property
     def in_my_world(self) -> bool:
         """True if the world that my workers ran in stands, and I am a member of it."""
         state, mine = self.state, self.held.mine
@@ -319,6 +328,8 @@ class Operation:
     """This `drain` is wanted also where the others would be too few."""
     holds_back: bool = False
     """This `join` asks for no seat while a world runs: the node's workers cannot start at once yet."""
+    alive: Generation | None = None
+    """Workers of this generation run on while this node joins."""
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:

@@ -37,17 +37,21 @@ END_JITTER = 0.0002
 
 
 def join(ctx: Context, deadline: float) -> Action:
-    """Get into the next world. My workers are reaped."""
+    """Get into the next world. My workers are reaped, or live on in the generation that stands."""
     state = ctx.state
+    if state is not None and state.closed:
+        return Fail(Why.CLOSED, state.closed)
+    if ctx.left_behind:
+        return _over(ctx)
     if state is None:
         return _too_late(ctx) if ctx.now >= deadline else Arrive(ctx.profile)
-    if state.closed:
-        return Fail(Why.CLOSED, state.closed)
     if ctx.seat is None and (refusal := _refused(ctx, state)):
         return refusal
     if ctx.status is Status.LEAVING:
         return Leave() if ctx.now >= deadline else Sync(deadline)
     if state.complete and ctx.status is Status.IN and not ctx.held.is_behind(state.world.id):
+        return Finish(state.world)
+    if state.complete and ctx.status in (Status.IN, Status.DONE) and ctx.operation.alive:
         return Finish(state.world)
     if state.complete and ctx.status in (Status.IN, Status.DONE, Status.RESERVE):
         return End(state.round, Why.FENCED)

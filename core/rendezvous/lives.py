@@ -111,4 +111,14 @@ def _of_restore(held: RendezvousState, found: RendezvousState | None, after: Ren
 
 def _kept(state: RendezvousState) -> tuple[object, ...]:
     job = state.job, state.limits, state.next_order, state.failures
-    return *job, state.round, state.target, state.complete, state.completed_in, state.policy, state.closed, state.ended
+    return (
+        *job,
+        state.round,
+        state.generation,
+        state.target,
+        state.complete,
+        state.completed_in,
+        state.policy,
+        state.closed,
+        state.ended,
+    )

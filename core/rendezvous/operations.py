@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ..world import Ending, Why
+from ..world import Ending, Generation, Why
 from .actions import Drain
 from .context import Handler, Operation
 from .handlers import close, drain, join, leave, linger, watch
@@ -25,6 +25,7 @@ def operation(
     holds_back: bool = False,
     wanted: Drain | None = None,
     forced: bool = False,
+    alive: Generation | None = None,
 ) -> Operation:
     """Return an operation that begins now.
 
@@ -40,4 +41,4 @@ def operation(
         linger: LINGER_S,
     }
     deadline = now + spans.get(handler, math.inf)
-    return Operation(handler, now, deadline, jitter, why, ending, wanted, forced, holds_back)
+    return Operation(handler, now, deadline, jitter, why, ending, wanted, forced, holds_back, alive)

@@ -16,7 +16,7 @@ from attrs import Attribute, Factory, field, frozen
 
 from ..derived import Memo, beside, derived
 from ..evolving import maker
-from ..world import COUNT_MAX, Life, Member, Node, Notice, Profile, Verdict, Why, World, WorldId
+from ..world import COUNT_MAX, Generation, Life, Member, Node, Notice, Profile, Verdict, Why, World, WorldId
 
 NODES_MAX = 4_096
 """The most seats of a register, whose size is bounded."""
@@ -204,6 +204,8 @@ class RendezvousState:
     job: str = Factory(lambda self: self.life.nonce, takes_self=True)
     base: Rank = NOTHING
     completed_in: Life | None = None
+    generation: int = 0
+    """The round since which no round has ended as FAILED: where workers restart alone, processes are as old as that."""
     policy: str = ""
     """The digest of the standing world's ranks, from the policy of the node that completed it; empty if it had no policy."""
     memo: Memo = beside()
@@ -330,7 +332,8 @@ class RendezvousState:
         order in every round, and survivors keep theirs."""
         arrived = (Member(node, self.seats[node].profile) for node in self.members)
         members = tuple(sorted(arrived, key=lambda member: member.profile.given_place))
-        return World(WorldId(self.completed_in or self.life, self.round), members, self.failures, self.policy)
+        id, generation = WorldId(self.completed_in or self.life, self.round), Generation(self.job, self.generation)
+        return World(id, members, self.failures, self.policy, generation)
 
 
 def known_as(state: RendezvousState, nodes: Iterable[Node]) -> list[str]:

@@ -90,6 +90,8 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
         yield "S14", f"closed as succeeded while workers of {_names(state.participants)} still run"
     if succeeded and not state.finishing:
         yield "S14", "closed as succeeded though nobody has done anything"
+    if state.generation > state.round:
+        yield "V21", f"the generation of round {state.generation} is later than round {state.round}"
     if state.policy and not state.complete:
         yield "V13", "a policy of a world that does not stand"
     if (
@@ -199,6 +201,8 @@ def _may_be_set_aside(before: RendezvousState, after: RendezvousState, node: Nod
 
 def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
     """Judge a step within one round."""
+    if after.generation != before.generation:
+        yield "V21", f"generation {before.generation} became {after.generation} within round {after.round}"
     if before.complete and before.policy != after.policy:
         yield "V13", f"the policy of round {before.round} changed from {before.policy!r} to {after.policy!r}"
     if before.complete and (before.world_id != after.world_id or _world(before) != _world(after)):
@@ -232,6 +236,8 @@ def _is_refund(before: RendezvousState, after: RendezvousState) -> bool:
 def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> Iterator[Finding]:
     """Judge a step from one round to the next."""
     members = before.members
+    if after.generation != (after.round if ended.why is Why.FAILED else before.generation):
+        yield "V21", f"generation {before.generation} became {after.generation} by an end because {ended.why.value}"
     if after.failures != before.failures + (ended.why is Why.FAILED):
         yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
     stayed = [node for node in members if node in after.seats]

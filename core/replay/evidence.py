@@ -8,16 +8,42 @@ the register's word is taken. S9 with the fence on is not judged, since it needs
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from attrs import frozen
 
-from ..group.state import Elapsed, End, Event, Gone, MarkDone, Noticed, Record, RecordUnstartable, Signalled
+from ..group import Group
+from ..group.state import (
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Gone,
+    MarkDone,
+    Move,
+    Noticed,
+    Record,
+    RecordUnstartable,
+    Signalled,
+)
 from ..inprocess import Violation as CallViolation
 from ..inprocess import words
 from ..properties.call_laws import Broken
-from ..properties.facts import Began, Decided, Fact, Failed, GaveUp, Holds, Left, Reaped, Slept, Succeeded, Wrote
+from ..properties.facts import (
+    Began,
+    Decided,
+    Fact,
+    Failed,
+    GaveUp,
+    Holds,
+    Left,
+    Moved,
+    Reaped,
+    Slept,
+    Succeeded,
+    Wrote,
+)
 from ..properties.facts import Started as WorkersStarted
 from ..properties.facts import Stepped as GroupStepped
 from ..properties.judge import Judge
@@ -239,14 +265,23 @@ def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:
         yield Left(node)
 
 
+def _fails(group: Group, commands: Sequence[Command]) -> bool:
+    """Return True if the node's part in its world has failed. A worker that restarts alone is no failure of that."""
+    failure = End if group.settings.alone is not None else Record | RecordUnstartable
+    return any(isinstance(command, failure) for command in commands)
+
+
 def _of_group(moment: Moment, event: Event, step: Stepped) -> Iterator[Fact]:
     before, after, commands = moment.before.group, moment.after.group, step.commands
-    node, world = after.node, before.world
+    node = after.node
+    moved = next((command.world for command in commands if isinstance(command, Move)), None)
+    world = moved or before.world
     # The group's spans begin when these came, and not when the agent's thread had time for them.
     at = event.at if isinstance(event, Elapsed | Noticed | Signalled) else step.at
     yield GroupStepped(before, event, after, commands, at)
-    alone = before.settings.alone is not None and End not in map(type, commands)
-    if world and not alone and any(isinstance(command, Record | RecordUnstartable) for command in commands):
+    if moved:
+        yield Moved(node, moved)
+    if world and _fails(before, commands):
         yield Failed(node, world.id)
     if world and any(isinstance(command, MarkDone) for command in commands):
         yield Succeeded(node, world.id)

@@ -12,7 +12,7 @@ from ..rendezvous import Deed, End, RendezvousState, Restore
 from ..world import Node
 
 SpanKind: TypeAlias = Literal[
-    "joining", "held", "running", "stopping", "barrier", "leaving", "ended", "waiting", "checking"
+    "joining", "held", "running", "moving", "stopping", "barrier", "leaving", "ended", "waiting", "checking"
 ]
 """A phase of the node's workers; `waiting` is the joining of one that finds no room."""
 SPANS: Mapping[Phase, SpanKind] = {
@@ -20,6 +20,7 @@ SPANS: Mapping[Phase, SpanKind] = {
     Phase.JOINING: "joining",
     Phase.HELD: "held",
     Phase.RUNNING: "running",
+    Phase.MOVING: "moving",
     Phase.STOPPING: "stopping",
     Phase.BARRIER: "barrier",
     Phase.LEAVING: "leaving",

@@ -17,6 +17,7 @@ from ..group.state import (
     Elapsed,
     Event,
     Join,
+    Move,
     Noticed,
     Over,
     ReadyToLeave,
@@ -26,6 +27,7 @@ from ..group.state import (
     Signal,
     Signalled,
     Start,
+    StartAgain,
     Tell,
 )
 from ..node import farewell, follows, requested
@@ -104,7 +106,8 @@ class Agents:
         before = process.group
         after, commands = transition(before, event)
         process.group = after
-        if commands or after.phase is not before.phase or isinstance(event, TOLD):
+        is_news = after.phase is not before.phase or after.joins is not before.joins
+        if commands or is_news or isinstance(event, TOLD):
             witness = self.witness
             witness.judge.saw(Stepped(before, event, after, commands, now))
             sometimes.stepped(witness.counts, witness.causes, before, event, after)
@@ -165,6 +168,10 @@ class Agents:
         match command:
             case Start(world):
                 self.workers.start(process, world)
+            case Move(world):
+                self.workers.move(process, world)
+            case StartAgain(local_rank):
+                self.workers.start_again(process, local_rank)
             case Signal(signum):
                 self.workers.are_signalled(process, signum)
             case Tell(notice):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
+from ..group import Phase
 from ..properties.judge import Judge
 from ..rendezvous import Violation
 from ..world import Node, WorldId
@@ -71,6 +72,8 @@ class Overlaps:
         if len({world.life for world in worlds}) < 2:
             return
         for node, world in running.items():
+            if self.by_node[node].group.phase is Phase.MOVING:
+                continue  # it knows that its world is over, and its workers live on into the next one
             if world.id != stands and any(self._is_twin(other, world.id) for other in worlds):
                 yield node
 

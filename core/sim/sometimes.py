@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..group import Group, Phase
-from ..group.state import Beaten, Cause, Checked, Elapsed, Event, Over, ReadyToLeave
+from ..group.state import Beaten, Cause, Checked, Elapsed, Event, Over, Ready, ReadyToLeave
 from ..properties.predicates import fences
 from ..rendezvous import (
     Complete,
@@ -136,6 +136,7 @@ SOMETIMES = (
     "not checked after another node's failure",
     "a check that hangs",
     "a check that says nothing",
+    "workers live through a change of nodes",
 )
 
 Counts = Counter[str]
@@ -231,6 +232,8 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         counts[f"a drained node goes {GOES[type(event)]}"] += 1
     if before.settings.checks:
         _checked(counts, before, event, after)
+    if before.phase is Phase.MOVING and isinstance(event, Ready) and after.phase is Phase.RUNNING:
+        counts["workers live through a change of nodes"] += 1
     if fences(before, event, after):
         counts["self-fencing"] += 1
         causes["fencings"] += 1

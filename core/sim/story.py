@@ -15,6 +15,7 @@ from typing import Any
 
 from attrs import Attribute, asdict, field, fields, frozen
 
+from ..group import Alone
 from ..group import Settings as GroupSettings
 from ..rendezvous import FailureLimit, Limits, Settings
 from ..world import Endpoint, Node, Party, Profile, World, place_label
@@ -254,6 +255,8 @@ class Setting:
     """So many slots, one after the other, are a party: a newcomer of one waits for the others. 1: nobody waits."""
     party_wait: float = 10.0
     """How long a newcomer waits for the rest of its party."""
+    alone: int = field(default=0, validator=_at_least(0))
+    """How often a node's workers start again by themselves, and live through changes of nodes. 0: all restart together."""
 
     def __attrs_post_init__(self) -> None:
         if self.drift > 0.1:
@@ -298,6 +301,7 @@ class Setting:
             start_timeout=self.join,
             fence=self.fence or None,
             checks=True if self.checks else None,
+            alone=Alone(self.alone) if self.alone else None,
         )
 
     def profile(self, slot: str, port: int) -> Profile:

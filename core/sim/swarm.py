@@ -77,6 +77,8 @@ TAILED_ONE_IN, TAILS_S = 5, (0.5, 3.0)
 """So many runs have messages of which a few are very late."""
 UNLIKE_ONE_IN = 4
 """So many runs have nodes of several sizes and roles."""
+ALONE_ONE_IN, ALONE_MOST = 7, 2
+"""In so many runs workers restart alone, each node's up to so often."""
 LONG_ONE_IN = 53
 """So many runs have joins of 600 s, and outages and pauses of minutes, at a second's heartbeat."""
 LONG_GAPS = 3
@@ -189,6 +191,8 @@ def _unkind(drawn: Setting) -> Setting:
         drawn = evolve(drawn, party=2 + seed // PARTIES_ONE_IN % 2, party_wait=PARTY_WAIT_S)
     checks, reserves = seed % CHECKED_ONE_IN == 2, 1 + seed // RESERVES_ONE_IN % 2
     drawn = evolve(drawn, checks=int(checks), reserves=reserves if seed % RESERVES_ONE_IN == 3 else 0)
+    if seed % ALONE_ONE_IN == 1:
+        drawn = evolve(drawn, alone=1 + seed // ALONE_ONE_IN % ALONE_MOST)
     return evolve(drawn, join=600.0) if seed % LONG_ONE_IN == 1 else drawn
 
 

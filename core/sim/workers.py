@@ -8,7 +8,7 @@ from collections.abc import Callable
 from attrs import define
 
 from ..group.state import SIGKILL, Checked, Exited, ReadyToLeave, Reaped, Unstartable
-from ..properties.facts import Failed, Started, Succeeded
+from ..properties.facts import Failed, Moved, Started, Succeeded
 from ..properties.facts import Reaped as NoneLives
 from ..properties.judge import Judge
 from ..world import Notice, World
@@ -77,6 +77,19 @@ class Workers:
             return
         process.workers = dict.fromkeys(range(process.held.profile.local_world_size), process.starts)
 
+    def move(self, process: Process, world: World) -> None:
+        """Count what lives of them to this world, and how those ended that have."""
+        process.ran = world
+        self.judge.saw(Moved(process.node, world))
+        if process.workers:
+            return
+        ended = Succeeded if _have_succeeded(process) else Failed
+        self.judge.saw(ended(process.node, world.id))
+
+    def start_again(self, process: Process, rank: int) -> None:
+        process.workers[rank] = process.starts
+        process.codes.remove(next(code for code in process.codes if code))
+
     def _cannot_start(self, process: Process, now: float) -> None:
         self.hear(process, Unstartable("no such program", now))
         self.hear(process, Reaped(now))
@@ -123,10 +136,16 @@ class Workers:
             self.judge.saw(Failed(process.node, process.ran.id))
         if not process.workers:
             self.judge.saw(NoneLives(process.node))
-            if not any(process.codes) and process.ran:
+            if _have_succeeded(process) and process.ran:
                 self.judge.saw(Succeeded(process.node, process.ran.id))
         self._exits(process, rank, code, process.clock(self.future.now))
 
     def _exits(self, process: Process, rank: int, code: int, died_at: float) -> None:
         if not self.network.waits(process, self._exits, process, rank, code, died_at):
             self.hear(process, Exited(rank, code, died_at, process.clock(self.future.now)))
+
+
+def _have_succeeded(process: Process) -> bool:
+    """Return True if this node's workers, all dead, have succeeded. Where they restart alone, one success is enough."""
+    alone = process.group.settings.alone is not None
+    return 0 in process.codes if alone else not any(process.codes)

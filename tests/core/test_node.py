@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 from groups import FENCED, beat, closed, exited, led, ready, world
-from worlds import edited, holding, node, profile, running
+from worlds import arrived, edited, holding, node, nodes, profile, register, running
 
 from elastic.core.group import Group, Phase, transition
 from elastic.core.group.state import (
@@ -20,6 +20,7 @@ from elastic.core.group.state import (
     Join,
     Leave,
     MarkDone,
+    Move,
     Noticed,
     Ready,
     Reaped,
@@ -33,10 +34,23 @@ from elastic.core.group.state import (
 )
 from elastic.core.group.state import Drain as GroupDrain
 from elastic.core.group.state import Over as RoundOver
-from elastic.core.node import CAME_LATE, acknowledged, asks_for_stacks, farewell, follows, heard, noticed, requested
-from elastic.core.rendezvous import Close as CloseEdit
+from elastic.core.node import (
+    CAME_LATE,
+    acknowledged,
+    asks_for_stacks,
+    eviction,
+    farewell,
+    follows,
+    heard,
+    lost,
+    noticed,
+    requested,
+)
 from elastic.core.rendezvous import (
+    Arrive,
+    Done,
     Drain,
+    Evict,
     Fail,
     Held,
     Outcome,
@@ -54,11 +68,13 @@ from elastic.core.rendezvous import (
     linger,
     watch,
 )
-from elastic.core.rendezvous import End as EndEdit
+from elastic.core.rendezvous import Close as CloseJob
+from elastic.core.rendezvous import End as EndRound
+from elastic.core.rendezvous import Leave as LeaveRound
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.state import Ended
-from elastic.core.world import Ending, Life, Notice, Verdict, Why
+from elastic.core.world import Ending, Generation, Life, Notice, Party, Verdict, Why
 
 VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
 
@@ -67,14 +83,14 @@ VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
     ("handler", "answer", "event"),
     [
         (join, world(), Ready(world(), 7.0)),
-        (watch, Over(3, Ended(3, Why.LOST, node("b"))), RoundOver(3, Why.LOST, node("b"), 7.0)),
-        (watch, Over(3, None), RoundOver(3, None, None, 7.0)),
+        (watch, Over(3, Ended(3, Why.LOST, node("b"))), RoundOver(3, Why.LOST, node("b"), 7.0, Generation("life", 0))),
+        (watch, Over(3, None), RoundOver(3, None, None, 7.0, Generation("life", 0))),
         (watch, VERDICT, Closed(VERDICT, 7.0)),
         (join, Raise(Fail(Why.CLOSED, VERDICT)), Closed(VERDICT, 7.0)),
         (join, Raise(Fail(Why.TIMEOUT), "why"), Refused(Why.TIMEOUT, "why", 7.0)),
         (leave, Settled(), Gone(7.0)),
         (done, Settled(), None),
-        (end, Settled(), RoundOver(0, None, None, 7.0)),
+        (end, Settled(), RoundOver(0, None, None, 7.0, Generation("life", 0))),
         (drain, Settled(), None),
         (drain, Raise(Fail(Why.UNCONFIRMED)), None),
     ],
@@ -83,14 +99,25 @@ def test_each_answer_is_an_event_or_nothing_new(handler: Handler, answer: Outcom
     assert heard(Told(handler, answer, holding("a", running(), ran=0)), 7.0) == event
 
 
+def test_who_has_no_seat_or_no_register_is_of_no_generation() -> None:
+    for held in (holding("a", None), holding("c", running())):
+        assert heard(Told(watch, Over(3, None), held), 7.0) == RoundOver(3, None, None, 7.0)
+
+
+def test_a_join_says_which_workers_live() -> None:
+    assert requested(Join(Generation("job", 2)), profile("a")) == Request(
+        join, profile=profile("a"), alive=Generation("job", 2)
+    )
+
+
 def test_a_node_that_wanted_to_end_its_round_hears_whose_write_did_or_the_verdict() -> None:
-    ended = edited(running(), "b", EndEdit(0, Why.FAILED))
-    over = edited(running(), "b", CloseEdit(evolve(VERDICT, round=0, ending=Ending.CANCELLED, why=Why.ASKED)))
+    ended = edited(running(), "b", EndRound(0, Why.FAILED))
+    over = edited(running(), "b", CloseJob(evolve(VERDICT, round=0, ending=Ending.CANCELLED, why=Why.ASKED)))
 
     def told(state: RendezvousState) -> Event | None:
         return heard(Told(end, Settled(), evolve(holding("a", running(), ran=0), state=state)), 7.0)
 
-    assert told(ended) == RoundOver(0, Why.FAILED, node("b"), 7.0)
+    assert told(ended) == RoundOver(0, Why.FAILED, node("b"), 7.0, Generation("life", 1))
     assert over.closed and told(over) == Closed(over.closed, 7.0)
 
 
@@ -125,6 +152,7 @@ def test_a_node_that_comes_after_the_success_of_a_job_is_refused(held: Held, ver
         (GroupDrain(node("a"), NOTICE), Request(drain, drain=Drain(node("a"), NOTICE))),
         (Beat(), None),
         (Start(world()), None),
+        (Move(world()), None),
         (Signal(15), None),
         (Record(0, 1, 0.0), None),
     ],
@@ -217,3 +245,48 @@ def test_a_notice_in_the_register_is_news_to_a_group_that_does_not_know_it() -> 
     knows, _ = transition(mine, told)
     assert noticed(state, knows, 2.0) is None
     assert noticed(state, transition(mine, Noticed(Notice(90.0, "the signal"), 1.0))[0], 2.0) is not None
+
+
+# --- the ranks of nodes that are lost
+
+
+THREE = running("a b c", restarts=1)
+
+
+def test_who_was_evicted_is_lost() -> None:
+    assert lost(THREE, edited(THREE, "a", Evict(nodes("b")))) == nodes("b")
+    failed = edited(THREE, "a", EndRound(0, Why.FAILED))
+    assert lost(failed, edited(failed, "a", Evict(nodes("b c")))) == nodes("b c")
+    assert lost(THREE, arrived(THREE, "b#2")) == nodes("b")
+
+
+def test_who_has_left_is_not_nor_who_is_seated() -> None:
+    assert lost(THREE, edited(THREE, "b", LeaveRound())) == frozenset()
+    assert lost(THREE, failed := edited(THREE, "a", EndRound(0, Why.FAILED))) == frozenset()
+    assert lost(failed, edited(failed, "b", LeaveRound())) == frozenset()
+    assert lost(register("1:2"), THREE) == frozenset()
+
+
+def test_of_nodes_that_share_a_host_the_slot_tells_who_is_lost() -> None:
+    here = {who: evolve(seat, profile=evolve(seat.profile, host="h")) for who, seat in THREE.seats.items()}
+    shared = evolve(THREE, seats=here)
+    after = edited(shared, "a", Evict(nodes("b")))
+    assert lost(shared, after) == nodes("b")
+    assert lost(shared, evolve(after, seats={node("a"): after.seats[node("a")]})) == nodes("b")
+
+
+def of(state: RendezvousState, party: Party | None, names: str) -> RendezvousState:
+    for name in names.split():
+        state = edited(state, name, Arrive(evolve(profile(name), party=party)))
+    return state
+
+
+def test_the_ranks_of_lost_nodes_are_evicted_from_their_register() -> None:
+    ranks = of(of(of(register("5"), Party("n#1", 2), "0 1"), Party("m#1", 2), "2 3"), None, "4")
+    assert eviction(ranks, {"n#1"}) == Evict(nodes("0 1"))
+    assert eviction(ranks, {"n#1", "m#1"}) == Evict(nodes("0 1 2 3"))
+    assert eviction(ranks, {"n#2"}) is None
+    away = edited(edited(edited(ranks, "0", Done(0)), "1", Done(0)), "0", LeaveRound())
+    assert eviction(away, {"n#1"}) == Evict(nodes("1"))
+    over = edited(ranks, "4", CloseJob(evolve(VERDICT, ending=Ending.CANCELLED)))
+    assert eviction(over, {"n#1"}) is None

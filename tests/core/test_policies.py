@@ -19,6 +19,7 @@ from elastic.core.policies import (
     by_host,
     by_label,
     by_role,
+    came_later,
     chain,
     count_at_least,
     count_is,
@@ -78,6 +79,18 @@ def test_shift_goes_by_slot_whatever_the_order_of_arrival() -> None:
 )
 def test_fill_gaps_keeps_every_rank_that_it_can(slots: str, ranks: str) -> None:
     assert lined_up(fill_gaps(), slots) == ranks
+
+
+def test_ranks_of_nodes_that_came_later_follow_by_the_round_in_which_they_came() -> None:
+    assert [came_later(2, 3), came_later(2, 10)] == ["2+3", "2+10"]
+    assert lined_up(shift(), "x 2+10 3+3 2+3 0") == "0 2+3 3+3 2+10 x"
+    assert lined_up(shift(), "+3 2+x 1 0+") == "0+ 1 +3 2+x"
+
+
+def test_they_fill_the_gap_of_their_number_unless_another_has_it() -> None:
+    assert lined_up(fill_gaps(), "0 3 2+3 1+4") == "0 1+4 2+3 3"
+    assert lined_up(fill_gaps(), "0 1 2 1+4") == "0 1 2 1+4"
+    assert lined_up(fill_gaps(), "0 1+3 1+5 7") == "0 1+3 7 1+5"
 
 
 def test_a_gap_is_filled_from_the_reserves() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from attrs import evolve
 from worlds import LIFE, node
 
-from elastic.core.group import Group, Settings, begin, transition
+from elastic.core.group import Alone, Group, Settings, begin, transition
 from elastic.core.group.state import (
     Beaten,
     Checked,
@@ -23,24 +24,43 @@ from elastic.core.group.state import (
     Signalled,
     Unstartable,
 )
-from elastic.core.world import Ending, Endpoint, Member, Notice, Profile, Verdict, Why, World, WorldId
+from elastic.core.world import (
+    Ending,
+    Endpoint,
+    Generation,
+    Member,
+    Notice,
+    Profile,
+    Verdict,
+    Why,
+    World,
+    WorldId,
+)
 
 FENCED = Settings(fence=3.0)
 CHECKED = Settings(checks=True)
 FIT = Checked(True, "", 0.0)
 
 
-def world(round: int = 0, workers: int = 2) -> World:
+ALONE = Settings(alone=Alone(2, frozenset({76}), frozenset({71})))
+
+
+def world(round: int = 0, workers: int = 2, generation: int = 0) -> World:
     members = (Member(node(name), Profile(Endpoint("h", 1), workers)) for name in "ab")
-    return World(WorldId(LIFE, round), tuple(members))
+    return World(WorldId(LIFE, round), tuple(members), generation=Generation("job", generation))
 
 
-def ready(round: int = 0, at: float = 0.0) -> Ready:
-    return Ready(world(round), at)
+def ready(round: int = 0, at: float = 0.0, generation: int = 0) -> Ready:
+    return Ready(world(round, generation=generation), at)
 
 
 def over(round: int = 0, at: float = 0.0) -> Over:
-    return Over(round, Why.FAILED, node("b"), at)
+    return Over(round, Why.FAILED, node("b"), at, Generation("job", round + 1))
+
+
+def lost(round: int = 0, at: float = 0.0) -> Over:
+    """Return the end of a round by the loss of a node."""
+    return Over(round, Why.LOST, node("b"), at, Generation("job", 0))
 
 
 def closed(ending: Ending = Ending.CANCELLED, at: float = 0.0) -> Closed:
@@ -101,6 +121,17 @@ GROUPS: dict[str, Group] = {
     "running, fenced": led(*RUN, settings=FENCED),
     "running, drained": led(*RUN, noticed()),
     "running, drained, one is ready": led(*RUN, noticed(), ReadyToLeave(0, 1.0)),
+    "running alone": led(*RUN, settings=ALONE),
+    "moving": led(*RUN, lost(), settings=ALONE),
+    "moving, failed": led(*RUN, lost(), exited(0, 71), settings=ALONE),
+    "moving, succeeded": led(*SUCCEED, lost(), settings=ALONE),
+    "moving, all are missing": led(*RUN, lost(), exited(0, 76), exited(1, 76), settings=ALONE),
+    "moving, failed, to be checked": led(
+        FIT, *RUN, lost(), exited(0, 71), exited(1, 71), settings=evolve(ALONE, checks=True)
+    ),
+    "moving, fenced": led(*RUN, lost(), settings=evolve(ALONE, fence=3.0)),
+    "barrier alone": led(*SUCCEED, settings=ALONE),
+    "stopping on the way": led(*RUN, lost(), Elapsed(3.0), settings=evolve(ALONE, fence=3.0)),
     "stopping": led(*FAIL),
     "stopping, drained": led(*RUN, noticed(), exited(0, 1, at=1.0)),
     "stopping, killed": led(*RUN, over(), settings=Settings(grace=0.0)),
@@ -127,7 +158,9 @@ GROUPS: dict[str, Group] = {
 EVENTS: dict[str, Event] = {
     "ready": ready(),
     "ready again": ready(1),
+    "ready in another generation": ready(1, generation=1),
     "over": over(),
+    "lost": lost(),
     "over of another round": over(7),
     "closed": closed(),
     "succeeded": closed(Ending.SUCCEEDED),

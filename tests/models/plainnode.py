@@ -51,7 +51,8 @@ class Behind:
 
 
 def plain(state: RendezvousState) -> RendezvousState:
-    """The register without names: whatever no rule can tell apart is the same. After the verdict only that counts."""
+    """The register without names: whatever no rule can tell apart is the same. After the verdict only that counts. No worker
+    restarts alone in these worlds, so all generations are one."""
     if state.closed:
         return _plainly_closed(state, state.closed)
     seats = {node: Seat(seat.status, order, PROFILE) for order, (node, seat) in enumerate(state.seats.items())}
@@ -61,6 +62,7 @@ def plain(state: RendezvousState) -> RendezvousState:
         life=LIFE,
         version=HELD,
         round=ROUND,
+        generation=0,
         seats=seats,
         next_order=len(seats),
         quorum_at=None if state.quorum_at is None else QUORUM,

@@ -225,9 +225,10 @@ class Agent(Party):
 
     group: Group = field(init=False)
     lingers: bool = False
+    of_group: GroupSettings = GroupSettings()
 
     def begins(self) -> None:
-        self.group, commands = begin(Group(node(self.name), GroupSettings()), self.began_at)
+        self.group, commands = begin(Group(node(self.name), self.of_group), self.began_at)
         self._took(transition, None, commands, self.began_at)
         self._carry_out(commands)
 
@@ -237,7 +238,7 @@ class Agent(Party):
 
     @property
     def machine(self) -> Working:
-        return Working(GroupSettings())
+        return Working(self.of_group)
 
     def hears(self, *events: Event) -> None:
         """The group hears these, one after the other, and what follows from them."""

@@ -15,7 +15,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from ... import threads
 from ..port import Backend
 
 if TYPE_CHECKING:
+    from ....core.world import Node
     from .relay_session import Connection, Spaces
 
 VARIABLE = "ELASTIC_RELAY"
@@ -64,6 +65,12 @@ class Relay:
     def restarts(self) -> int:
         """How often wrapped functions were restarted inside their processes, as far as this node's ranks have read."""
         return self._spaces.restarts if self._spaces else 0
+
+    def evict(self, parties: Collection[str], me: Node) -> None:
+        """Have the ranks of these parties thrown out of the registers that workers of this node use, in the name of `me`.
+        Returns at once."""
+        if self._spaces:
+            self._spaces.evict(parties, me)
 
     def close(self) -> None:
         """Stop serving, and leave nothing behind, whatever fails on the way. Idempotent."""

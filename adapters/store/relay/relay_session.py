@@ -14,14 +14,24 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
 from typing import assert_never
 
 from ....core.backoff import pause_s
-from ....core.rendezvous import FIRST_PAUSE_S, RendezvousState, Token, codec
+from ....core.node import eviction
+from ....core.rendezvous import (
+    FIRST_PAUSE_S,
+    RendezvousState,
+    Token,
+    Violation,
+    apply,
+    codec,
+    verify,
+    verify_step,
+)
 from ....core.world import Node
 from ... import threads
 from ..port import Backend, Denied, OutOfReach, Shown, StoreError
@@ -34,6 +44,10 @@ _CLIENTS_MAX = 2
 _COPY_PAUSE_S = 0.1
 """The pause before a copy is shown again: it will be restored soon."""
 _LONGEST_PAUSE_S = 1.0
+_EVICTION_TRIES = 30
+"""So often the store may leave a question unanswered."""
+_JOIN_S = 5.0
+"""How long the end of a thread is waited for, whose client is closed."""
 _TURN_S = 4.0
 """How long a question waits for those before it. It is shorter than a client waits for its answer."""
 
@@ -129,6 +143,8 @@ class _Space:
         """Counts what the watching thread has heard."""
         self._watching: Backend | None = None
         self._closed = threading.Event()
+        self._evictions: dict[threading.Thread, Backend] = {}
+        """The threads that throw ranks out, each with its client of the store."""
 
     @property
     def lease_s(self) -> float | None:
@@ -170,12 +186,53 @@ class _Space:
         with self._changed:
             self._changed.notify_all()
 
+    def evict(self, parties: Collection[str], me: Node) -> None:
+        """Have the ranks of these parties thrown out, by a thread. Returns at once. If the host has no thread for it, the
+        silence of their heartbeats does it."""
+        with self._changed:
+            if self._closed.is_set():
+                return
+            client = self._backend.clone()
+            given = client, parties, me
+            thread = threading.Thread(target=self._throw_out, args=given, name="elastic-relay-evicts", daemon=True)
+            self._evictions[thread] = client
+            try:
+                threads.start(thread, patience_s=0.0)
+            except threads.NoThread:
+                self._evictions.pop(thread).close()
+
+    def _throw_out(self, client: Backend, parties: Collection[str], me: Node) -> None:
+        """Evict these ranks, until the register shows none of them. A store that does not answer is asked for a while."""
+        tries = 0
+        try:
+            while tries < _EVICTION_TRIES and not self._closed.is_set():
+                try:
+                    state = client.get().state
+                    if state is None or (edit := eviction(state, parties)) is None:
+                        return
+                    after = apply(state, edit, me)
+                    verify(after)
+                    verify_step(state, after)
+                    client.set(after, state.token)
+                except StoreError:
+                    tries += 1
+                    self._closed.wait(pause_s(tries, FIRST_PAUSE_S, _LONGEST_PAUSE_S))
+        except Violation:
+            return  # a state that is none is nobody's to edit
+        finally:
+            client.close()
+            with self._changed:
+                self._evictions.pop(threading.current_thread(), None)
+
     def close(self) -> None:
         self._closed.set()
         with self._changed:
-            watching = self._watching
-        for backend in (self._backend, *([watching] if watching else ()), *(each.backend for each in self._clients)):
+            watching, evictions = self._watching, dict(self._evictions)
+        clients = (*([watching] if watching else ()), *evictions.values(), *(each.backend for each in self._clients))
+        for backend in (self._backend, *clients):
             backend.close()
+        for thread in evictions:
+            thread.join(_JOIN_S)
 
     def _watch(self) -> None:
         """Start the thread that waits for the register's changes, unless it runs. Raises OutOfReach."""
@@ -245,6 +302,12 @@ class Spaces:
         if state.round:
             with self._counting:
                 self._restarts[name] = max(state.round, self._restarts.get(name, 0))
+
+    def evict(self, parties: Collection[str], me: Node) -> None:
+        """Throw the ranks of these parties out of all registers that are open, each in a thread of its own."""
+        with self._lock:
+            for space in self._of.values():
+                space.evict(parties, me)
 
     def close(self) -> None:
         """Close all clients of the store: what is asked of them ends at once."""

@@ -13,7 +13,7 @@ import pytest
 
 import elastic
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.inprocess.parameters import labels, party
+from elastic.adapters.inprocess.parameters import labels, party, slot
 from elastic.adapters.inprocess.stores import NoStore, master_at_first
 from elastic.core.policies import at_most, shift
 from elastic.core.world import Party
@@ -122,6 +122,20 @@ def test_a_party_that_is_none_is_refused_by_its_value(monkeypatch: pytest.Monkey
     monkeypatch.setenv("ELASTIC_PARTY", given)
     with pytest.raises(ValueError, match=f"ELASTIC_PARTY={given}: a number and a node"):
         party()
+
+
+@pytest.mark.parametrize(
+    ("came_in", "generation", "slot_"), [("0", None, "3"), ("2", None, "3"), ("2", "2", "3"), ("4", "2", "3+4")]
+)
+def test_a_rank_is_named_by_its_number_and_if_its_node_came_later_by_that_round_too(
+    monkeypatch: pytest.MonkeyPatch, came_in: str, generation: str | None, slot_: str
+) -> None:
+    monkeypatch.setenv("ELASTIC_ROUND", came_in)
+    if generation is None:
+        monkeypatch.delenv("ELASTIC_GENERATION", raising=False)
+    else:
+        monkeypatch.setenv("ELASTIC_GENERATION", generation)
+    assert slot(3) == slot_
 
 
 def test_a_wrapper_that_is_not_enabled_leaves_the_function_alone() -> None:

@@ -13,9 +13,11 @@ from elastic.adapters.workers.attempts import Attempt, again
 from elastic.adapters.workers.environment import command, environment
 from elastic.adapters.workers.progress import VARIABLE as PROGRESS
 from elastic.adapters.workers.worker_port import WorkerSpec
+from elastic.core.group import Alone
+from elastic.core.group import Settings as Group
 from elastic.core.ranks import assign
 from elastic.core.rendezvous import Limits, Settings
-from elastic.core.world import Endpoint, Life, Member, Node, Profile, World, WorldId
+from elastic.core.world import Endpoint, Generation, Life, Member, Node, Profile, World, WorldId
 
 FIRST, SECOND = Node("a", 1), Node("b", 1)
 WORLD = World(
@@ -25,6 +27,7 @@ WORLD = World(
         Member(SECOND, Profile(Endpoint("host-b", 41_002), 3, "server", "host-b")),
     ),
     failures=2,
+    generation=Generation("job", 3),
 )
 
 
@@ -47,6 +50,13 @@ def test_a_worker_of_the_second_node_knows_its_place_in_the_job_its_node_and_its
     there = found(SECOND, 1)
     assert [there[name] for name in names] == ["3", "1", "1", "1", "5", "3", "2", "3"]
     assert (there["ROLE_NAME"], there["ELASTIC_NODE_ID"]) == ("server", "b")
+
+
+def test_workers_that_restart_alone_meet_in_a_register_of_their_generation() -> None:
+    group = Group(alone=Alone(1))
+    assert (found(FIRST, 0)["ELASTIC_WORLD"], found(FIRST, 0).get("ELASTIC_GENERATION")) == ("l.1.4", None)
+    there = found(FIRST, 0, group=group)
+    assert (there["ELASTIC_WORLD"], there["ELASTIC_GENERATION"]) == ("job.3", "3")
 
 
 def test_workers_that_started_together_know_how_many_they_are_and_one_that_starts_again_is_alone() -> None:

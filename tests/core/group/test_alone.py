@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 import pytest
-from groups import FAIL, RUN, commands, exited, led, over
+from attrs import evolve
+from groups import FAIL, FIT, RUN, SUCCEED, closed, commands, exited, led, lost, over, ready, refused, world
 
 from elastic.core.group import Alone, Group, Phase, Settings, transition
-from elastic.core.group.state import SIGTERM, Command, End, Event, MarkDone, Reaped, Record, Signal, StartAgain
-from elastic.core.world import Why
+from elastic.core.group.state import (
+    SIGTERM,
+    Beat,
+    Close,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Join,
+    Leave,
+    MarkDone,
+    Move,
+    Noticed,
+    Over,
+    Reaped,
+    Record,
+    RecordUnstartable,
+    Signal,
+    Signalled,
+    StartAgain,
+    Unstartable,
+)
+from elastic.core.world import Ending, Generation, Notice, Why
 
 TWICE = Settings(alone=Alone(2, frozenset({76}), frozenset({71})))
 
@@ -60,3 +82,114 @@ def test_a_new_world_begins_with_the_whole_budget() -> None:
 def test_less_than_no_restart_is_refused() -> None:
     with pytest.raises(ValueError, match="restarts_max: 0 or more, not -1"):
         Alone(-1)
+
+
+# --- a change of nodes stops no living worker
+
+
+def moving(*events: Event) -> Group:
+    return alone(lost(), *events)
+
+
+def test_the_end_of_a_round_by_a_change_of_nodes_stops_no_worker() -> None:
+    assert told(alone(), lost()) == (Phase.MOVING, (Join(Generation("job", 0)),))
+    assert moving().running == {0, 1}
+    assert told(moving(), ready(1)) == (Phase.RUNNING, (Move(world(1)),))
+    assert moving(ready(1)).world == world(1)
+
+
+def test_without_single_restarts_it_stops_them() -> None:
+    assert told(led(*RUN), lost()) == (Phase.STOPPING, (Signal(SIGTERM),))
+    assert told(led(*SUCCEED), lost()) == (Phase.JOINING, (Join(),))
+
+
+def test_a_drained_node_goes_and_does_not_move() -> None:
+    notice = Noticed(Notice(600.0, "a test"), 1.0)
+    goes = (Leave(), Signal(SIGTERM))
+    assert told(alone(notice), lost()) == (Phase.LEAVING, goes)
+    assert told(moving(), notice) == (Phase.LEAVING, goes)
+    assert told(moving(exited(0), exited(1)), notice) == (Phase.LEAVING, (Leave(),))
+    assert told(alone(exited(0), exited(1), notice), lost()) == (Phase.LEAVING, (Leave(),))
+
+
+def test_with_a_check_a_node_that_failed_on_the_way_waits_for_the_word_on_where_the_first_failure_was() -> None:
+    checked = evolve(TWICE, checks=True)
+    failed = led(FIT, *RUN, lost(), exited(0, 76), exited(1, 76), settings=checked)
+    assert told(failed, ready(1)) == (Phase.CHECKING, (Move(world(1)), End(Why.FAILED)))
+
+
+@pytest.mark.parametrize("generation", [None, Generation("job", 1), Generation("another job", 0)])
+def test_a_failed_round_another_job_or_a_register_that_is_gone_stops_them(generation: Generation | None) -> None:
+    """The generation counts, and not the reason: a refund may have changed that since."""
+    ended = Over(0, Why.LOST, None, 0.0, generation)
+    assert told(alone(), ended) == (Phase.STOPPING, (Signal(SIGTERM),))
+    assert told(alone(exited(0), exited(1)), ended) == (Phase.JOINING, (Join(),))
+
+
+@pytest.mark.parametrize("event", [ready(2, generation=2), over()])
+def test_a_generation_that_begins_on_the_way_stops_them(event: Event) -> None:
+    assert told(moving(), event) == (Phase.STOPPING, (Signal(SIGTERM),))
+    assert told(moving(event), exited(0, -15), exited(1, -15), Reaped(2.0)) == (Phase.JOINING, (Join(),))
+    assert told(moving(exited(0, 76), exited(1, 76)), event) == (Phase.JOINING, (Join(),))
+
+
+def test_a_worker_that_fails_on_the_way_starts_again_alone() -> None:
+    assert told(moving(), exited(0, -9)) == (Phase.MOVING, (Record(0, -9, 0.0), StartAgain(0)))
+    assert told(moving(exited(0, -9)), ready(1)) == (Phase.RUNNING, (Move(world(1)),))
+    assert moving(exited(0, -9), ready(1)).restarted == 0
+    assert told(moving(), exited(0, 76)) == (Phase.MOVING, (Record(0, 76, 0.0),))
+
+
+def test_workers_that_say_on_the_way_that_all_have_given_up_end_the_next_round() -> None:
+    assert told(moving(), exited(0, 71)) == (Phase.MOVING, (Record(0, 71, 0.0),))
+    ends = Move(world(1)), End(Why.FAILED)
+    assert told(moving(exited(0, 71)), ready(1)) == (Phase.STOPPING, (*ends, Signal(SIGTERM)))
+    assert told(moving(exited(0, 71), exited(1, 71)), ready(1)) == (Phase.JOINING, (*ends, Join()))
+    assert told(moving(exited(0, 76), exited(1, 76)), ready(1)) == (Phase.JOINING, (*ends, Join()))
+
+
+def test_a_node_whose_workers_have_succeeded_says_so_in_the_next_round_too() -> None:
+    done = alone(exited(0), exited(1))
+    assert told(done, lost()) == (Phase.MOVING, (Join(Generation("job", 0)),))
+    assert told(done, lost(), ready(1)) == (Phase.BARRIER, (Move(world(1)), MarkDone()))
+    assert told(moving(exited(0)), ready(1)) == (Phase.RUNNING, (Move(world(1)),))
+    assert told(moving(exited(0), exited(1)), ready(1)) == (Phase.BARRIER, (Move(world(1)), MarkDone()))
+
+
+@pytest.mark.parametrize("event", [closed(), refused()])
+def test_a_verdict_or_a_refusal_on_the_way_ends_the_node(event: Event) -> None:
+    assert told(moving(), event) == (Phase.STOPPING, (Signal(SIGTERM),))
+    assert told(moving(event), exited(0, -15), exited(1, -15), Reaped(2.0)) == (Phase.ENDED, ())
+    assert told(moving(exited(0), exited(1)), event) == (Phase.ENDED, ())
+
+
+def test_the_agent_s_signal_on_the_way_is_forwarded() -> None:
+    assert told(moving(), Signalled(15, 1.0)) == (Phase.LEAVING, (Leave(), Signal(15)))
+
+
+def test_workers_killed_at_the_fence_on_the_way_start_in_the_world_that_was_asked_for() -> None:
+    """One join is under way, and no second one is asked for. A world that was told meanwhile ends: nothing runs there."""
+    killed = led(*RUN, lost(), Elapsed(3.0), settings=evolve(TWICE, fence=3.0))
+    assert (killed.phase, killed.until) == (Phase.STOPPING, None)
+    ends = exited(0, -9), exited(1, -9), Reaped(3.1)
+    assert told(killed, *ends) == (Phase.JOINING, ())
+    assert told(killed, *ends, ready(1)) == (Phase.HELD, (Beat(),))
+    assert told(killed, ready(1), *ends) == (Phase.JOINING, (Join(),))
+    assert told(killed, *ends, over()) == (Phase.JOINING, (Join(),))
+    assert told(killed, over(), *ends) == (Phase.JOINING, (Join(),))
+    assert told(killed, *ends, over(), over()) == (Phase.JOINING, ())
+
+
+def test_who_has_no_worker_left_is_not_fenced_on_the_way() -> None:
+    fenced = evolve(TWICE, fence=3.0)
+    assert led(*RUN, lost(), settings=fenced).until == 3.0
+    assert led(*SUCCEED, lost(), settings=fenced).until is None
+
+
+def test_workers_that_could_not_be_started_end_the_job_also_when_the_round_is_over_by_then() -> None:
+    late = Unstartable("no such file", 0.0)
+    word = RecordUnstartable("no such file")
+    assert told(moving(), late) == (Phase.STOPPING, (word, Close(Ending.FAILED, Why.CANNOT_START)))
+    passing = Unstartable("no memory", 0.0, passes=True)
+    assert told(moving(), passing) == (Phase.MOVING, (RecordUnstartable("no memory"),))
+    assert told(moving(passing), ready(1)) == (Phase.JOINING, (Move(world(1)), End(Why.FAILED), Join()))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from groups import CHECKED, FENCED, GROUPS, beat, closed, exited, led, over, ready
+from groups import ALONE, CHECKED, FENCED, GROUPS, RUN, beat, closed, exited, led, lost, over, ready
 from worlds import arrived, edited, holding, node, profile, register, running
 
 from elastic.core.group import Group, Phase, transition
@@ -20,6 +20,7 @@ from elastic.core.group.state import (
     Event,
     Join,
     MarkDone,
+    Move,
     Over,
     Record,
     Signal,
@@ -27,7 +28,18 @@ from elastic.core.group.state import (
     Start,
 )
 from elastic.core.group.state import Reaped as GroupReaped
-from elastic.core.properties.facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
+from elastic.core.properties.facts import (
+    Fact,
+    Failed,
+    Left,
+    Moved,
+    Reaped,
+    Started,
+    Stepped,
+    Succeeded,
+    WaitsForever,
+    Wrote,
+)
 from elastic.core.properties.judge import Judge
 from elastic.core.properties.predicates import ALWAYS, EVENTUALLY, fences, of_group, of_restore, of_write
 from elastic.core.ranks import Ranks, WorkerRanks, assign
@@ -197,6 +209,25 @@ def test_S9_strong_with_a_fence_those_of_an_evicted_node_are_dead_too() -> None:
     judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, excused={A}))
     judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, leaving={A}))
     judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, superseded={A}))
+
+
+AFTER = arrived(edited(TWO, "a", EndEdit(0, Why.UPSCALE)), "a b")
+"""The next world of the same generation."""
+
+
+def test_S9_workers_that_restart_alone_live_on_beside_those_of_their_generation() -> None:
+    alone = Stepped(ON, lost(), WAY, (), 1.0)
+    starts = Started(A, WORLD), Started(B, WORLD)
+    broken("S9", *starts, Reaped(A), Started(A, AFTER.world))
+    judge = judged(*starts, alone, evolve(alone, after=evolve(WAY, node=B)), Reaped(A), Started(A, AFTER.world))
+    judged(Moved(B, AFTER.world), judge=judge)
+    assert judge.running[B] == AFTER.world
+    broken("S9", Started(B, WORLD), alone, evolve(alone, after=evolve(WAY, node=B)), Started(A, BACK.world))
+    broken("S9", *starts, alone, evolve(alone, after=evolve(WAY, node=B)), Moved(A, BACK.world))
+
+
+def test_who_moves_without_a_worker_runs_nothing() -> None:
+    assert judged(Moved(A, WORLD)).running == {}
 
 
 def test_S9_asks_nothing_of_another_life() -> None:
@@ -389,6 +420,8 @@ GROUP = evolve(led(ready()), phase=Phase.RUNNING, running=frozenset({0, 1}))
 UNKNOWN = GROUPS["checking, cause unknown"]
 LEAVING = evolve(GROUP, phase=Phase.LEAVING)
 DRAINED = evolve(GROUP, running=NOBODY, notice=Notice(20.0, "a test"))
+ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
+"""Workers that restart alone: in their world, and on their way into the next one."""
 
 
 @pytest.mark.parametrize(
@@ -414,6 +447,12 @@ DRAINED = evolve(GROUP, running=NOBODY, notice=Notice(20.0, "a test"))
         ("G7", stepped(led(settings=CHECKED), over(), Phase.JOINING, Join())),
         ("G7", stepped(GROUPS["stopping, cause here"], GroupReaped(1.0), Phase.JOINING, Join(), running=NOBODY)),
         ("G7", stepped(UNKNOWN, Over(0, None, None, 1.0), Phase.JOINING, Join())),
+        ("G1", stepped(GROUP, ready(1), Phase.RUNNING, Move(WORLD))),
+        ("G8", stepped(GROUP, lost(), Phase.MOVING, Join())),
+        ("G8", stepped(ON, lost(), Phase.STOPPING, Signal(15), kill_at=1.0)),
+        ("G8", stepped(WAY, ready(1), Phase.STOPPING, Signal(15), kill_at=1.0)),
+        ("G8", stepped(ON, over(), Phase.MOVING, Join())),
+        ("G8", stepped(WAY, ready(1, generation=1), Phase.RUNNING, Move(WORLD))),
         ("F1", stepped(led(ready(), settings=FENCED), beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0)),
     ],
 )

@@ -59,7 +59,7 @@ BACK = Proposal(OPEN.era, Arrive(profile("a")))
 ALWAYS = {"S7"}
 ON_COMPLETE = {*ALWAYS, "S4", "V1", "R3"}
 ON_OPEN = {*ALWAYS, "V2", "V3", "V5"}
-ON_END = {*ON_OPEN, "S5", "S6", "V7", "V10", "B2"}
+ON_END = {*ON_OPEN, "S5", "S6", "V7", "V10", "V21", "B2"}
 SUCCESS = edited(TWO, "a", Done(0))
 CANCEL = Close(Verdict(Ending.CANCELLED, 0, A, Why.ASKED))
 

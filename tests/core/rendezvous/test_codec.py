@@ -74,6 +74,7 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
         "version": 1,
         "limits": {"min_nodes": 1, "max_nodes": 2, "max_restarts": 0},
         "round": 0,
+        "generation": 0,
         "complete": False,
         "completed_in": None,
         "policy": "",

@@ -45,7 +45,7 @@ from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.rendezvous.memory import marked
 from elastic.core.rendezvous.state import Status
-from elastic.core.world import Ending, Life, Party, Profile, Verdict, Why, WorldId
+from elastic.core.world import Ending, Generation, Life, Party, Profile, Verdict, Why, WorldId
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
 FAILED = End(0, Why.FAILED)
@@ -306,6 +306,28 @@ def test_join_7_expected_or_not_seated_arrives() -> None:
 
 def held_back(held: Held) -> Action:
     return join(context(evolve(operation(join), holds_back=True), held, 1.0), 600.0)
+
+
+def lives_on(held: Held, alive: Generation) -> Action:
+    return join(context(evolve(operation(join), alive=alive), held, 1.0), 600.0)
+
+
+def test_join_1_whose_workers_live_comes_back_in_their_generation_only() -> None:
+    first, lost = Generation("life", 0), edited(running("a b c"), "a", Evict(nodes("c")))
+    assert lives_on(holding("a", lost, ran=0), first) == Arrive(profile("a"))
+    assert lives_on(holding("a", lost, ran=0), Generation("another job", 0)) == Finish(Over(0, lost.ended))
+    failed = returning()
+    assert lives_on(holding("a", failed, ran=0), Generation("life", 1)) == Arrive(profile("a"))
+    assert lives_on(holding("a", failed, ran=0), first) == Finish(Over(0, failed.ended))
+    assert lives_on(holding("c", lost, ran=0), first) == Finish(Over(0, lost.ended))
+    assert lives_on(holding("a", None), first) == Finish(Over(0, None))
+    assert lives_on(holding("a", closed()), first) == Fail(Why.CLOSED, CANCELLED)
+
+
+def test_join_3_a_world_that_stands_again_is_that_of_workers_that_live() -> None:
+    """A store was given back what it had forgotten."""
+    for state in (running(), edited(running(), "a", Done(0))):
+        assert lives_on(holding("a", state, ran=0), Generation("life", 0)) == Finish(state.world)
 
 
 def test_join_7_one_that_holds_back_asks_for_no_seat_while_a_world_runs_without_it() -> None:

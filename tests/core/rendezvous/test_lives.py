@@ -271,6 +271,7 @@ RESTORES: dict[str, tuple[str, RendezvousState, RendezvousState | None, Rendezvo
     "a life that was made out of nothing": ("R2", LATER, None, evolve(back(LATER), base=NOTHING)),
     "another job's name": ("R7", PINNED, OVER, evolve(LOST, job="x")),
     "other limits": ("R7", PINNED, OVER, evolve(LOST, limits=Limits(1, 4, 3))),
+    "another generation": ("R7", LATER, OVER, evolve(OPENED, generation=0)),
     "another round": ("R7", PINNED, OVER, evolve(LOST, round=1)),
     "another target": ("R7", LATER, OVER, evolve(OPENED, target=1)),
     "a world of another identity": ("R7", PINNED, OVER, evolve(LOST, completed_in=Life("x"))),

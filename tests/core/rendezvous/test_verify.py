@@ -102,6 +102,7 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
     "the minimum without a quorum": ("V5", evolve(arrived(register("1:3"), "a b"), quorum_at=None)),
     "a quorum without the minimum": ("V5", evolve(arrived(register("3:4"), "a b"), quorum_at=2)),
     "open at the maximum with nobody expected": ("V6", evolve(running(), complete=False, completed_in=None)),
+    "a generation later than its round": ("V21", evolve(running(), generation=1)),
     "more states that it was made from than count": (
         "R2",
         evolve(register("1:2"), base=tuple((1, version) for version in range(17))),
@@ -299,7 +300,11 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
     "a member that waits at an end": ("V10", BEFORE, reseated(ENDED, b=WAITING)),
     "an end that forgets the target": ("V7", BEFORE, evolve(ENDED, target=0)),
     "an end that waits for one that cannot come back": ("V7", BEFORE, evolve(LOST, target=3)),
-    "lost, but nobody is gone": ("V8", BEFORE, evolve(ENDED, failures=0, ended=Ended(0, Why.LOST, node("a")))),
+    "lost, but nobody is gone": (
+        "V8",
+        BEFORE,
+        evolve(ENDED, failures=0, generation=0, ended=Ended(0, Why.LOST, node("a"))),
+    ),
     "lost, but the one that is gone was done": (
         "V8",
         edited(BEFORE, "b", Done(0)),
@@ -308,18 +313,21 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
     "an upscale over one that is done": (
         "V9",
         edited(BEFORE, "b", Done(0)),
-        evolve(ENDED, version=ENDED.version + 1, failures=0, ended=Ended(0, Why.UPSCALE, node("a"))),
+        evolve(ENDED, version=ENDED.version + 1, failures=0, generation=0, ended=Ended(0, Why.UPSCALE, node("a"))),
     ),
     "a failure of one that is no member": ("V12", BEFORE, evolve(ENDED, ended=Ended(0, Why.FAILED, node("d")))),
     "an upscale by one that is no member": (
         "V12",
         BEFORE,
-        evolve(ENDED, failures=0, ended=Ended(0, Why.UPSCALE, node("d"))),
+        evolve(ENDED, failures=0, generation=0, ended=Ended(0, Why.UPSCALE, node("d"))),
     ),
+    "a failure that begins no generation": ("V21", BEFORE, evolve(ENDED, generation=0)),
+    "a generation that another end begins": ("V21", BEFORE, evolve(LOST, generation=1)),
+    "a generation that begins within a round": ("V21", ENDED, after(ENDED, generation=0)),
     "a fencing by one that is no member": (
         "V12",
         BEFORE,
-        evolve(ENDED, failures=0, ended=Ended(0, Why.FENCED, node("d"))),
+        evolve(ENDED, failures=0, generation=0, ended=Ended(0, Why.FENCED, node("d"))),
     ),
 }
 
@@ -402,7 +410,7 @@ def test_a_state_that_was_read_is_judged_as_if_it_was_written() -> None:
 def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
     tested = {number for number, *_ in (*ONE_STATE.values(), *STEPS.values())}
     states = {"S5", "S8", "S4", "V1", "B1", "V2", "V3", "V4", "V5", "V6", "V14", "R2", "R3"}
-    steps = {"S7", "S6", "S10", "S1", "V7", "V8", "V9", "V10", "V11", "V12", "B2", "B3", "S14"}
+    steps = {"S7", "S6", "S10", "S1", "V7", "V8", "V9", "V10", "V11", "V12", "V21", "B2", "B3", "S14"}
     assert tested == states | steps
 
 

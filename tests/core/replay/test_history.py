@@ -11,9 +11,11 @@ from attrs import evolve
 from traced import Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
 
-from elastic.core.group.state import Gone, Signalled
+from elastic.core.group import Alone, Phase
+from elastic.core.group import Settings as GroupSettings
+from elastic.core.group.state import Gone, Reaped, Signalled
 from elastic.core.properties import facts
-from elastic.core.rendezvous import Passed, Pushed, RendezvousState, Restore, Shown, Woke, Write
+from elastic.core.rendezvous import Limits, Passed, Pushed, RendezvousState, Restore, Settings, Shown, Woke, Write
 from elastic.core.replay.comparison import Moment, Replayed, replayed
 from elastic.core.replay.evidence import _of_group, broken
 from elastic.core.replay.history import History, histories
@@ -326,6 +328,21 @@ def test_an_agent_that_met_two_jobs_belongs_to_both() -> None:
     assert [run.trace.header.node.slot for run in theirs.runs] == ["a", "b", "d"]
     assert (ours.job, theirs.job) == ("by a", "by c")
     assert (broken(ours), broken(theirs)) == (None, None)
+
+
+def test_workers_that_live_through_a_change_of_nodes_belong_to_the_next_world() -> None:
+    """b leaves; a's worker runs on in round 1."""
+    shared, alone = Shared(), GroupSettings(alone=Alone(1))
+    a, b = (Agent(name, shared, Settings(Limits(1, 2, 3)), of_group=alone) for name in "ab")
+    pair = Pair(a, b).run()
+    b.hears(Signalled(15, shared.tick()))
+    b.exits(-15)
+    b.hears(Reaped(shared.tick()))
+    pair.run()
+    shared.now += 60.0
+    pair.run()
+    assert a.group.world and (a.group.phase, a.group.world.round, a.group.running) == (Phase.RUNNING, 1, frozenset({0}))
+    assert broken(history(a, b)) is None
 
 
 def given_up(slept: bool) -> Replayed:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,13 +21,16 @@ import tcpstores
 from attrs import evolve
 from conformance import ANSWER_S, Clients, Conformance, Waiting, born
 from processes import comes_true
+from worlds import running
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.port import Backend, Denied, OutcomeUnknown, OutOfReach, StoreError
+from elastic.adapters.store.port import Backend, Denied, OutcomeUnknown, OutOfReach, Shown, StoreError
 from elastic.adapters.store.relay.relay_backend import RelayBackend
 from elastic.adapters.store.relay.relay_server import Relay
+from elastic.adapters.store.relay.relay_session import Spaces
 from elastic.core.rendezvous import RendezvousState, Token
+from elastic.core.world import Node, Party, Why
 
 
 def in_memory(name: str) -> Backend:
@@ -319,3 +323,93 @@ def test_who_speaks_another_language_is_hung_up_on_and_the_others_are_served(rel
         assert hung_up(stranger)
     with clients(relay) as make:
         assert make().set(born(), None).state == born()
+
+
+PARTIES = {"0": Party("n#1", 2), "1": Party("n#1", 2), "2": Party("m#1", 1)}
+
+
+def test_the_ranks_of_a_lost_node_are_thrown_out_of_every_register_that_is_open() -> None:
+    stores = {name: MemoryStore() for name in ("one", "other")}
+    relay = Relay(lambda name: MemoryBackend(stores[name], SystemClock()))
+    relay.evict(["n#1"], Node("agent", 1))  # nobody has come
+    ranks = running("0 1 2")
+    seats = {
+        who: evolve(seat, profile=evolve(seat.profile, party=PARTIES[who.slot])) for who, seat in ranks.seats.items()
+    }
+    with clients(relay, "one") as one, clients(relay, "other") as other:
+        there = [one(), other()]
+        for client in there:
+            client.set(evolve(ranks, seats=seats), None)
+        relay.evict(["n#1"], Node("agent", 1))
+        for client in there:
+            assert comes_true(partial(are_seated, client, ["2"]))
+            state = client.get().state
+            assert state and state.ended and (state.ended.why, state.round) == (Why.LOST, 1)
+    relay.close()
+
+
+def are_seated(client: Backend, slots: list[str]) -> bool:
+    state = client.get().state
+    return state is not None and [node.slot for node in state.seats] == slots
+
+
+class Silent(MemoryBackend):
+    """It leaves the first questions unanswered."""
+
+    asked = 0
+
+    def clone(self) -> Silent:
+        return self
+
+    def get(self) -> Shown:
+        Silent.asked += 1
+        if Silent.asked < 4:
+            raise OutOfReach("not now")
+        return super().get()
+
+
+def test_a_store_that_does_not_answer_is_asked_again_to_throw_them_out() -> None:
+    Silent.asked = 0
+    store, clock = MemoryStore(), SystemClock()
+    ranks = running("0 1 2")
+    seats = {
+        who: evolve(seat, profile=evolve(seat.profile, party=PARTIES[who.slot])) for who, seat in ranks.seats.items()
+    }
+    plain = MemoryBackend(store, clock)
+    plain.set(evolve(ranks, seats=seats), None)
+    space = Spaces(lambda name: Silent(store, clock))
+    space.join("one")
+    space.evict(["n#1"], Node("agent", 1))
+    assert comes_true(partial(are_seated, plain, ["2"]))
+    space.close()
+
+
+class Mute(MemoryBackend):
+    """It never answers."""
+
+    def clone(self) -> Mute:
+        return Mute(MemoryStore(), SystemClock())
+
+    def get(self) -> Shown:
+        raise OutOfReach("never")
+
+
+def test_who_throws_ranks_out_of_a_store_that_never_answers_ends_when_the_relay_closes() -> None:
+    space = Spaces(lambda name: Mute(MemoryStore(), SystemClock()))
+    space.join("one")
+    space.evict(["n#1"], Node("agent", 1))
+    space.close()
+    assert "elastic-relay-evicts" not in [thread.name for thread in threading.enumerate()]
+    space.evict(["n#1"], Node("agent", 1))
+    assert "elastic-relay-evicts" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_without_a_thread_for_it_nobody_is_thrown_out_and_the_agent_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    space = Spaces(lambda name: Mute(MemoryStore(), SystemClock()))
+    space.join("one")
+    monkeypatch.setattr(threading.Thread, "start", start)
+    space.evict(["n#1"], Node("agent", 1))
+    space.close()

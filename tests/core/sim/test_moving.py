@@ -1,0 +1,69 @@
+"""Worlds whose workers restart alone: a change of nodes stops none of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from elastic.core import sim
+from elastic.core.properties.facts import Fact, Moved, Started
+
+
+def told(*operations: str) -> tuple[sim.Run, list[Fact]]:
+    """Return the run of this story, and which workers started or moved."""
+    facts: list[Fact] = []
+
+    def keeps(judge: sim.Judge, fact: Fact) -> list[tuple[str, str]]:
+        if isinstance(fact, Started | Moved):
+            facts.append(fact)
+        return []
+
+    story = sim.parsed(["world nodes=3 max=3 last_call=0.5 alone=1", *operations])
+    return sim.tell(story, also=(keeps,)), facts
+
+
+def of(facts: list[Fact], kind: type[Started | Moved]) -> list[tuple[str, int]]:
+    return [(fact.node.slot, fact.world.round) for fact in facts if isinstance(fact, kind)]
+
+
+def test_the_workers_of_the_others_move_when_a_node_is_lost_and_when_it_comes() -> None:
+    run, facts = told("start a", "start b", "pass 3", "start c", "pass 3", "crash c", "pass 9")
+    assert run.violation is None
+    assert sorted(of(facts, Started)) == [("a", 0), ("b", 0), ("c", 1)]
+    assert sorted(of(facts, Moved)) == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+
+
+def test_a_drained_node_goes_and_the_workers_of_the_others_move() -> None:
+    run, facts = told("start a", "start b", "start c", "pass 3", "notice b 9", "pass 20")
+    assert run.violation is None
+    assert sorted(of(facts, Started)) == [("a", 0), ("b", 0), ("c", 0)]
+    assert sorted(of(facts, Moved)) == [("a", 1), ("c", 1)]
+
+
+def test_a_worker_that_fails_starts_again_and_moves_like_the_others() -> None:
+    run, facts = told("start a", "start b", "pass 3", "fail a", "pass 1", "start c", "pass 3")
+    assert run.violation is None
+    assert sorted(of(facts, Moved)) == [("a", 1), ("b", 1)]
+
+
+def test_a_node_that_is_done_is_done_in_the_next_round_too() -> None:
+    run, facts = told("start a", "start b", "start c", "pass 3", "succeed a", "pass 1", "crash c", "pass 9")
+    assert run.violation is None
+    assert ("a", 1) in of(facts, Moved)
+    assert ("a", 1) not in of(facts, Started)
+
+
+def test_workers_that_fail_on_the_way_end_the_next_round() -> None:
+    """c keeps the others waiting for a while."""
+    story = ("start a", "start b", "start c", "pass 3", "pause c 2", "drain b", "pass 0.1")
+    run, facts = told(*story, "fail a", "fail a", "pass 9")
+    assert run.violation is None
+    assert ("a", 1) in of(facts, Moved)
+    assert ("a", 2) in of(facts, Started)
+
+
+@pytest.mark.parametrize("seed", [*range(12), 28, 30321])
+def test_random_runs_keep_all_laws(seed: int) -> None:
+    """In the run of seed 28, nodes move between two lives."""
+    run = sim.wander(seed, sim.Shape())
+    assert run.violation is None
+    assert run.world.witness.judge.strength.armed["G8"] >= 0

@@ -1,0 +1,22 @@
+"""A wrapped function that stays in each iteration until it is called back, and returns when the test opens the gate."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import stage
+
+from elastic.inprocess import CallWrapper, Wrapper
+
+
+@Wrapper()
+def train(call: CallWrapper) -> int:
+    stage.tell("in", call.iteration, "of", os.environ["WORLD_SIZE"])
+    with call.disable_hang_protection():
+        while not stage.gate_is_open():
+            time.sleep(0.01)
+    return call.iteration
+
+
+stage.tell("returned", train())

@@ -1,0 +1,84 @@
+"""Wrapped functions while nodes come and go: the processes of the others live on, and the iteration counts on."""
+
+from __future__ import annotations
+
+from jobs import Jobs, alive, asked, codes, end, lose
+from launches import PROGRAMS, Launch, Launcher, Told
+
+MOVING = (PROGRAMS / "moving.py",)
+WEIGHTS = (PROGRAMS / "moving_weights.py",)
+SCOPE = ("--restart-scope=rank", "--max-restarts=1", "--nproc-per-node=2", "--last-call=1000")
+
+
+def hear(*agents: Launch) -> list[Told]:
+    """Return what the two workers of each of these agents tell next."""
+    return [told for agent in agents for told in agent.hears(2)]
+
+
+def words(told: list[Told]) -> set[str]:
+    return {each.words for each in told}
+
+
+def pids(told: list[Told]) -> set[int]:
+    return {each.pid for each in told}
+
+
+def test_the_processes_of_the_others_live_on_when_a_node_is_lost_and_when_it_comes_back(job: Jobs) -> None:
+    made = job("1:2", *SCOPE)
+    one, two = made.nodes("ab", program=MOVING)
+    first = hear(one)
+    assert words(first + hear(two)) == {"in 0 of 4"}
+    lose(two)
+    alone = hear(one)
+    assert (words(alone), pids(alone)) == ({"in 1 of 2"}, pids(first))
+    back = made.node("b", program=MOVING)
+    again = hear(one)
+    assert (words(again + hear(back)), pids(again)) == ({"in 2 of 4"}, pids(first))
+    assert codes(end([one, back])) == [0, 0]
+    assert words(hear(one, back)) == {"returned 2"}
+    assert made.report("a")["restarts"] == 0
+
+
+def test_a_drained_node_leaves_and_the_processes_of_the_others_live_on(tcpstore_job: Jobs, launch: Launcher) -> None:
+    made = tcpstore_job("1:2", *SCOPE, "--grace=1")
+    one, two = made.nodes("ab", program=MOVING)
+    first = hear(one)
+    hear(two)
+    assert asked(made, "b", "--deadline=4", launch=launch, command="drain").returncode == 0
+    assert two.ends().code == 5
+    last = {each.pid: each.words for each in first}
+    while not all(told.endswith("of 2") for told in last.values()):  # its two ranks need not leave in one moment
+        (told,) = one.hears(1)
+        last[told.pid] = told.words
+    assert last.keys() == pids(first)
+    assert codes(end([one])) == [0]
+
+
+def test_the_weights_are_those_of_the_ranks_that_took_part(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("1:2", *SCOPE)
+    one, two = made.nodes("ab", program=WEIGHTS)
+    first = hear(one)
+    assert words(first + hear(two)) == {"in 0 of 4 at 3"}
+    lose(two)
+    alone = hear(one)
+    assert (words(alone), pids(alone)) == ({"in 1 of 2 at 5"}, pids(first))
+    back = made.node("b", program=WEIGHTS)
+    last = hear(one)
+    assert (words(last + hear(back)), pids(last)) == ({"returned -22.0"}, pids(first))
+    assert codes(one_and_all.ends() for one_and_all in (one, back)) == [0, 0]
+
+
+def test_a_script_without_a_wrapper_is_not_touched(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("1:2", *SCOPE)
+    one, two = made.nodes("ab")
+    first = hear(one)
+    hear(two)
+    lose(two)
+    made.reaches(lambda state: state.round == 1 and state.complete)
+    assert alive(first)
+    back = made.node("b")
+    assert words(hear(back)) == {"restart 0 of 4 workers"}
+    made.reaches(lambda state: state.round == 2 and state.complete)
+    assert alive(first)
+    assert codes(end([one, back])) == [0, 0]
+    assert "not stopped here" in one.ends().err
