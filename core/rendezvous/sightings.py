@@ -39,6 +39,9 @@ class Sightings:
     of: Mapping[Node, Sighting] = field(factory=dict)
     read_at: float | None = None
     since: float = -math.inf
+    aside: Mapping[Node, Sighting] = field(factory=dict)
+    """The sightings of the read before, of nodes that the last read left out. Whom a node watches changes with each round,
+    and may leave somebody out for one read."""
     oldest: float = field(init=False, eq=False, repr=False)
     """When the node that is silent for longest was last seen to move."""
 
@@ -72,7 +75,7 @@ def observe(
     since = now if outage else sightings.since
     seen = {}
     for node, counter in counters.items():
-        last = None if stale else sightings.of.get(node)
+        last = None if stale else sightings.of.get(node, sightings.aside.get(node))
         if last and last.counter == counter and not (leased and counter is not None):
             seen[node] = last
         elif last and counter is None:
@@ -80,13 +83,18 @@ def observe(
             seen[node] = Sighting(None, -math.inf if counts else last.moved_at, last.vouched)
         else:
             seen[node] = Sighting(counter, now)
-    return Sightings(seen, sent_at, since)
+    aside = {} if stale else {node: last for node, last in sightings.of.items() if node not in counters}
+    return Sightings(seen, sent_at, since, aside)
 
 
 def refreshed(sightings: Sightings, nodes: Iterable[Node], now: float) -> Sightings:
     """Return the sightings after these nodes changed their seats. Such a change is as good as a heartbeat."""
-    alive = {node: Sighting(sightings.of[node].counter, now, vouched=True) for node in nodes if node in sightings.of}
-    return evolve(sightings, of={**sightings.of, **alive}) if alive else sightings
+    acted = frozenset(nodes)
+    if acted.isdisjoint((*sightings.of, *sightings.aside)):
+        return sightings
+    alive = {node: Sighting(seen.counter, now, vouched=True) for node, seen in sightings.of.items() if node in acted}
+    aside = {node: seen for node, seen in sightings.aside.items() if node not in acted}
+    return evolve(sightings, of={**sightings.of, **alive}, aside=aside)
 
 
 def signs_of_life(before: RendezvousState | None, after: RendezvousState) -> tuple[Node, ...]:

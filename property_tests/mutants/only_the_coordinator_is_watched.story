@@ -1,9 +1,6 @@
 # only the coordinator is watched
-# L10: a#1, b#1 died 14.00 s ago: round 0 complete [a:in b:waiting c:waiting]
-world max=1
+# L11: b reads heartbeats 6 times in a round, in which it was shown 3 versions and prompted 0 times
+world max=2 seed=30564451 tail=0.5 links=1
 start a
 start b
-pass 1
 start c
-crash a
-crash b

@@ -106,6 +106,25 @@ def test_only_the_nodes_that_were_read_last_are_known() -> None:
     assert observe(observed((0, 1)), {B: 1}, 1, 1, FRESH_AFTER, TTL).of.keys() == {B}
 
 
+def left_out(reads: int = 1) -> Sightings:
+    """Return the sightings after a read of a and b, and after reads of b alone."""
+    sightings = observe(Sightings(), {A: 1, B: 1}, 0.0, 0.1, FRESH_AFTER, TTL)
+    for read in range(1, 1 + reads):
+        sightings = observe(sightings, {B: 1}, float(read), read + 0.1, FRESH_AFTER, TTL)
+    return sightings
+
+
+def test_the_silence_of_a_node_that_one_read_leaves_out_counts_on() -> None:
+    again = observe(left_out(), {A: 1, B: 1}, 2.0, 2.1, FRESH_AFTER, TTL)
+    assert again.of == {A: Sighting(1, 0.1), B: Sighting(1, 0.1)}
+
+
+def test_that_of_a_node_that_two_reads_leave_out_or_that_has_acted_since_starts_afresh() -> None:
+    assert observe(left_out(2), {A: 1}, 3.0, 3.1, FRESH_AFTER, TTL).of == {A: Sighting(1, 3.1)}
+    assert observe(refreshed(left_out(), [A], 1.5), {A: 1}, 2.0, 2.1, FRESH_AFTER, TTL).of == {A: Sighting(1, 2.1)}
+    assert observe(left_out(), {A: 1}, 60.0, 60.1, FRESH_AFTER, TTL).of == {A: Sighting(1, 60.1)}
+
+
 def test_a_sign_of_life_is_as_good_as_a_heartbeat() -> None:
     sightings = observed((0, 1), (1, 1), (2, 1))
     assert refreshed(sightings, [A, B], 2.5).silence(A) == 0
