@@ -10,11 +10,11 @@ from collections.abc import Collection
 from typing import assert_never
 
 from .group import state as group
-from .rendezvous import Evict, Fail, Held, Over, Raise, RendezvousState, Settled, Told, handlers
+from .rendezvous import Complete, Evict, Fail, Held, Over, Raise, RendezvousState, Settled, Told, handlers
 from .rendezvous.actions import Drain
 from .rendezvous.agenda import Request
 from .rendezvous.apply import is_sooner
-from .rendezvous.state import AWAY
+from .rendezvous.state import AWAY, Status
 from .world import Ending, Generation, Life, Node, Profile, Verdict, Why, World
 
 CAME_LATE = "the job had succeeded before this node came"
@@ -71,11 +71,27 @@ def lost(before: RendezvousState, after: RendezvousState) -> frozenset[Node]:
     return frozenset(node for node, host in gone if node.slot in names or (host in names and hosts[host] == 1))
 
 
-def eviction(ranks: RendezvousState, parties: Collection[str]) -> Evict | None:
-    """Return the edit that takes the ranks of these parties out of their register; None if it has none of them."""
+def eviction(ranks: RendezvousState, parties: Collection[str], awaited: int) -> Evict | Complete | None:
+    """Return the edit that takes the ranks of these parties out of their register, or that completes its first round without
+    those that had not come, once so many others are in. None if there is nothing to do now."""
     seats = ((node, seat.profile.party) for node, seat in ranks.seats.items() if seat.status not in AWAY)
     dead = frozenset(node for node, party in seats if party and party.name in parties)
-    return Evict(dead) if dead and not ranks.closed else None
+    if dead and not ranks.closed:
+        return Evict(dead)
+    return Complete(ranks.round) if is_forming(ranks) and ranks.census[Status.IN] >= awaited > 0 else None
+
+
+def is_forming(ranks: RendezvousState | None) -> bool:
+    """Return True if the first round of these ranks may still wait for those of a lost node."""
+    return ranks is None or (ranks.round == 0 and not ranks.complete and not ranks.closed)
+
+
+def ranks_of(state: RendezvousState) -> int:
+    """Return the number of ranks that the members of the world have, or those of the last one who may come back."""
+    return sum(seat.profile.local_world_size for seat in state.seats.values() if seat.status in _RANKED)
+
+
+_RANKED = (Status.IN, Status.DONE, Status.RESERVE, Status.EXPECTED)
 
 
 def _took_part(held: Held) -> bool:

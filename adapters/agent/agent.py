@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from signal import Signals
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from attrs import evolve
 
@@ -47,7 +47,7 @@ from ...core.group.state import (
     Tell,
     Unstartable,
 )
-from ...core.node import acknowledged, asks_for_stacks, farewell, follows, heard, lost, noticed, requested
+from ...core.node import acknowledged, asks_for_stacks, farewell, follows, heard, lost, noticed, ranks_of, requested
 from ...core.rendezvous import Held, Prepared, RendezvousState, handlers
 from ...core.rendezvous.operations import LINGER_S
 from ...core.world import NAME_MAX, Ending, Life, Node, Profile, Unfit, Verdict, World
@@ -116,6 +116,10 @@ _STACKS_PAUSE_S = 0.02
 _HANGS_MAX = 16
 """The report has so many of the suspected hangs, the last ones."""
 
+Evict: TypeAlias = Callable[[Collection[str], Node, Callable[[], int]], None]
+"""Take the ranks of these parties out of the workers' registers, in the name of this node. The last value tells how many
+ranks the other nodes have."""
+
 
 class Agent:
     """One node's part in one job; `run` once."""
@@ -129,11 +133,9 @@ class Agent:
         trace: Trace | None = None,
         spawner: Spawner | None = None,
         orphans: Orphans | None = None,
-        evict: Callable[[Collection[str], Node], None] = lambda parties, me: None,
+        evict: Evict = lambda parties, me, awaited: None,
     ) -> None:
-        """`evict` takes the ranks of these parties out of the workers' registers, in the name of this node.
-
-        Raises ValueError if no log directory can be made, OSError if the host has no port or descriptor left."""
+        """Raises ValueError if no log directory can be made, OSError if the host has no port or descriptor left."""
         self._settings = settings
         self._clock = clock
         self._observer = observer
@@ -382,14 +384,17 @@ class Agent:
 
     def _holds(self, state: RendezvousState) -> Noticed | None:
         """Take the register as it stands. Return that this node has notice there, if its group does not know."""
-        if self._settings.group.alone and self._state and (gone := lost(self._state, state)):
-            self._evict(frozenset(map(str, gone)), self.node)
-        self._state = state
+        before, self._state = self._state, state
+        if self._settings.group.alone and before and (gone := lost(before, state)):
+            self._evict(frozenset(map(str, gone)), self.node, self._ranks)
         if state.complete:
             self._ran = state.participants
         if self._links:
             self._links.follow(state)
         return noticed(state, self._group, self._clock.now())
+
+    def _ranks(self) -> int:
+        return ranks_of(self._state) if self._state else 0
 
     def _is_drained_by_signal(self, signum: int, frame: object) -> None:
         self._is_drained_by(f"the signal {Signals(signum).name}")

@@ -42,12 +42,15 @@ from elastic.core.node import (
     farewell,
     follows,
     heard,
+    is_forming,
     lost,
     noticed,
+    ranks_of,
     requested,
 )
 from elastic.core.rendezvous import (
     Arrive,
+    Complete,
     Done,
     Drain,
     Evict,
@@ -283,10 +286,35 @@ def of(state: RendezvousState, party: Party | None, names: str) -> RendezvousSta
 
 def test_the_ranks_of_lost_nodes_are_evicted_from_their_register() -> None:
     ranks = of(of(of(register("5"), Party("n#1", 2), "0 1"), Party("m#1", 2), "2 3"), None, "4")
-    assert eviction(ranks, {"n#1"}) == Evict(nodes("0 1"))
-    assert eviction(ranks, {"n#1", "m#1"}) == Evict(nodes("0 1 2 3"))
-    assert eviction(ranks, {"n#2"}) is None
+    assert eviction(ranks, {"n#1"}, 0) == Evict(nodes("0 1"))
+    assert eviction(ranks, {"n#1", "m#1"}, 0) == Evict(nodes("0 1 2 3"))
+    assert eviction(ranks, {"n#2"}, 0) is None
     away = edited(edited(edited(ranks, "0", Done(0)), "1", Done(0)), "0", LeaveRound())
-    assert eviction(away, {"n#1"}) == Evict(nodes("1"))
+    assert eviction(away, {"n#1"}, 0) == Evict(nodes("1"))
     over = edited(ranks, "4", CloseJob(evolve(VERDICT, ending=Ending.CANCELLED)))
-    assert eviction(over, {"n#1"}) is None
+    assert eviction(over, {"n#1"}, 0) is None
+
+
+def test_the_first_round_of_ranks_is_completed_when_all_are_in_whose_nodes_are_left() -> None:
+    empty = evolve(register("1:5"), target=5)
+    ranks = of(empty, Party("m#1", 2), "0 1")
+    assert eviction(ranks, {"n#1"}, 3) is None
+    assert eviction(ranks, {"n#1"}, 2) == Complete(0)
+    assert edited(ranks, "agent", Complete(0)).complete
+    assert eviction(empty, {"n#1"}, 0) is None
+    assert eviction(ranks, {"m#1"}, 2) == Evict(nodes("0 1"))
+
+
+def test_only_a_first_round_that_is_open_forms() -> None:
+    ranks = of(evolve(register("1:5"), target=5), None, "0 1")
+    begun = edited(ranks, "0", Complete(0))
+    again = edited(begun, "0", EndRound(0, Why.FAILED))
+    over = edited(ranks, "0", CloseJob(evolve(VERDICT, ending=Ending.CANCELLED)))
+    assert [is_forming(each) for each in (None, ranks, begun, again, over)] == [True, True, False, False, False]
+    assert [eviction(each, (), 1) for each in (begun, again, over)] == [None, None, None]
+
+
+def test_the_ranks_of_members_and_of_those_who_may_come_back_are_counted() -> None:
+    waits = edited(THREE, "d", Arrive(profile("d")))
+    assert [ranks_of(each) for each in (THREE, waits, edited(waits, "a", Evict(nodes("b"))))] == [3, 3, 3]
+    assert ranks_of(edited(THREE, "b", LeaveRound())) == 2

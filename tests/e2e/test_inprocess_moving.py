@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
+import pytest
 from jobs import Jobs, alive, asked, codes, end, lose
 from launches import PROGRAMS, Launch, Launcher, Told
+from profiles import SOAK
 
 MOVING = (PROGRAMS / "moving.py",)
 WEIGHTS = (PROGRAMS / "moving_weights.py",)
@@ -39,6 +43,16 @@ def test_the_processes_of_the_others_live_on_when_a_node_is_lost_and_when_it_com
     assert made.report("a")["restarts"] == 0
 
 
+def test_nobody_waits_for_the_ranks_of_a_node_that_was_lost_before_they_came(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("2", *SCOPE)
+    one, two = made.node("a", program=MOVING), made.node("b", program=MOVING, environment={"LATE": "1"})
+    assert words(hear(two)) == {"late"}
+    lose(two)
+    assert words(hear(one)) == {"in 0 of 2"}
+    one.signal(signal.SIGTERM)
+    one.ends()
+
+
 def test_a_drained_node_leaves_and_the_processes_of_the_others_live_on(tcpstore_job: Jobs, launch: Launcher) -> None:
     made = tcpstore_job("1:2", *SCOPE, "--grace=1")
     one, two = made.nodes("ab", program=MOVING)
@@ -54,6 +68,7 @@ def test_a_drained_node_leaves_and_the_processes_of_the_others_live_on(tcpstore_
     assert codes(end([one])) == [0]
 
 
+@pytest.mark.skipif(not SOAK, reason="half a minute: HYPOTHESIS_PROFILE=soak")
 def test_the_weights_are_those_of_the_ranks_that_took_part(tcpstore_job: Jobs) -> None:
     made = tcpstore_job("1:2", *SCOPE)
     one, two = made.nodes("ab", program=WEIGHTS)

@@ -66,11 +66,12 @@ class Relay:
         """How often wrapped functions were restarted inside their processes, as far as this node's ranks have read."""
         return self._spaces.restarts if self._spaces else 0
 
-    def evict(self, parties: Collection[str], me: Node) -> None:
-        """Have the ranks of these parties thrown out of the registers that workers of this node use, in the name of `me`.
-        Returns at once."""
-        if self._spaces:
-            self._spaces.evict(parties, me)
+    def evict(self, parties: Collection[str], me: Node, awaited: Callable[[], int]) -> None:
+        """Have the ranks of these parties thrown out of the registers that workers here use now or later, in the name
+        of `me`. A first round is complete once `awaited()` ranks are in. Returns at once."""
+        with self._lock:
+            if not self._closing.is_set():
+                self._opened().evict(parties, me, awaited)
 
     def close(self) -> None:
         """Stop serving, and leave nothing behind, whatever fails on the way. Idempotent."""
@@ -117,15 +118,20 @@ class Relay:
                 accepted.close()
                 self._closing.wait(_PAUSE_S)
 
+    def _opened(self) -> Spaces:
+        from .relay_session import Spaces  # with the codec behind it, when somebody comes
+
+        self._spaces = self._spaces or Spaces(self._open_space)
+        return self._spaces
+
     def _serve(self, accepted: socket.socket) -> None:
-        from .relay_session import Connection, Spaces  # with the codec behind it, when somebody comes
+        from .relay_session import Connection
 
         with self._lock:
             if self._closing.is_set():
                 accepted.close()
                 return
-            self._spaces = self._spaces or Spaces(self._open_space)
-            connection = Connection(accepted, self._spaces, self._forget)
+            connection = Connection(accepted, self._opened(), self._forget)
             self._connections.add(connection)
         try:
             connection.start(self._closing.is_set)

@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from typing import assert_never
 
 from ....core.backoff import pause_s
-from ....core.node import eviction
+from ....core.node import eviction, is_forming
 from ....core.rendezvous import (
     FIRST_PAUSE_S,
     RendezvousState,
@@ -46,6 +46,8 @@ _COPY_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 _EVICTION_TRIES = 30
 """So often the store may leave a question unanswered."""
+_LOOK_S = 1.0
+"""How soon the number of ranks that a first round waits for is asked for again."""
 _JOIN_S = 5.0
 """How long the end of a thread is waited for, whose client is closed."""
 _TURN_S = 4.0
@@ -186,14 +188,14 @@ class _Space:
         with self._changed:
             self._changed.notify_all()
 
-    def evict(self, parties: Collection[str], me: Node) -> None:
+    def evict(self, parties: Collection[str], me: Node, awaited: Callable[[], int]) -> None:
         """Have the ranks of these parties thrown out, by a thread. Returns at once. If the host has no thread for it, the
         silence of their heartbeats does it."""
         with self._changed:
             if self._closed.is_set():
                 return
             client = self._backend.clone()
-            given = client, parties, me
+            given = client, parties, me, awaited
             thread = threading.Thread(target=self._throw_out, args=given, name="elastic-relay-evicts", daemon=True)
             self._evictions[thread] = client
             try:
@@ -201,19 +203,24 @@ class _Space:
             except threads.NoThread:
                 self._evictions.pop(thread).close()
 
-    def _throw_out(self, client: Backend, parties: Collection[str], me: Node) -> None:
-        """Evict these ranks, until the register shows none of them. A store that does not answer is asked for a while."""
+    def _throw_out(self, client: Backend, parties: Collection[str], me: Node, awaited: Callable[[], int]) -> None:
+        """Evict these ranks, until the register shows none of them and its first round is complete. A store that does not
+        answer is asked for a while."""
         tries = 0
         try:
             while tries < _EVICTION_TRIES and not self._closed.is_set():
                 try:
                     state = client.get().state
-                    if state is None or (edit := eviction(state, parties)) is None:
+                    if state and (edit := eviction(state, parties, awaited())):
+                        after = apply(state, edit, me)
+                        verify(after)
+                        verify_step(state, after)
+                        client.set(after, state.token)
+                    elif is_forming(state):
+                        shown = client.wait_for_change(state.token if state else None, time.monotonic() + _LOOK_S)
+                        self._closed.wait(0.0 if shown.here else _COPY_PAUSE_S)
+                    else:
                         return
-                    after = apply(state, edit, me)
-                    verify(after)
-                    verify_step(state, after)
-                    client.set(after, state.token)
                 except StoreError:
                     tries += 1
                     self._closed.wait(pause_s(tries, FIRST_PAUSE_S, _LONGEST_PAUSE_S))
@@ -276,6 +283,8 @@ class Spaces:
         self._counting = threading.Lock()
         self._of: dict[str, _Space] = {}
         self._restarts: dict[str, int] = {}
+        self._evicted: tuple[frozenset[str], Node, Callable[[], int]] | None = None
+        """What was evicted so far, to be evicted from each register that is opened later."""
 
     def join(self, name: str) -> tuple[_Space, _SharedClient]:
         """Return the register `name`, and the client of the store for one more connection to it. Raises StoreError."""
@@ -284,6 +293,8 @@ class Spaces:
                 if len(self._of) >= _SPACES_MAX:
                     raise Denied(f"the agent keeps {_SPACES_MAX} registers for its workers and no more")
                 self._of[name] = _Space(self._open_space(name), partial(self._saw, name))
+                if self._evicted:
+                    self._of[name].evict(*self._evicted)
             return self._of[name], self._of[name].join()
 
     def part(self, name: str, client: _SharedClient) -> None:
@@ -303,11 +314,13 @@ class Spaces:
             with self._counting:
                 self._restarts[name] = max(state.round, self._restarts.get(name, 0))
 
-    def evict(self, parties: Collection[str], me: Node) -> None:
-        """Throw the ranks of these parties out of all registers that are open, each in a thread of its own."""
+    def evict(self, parties: Collection[str], me: Node, awaited: Callable[[], int]) -> None:
+        """Throw the ranks of these parties out of all registers, each in a thread of its own."""
         with self._lock:
+            before = self._evicted[0] if self._evicted else frozenset()
+            self._evicted = before | frozenset(parties), me, awaited
             for space in self._of.values():
-                space.evict(parties, me)
+                space.evict(*self._evicted)
 
     def close(self) -> None:
         """Close all clients of the store: what is asked of them ends at once."""

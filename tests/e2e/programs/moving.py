@@ -1,4 +1,7 @@
-"""A wrapped function that stays in each iteration until it is called back, and returns when the test opens the gate."""
+"""A wrapped function that stays in each iteration until it is called back, and returns when the test opens the gate.
+
+With LATE in its environment, the program never calls it.
+"""
 
 from __future__ import annotations
 
@@ -19,4 +22,7 @@ def train(call: CallWrapper) -> int:
     return call.iteration
 
 
+if "LATE" in os.environ:
+    stage.tell("late")
+    time.sleep(1_000)
 stage.tell("returned", train())

@@ -21,7 +21,7 @@ import tcpstores
 from attrs import evolve
 from conformance import ANSWER_S, Clients, Conformance, Waiting, born
 from processes import comes_true
-from worlds import running
+from worlds import edited, profile, register, running
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
@@ -29,8 +29,8 @@ from elastic.adapters.store.port import Backend, Denied, OutcomeUnknown, OutOfRe
 from elastic.adapters.store.relay.relay_backend import RelayBackend
 from elastic.adapters.store.relay.relay_server import Relay
 from elastic.adapters.store.relay.relay_session import Spaces
-from elastic.core.rendezvous import RendezvousState, Token
-from elastic.core.world import Node, Party, Why
+from elastic.core.rendezvous import Arrive, RendezvousState, Token
+from elastic.core.world import Node, Party, Profile, Why
 
 
 def in_memory(name: str) -> Backend:
@@ -331,7 +331,7 @@ PARTIES = {"0": Party("n#1", 2), "1": Party("n#1", 2), "2": Party("m#1", 1)}
 def test_the_ranks_of_a_lost_node_are_thrown_out_of_every_register_that_is_open() -> None:
     stores = {name: MemoryStore() for name in ("one", "other")}
     relay = Relay(lambda name: MemoryBackend(stores[name], SystemClock()))
-    relay.evict(["n#1"], Node("agent", 1))  # nobody has come
+    relay.evict(["n#1"], Node("agent", 1), nobody)  # nobody has come
     ranks = running("0 1 2")
     seats = {
         who: evolve(seat, profile=evolve(seat.profile, party=PARTIES[who.slot])) for who, seat in ranks.seats.items()
@@ -340,12 +340,44 @@ def test_the_ranks_of_a_lost_node_are_thrown_out_of_every_register_that_is_open(
         there = [one(), other()]
         for client in there:
             client.set(evolve(ranks, seats=seats), None)
-        relay.evict(["n#1"], Node("agent", 1))
+        relay.evict(["n#1"], Node("agent", 1), nobody)
         for client in there:
             assert comes_true(partial(are_seated, client, ["2"]))
             state = client.get().state
             assert state and state.ended and (state.ended.why, state.round) == (Why.LOST, 1)
     relay.close()
+
+
+def nobody() -> int:
+    return 0
+
+
+def test_a_first_round_waits_for_no_more_ranks_than_the_nodes_that_are_left_have() -> None:
+    """One agent hears of the loss before its ranks have come, one while they come."""
+    stores = {name: MemoryStore() for name in ("before", "between")}
+    relay = Relay(lambda name: MemoryBackend(stores[name], SystemClock()))
+    forming = edited(evolve(register("1:4"), target=4), "0", Arrive(of_party("0")))
+    with clients(relay, "between") as between:
+        there = between()
+        there.set(forming, None)
+        relay.evict(["n#1"], Node("agent", 1), lambda: 2)
+        with clients(relay, "before") as before:
+            later = before()
+            later.set(forming, None)
+            for client in (later, there):
+                client.set(edited(forming, "2", Arrive(of_party("2"))), forming.token)
+                assert comes_true(partial(is_complete, client))
+                assert are_seated(client, ["0", "2"])
+    relay.close()
+
+
+def of_party(slot: str) -> Profile:
+    return evolve(profile(slot), party=Party("m#1", 2))
+
+
+def is_complete(client: Backend) -> bool:
+    state = client.get().state
+    return state is not None and state.complete
 
 
 def are_seated(client: Backend, slots: list[str]) -> bool:
@@ -379,7 +411,7 @@ def test_a_store_that_does_not_answer_is_asked_again_to_throw_them_out() -> None
     plain.set(evolve(ranks, seats=seats), None)
     space = Spaces(lambda name: Silent(store, clock))
     space.join("one")
-    space.evict(["n#1"], Node("agent", 1))
+    space.evict(["n#1"], Node("agent", 1), nobody)
     assert comes_true(partial(are_seated, plain, ["2"]))
     space.close()
 
@@ -397,10 +429,10 @@ class Mute(MemoryBackend):
 def test_who_throws_ranks_out_of_a_store_that_never_answers_ends_when_the_relay_closes() -> None:
     space = Spaces(lambda name: Mute(MemoryStore(), SystemClock()))
     space.join("one")
-    space.evict(["n#1"], Node("agent", 1))
+    space.evict(["n#1"], Node("agent", 1), nobody)
     space.close()
     assert "elastic-relay-evicts" not in [thread.name for thread in threading.enumerate()]
-    space.evict(["n#1"], Node("agent", 1))
+    space.evict(["n#1"], Node("agent", 1), nobody)
     assert "elastic-relay-evicts" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -411,5 +443,5 @@ def test_without_a_thread_for_it_nobody_is_thrown_out_and_the_agent_goes_on(monk
     space = Spaces(lambda name: Mute(MemoryStore(), SystemClock()))
     space.join("one")
     monkeypatch.setattr(threading.Thread, "start", start)
-    space.evict(["n#1"], Node("agent", 1))
+    space.evict(["n#1"], Node("agent", 1), nobody)
     space.close()
