@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 
 import pytest
+from attrs import evolve
 from jobs import Jobs, alive, asked, codes, end, lose
 from launches import PROGRAMS, Launch, Launcher, Told
 from profiles import SOAK
 
 MOVING = (PROGRAMS / "moving.py",)
 WEIGHTS = (PROGRAMS / "moving_weights.py",)
+soak = pytest.mark.skipif(not SOAK, reason="half a minute: HYPOTHESIS_PROFILE=soak")
 SCOPE = ("--restart-scope=rank", "--max-restarts=1", "--nproc-per-node=2", "--last-call=1000")
 
 
@@ -25,6 +27,16 @@ def words(told: list[Told]) -> set[str]:
 
 def pids(told: list[Told]) -> set[int]:
     return {each.pid for each in told}
+
+
+def come_to(ending: str, agent: Launch, first: list[Told]) -> set[int]:
+    """Hear this agent's workers until the last words of each have this ending. Return their process ids. The ranks of a node
+    need not leave or come in one moment."""
+    last = {each.pid: each.words for each in first}
+    while not all(said.endswith(ending) for said in last.values()):
+        (told,) = agent.hears(1)
+        last[told.pid] = told.words
+    return set(last)
 
 
 def test_the_processes_of_the_others_live_on_when_a_node_is_lost_and_when_it_comes_back(job: Jobs) -> None:
@@ -60,15 +72,41 @@ def test_a_drained_node_leaves_and_the_processes_of_the_others_live_on(tcpstore_
     hear(two)
     assert asked(made, "b", "--deadline=4", launch=launch, command="drain").returncode == 0
     assert two.ends().code == 5
-    last = {each.pid: each.words for each in first}
-    while not all(told.endswith("of 2") for told in last.values()):  # its two ranks need not leave in one moment
-        (told,) = one.hears(1)
-        last[told.pid] = told.words
-    assert last.keys() == pids(first)
+    assert come_to("of 2", one, first) == pids(first)
     assert codes(end([one])) == [0]
 
 
-@pytest.mark.skipif(not SOAK, reason="half a minute: HYPOTHESIS_PROFILE=soak")
+@soak
+def test_a_spare_takes_the_place_of_a_lost_node_and_the_processes_of_the_others_live_on(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("2", *SCOPE)
+    one, two = made.nodes("ab", program=MOVING)
+    first = hear(one)
+    hear(two)
+    spare = made.node("c", program=MOVING)
+    made.reaches(lambda state: len(state.seats) == 3)
+    lose(two)
+    hear(spare)
+    assert come_to("of 4", one, [evolve(each, words="") for each in first]) == pids(first)
+    assert codes(end([one, spare])) == [0, 0]
+
+
+@soak
+def test_a_rank_that_says_that_all_have_given_up_starts_all_anew(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("2", *SCOPE)
+    one, two = made.nodes("ab", program=MOVING)
+    first = hear(one)
+    hear(two)
+    two.open_gate(1)
+    told = first[0]
+    while told.round == 0:
+        (told,) = one.hears(1)
+    (other,) = one.hears(1)
+    assert words([told, other]) == {"in 0 of 4"}
+    assert pids([told, other]).isdisjoint(pids(first))
+    assert codes(end([one, two])) == [0, 0]
+
+
+@soak
 def test_the_weights_are_those_of_the_ranks_that_took_part(tcpstore_job: Jobs) -> None:
     made = tcpstore_job("1:2", *SCOPE)
     one, two = made.nodes("ab", program=WEIGHTS)
