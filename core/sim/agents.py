@@ -159,7 +159,7 @@ class Agents:
                 items.append(Errand(command))
             else:
                 self._do_now(process, command)
-                if isinstance(command, Start) and process.idle and process.workers:
+                if isinstance(command, Start | Move) and process.idle and process.workers:
                     items.append(Request(reserve))
         if items:
             self.loops.submit(process, *items)

@@ -311,6 +311,8 @@ def _has_notice(process: Process) -> bool:
 
 def _in_place(register: RendezvousState, process: Process) -> bool:
     seat = register.seats.get(process.node)
+    if seat is not None and seat.status is Status.ABSENT:
+        return True  # its round goes on without this reserve, and calls it at the end
     if seat is None or seat.status in (Status.WAITING, Status.ASIDE):
         return seat is not None and process.node in register.redundancy_list
     ran = process.ran

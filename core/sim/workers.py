@@ -64,8 +64,8 @@ class Workers:
     def start(self, process: Process, world: World) -> None:
         process.starts += 1
         process.hung = False
-        process.idle = self.setting.reserves > 0 and self.setting.is_reserve(process.node, world)
-        process.ran, process.codes = world, []
+        self._are_in(process, world)
+        process.codes = []
         if self.future.now - process.stood_until > process.held.settings.ttl:
             self.judge.excused.discard(process.node)  # what it was told since it stood still is what it starts by
         self.judge.saw(Started(process.node, world))
@@ -77,9 +77,13 @@ class Workers:
             return
         process.workers = dict.fromkeys(range(process.held.profile.local_world_size), process.starts)
 
+    def _are_in(self, process: Process, world: World) -> None:
+        process.ran = world
+        process.idle = self.setting.reserves > 0 and self.setting.is_reserve(process.node, world)
+
     def move(self, process: Process, world: World) -> None:
         """Count what lives of them to this world, and how those ended that have."""
-        process.ran = world
+        self._are_in(process, world)
         self.judge.saw(Moved(process.node, world))
         if process.workers:
             return

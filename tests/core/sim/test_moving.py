@@ -67,3 +67,8 @@ def test_random_runs_keep_all_laws(seed: int) -> None:
     run = sim.wander(seed, sim.Shape())
     assert run.violation is None
     assert run.world.witness.judge.strength.armed["G8"] >= 0
+
+
+def test_a_node_is_no_reserve_of_a_world_into_which_its_workers_move_as_members() -> None:
+    story = ["world nodes=2 max=2 fence=3 reserves=1 alone=1", "start a", "start b", "pass 1", "cut-out a 1", "pass 5"]
+    assert sim.tell(sim.parsed(story)).violation is None

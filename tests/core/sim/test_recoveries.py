@@ -9,8 +9,9 @@ from elastic.core.group import Phase
 from elastic.core.rendezvous import Violation
 from elastic.core.sim.process import Process
 from elastic.core.sim.recoveries import ALWAYS, NEEDS, PARTS, Recovery, bound, bound_of_the_dead
+from elastic.core.sim.run import tell
 from elastic.core.sim.simulation import World
-from elastic.core.sim.story import QUICK, Kind
+from elastic.core.sim.story import QUICK, Kind, parsed
 
 THREE = ("start a", "start b", "start c", "pass 1")
 OF_THREE = "world nodes=3 min=2 max=3"
@@ -149,3 +150,17 @@ def test_L10_asks_nothing_while_nobody_is_there_to_notice() -> None:
     strength = made.witness.judge.strength
     assert (strength.armed["L10"], strength.excused["L10"]) == (2, 1)
     assert {process.group.phase for process in made.by_node.values()} == {Phase.RUNNING}
+
+
+@pytest.mark.parametrize(
+    ("setting", "story"),
+    [
+        ("nodes=2 max=2 seed=2 links=1 reserves=1", "start a,start b,pass 1,refuse a 1,pass 30"),
+        ("nodes=4 max=4 seed=9 reserves=2", "start a,start b,start c,start d,start c,pass 30"),
+    ],
+    ids=["evicted", "replaced"],
+)
+def test_a_world_rests_while_a_reserve_that_lost_its_seat_waits_for_the_end_of_the_round(
+    setting: str, story: str
+) -> None:
+    assert tell(parsed([f"world {setting}", *story.split(",")])).violation is None
