@@ -108,7 +108,7 @@ def _order(command: Command) -> str:
         return f"Start round {command.world.round}"
     if isinstance(command, Record):
         return f"Record worker {command.local_rank} ({command.code})"
-    values = [getattr(value, "value", value) for value in astuple(command, recurse=False)]
+    values = [getattr(value, "value", value) for value in astuple(command, recurse=False) if value is not None]
     return " ".join([type(command).__name__, *map(str, values)])
 
 

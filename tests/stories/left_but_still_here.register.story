@@ -22,6 +22,6 @@ time 9.0
 ----
 2  a writes 6: round 0 complete: a gone, b done, c in
 2  b writes 7: round 0 complete: a gone, b gone, c in
-9  a writes 8: round 1 open: nobody; round 0 ended: lost, by a
-9  b watch: round 0 is over; round 0 ended: lost, by a
-9  a watch: round 0 is over; round 0 ended: lost, by a
+7  a writes 8: round 1 open: nobody; round 0 ended: lost, by a
+7  b watch: round 0 is over; round 0 ended: lost, by a
+7  a watch: round 0 is over; round 0 ended: lost, by a
