@@ -1,7 +1,7 @@
 """Recovery as a user feels it: from the death of a worker, or of a node, to the first line after `import torch`.
 
     python benchmarks/recovery.py [--runs N] [--workers 2,8] [--agents 1,2] [--imports MODULE]
-                                  [--only death|loss|name|join|drain|memory|slowdown]
+                                  [--only death|loss|name|join|drain|call|memory|slowdown]
 
 `standby` is `elastic launch --standby`, `elastic` the same without the option. Each job is broken as often as there are
 runs, and the launchers' jobs run one after the other. `loss` is that of the last of three agents with one worker each: the
@@ -9,8 +9,9 @@ agent alone is killed (its reaper kills the rest), or all its processes, or its 
 own, where the user is root and has `ip`). `links` and `silence` are `elastic launch --standby` with links between the agents
 and without them; a replacement comes after each loss. `name` kills one of two agents of a job
 of fixed size: how soon the line of the other one, and the register in the store, name it. `drain` takes the last of three
-agents out by its signal: how long the workers of the others stand still. With standbys a job is broken
-only when they are ready again. Stamps are the workers' own (CLOCK_MONOTONIC). The exit code is 1 if a bar is missed.
+agents out by its signal: how long the workers of the others stand still. `call` kills one of two agents whose ranks are
+wrapped (`--restart-scope=rank`), and replaces it: how soon the others are in their function again. With standbys a job is
+broken only when they are ready again. Stamps are the workers' own (CLOCK_MONOTONIC). The exit code is 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ from nodes import free_port
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.wire import Address
-from elastic.core.rendezvous import Token
+from elastic.core.rendezvous import Settings, Token
 
 PROGRAM = HERE / "programs" / "imports_torch.py"
 COMPUTES = HERE / "programs" / "computes.py"
+ENTERS = HERE / "programs" / "enters.py"
 LEAVES = HERE / "programs" / "leaves_on_notice.py"
 LAUNCHERS = ("standby", "elastic", "torchrun")
 LINKED = {"links": "true", "silence": "false"}
@@ -54,6 +56,8 @@ NAMESPACE = f"el-b{os.getpid()}"
 HERE_ADDRESS, THERE_ADDRESS = "10.213.57.1", "10.213.57.2"
 RATIOS = (("elastic", "standby"), ("torchrun", "standby"))
 RUN_TIMEOUT_S = 300
+SILENCE_MS = 1_000 * (1.5 * Settings().ttl + 0.5)
+"""A node whose silence alone shows its loss is to be replaced by then."""
 SETTLE_S = 1.0
 """A job without standbys is broken so long after all its workers are up."""
 RECVMSG = "47"
@@ -73,6 +77,7 @@ class Job:
         program: Path,
         first: int,
         apart: bool,
+        options: Sequence[str],
     ) -> None:
         """`workers` of all agents together, of which the `first` are started now; the last `apart`, on a host of its own."""
         self._launcher = launcher
@@ -87,7 +92,7 @@ class Job:
         self._port = free_port()
         self._apart = first - 1 if apart else -1
         endpoint = f"{HERE_ADDRESS if apart else 'localhost'}:{self._port}"
-        self._command = partial(command, launcher, nnodes, each, restarts, endpoint, program)
+        self._command = partial(command, launcher, nnodes, each, restarts, endpoint, program, options)
         self._agents: list[subprocess.Popen[bytes]] = []
         for _ in range(first):
             self.start()
@@ -161,6 +166,18 @@ class Job:
         self.says("up", len(self._agents))
         return took
 
+    def enters(self, each: int) -> tuple[float, float]:
+        """Kill the last agent; return the seconds until the ranks of the other one are in their function again. Then replace
+        it; return the seconds from the first interruption until all ranks are in."""
+        agent = self._agents.pop()
+        died_at = time.monotonic()
+        agent.kill()
+        lost = self.says("in", each) - died_at
+        agent.wait()
+        self.start()
+        out_at = self.says("out", 1)
+        return lost, self.says("in", 2 * each) - out_at
+
     def names(self) -> tuple[float, float]:
         """Kill the last agent; return the seconds until the other one's line names it, and until the register does. Then
         replace it."""
@@ -210,9 +227,16 @@ class Job:
 
 
 def command(
-    launcher: str, nnodes: str, each: int, restarts: int, endpoint: str, program: Path, place: int
+    launcher: str,
+    nnodes: str,
+    each: int,
+    restarts: int,
+    endpoint: str,
+    program: Path,
+    more: Sequence[str],
+    place: int,
 ) -> list[str]:
-    options = [f"--nnodes={nnodes}", f"--nproc-per-node={each}", f"--max-restarts={restarts}"]
+    options = [*more, f"--nnodes={nnodes}", f"--nproc-per-node={each}", f"--max-restarts={restarts}"]
     meeting = [f"--rdzv-endpoint={endpoint}", "--rdzv-id=b"] if nnodes != "1" else ["--standalone"]
     if launcher == "torchrun":
         backend = ["--rdzv-backend=c10d", "--rdzv-conf=last_call_timeout=1"] if nnodes != "1" else []
@@ -275,11 +299,12 @@ def job(
     first: int = 1,
     imports: str = "torch",
     apart: bool = False,
+    options: Sequence[str] = (),
 ) -> Iterator[Job]:
     with TemporaryDirectory() as folder, other_host() if apart else nullcontext():
         written = Path(folder, "program.py")
         written.write_text(program.read_text().replace("import torch  #", f"import {imports}  #"))
-        made = Job(launcher, nnodes, workers, restarts, Path(folder), written, first, apart)
+        made = Job(launcher, nnodes, workers, restarts, Path(folder), written, first, apart, options)
         try:
             yield made
         finally:
@@ -416,6 +441,26 @@ def measure_drains(given: argparse.Namespace) -> Iterator[Measure]:
     yield Measure("a node is drained: the others stand still for", "ms", samples, (bar,))
 
 
+def measure_calls(given: argparse.Namespace) -> Iterator[Measure]:
+    """Two agents with two wrapped ranks each; the first loss does not count."""
+    times = dict[str, list[tuple[float, float]]]()
+    for launcher in LINKED:
+        with job(launcher, "1:2", 4, 1, ENTERS, first=2, options=["--restart-scope=rank"]) as made:
+            signal.alarm(RUN_TIMEOUT_S)
+            made.says("in", 4)
+            times[launcher] = []
+            for _ in range(given.runs + 1):
+                signal.alarm(RUN_TIMEOUT_S)
+                made.settles(4)
+                times[launcher].append(made.enters(2))
+    lost, back = ({name: [1000 * one[place] for one in each[1:]] for name, each in times.items()} for place in (0, 1))
+    soon = Bar("≤ 250 ms", lambda medians: medians["links"] <= 250)
+    in_time = Bar(f"≤ {SILENCE_MS:g} ms", lambda medians: medians["silence"] <= SILENCE_MS)
+    yield Measure("SIGKILL of an agent → the other's ranks are in their function again", "ms", lost, (soon, in_time))
+    still = Bar("≤ 500 ms", lambda medians: medians["links"] <= 500)
+    yield Measure("it comes back: from the first interruption until all ranks are in", "ms", back, (still,))
+
+
 def measure_memory(given: argparse.Namespace) -> Iterator[Measure]:
     """Of standbys that are ready: what they alone hold, and their share of what several hold."""
     with job("standby", "1", given.workers[0], 1, imports=given.imports) as made:
@@ -469,6 +514,7 @@ MEASURES: Mapping[str, Callable[[argparse.Namespace], Iterator[Measure]]] = {
     "name": measure_names,
     "join": measure_joins,
     "drain": measure_drains,
+    "call": measure_calls,
     "memory": measure_memory,
     "slowdown": measure_slowdown,
 }

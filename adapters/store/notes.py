@@ -1,21 +1,8 @@
-"""Tells people of a node's standbys, and makes the bytes of that for a store. Nothing is decided by it.
-
-A store's bytes are not trusted: a note that is not exactly of this schema is no note. A later version may add fields.
-"""
+"""What people are told of a node's standbys. Nothing is decided by it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated
-
-import msgspec
-from attrs import asdict, frozen
-from msgspec import Meta, Struct
-
-from ...core.world import LOCAL_WORLD_SIZE_MAX, Node
-
-BYTES_MAX = 1024
-IMPORTS_S_MAX = 1e6
+from attrs import frozen
 
 
 @frozen
@@ -25,32 +12,3 @@ class StandbyNote:
     ready: int
     imports_s: float | None
     """None if no standby has been ready yet."""
-
-
-class _Wire(Struct):
-    ready: Annotated[int, Meta(ge=0, le=LOCAL_WORLD_SIZE_MAX)]
-    imports_s: Annotated[float, Meta(ge=0, le=IMPORTS_S_MAX)] | None
-
-
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(_Wire)
-
-
-def encode_note(note: StandbyNote) -> bytes:
-    return _encoder.encode(asdict(note))
-
-
-def decode_notes(data: Mapping[Node, bytes]) -> Mapping[Node, StandbyNote]:
-    """Return the notes that can be read."""
-    notes = {node: _decoded(each) for node, each in data.items()}
-    return {node: note for node, note in notes.items() if note}
-
-
-def _decoded(data: bytes) -> StandbyNote | None:
-    if len(data) > BYTES_MAX:
-        return None
-    try:
-        wire = _decoder.decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    return StandbyNote(wire.ready, wire.imports_s)

@@ -35,9 +35,11 @@ from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Fault, Life, Node, Stacks, Unfit
 from ...clock import Clock
 from ..failure_records import FAULTS_HALF, read_faults
-from ..notes import StandbyNote, decode_notes, encode_note
+from ..note_codec import decode_notes, encode_note
+from ..notes import StandbyNote
 from ..port import FAULTS_MAX, UNFIT_MAX, Heartbeats, OutcomeUnknown, Shown, StoreError
-from ..queries import LASTS_S, Query, Replies, Reply, decode_query, decode_replies, encode_query, encode_reply
+from ..queries import LASTS_S, Query, Replies, Reply
+from ..query_codec import decode_query, decode_replies, encode_query, encode_reply
 from .change_waiter import ChangeWaiter
 from .cluster_client import Full, LeaseGone
 from .heartbeats import Beats

@@ -14,7 +14,8 @@ from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Life, Node
 from ..numerals import counter
 from ..port import Heartbeats
-from ..queries import Query, decode_query
+from ..queries import Query
+from ..query_codec import decode_query
 from .leases import is_renewed
 from .members import granted, ranged, revoked, transacted
 from .rpc import rpc

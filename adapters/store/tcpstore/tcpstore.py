@@ -41,10 +41,12 @@ from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Fault, Life, Node, Stacks, Unfit
 from ...clock import Clock
 from ..failure_records import read_faults
-from ..notes import StandbyNote, decode_notes, encode_note
+from ..note_codec import decode_notes, encode_note
+from ..notes import StandbyNote
 from ..numerals import number
 from ..port import UNFIT_MAX, Heartbeats, OutOfReach, Shown
-from ..queries import Query, Replies, Reply, decode_query, decode_replies, encode_query, encode_reply
+from ..queries import Query, Replies, Reply
+from ..query_codec import decode_query, decode_replies, encode_query, encode_reply
 from .keys import Keys
 from .link import Link
 from .seal import UNSEALED, Seal, put, trusted

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from worlds import node
 
-from elastic.adapters.store.notes import BYTES_MAX, StandbyNote, decode_notes, encode_note
+from elastic.adapters.store.note_codec import BYTES_MAX, decode_notes, encode_note
+from elastic.adapters.store.notes import StandbyNote
 
 
 @pytest.mark.parametrize("note", [StandbyNote(0, None), StandbyNote(65_536, 0.0), StandbyNote(2, 1.25)])

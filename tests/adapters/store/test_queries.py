@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from worlds import node
 
-from elastic.adapters.store.queries import (
+from elastic.adapters.store.queries import Query, Reply
+from elastic.adapters.store.query_codec import (
     QUERY_BYTES_MAX,
     REPLY_BYTES_MAX,
     TEXT_MAX,
-    Query,
-    Reply,
     decode_query,
     decode_replies,
     encode_query,

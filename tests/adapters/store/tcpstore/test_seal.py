@@ -20,7 +20,8 @@ from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.port import Unreadable
-from elastic.adapters.store.queries import Query, Replies, Reply, encode_query, encode_reply
+from elastic.adapters.store.queries import Query, Replies, Reply
+from elastic.adapters.store.query_codec import encode_query, encode_reply
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore.seal import MAGIC, UNSEALED, Forged, Seal, TokenSeal, seal, trusted
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
