@@ -10,29 +10,25 @@ the Host of a request must be an address or a name of this server; no other site
 
 from __future__ import annotations
 
+import math
 import re
 import selectors
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from http import HTTPStatus
 from ipaddress import ip_address
 
 from attrs import define, frozen
 
-from . import threads
+from .client_server import REQUEST_MAX, Client, ClientServer
 
 _CLIENTS_MAX = 64
 _REQUEST_S = 5.0
 """A client has so long for its request, headers included."""
 _ANSWER_S = 30.0
 """A client has so long to take an answer, or an event."""
-_REQUEST_MAX = 8_192
 _SENT_AT_ONCE = 1 << 16
-_PAUSE_S = 0.1
-"""The pause after a client could not be taken, for want of a descriptor."""
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?", re.ASCII)
 _HEADERS = (
     "Cache-Control: no-store",
@@ -53,10 +49,7 @@ class Content:
 
 
 @define(eq=False)
-class _Client:
-    connection: socket.socket
-    ends_at: float | None
-    request: bytes = b""
+class _Client(Client):
     answered: bool = False
     streams: bool = False
     seen: int = 0
@@ -64,8 +57,12 @@ class _Client:
     out: memoryview = memoryview(b"")
     """This is still to be sent."""
 
+    @property
+    def gives_way(self) -> bool:
+        return not self.streams
 
-class WebServer:
+
+class WebServer(ClientServer[_Client]):
     """Serves until it is closed. Raises OSError if the port or a thread cannot be had."""
 
     def __init__(
@@ -77,22 +74,7 @@ class WebServer:
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
         self._events: Mapping[str, tuple[int, bytes]] = {}
         self._published = 0
-        self._clients: dict[int, _Client] = {}
-        self._listening = listening(host, port)
-        self.port: int = self._listening.getsockname()[1]
-        self._woken, self._wake = socket.socketpair()
-        self._over = False
-        self._selector = selectors.DefaultSelector()
-        for each in (self._listening, self._woken, self._wake):
-            each.setblocking(False)
-        self._selector.register(self._listening, selectors.EVENT_READ)
-        self._selector.register(self._woken, selectors.EVENT_READ)
-        self._thread = threading.Thread(target=self._run, name="elastic-web", daemon=True)
-        try:
-            threads.start(self._thread)
-        except threads.NoThread:
-            self._release()
-            raise
+        super().__init__(host, port, _CLIENTS_MAX, "elastic-web")
 
     def publish(self, name: str, data: str) -> None:
         """Give the stream's clients an event of one line, in the place of the last one of this name. For one thread."""
@@ -101,59 +83,11 @@ class WebServer:
         self._events = {**self._events, name: (self._published, event)}
         self._poke()
 
-    def close(self) -> None:
-        """Serve no longer. Idempotent."""
-        if not self._over:
-            self._over = True
-            self._poke()
-            self._thread.join()
-            self._release()
-
-    def _release(self) -> None:
-        for client in list(self._clients.values()):
-            client.connection.close()
-        for each in (self._listening, self._woken, self._wake, self._selector):
-            each.close()
-
-    def _poke(self) -> None:
-        with suppress(OSError):  # full, so the server wakes up anyway; or closed
-            self._wake.send(b"\0")
-
     # --- the server's thread
 
-    def _run(self) -> None:
-        while not self._over:
-            for key, ready in self._selector.select(self._timeout_s()):
-                if key.fileobj is self._listening:
-                    self._accept()
-                elif key.fileobj is self._woken:
-                    self._woken.recv(4_096)
-                elif client := self._clients.get(key.fd):
-                    self._serve(client, ready)
-            self._feed_and_end()
-
-    def _timeout_s(self) -> float | None:
-        ends = [client.ends_at for client in self._clients.values() if client.ends_at is not None]
-        return max(min(ends) - time.monotonic(), 0.0) if ends else None
-
-    def _accept(self) -> None:
-        try:
-            connection, _ = self._listening.accept()
-        except BlockingIOError:
-            return
-        except OSError:  # no descriptor for it now
-            time.sleep(_PAUSE_S)
-            return
-        connection.setblocking(False)
-        if len(self._clients) >= _CLIENTS_MAX:
-            oldest = next((client for client in self._clients.values() if not client.streams), None)
-            if oldest is None:
-                connection.close()
-                return
-            self._hang_up(oldest)
+    def _client(self, connection: socket.socket) -> _Client:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_ANSWER_S * 1_000))
-        self._clients[connection.fileno()] = _Client(connection, time.monotonic() + _REQUEST_S)
-        self._selector.register(connection, selectors.EVENT_READ)
+        return _Client(connection, time.monotonic() + _REQUEST_S)
 
     def _serve(self, client: _Client, ready: int) -> None:
         try:
@@ -168,21 +102,20 @@ class WebServer:
 
     def _read(self, client: _Client) -> None:
         """Take what the client says. Raises OSError if it has gone."""
-        data = client.connection.recv(_REQUEST_MAX)
+        data = client.connection.recv(REQUEST_MAX)
         if not data and not client.out:
             raise ConnectionResetError
         if client.answered:
             return  # one request is all that a client has
         client.request += data
-        if len(client.request) > _REQUEST_MAX:
+        if len(client.request) > REQUEST_MAX:
             self._answer(client, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif b"\r\n\r\n" in client.request:
             self._take(client)
 
     def _take(self, client: _Client) -> None:
-        first, *headers = client.request.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
-        method, _, rest = first.partition(" ")
-        path = rest.partition(" ")[0].partition("?")[0]
+        _, *headers = client.request.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+        method, path = client.asked
         if not is_for(headers, self._names):
             self._answer(client, HTTPStatus.MISDIRECTED_REQUEST)
         elif method not in ("GET", "HEAD"):
@@ -217,10 +150,10 @@ class WebServer:
         client.out, client.ends_at = memoryview(data), time.monotonic() + _ANSWER_S
         self._selector.modify(client.connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
 
-    def _feed_and_end(self) -> None:
-        now, events = time.monotonic(), self._events
+    def _end_turn(self, now: float) -> None:
+        events = self._events
         for client in list(self._clients.values()):
-            if client.ends_at is not None and client.ends_at <= now:
+            if client.ends_at <= now:
                 self._hang_up(client)
             elif client.answered and not client.out and client.streams:
                 self._feed(client, events)
@@ -233,16 +166,9 @@ class WebServer:
         if new:
             client.seen = new[-1][0]
             self._send(client, b"".join(data for _, data in new))
-        elif client.ends_at is not None:
-            client.ends_at = None
+        elif client.ends_at < math.inf:
+            client.ends_at = math.inf
             self._selector.modify(client.connection, selectors.EVENT_READ)
-
-    def _hang_up(self, client: _Client) -> None:
-        del self._clients[client.connection.fileno()]
-        self._selector.unregister(client.connection)
-        with suppress(OSError):
-            client.connection.shutdown(socket.SHUT_WR)
-        client.connection.close()
 
 
 def _plain(text: str) -> Content:
@@ -265,12 +191,3 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at the first address of this host that can be had. Raises OSError."""
-    *others, last = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    for family, _, _, _, address in others:
-        with suppress(OSError):
-            return socket.create_server(address, family=family)
-    return socket.create_server(last[4], family=last[0])
