@@ -129,14 +129,8 @@ def _checking(group: Group, event: Event) -> Step:
             unfit = group.refused or Refused(Why.UNFIT, text, at)
             leave_by = at + group.settings.leave_timeout
             return evolve(group, phase=Phase.LEAVING, refused=unfit, leave_by=leave_by), (RecordUnfit(text), Leave())
-        case Closed() | Refused():
-            return _ended(group)
-        case Signalled():
-            return _leave(group, event)
-        case Noticed(at=at):
-            return _go(group, at)
         case _:
-            return group, ()
+            return _idle(group, event)
 
 
 def _join_again(group: Group) -> Step:
@@ -169,14 +163,8 @@ def _joining(group: Group, event: Event) -> Step:
             return held, (Beat(),)
         case Over() if group.joins:  # that join was for workers that lived then: it comes to nothing
             return evolve(group, joins=False), (Join(),)
-        case Closed() | Refused():
-            return _ended(group)
-        case Signalled():
-            return _leave(group, event)
-        case Noticed(at=at):
-            return _go(group, at)
         case _:
-            return group, ()
+            return _idle(group, event)
 
 
 def _held(group: Group, event: Event) -> Step:
@@ -200,6 +188,13 @@ def _held(group: Group, event: Event) -> Step:
         case Elapsed(at) if group.start_by is not None and at >= group.start_by:
             silent = Refused(Why.UNCONFIRMED, "no heartbeat was acknowledged", at)
             return _ended(evolve(group, refused=group.refused or silent))
+        case _:
+            return _idle(group, event)
+
+
+def _idle(group: Group, event: Event) -> Step:
+    """Answer what ends the wait for a world, while this node has no workers."""
+    match event:
         case Closed() | Refused():
             return _ended(group)
         case Signalled():
