@@ -87,7 +87,10 @@ def say_not_taken(command: str, job: RunningJob, why: str) -> None:
 def _as_a_node(options: JobOptions) -> LaunchOptions:
     """Return the options of a node of this job that would never serve its store. Raises Mistake without an endpoint."""
     if options.rdzv_endpoint is None:
-        raise Mistake("--rdzv-endpoint is missing: where do the job's nodes meet? write --rdzv-endpoint=HOST[:PORT]")
+        raise Mistake(
+            "--rdzv-endpoint is missing: where do the job's nodes meet? write --rdzv-endpoint=HOST[:PORT] "
+            "(a job of --standalone cannot be asked: launch it with an endpoint of its host)"
+        )
     return LaunchOptions(
         nnodes=(1, 2),
         rdzv_backend=options.rdzv_backend,
