@@ -3,8 +3,24 @@
 `rendezvous` decides who is in the next round, `ranks` and `policies` turn a world into ranks, `group` says what a node's
 workers do, `inprocess` what a rank's function call does that is restarted inside its process; `world` holds what they share.
 Values in, values out: nothing here reads a clock, a store, a process or chance.
+
+`inprocess` and `policies` are imported when they are used: most agents need neither, and start a tenth sooner.
 """
 
-from . import group, inprocess, policies, ranks, rendezvous, world
+from . import group, ranks, rendezvous, world
+
+TYPE_CHECKING = False  # type checkers take it for True; importing `typing` takes time
+
+if TYPE_CHECKING:
+    from . import inprocess, policies
 
 __all__ = ["group", "inprocess", "policies", "ranks", "rendezvous", "world"]
+
+if not TYPE_CHECKING:  # with it, a type checker would accept every name
+
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)

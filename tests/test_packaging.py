@@ -77,6 +77,16 @@ def test_the_command_loads_nothing_for_a_store_before_it_has_one() -> None:
     assert result.stdout == "[]\n"
 
 
+def test_an_agent_loads_no_machine_of_the_core_that_it_may_not_need() -> None:
+    program = (
+        "import sys, elastic.cli.launch, elastic.adapters.agent.agent; from elastic import core; "
+        "print([name for name in ('inprocess', 'policies') if f'elastic.core.{name}' in sys.modules]); "
+        "print(core.inprocess.__name__, core.policies.__name__, hasattr(core, 'sim'))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines() == ["[]", "elastic.core.inprocess elastic.core.policies False"]
+
+
 def pins() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))

@@ -31,6 +31,12 @@ def test_an_import_that_is_not_on_the_list_is_refused(module: str) -> None:
     assert found(f"def f():\n    import {module} as innocent") == [f"imports {module}"]
 
 
+def test_only_the_front_of_the_core_imports_by_name() -> None:
+    line = "from importlib import import_module"
+    assert found(line, "__init__.py") == []
+    assert found(line, "group/__init__.py") == ["imports importlib"]
+
+
 @pytest.mark.parametrize(
     ("file", "line"),
     [
