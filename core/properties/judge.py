@@ -153,7 +153,7 @@ class Judge:
                 self.pasts.slept(fact)
             case WaitsForever(held, handler):
                 self.strength.armed["L6"] += 1
-                if handler is join and (held.state is None or held.node not in held.state.redundancy_list):
+                if handler is join and (held.state is None or not held.state.is_spare(held.node)):
                     yield "L6", f"{held.node} waits to join without end, and is no spare"
             case other:
                 assert_never(other)

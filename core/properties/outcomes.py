@@ -94,6 +94,8 @@ class Past:
     """It has asked for the end of a round because of a failure, and was not told yet whose failure ended that."""
     gone: bool = False
     """It was told that the register knows that it leaves."""
+    is_hurried: bool = False
+    """A signal came while it left."""
     ready_at: float = NEVER
     done_at: float = NEVER
     leaves_since: float = NEVER
@@ -153,6 +155,7 @@ class Past:
             self.ready_at = at
         elif isinstance(event, Signalled):
             self.signals.append(event.signum)
+            self.is_hurried |= self.leaves_since < NEVER
         elif isinstance(event, Unstartable):
             self.unstartable = True
         elif isinstance(event, Checked):
@@ -240,7 +243,7 @@ class Pasts:
 
 
 def _is_spare(held: Held) -> bool:
-    return held.state is not None and held.node in held.state.redundancy_list
+    return held.state is not None and held.state.is_spare(held.node)
 
 
 # --- what must hold
@@ -270,7 +273,7 @@ def _of_end(past: Past, fact: Stepped) -> Iterator[Finding]:
         return
     knows = past.gone or past.verdicts() or past.refusals or isinstance(fact.event, Gone | Closed | Refused)
     waited = _has_lasted(fact.at - past.leaves_since, after.settings.leave_timeout) or fact.at >= past.gone_by
-    if not (knows or waited or len(past.signals) > (not after.drained)):
+    if not (knows or waited or past.is_hurried):
         yield "O3", f"{node} ends before the register knows that it leaves"
 
 

@@ -61,7 +61,7 @@ ALWAYS = {
     "B5": "a round ends as failed by a member whose worker failed in it, and such a member charges its failure",
     "O1": "an agent ends by the verdict that it has read, by its signal, by its barrier's time-out, or by a refusal",
     "O2": "a refusal has its reason in the register and the settings",
-    "O3": "who was told to go ends when the register knows, after its time, or at the second signal",
+    "O3": "who was told to go ends when the register knows, after its time, or at a signal that comes while it leaves",
     "O4": "nobody is overdue, no last call is over and no newcomer ends a round before the time",
     "O5": "nobody leaves unasked, but after the time of its join or of the exit barrier",
     "O7": "a drained node goes on until its workers are ready, its time has come or its round is over",

@@ -184,7 +184,7 @@ class Context:
 
     @property
     def spare(self) -> bool:
-        return self.state is not None and self.me in self.state.redundancy_list
+        return self.state is not None and self.state.is_spare(self.me)
 
     @property
     def owed(self) -> bool:

@@ -23,8 +23,8 @@ def explain(state: RendezvousState | None, me: Node | None) -> str:
         return "nobody has arrived yet"
     if state.closed:
         return f"closed: {state.closed.ending.value} in round {state.closed.round} ({state.closed.why.value})"
-    if me in state.redundancy_list:
-        seat = state.seats[me]
+    seat = state.seats.get(me) if me else None
+    if seat is not None and state.is_spare(me):
         why = set_aside(seat) if seat.status is Status.ASIDE else _seats_taken(state)
         return f"round {state.round}: spare, {why}"
     forms = _complete(state) if state.complete else _open(state) + _lost(state)

@@ -194,7 +194,7 @@ def _spare_at(held: Held, state: RendezvousState | None, now: float) -> float | 
 
 
 def _is_spare(node: Node, state: RendezvousState | None) -> bool:
-    return state is not None and node in state.redundancy_list
+    return state is not None and state.is_spare(node)
 
 
 def _still_unsure(held: Held, sent_at: float) -> float | None:

@@ -292,6 +292,12 @@ class RendezvousState:
             return ()
         return (*self.those(Status.WAITING)[len(self.wait_list) :], *self.those(Status.ASIDE))
 
+    def is_spare(self, node: Node | None) -> bool:
+        """Return True if this node, when it joins, waits for a later round: it is a spare, or a reserve that was held for
+        lost, and its round goes on."""
+        seat = self.seats.get(node) if node is not None else None
+        return seat is not None and (seat.status is Status.ABSENT or node in self.redundancy_list)
+
     @derived
     def party_is_whole(self) -> bool:
         """True if a newcomer has its whole party with it."""

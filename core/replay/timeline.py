@@ -196,7 +196,7 @@ def _about(replica: Replica) -> tuple[SpanKind, str]:
     if isinstance(replica.machine, Call):
         return of_calls.about(replica.machine)
     group, state = replica.group, replica.held.state
-    if group.phase is Phase.JOINING and state and group.node in state.redundancy_list:
+    if group.phase is Phase.JOINING and state and state.is_spare(group.node):
         return "waiting", ""
     return SPANS[group.phase], f"round {group.world.round}" if group.world else ""
 

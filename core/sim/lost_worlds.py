@@ -172,7 +172,7 @@ def _runs(process: Process, world: WorldId) -> bool:
 
 def _is_spare(process: Process, world: WorldId) -> bool:
     state = process.held.state
-    return state is not None and state.world_id == world and process.node in state.redundancy_list
+    return state is not None and state.world_id == world and state.is_spare(process.node)
 
 
 def _named(nodes: Iterable[Node]) -> str:

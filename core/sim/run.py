@@ -169,8 +169,8 @@ def _rests(world: World, process: Process) -> bool:
     if register is None or not register.complete:
         return False
     seat = register.seats.get(process.node)
-    if seat is not None and seat.status is Status.WAITING:
-        return process.node in register.redundancy_list
+    if seat is not None and seat.status in (Status.WAITING, Status.ABSENT):
+        return register.is_spare(process.node)
     ran = process.ran
     here = ran is not None and ran.id == register.world_id
     return here and seat is not None and process.group.phase in (Phase.RUNNING, Phase.BARRIER)

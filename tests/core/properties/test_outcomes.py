@@ -296,6 +296,15 @@ def test_an_agent_that_was_told_to_go_ends_when_the_register_knows(knows: tuple[
     assert broken(*past, evolve(ends, at=6.0)) is None
 
 
+def test_an_unfit_node_that_waits_for_the_register_ends_at_a_signal() -> None:
+    unfit = steps(Checked(False, "text", 1.0), Signalled(15, 2.0), settings=GroupSettings(checks=True))
+    assert stepped(unfit[-1]).after.phase is Phase.ENDED
+    assert broken(*unfit) is None
+    leaving = stepped(unfit[-2]).after
+    ends = Stepped(leaving, Elapsed(2.0), evolve(leaving, phase=Phase.ENDED), (), 2.0)
+    assert broken(*unfit[:-1], ends) == "O3"
+
+
 # --- what is written
 
 OPEN = edited(running("a b", restarts=1), "a", EndEdit(0, Why.FAILED))

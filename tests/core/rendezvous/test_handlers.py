@@ -25,6 +25,7 @@ from elastic.core.rendezvous import (
     Over,
     Overdue,
     RendezvousState,
+    Reserve,
     Settings,
     Settled,
     Sync,
@@ -255,6 +256,12 @@ def test_join_5_one_that_is_gone_times_out_whatever_it_owes() -> None:
 
 def test_join_5_a_spare_has_no_deadline() -> None:
     assert isinstance(action(join, holding("c", arrived(running(), "c")), now=10, deadline=10), Sync)
+
+
+def test_join_5_a_reserve_that_was_held_for_lost_has_no_deadline() -> None:
+    state = edited(edited(running(), "b", Reserve(0)), "a", Evict(nodes("b")))
+    assert state.seats[node("b")].status is Status.ABSENT
+    assert isinstance(action(join, holding("b", state), now=10, deadline=10), Sync)
 
 
 def test_join_6_the_coordinator_evicts_the_dead() -> None:
