@@ -13,7 +13,7 @@ from attrs import define, field
 
 from ..properties.facts import Wrote
 from ..properties.judge import Judge
-from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Status, Violation, Write
+from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Status, Together, Violation, Write
 from ..rendezvous.context import gone
 from ..world import Node, Why
 from . import writes
@@ -171,15 +171,26 @@ def _is_aside(register: RendezvousState, node: Node) -> bool:
     return node in register.seats and register.seats[node].status is Status.ASIDE
 
 
+def _brought_by(before: RendezvousState | None, node: Node, after: RendezvousState) -> Iterator[str]:
+    """Yield what the arrival of this node brings, if it is new or was set aside."""
+    seat = after.seats.get(node)
+    if seat is None or (before is not None and node in before.seats and not _is_aside(before, node)):
+        return
+    if seat.status is Status.WAITING:
+        yield "newcomers"
+    if any(each.slot == node.slot for each in (before.seats if before else ())):
+        yield "successors"
+
+
 def _causes(fact: Wrote) -> Iterator[str]:
     """Yield what a write brings that may end this round, or a later one: each by its name."""
     before = fact.before
     match fact.edit:
-        case Arrive() if before is None or fact.node not in before.seats or _is_aside(before, fact.node):
-            if fact.after.seats[fact.node].status is Status.WAITING:
-                yield "newcomers"
-            if any(node.slot == fact.node.slot for node in (before.seats if before else ())):
-                yield "successors"
+        case Arrive():
+            yield from _brought_by(before, fact.node, fact.after)
+        case Together(proposals):
+            for node in proposals:
+                yield from _brought_by(before, node, fact.after)
         case Leave():
             yield "leaves"
         case Restore():
