@@ -29,7 +29,7 @@ from .simulated_store import Store
 from .story import Kind, Setting
 from .workers import CHECK_TIMEOUT_S
 
-REACH_S = 0.45
+REACH_S = 0.7
 """A node whose messages take longer than this, each way, is out of reach."""
 TURNS = 12
 """A node asks at most so many questions, one after the other, on its way into a world."""
