@@ -96,6 +96,9 @@ class Held:
     held_at: float | None = None
     """When I first held this state; None before the first answered read."""
     sightings: Sightings = Sightings()
+    asked_at: float = -math.inf
+    """When I sent the last request, other than a read of heartbeats, of those that the store has answered without a gap
+    since the last such read. A gap is longer than two intervals."""
     suspects: Mapping[Node, Suspect] = field(factory=dict)
     spans: Spans = field(factory=dict)
     mine: WorldId | None = None

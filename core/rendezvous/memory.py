@@ -122,13 +122,19 @@ def unreadable(held: Held, text: str, now: float, sent_at: float = -math.inf) ->
 
 def _still(held: Held, sent_at: float, now: float) -> Held:
     """Return my memory after an answer with the state that I hold: mostly the same object."""
-    confirmed_at = _confirmed_at(held, held.state, sent_at)
+    confirmed_at, asked_at = _confirmed_at(held, held.state, sent_at), _asked_at(held, sent_at)
     known = held.held_at is not None and held.unsure_at is None and held.trouble is None and held.found is None
-    if known and confirmed_at == held.confirmed_at:
+    if known and confirmed_at == held.confirmed_at and asked_at == held.asked_at:
         return held
-    first_at = now if held.held_at is None else held.held_at
-    unsure_at = _still_unsure(held, sent_at)
-    return evolve(held, unsure_at=unsure_at, held_at=first_at, found=None, trouble=None, confirmed_at=confirmed_at)
+    return evolve(
+        held,
+        unsure_at=_still_unsure(held, sent_at),
+        held_at=now if held.held_at is None else held.held_at,
+        asked_at=asked_at,
+        found=None,
+        trouble=None,
+        confirmed_at=confirmed_at,
+    )
 
 
 def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> Held:
@@ -139,6 +145,7 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         state=state,
         held_at=now,
         sightings=refreshed(held.sightings, alive, now),
+        asked_at=_asked_at(held, sent_at),
         suspects=_suspects(held, state, alive) if held.suspects else held.suspects,
         returns=_returns(held, state),
         failed_at=_failed_at(held, state, now),
@@ -151,6 +158,15 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         proposed=_still_proposed(held.proposed),
         confirmed_at=_confirmed_at(held, state, sent_at),
     )
+
+
+def _asked_at(held: Held, sent_at: float) -> float:
+    """Return when I sent the last request of those that were answered without a gap since I read heartbeats, after an answer
+    to the one that I sent at this time."""
+    read_at = held.sightings.read_at
+    last = held.asked_at if read_at is None else max(read_at, held.asked_at)
+    follows = last < sent_at <= last + 2 * held.settings.keep_alive_interval
+    return sent_at if follows else held.asked_at
 
 
 def _failed_at(held: Held, state: RendezvousState, now: float) -> tuple[float, ...]:
@@ -239,7 +255,8 @@ def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: 
         return evolve(held, unsure_at=now, silent_since=None)
     settings = held.settings
     afresh_after = 2 * settings.keep_alive_interval
-    seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.ttl, settings.leased)
+    asked_at = held.asked_at
+    seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.ttl, settings.leased, asked_at)
     suspects = _unheard(held.suspects, counters, sent_at) if held.suspects else held.suspects
     return _at(evolve(held, sightings=seen, suspects=suspects), now)
 

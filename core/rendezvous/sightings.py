@@ -5,7 +5,8 @@ end the heartbeat of a silent node by themselves (`leased`). There a heartbeat t
 
 A node is dead when the observer *sent* its last answered read a TTL after it had last seen the counter move. Silence that
 the observer could not hear does not count. When two of its answered reads lie further apart than two heartbeats, every
-sighting starts afresh. So an outage, a pause or a partition of the observer evicts nobody.
+sighting starts afresh, unless the store has answered something else in between. So an outage, a pause or a partition of
+the observer evicts nobody.
 """
 
 from __future__ import annotations
@@ -63,14 +64,17 @@ def observe(
     afresh_after: float,
     ttl: float,
     leased: bool = False,
+    asked_at: float = -math.inf,
 ) -> Sightings:
     """Return the sightings after a read of these counters, sent and answered at these times of my clock.
+
+    `asked_at` is when I sent the last other request of those that the store has answered without a gap since the last read.
 
     A counter that existed and is gone says that its node ended, or that its lease ran out. Such a node is dead at once,
     unless it has written since. That does not hold within a TTL after the store was out of my reach: the store may have
     stood still, and then ended leases that nobody could renew.
     """
-    stale = sightings.read_at is None or sent_at - sightings.read_at > afresh_after
+    stale = sightings.read_at is None or sent_at - max(sightings.read_at, asked_at) > afresh_after
     outage = stale and sightings.read_at is not None
     since = now if outage else sightings.since
     seen = {}

@@ -189,7 +189,7 @@ def looked_at_all(counts: Counts, held: Held, now: float) -> None:
 
 def afresh(counts: Counts, held: Held, sent_at: float) -> None:
     read_at = held.sightings.read_at
-    if read_at is not None and sent_at - read_at > 2 * held.settings.keep_alive_interval:
+    if read_at is not None and sent_at - max(read_at, held.asked_at) > 2 * held.settings.keep_alive_interval:
         counts["sightings started afresh"] += 1
 
 

@@ -235,6 +235,34 @@ def test_a_change_of_its_own_seat_makes_a_node_alive() -> None:
     assert Fact.DEAD not in first_seen(heard(held, {node("b"): 1}, 5, 5))
 
 
+# --- what was asked since the last read
+
+
+def asked(*sent_at: float) -> Held:
+    """Return the memory of a after a read at 0, answers to other requests of these times, and a read at 3. b is silent."""
+    held = heard(holding("a", running(), at=0), {node("b"): 1}, 0.0, 0.1)
+    for at in sent_at:
+        held = saw(held, running(), at, at + 0.1)
+    return heard(held, {node("b"): 1}, 3.0, 3.1)
+
+
+def test_an_answer_between_two_reads_shows_that_the_store_was_there() -> None:
+    assert asked(1.5).sightings.silence(node("b")) == pytest.approx(2.9)
+    assert asked(0.5, 1.5).sightings.silence(node("b")) == pytest.approx(2.9)
+
+
+def test_no_answer_closes_a_gap_that_lies_before_it() -> None:
+    assert asked().sightings.silence(node("b")) == 0
+    assert asked(0.5).sightings.silence(node("b")) == 0
+    assert asked(2.5).sightings.silence(node("b")) == 0
+
+
+def test_so_does_an_answer_with_another_state() -> None:
+    held = heard(holding("a", running(), at=0), {node("b"): 1}, 0.0, 0.1)
+    held = saw(held, arrived(running(), "c"), 1.5, 1.6)
+    assert heard(held, {node("b"): 1}, 3.0, 3.1).sightings.silence(node("b")) == pytest.approx(2.9)
+
+
 # --- spares
 
 
