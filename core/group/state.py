@@ -540,5 +540,7 @@ class Group:
         return self.verdict or (Unawaited() if self.unawaited else self.refused)
 
 
-def _soonest(*times: float | None) -> float | None:
-    return min((at for at in times if at is not None), default=None)
+def _soonest(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -94,16 +94,16 @@ def _noted(group: Group, event: Event) -> Group:
     match event:
         case _ if group.phase is Phase.ENDED:
             return group
+        case Beaten(sent_at, at):  # by far the most
+            last = sent_at if group.acked_at is None else group.acked_at
+            heard_again_at = at if _is_stale(group, sent_at - last) else group.heard_again_at
+            return evolve(group, acked_at=max(sent_at, last), heard_again_at=heard_again_at)
         case Closed(verdict):
             return evolve(group, verdict=group.verdict or verdict)
         case Refused():
             return evolve(group, refused=group.refused or event)
         case Ready() | Over() if group.joins and group.phase is not Phase.JOINING:
             return evolve(group, joins=False)
-        case Beaten(sent_at, at):
-            last = sent_at if group.acked_at is None else group.acked_at
-            heard_again_at = at if _is_stale(group, sent_at - last) else group.heard_again_at
-            return evolve(group, acked_at=max(sent_at, last), heard_again_at=heard_again_at)
         case Exited(local_rank):
             return evolve(group, running=group.running - {local_rank})
         case Reaped():

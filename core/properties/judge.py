@@ -107,7 +107,7 @@ class Judge:
                 raise Violation(number, text)
 
     def _findings(self, fact: Judged) -> Iterator[Finding]:
-        arms = self.strength.armed.update
+        arms = self.strength.arms
         match fact:
             case Stepped():
                 if fact.after.settings.alone is not None:

@@ -101,9 +101,10 @@ def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Ite
         yield from _of_new_round(before, after)
         return
     seats = after.seats
-    taken = sum(seat.status not in (Status.WAITING, Status.LEAVING, Status.ASIDE) for seat in seats.values())
-    if not (after.complete or after.closed) and after.census[Status.WAITING] and taken < after.limits.max_nodes:
-        yield "V4", f"somebody waits, and only {taken} of {after.limits.max_nodes} seats are taken"
+    if not (after.complete or after.closed) and after.census[Status.WAITING]:
+        taken = sum(seat.status not in (Status.WAITING, Status.LEAVING, Status.ASIDE) for seat in seats.values())
+        if taken < after.limits.max_nodes:
+            yield "V4", f"somebody waits, and only {taken} of {after.limits.max_nodes} seats are taken"
     dropped = [node for node in before.expected if node not in seats or seats[node].status is Status.LEAVING]
     aside = [node for node in after.those(Status.ASIDE) if not _is_aside(before, node)]
     called = [node for node in after.expected if _is_aside(before, node)]
@@ -111,15 +112,16 @@ def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Ite
     if after.target != kept - (bool(aside) and kept > 1) + len(called):
         ways = f"{len(dropped)} dropped, {len(aside)} set aside and {len(called)} called back"
         yield "V7", f"{ways}, but the target went from {before.target} to {after.target}"
-    ended, size = before.ended, len(after.members)
-    gone = [node for node in before.those(Status.EXPECTED, Status.LEAVING) if node not in seats]
-    evicts = isinstance(edit, Evict) and not before.complete
-    lost = evicts and ended is not None and any(node != ended.by for node in gone)
-    if lost and ended is not None and ended.why is Why.FAILED and after.failures == before.failures:
-        yield "B2", "the loss of a member is charged as the failure that it led to"
-    completes = after.complete and not before.complete and not isinstance(edit, Complete)
-    if completes and size < after.limits.max_nodes and not 0 < after.target <= size:
-        yield "V6", f"complete without a last call, with {size} of up to {after.limits.max_nodes} nodes"
+    ended = before.ended
+    if isinstance(edit, Evict) and not before.complete and ended is not None:
+        gone = [node for node in before.those(Status.EXPECTED, Status.LEAVING) if node not in seats]
+        lost = any(node != ended.by for node in gone)
+        if lost and ended.why is Why.FAILED and after.failures == before.failures:
+            yield "B2", "the loss of a member is charged as the failure that it led to"
+    if after.complete and not before.complete and not isinstance(edit, Complete):
+        size = len(after.members)
+        if size < after.limits.max_nodes and not 0 < after.target <= size:
+            yield "V6", f"complete without a last call, with {size} of up to {after.limits.max_nodes} nodes"
 
 
 def _is_aside(state: RendezvousState, node: Node) -> bool:

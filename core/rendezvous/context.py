@@ -225,7 +225,8 @@ class Context:
         """The seated nodes that are not dead, in the order of arrival. They do chores in this order."""
         if self.state is None:
             return ()
-        return tuple(node for node in self.state.present if node not in self.dead)
+        present = self.state.present
+        return tuple([node for node in present if node not in self.dead]) if self.dead else present
 
     @property
     def coordinator(self) -> Node | None:
@@ -253,7 +254,8 @@ class Context:
     @property
     def patience_of_many(self) -> float:
         """How long I leave to the others what every node that is awake could do. A later seat waits longer."""
-        return self.settings.patience * (1 + self.awake.index(self.me) / len(self.awake))
+        awake = self.awake
+        return self.settings.patience * (1 + awake.index(self.me) / len(awake))
 
     @property
     def entering(self) -> Proposed | None:

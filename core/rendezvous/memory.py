@@ -330,8 +330,10 @@ def introduced(held: Held, profile: Profile) -> Held:
 
 def _at(held: Held, now: float) -> Held:
     """Return my memory with the spans of the facts that hold now, each from when I first saw it."""
-    known = held.spans
-    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in _facts(held, now).items()}
+    known, facts = held.spans, _facts(held, now)
+    if not known and not facts and held.silent_since is None:
+        return held
+    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in facts.items()}
     if held.silent_since is None and spans == known:
         return held
     return evolve(held, spans=spans, silent_since=None)

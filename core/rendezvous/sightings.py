@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
-from ..evolving import evolve
+from ..evolving import evolve, maker
 from ..world import Node
 from .state import RendezvousState, Seat, Status
 
@@ -56,6 +56,9 @@ class Sightings:
         return max(self.read_at - seen.moved_at, 0.0) if seen and self.read_at is not None else 0.0
 
 
+_seen = maker(Sighting)
+
+
 def observe(
     sightings: Sightings,
     counters: Mapping[Node, int | None],
@@ -84,9 +87,9 @@ def observe(
             seen[node] = last
         elif last and counter is None:
             counts = not last.vouched and now - since >= ttl
-            seen[node] = Sighting(None, -math.inf if counts else last.moved_at, last.vouched)
+            seen[node] = _seen(None, -math.inf if counts else last.moved_at, last.vouched)
         else:
-            seen[node] = Sighting(counter, now)
+            seen[node] = _seen(counter, now)
     aside = {} if stale else {node: last for node, last in sightings.of.items() if node not in counters}
     return Sightings(seen, sent_at, since, aside)
 

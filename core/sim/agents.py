@@ -12,6 +12,7 @@ from attrs import define, field
 
 from ..group import Phase, begin, transition
 from ..group.state import (
+    Beaten,
     Check,
     Command,
     Elapsed,
@@ -119,6 +120,8 @@ class Agents:
         if after.phase is Phase.ENDED:
             if process.outcome is None:
                 self._is_over(process)
+        elif not is_news and isinstance(event, Beaten):
+            pass  # a heartbeat alone only puts off what the timer waits for
         elif after.phase is not Phase.JOINING and (after.phase is not Phase.BARRIER or after.notice is not None):
             self._set_timer(process)
         if after.phase is not before.phase:

@@ -50,6 +50,7 @@ class Faults:
         """Apply a fault to a node."""
         now = self.future.now
         until = max(now + span, 0.0)
+        process.faulty = True
         match kind:
             case Kind.CRASH | Kind.KILL:
                 if process.workers and span:

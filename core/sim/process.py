@@ -101,6 +101,8 @@ class Process:
     stale: RendezvousState | None = None
     """It held this when it woke, and did not find it standing."""
 
+    faulty: bool = False
+    """A fault was done to it that may not be over: a mark of it may stand below, or a time above."""
     delay: float = 0.0
     cut_out_until: float = 0.0
     cut_in_until: float = 0.0

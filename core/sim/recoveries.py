@@ -281,12 +281,18 @@ class Recoveries:
         """Note which faults are under way, and which wait for their time."""
         until, far, marked, staying = max(self.store.down_until, self.store.full_until), False, False, 0
         for each in living:
-            until = max(until, *_ends(each))
-            far = far or each.stopped_since is not None or each.delay > REACH_S or _has_notice(each)
+            far = far or _has_notice(each)
             staying += each.group.phase is not Phase.LEAVING
-            if any(marks := _marks(each)):
+            if not each.faulty:
+                continue
+            ends, marks = max(_ends(each)), _marks(each)
+            until = max(until, ends)
+            far = far or each.stopped_since is not None or each.delay > REACH_S
+            if any(marks):
                 self.kinds.update(compress(MARKS, marks))
                 marked = marked or each.delays > 0
+            else:
+                each.faulty = ends > now or each.stopped_since is not None
         few = staying < self.setting.min
         self.heard_at = max(self.heard_at, until, now if far or self.far or marked or self.marked else 0.0)
         self.calm_at = max(self.calm_at, until, now if far or few or self.far or self.few else 0.0)

@@ -142,7 +142,7 @@ def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState
         case _:
             pass
     yield from _asides(before, me, after)
-    waited = [node for node, seat in before.seats.items() if seat.status is WAITING]
+    waited = before.those(WAITING) if before.census[WAITING] else ()
     if any(node in after.seats and after.seats[node].status is IN for node in waited):
         yield "a spare promoted"
     if isinstance(edit, Arrive | End) and after.redundancy_list:
