@@ -187,6 +187,8 @@ class Timer(Enum):
     STEADY = "steady"
     """User code has run so long that its next failure repeats no earlier one."""
 
+    __hash__ = object.__hash__  # members are single objects; Enum's own hash is a call in Python
+
 
 @frozen
 class Deadline:

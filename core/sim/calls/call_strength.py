@@ -57,12 +57,12 @@ LAWS: Mapping[str, str] = {
 def counts_step(strength: Strength, before: World, move: Move, after: World) -> None:
     """Count the laws that this step arms, and those that it excuses."""
     was, now = before.ranks[move.rank], after.ranks[move.rank]
-    strength.armed.update(_by_rank(after, was, now, move))
+    strength.arms(_by_rank(after, was, now, move))
     if now.call is not was.call:
-        strength.armed.update(_by_call(was, now))
+        strength.arms(_by_call(was, now))
     register = after.register
     if register is not None and register is not before.register:
-        strength.armed.update(_by_write(before, before.register, register))
+        strength.arms(_by_write(before, before.register, register))
         if before.forgotten is not None and before.forgotten.complete and any(map(can_restore, before.ranks)):
             strength.armed["I24"] += 1
         if _begins_small(before.register, register):
@@ -72,7 +72,7 @@ def counts_step(strength: Strength, before: World, move: Move, after: World) -> 
 
 def counts_end(strength: Strength, world: World) -> None:
     """Count the laws that the end of a run arms."""
-    strength.armed.update(_by_end(world))
+    strength.arms(_by_end(world))
 
 
 def _by_rank(after: World, was: Rank, now: Rank, move: Move) -> Iterator[str]:

@@ -133,9 +133,9 @@ class World:
     """The store has forgotten this, and it does not stand again yet."""
     unseated: frozenset[Node] = frozenset()
     """The nodes that left and have lost their seats."""
-    lately: dict[Node, Any] = field(factory=dict, eq=False, repr=False)
-    """A memo beside all worlds that one beginning led to, and no part of any: the question that each rank would ask of the
-    register, and what it follows from. Each step needs the question of every rank."""
+    lately: dict[tuple[Node, Enum], Any] = field(factory=dict, eq=False, repr=False)
+    """A memo beside all worlds that one beginning led to, and no part of any: the last question that each rank would ask of
+    the register now, late and too late, and what it follows from. Each step needs the questions of every rank."""
 
     @property
     def known(self) -> RendezvousState | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from operator import is_
 
 from attrs import define, field
 
@@ -83,6 +84,9 @@ class Clock:
     """The last mark of progress."""
     still_until: float = 0.0
     """The host stands still until then."""
+    rings_by: tuple[Rank, Timers, float] | None = None
+    """By these values the driver's limits were looked at last: while nothing of them changes, `rings_at` stands."""
+    rings_at: float = math.inf
 
 
 @define
@@ -197,7 +201,7 @@ class Clockwork:
             if clock.due:
                 yield max(min(clock.due.values()), still), "", place
             if rank.runs and not rank.starved:
-                yield max(of_driver.until(clock.timers, marks(rank, clock.stamp)), still), "driver", place
+                yield max(_rings_at(clock, rank), still), "driver", place
             if rank.monitor and clock.monitor.phase is not Phase.QUIT:
                 yield max(clock.looks_at, still), "monitor", place
 
@@ -223,3 +227,11 @@ class Clockwork:
                 self.acts.append(move)
         if clock.monitor.phase is not was.phase:
             self._plans(place)
+
+
+def _rings_at(clock: Clock, rank: Rank) -> float:
+    """Return when the driver of this rank has to look at its limits."""
+    about = rank, clock.timers, clock.stamp
+    if clock.rings_by is None or not all(map(is_, clock.rings_by, about)):
+        clock.rings_by, clock.rings_at = about, of_driver.until(clock.timers, marks(rank, clock.stamp))
+    return clock.rings_at

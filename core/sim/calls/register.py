@@ -29,7 +29,6 @@ from ...rendezvous import (
     Input,
     Operation,
     Passed,
-    Pushed,
     RendezvousState,
     Restore,
     Told,
@@ -42,9 +41,9 @@ from ...rendezvous import (
     verify_restore,
     verify_step,
 )
-from ...rendezvous.context import Fact, context
+from ...rendezvous.context import NOBODY, Fact, context
 from ...rendezvous.handlers import declare_dead
-from ...rendezvous.memory import unanswered
+from ...rendezvous.memory import saw, unanswered
 from ...rendezvous.sightings import Sighting, Sightings
 from ...world import Node
 from .call_world import JITTER, Rank, Unheard, World
@@ -68,24 +67,25 @@ class When(Enum):
     LATE = "late"
     TOO_LATE = "too late"
 
+    __hash__ = object.__hash__  # as for Status
+
 
 def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
     """Return the next question; None if the rank only waits for a change."""
-    if when is not When.NOW:
-        return _asked(world, rank, when)
+    if rank.agenda.operation is None and not rank.agenda.due:
+        return None
+    dead = NOBODY if when is When.NOW else _dead(world, rank)
     about = world.register, rank.agenda, rank.held, rank.remembers
-    known = world.lately.get(rank.node)
-    if known is None or not all(map(is_, known[0], about)):
-        known = world.lately[rank.node] = about, _asked(world, rank, when)
-    question: Question | None = known[1]
+    known = world.lately.get((rank.node, when))
+    if known is None or known[1] != dead or not all(map(is_, known[0], about)):
+        known = world.lately[rank.node, when] = about, dead, _asked(world, rank, when, dead)
+    question: Question | None = known[2]
     return question
 
 
-def _asked(world: World, rank: Rank, when: When) -> Question | None:
-    if rank.agenda.operation is None and not rank.agenda.due:
-        return None
+def _asked(world: World, rank: Rank, when: When, dead: frozenset[Node]) -> Question | None:
     late, too_late = when is not When.NOW, when is When.TOO_LATE
-    client = Client(_seen(world, rank, late), rank.agenda)
+    client = Client(_seen(world, rank, late, dead), rank.agenda)
     client, ask, notices = step(client, _next(rank), 0.0, overdue if too_late else turn)
     if isinstance(ask, Write):
         agenda, operation = client.agenda, client.agenda.operation
@@ -109,26 +109,27 @@ def _overdue(operation: Operation) -> Operation:
     return evolve(operation, deadline=LONG_AGO) if operation.handler is join else operation
 
 
-def _seen(world: World, rank: Rank, late: bool) -> Held:
+def _dead(world: World, rank: Rank) -> frozenset[Node]:
+    """Return the nodes that have been silent for so long that they are dead for this rank."""
+    living = {each.node for each in world.ranks if each.runs or each.monitor}
+    present = world.register.present if world.register else ()
+    dead = [node for node in present if node != rank.node and node not in living]
+    return frozenset(sorted(dead)[:1] if rank.shown_part else dead)
+
+
+def _seen(world: World, rank: Rank, late: bool, dead: frozenset[Node]) -> Held:
     register, me, at = world.register, rank.node, LONG_AGO if late else 0.0
     held = rank.held if rank.remembers is None else _shown(rank.held, rank.remembers, at)
     held = _shown(held, register, at)
     if register is None:
         return held
-    silent = frozenset(rank.node for rank in world.ranks if not (rank.runs or rank.monitor)) if late else frozenset()
-    known = {rank.node for rank in world.ranks}
-    dead = (
-        {node for node in register.present if node != me and (node in silent or node not in known)} if late else set()
-    )
-    if rank.shown_part:
-        dead = set(sorted(dead)[:1])
     sightings = {node: Sighting(0, -math.inf if node in dead else 0.0) for node in register.present if node != me}
     spans = {**held.spans, Fact.DEAD: (True, LONG_AGO)} if dead else held.spans
     return evolve(held, sightings=Sightings(sightings, 0.0), spans=spans)
 
 
 def _shown(held: Held, register: RendezvousState | None, at: float) -> Held:
-    return step(Client(held), Pushed(register, 0.0), at)[0].held
+    return saw(held, register, 0.0, at)
 
 
 KEPT = ("profile", "mine", "ran", "done_in", "reserve_in", "owed")

@@ -117,7 +117,7 @@ class TimeLaws:
         """Judge a limit that passes."""
         if limit.timer not in SPANS or limit not in memory.began_at:
             return  # one that passed in the same moment as another, which ended it
-        self.strength.armed.update(("I20", "I21"))
+        self.strength.arms(("I20", "I21"))
         due_at = self._due_at(memory, rank, limit)
         if now < due_at - TINY_S:
             raise Broken("I20", f"{rank.node}: {limit.timer.value} passes {due_at - now:g} s early")
