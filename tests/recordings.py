@@ -230,11 +230,10 @@ class Recorder:
         assert {program.returncode for program in self.running.values()} <= {0}
 
     def recorded(self) -> Recording:
-        pushes = self.store.kind == "etcd"
         history = [*self.store.losses]
         for path in self.written:
             with path.open() as lines:
-                history += register_client.read(lines, pushes)
+                history += register_client.read(lines)
         return Recording(history, linearizability.contradiction(history))
 
 

@@ -103,8 +103,8 @@ def _name(state: RendezvousState | None) -> Value:
     return state.policy if state else None
 
 
-def read(lines: Iterable[str], pushes: bool) -> Iterator[Operation]:
-    """Yield the operations of one program's lines. `pushes` is True if the store's waits return what was pushed.
+def read(lines: Iterable[str]) -> Iterator[Operation]:
+    """Yield the operations of one program's lines. Waits return what was pushed.
 
     A last line that a kill cut off is passed over, and what no line ends has an unknown outcome.
     """
@@ -119,7 +119,7 @@ def read(lines: Iterable[str], pushes: bool) -> Iterator[Operation]:
         began_at, kind, expected, value = open_.pop(client)
         if what == "ended":
             effect = _effect(kind, expected, value, *rest)
-            yield Operation(client, _session(client), effect, began_at, at, pushes and kind == "wait")
+            yield Operation(client, _session(client), effect, began_at, at, kind == "wait")
         elif what == "unknown":
             yield Operation(client, _session(client), Write(expected, value), began_at, None)
     for client, (began_at, _, expected, value) in open_.items():

@@ -50,7 +50,7 @@ from ..query_codec import decode_query, decode_replies, encode_query, encode_rep
 from .keys import Keys
 from .link import Link
 from .seal import UNSEALED, Seal, put, trusted
-from .versions import Versions
+from .versions import Sights, Versions
 from .wire import Address, WireClient
 
 TIMEOUT_S = 5.0
@@ -72,17 +72,20 @@ class TCPStoreBackend:
         timeout_s: float = TIMEOUT_S,
         seal: Seal = UNSEALED,
         warn: Callable[[str], None] = lambda text: None,
+        sights: Sights | None = None,
     ) -> None:
         """The first question connects. `fallback_s` is how often a wait reads the register without being told of a change;
-        `timeout_s` is how long an answer may take. `warn` is told of each forged heartbeat, by the thread that reads."""
-        self._clone = partial(TCPStoreBackend, address, run_id, clock, fallback_s, timeout_s, seal, warn)
+        `timeout_s` is how long an answer may take. `warn` is told of each forged heartbeat, by the thread that reads. Clones
+        share `sights`."""
+        sights = sights or Sights()
+        self._clone = partial(TCPStoreBackend, address, run_id, clock, fallback_s, timeout_s, seal, warn, sights)
         self._warn = warn
         self._clock = clock
         self._fallback_s = fallback_s
         self._seal = seal
         self._keys = Keys(run_id, str(address))
         self._link = Link(address, timeout_s, self._keys.not_ours)
-        self._versions = Versions(self._keys, seal)
+        self._versions = Versions(self._keys, seal, sights)
         self._counters: dict[Node, int] = {}
         """The last counter of each node that was heard of."""
         self._proposed: list[str] = []
@@ -100,15 +103,19 @@ class TCPStoreBackend:
             return Shown(self._versions.write(client, state, token))
 
     def wait_for_change(self, token: Token | None, until: float) -> Shown:
+        versions = self._versions
         while True:
             try:
                 with self._link.asking() as client:
-                    state = self._versions.head(client)
-                    stands = state.token if state else None
                     left = until - self._clock.now()
+                    state = versions.seen if left > 0 and versions.stood(token) else versions.head(client)
+                    stands = state.token if state else None
                     if stands != token or left <= 0 or self._link.closed:
                         return Shown(state)
-                    client.wait([self._versions.next_key(stands)], min(left, self._fallback_s))
+                    came = client.wait([versions.next_key(stands)], min(left, self._fallback_s))
+                    state = versions.pushed(client, stands) if came and stands else versions.head(client)
+                    if (state.token if state else None) != token:
+                        return Shown(state)
             except OutOfReach:
                 if not self._link.closed:
                     raise
@@ -126,10 +133,10 @@ class TCPStoreBackend:
         keys = {node: self._heartbeat_keys(node) for node in nodes}
         with self._link.asking() as client:
             every = [key for each in keys.values() for key in each]
-            values = dict(zip(every, client.get(*every) if every else (), strict=True))
+            values = dict(zip(every, self._versions.look(client, *every), strict=True))
+            life = Shown(self._versions.seen).life
             silent = [node for node, each in keys.items() if not any(values[key] for key in each)]
             left = self._left(client, silent)
-            life = Shown(self._versions.head(client)).life
         if len(self._counters) > 4 * NODES_MAX:
             self._counters.clear()
         return Heartbeats({node: self._counter(node, keys[node], values, node in left) for node in keys}, life)

@@ -1,7 +1,8 @@
 """The versions of a register in a TCPStore, each under a key of its own: find the last one, write the next.
 
-A client remembers the last version that it saw and reads a few versions ahead of it, so the head is mostly one request
-away. A client that has slept finds marks in place of old versions. It goes on from the hint, or walks over the marks.
+A client begins at the last version that it or one of its clones saw, and reads the next ones, so the head is mostly one
+request away and a participant reads each version once. A client that has slept finds marks in place of old versions. It
+goes on from the hint, or walks over the marks.
 
 Marks are removed in blocks, or a store would grow for as long as a job restarts. Before a block is removed, the floor is
 raised to its last version: the floor names the last version that may be missing. No version up to it counts. So a client
@@ -10,8 +11,11 @@ that has slept finds a free key there, and reads right after its write that the 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from itertools import takewhile
+
+from attrs import frozen
 
 from ....core.rendezvous import RendezvousState, Token, codec
 from ..numerals import number
@@ -26,16 +30,43 @@ _KEPT = 16
 """How many versions behind the head are kept whole for late readers."""
 _BLOCK = 256
 """How many marks are removed at once, and at least kept."""
+_AHEAD = 2
+"""How many versions ahead a reader looks with its first request. Mostly one has come, or none."""
 _STRIDE = 4
-"""How many versions ahead a reader looks with one request."""
+"""How many versions ahead it looks with each further request."""
+
+
+@frozen
+class Sight:
+    """The last version that was seen in the store instance of this root."""
+
+    root: bytes
+    first: RendezvousState
+    last: RendezvousState
+
+
+class Sights:
+    """The last sight of several clients of one store. Each begins where any of them has been."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.latest: Sight | None = None
+
+    def tell(self, sight: Sight) -> None:
+        """Take this sight, unless a later one of the same instance is known."""
+        with self._lock:
+            latest = self.latest
+            if latest is None or latest.root != sight.root or latest.last.version <= sight.last.version:
+                self.latest = sight
 
 
 class Versions:
     """The versions in the store instance that the root names."""
 
-    def __init__(self, keys: Keys, seal: Seal) -> None:
+    def __init__(self, keys: Keys, seal: Seal, sights: Sights | None = None) -> None:
         self._keys = keys
         self._seal = seal
+        self._sights = sights or Sights()
         self._root = b""
         self._first: RendezvousState | None = None
         self._floor = b""
@@ -50,6 +81,7 @@ class Versions:
 
     def look(self, client: WireClient, *further: str) -> tuple[bytes, ...]:
         """Find the last version. Return the values of further keys, read with the same request. Raises Unreadable."""
+        self._take_over()
         seen = self.seen
         names = self._beside(seen.version) if seen else ()
         root, *values = client.get(self._keys.root, *names, *further)
@@ -59,9 +91,41 @@ class Versions:
         elif seen is None or root != self._root:
             self._first = first = self._decoded(self._opened(self._keys.root, root), self._keys.root)
             self._root, self.seen = root, self._last(client, first, client.get(*self._beside(first.version)))
+            self._tell()
         else:
             self.seen = self._last(client, seen, beside)
+            self._tell()
         return found
+
+    def stood(self, token: Token | None) -> bool:
+        """Return True if any client has seen this token stand last: who waits for the next one need not look first."""
+        self._take_over()
+        return self.seen is not None and self.seen.token == token
+
+    def pushed(self, client: WireClient, token: Token) -> RendezvousState | None:
+        """Return the last version, after the key of the one that follows this token has come. That version is all that is
+        read: its key names the store instance, so the root stands. Raises Unreadable."""
+        root = self._root
+        self._take_over()
+        known = self.seen
+        if known is None or self._root != root:
+            return self.head(client)
+        key = self.next_key(known.token)
+        (found,) = client.get(key)
+        if found and (data := self._opened(key, found)) != _EMPTIED:
+            self.seen = known = self._version(known, known.version + 1, data)
+            self._tell()
+        return known if known.version > token.version else self.head(client)
+
+    def _take_over(self) -> None:
+        """Go on from what any client has seen last."""
+        if latest := self._sights.latest:
+            self._root, self._first, self.seen = latest.root, latest.first, latest.last
+
+    def _tell(self) -> None:
+        """Let the other clients go on from what this one has seen."""
+        assert self._first and self.seen
+        self._sights.tell(Sight(self._root, self._first, self.seen))
 
     def write(self, client: WireClient, state: RendezvousState, token: Token | None) -> RendezvousState | None:
         """Write `state` if `token` names the last version. Returns the last version afterwards. Raises Unreadable."""
@@ -76,6 +140,7 @@ class Versions:
         if not (self._is_next(client, key, data, token.version + 1) if token else self._is_root(client, data, state)):
             return self.head(client)
         self.seen = state
+        self._tell()
         return state
 
     def _is_root(self, client: WireClient, data: bytes, state: RendezvousState) -> bool:
@@ -116,14 +181,15 @@ class Versions:
     def _walk(self, client: WireClient, version: int, ahead: Sequence[bytes] | None) -> tuple[int, bytes]:
         """Return the last version from this one on, and its value: b"" if none follows."""
         data = b""
-        found = _present(client.get(*self._ahead(version)) if ahead is None else ahead)
-        while found:
+        values = client.get(*self._ahead(version, _STRIDE)) if ahead is None else ahead
+        while found := _present(values):
             version = version + len(found)
             data = self._opened(self._version_key(version), found[-1])
-            jumps = data == _EMPTIED
-            if jumps:
+            if data == _EMPTIED:
                 version, data = self._jump(client, version)
-            found = _present(client.get(*self._ahead(version))) if jumps or len(found) == _STRIDE else []
+            elif len(found) < len(values):
+                break
+            values = client.get(*self._ahead(version, _STRIDE))
         return version, data
 
     def _version(self, known: RendezvousState, version: int, data: bytes) -> RendezvousState:
@@ -180,11 +246,11 @@ class Versions:
         except codec.Refused as error:
             raise self._keys.not_ours(f"{key}: {error}") from error
 
-    def _ahead(self, version: int) -> tuple[str, ...]:
-        return tuple(self._version_key(version + step) for step in range(1, _STRIDE + 1))
+    def _ahead(self, version: int, count: int) -> tuple[str, ...]:
+        return tuple(self._version_key(version + step) for step in range(1, count + 1))
 
     def _beside(self, version: int) -> tuple[str, ...]:
-        return (self._floor_key, *self._ahead(version))
+        return (self._floor_key, *self._ahead(version, _AHEAD))
 
     @property
     def _floor_key(self) -> str:

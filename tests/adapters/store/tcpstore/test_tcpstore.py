@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -38,15 +38,16 @@ from processes import comes_true, is_stopped
 from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node, profile
 
+from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.port import Backend, OutcomeUnknown, OutOfReach, Unreadable
 from elastic.adapters.store.queries import Query
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore import wire
 from elastic.adapters.store.tcpstore.keys import Keys
-from elastic.adapters.store.tcpstore.seal import UNSEALED, seal
+from elastic.adapters.store.tcpstore.seal import UNSEALED, Seal, seal
 from elastic.adapters.store.tcpstore.serving import StoreHost
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
-from elastic.adapters.store.tcpstore.versions import Versions
+from elastic.adapters.store.tcpstore.versions import Sight, Sights, Versions
 from elastic.adapters.store.tcpstore.wire import Address, Oversized, Unsent, WireClient
 from elastic.core.rendezvous import (
     Arrive,
@@ -70,28 +71,124 @@ def store() -> Iterator[Store]:
         yield store
 
 
+@contextmanager
+def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+    """Note all requests that are sent to a store meanwhile."""
+    sent: list[bytes] = []
+    send = WireClient._send
+
+    def note(self: WireClient, request: bytes) -> None:
+        sent.append(request)
+        send(self, request)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WireClient, "_send", note)
+        yield sent
+
+
+def kinds(sent: list[bytes]) -> list[int]:
+    return [request[0] for request in sent]
+
+
 def test_a_heartbeat_that_hears_a_query_is_no_further_request(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[bytes] = []
     with clients(address) as client:
         asker, agent = client(), client()
         assert isinstance(asker, TCPStoreBackend) and isinstance(agent, TCPStoreBackend)
         asker.set(born(), None)
         agent.heartbeat(node("a"), 1)
-        send = WireClient._send
+        with noted(monkeypatch) as sent:
+            agent.heartbeat(node("a"), 2)
+            assert kinds(sent) == [wire.SET, wire.MULTI_GET]
+            asker.put_query(Query("0" * 16, 0))
+            sent.clear()
+            agent.heartbeat(node("a"), 3)
+            assert agent.query and kinds(sent) == [wire.SET, wire.MULTI_GET]
 
-        def noted(self: WireClient, request: bytes) -> None:
-            sent.append(request)
-            send(self, request)
 
-        monkeypatch.setattr(WireClient, "_send", noted)
-        agent.heartbeat(node("a"), 2)
-        assert [request[0] for request in sent] == [wire.SET, wire.MULTI_GET]
-        asker.put_query(Query("0" * 16, 0))
-        sent.clear()
-        agent.heartbeat(node("a"), 3)
-        assert agent.query and [request[0] for request in sent] == [wire.SET, wire.MULTI_GET]
+def test_heartbeats_are_read_with_the_register_in_one_request(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with clients(address) as client:
+        asker = client()
+        asker.set(born(), None)
+        asker.heartbeat(node("a"), 7)
+        with noted(monkeypatch) as sent:
+            assert asker.heartbeats([node("a"), node("b")]).counters == {node("a"): 7, node("b"): None}
+            assert kinds(sent) == [wire.MULTI_GET]
+
+
+SEALS = pytest.mark.parametrize("sealed", [UNSEALED, seal(Secret(b"sixteen bytes at least"))], ids=["plain", "token"])
+
+
+@SEALS
+def test_a_push_costs_two_requests_and_the_new_version(
+    address: Address, sealed: Seal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with clients(address, seal=sealed) as client, closing(client().clone()) as waiter:
+        writer, state = client(), born()
+        writer.set(state, None)
+        waiter.wait_for_change(None, math.inf)  # it has connected
+        for _ in range(3):
+            before, state = state, evolve(state, version=state.version + 1)
+            writer.set(state, before.token)
+            with noted(monkeypatch) as sent:
+                assert waiter.wait_for_change(before.token, math.inf).state == state
+                assert kinds(sent) == [wire.WAIT, wire.MULTI_GET]
+                assert sum(map(len, sent)) < 300
+
+
+@SEALS
+def test_clones_read_and_decode_each_version_once(address: Address, sealed: Seal) -> None:
+    with clients(address, seal=sealed) as client, ExitStack() as stack:
+        writer, asker, state = client(), client(), born()
+        waiter, heart = (stack.enter_context(closing(asker.clone())) for _ in range(2))
+        writer.set(state, None)
+        for _ in range(3):
+            before, state = state, evolve(state, version=state.version + 1)
+            writer.set(state, before.token)
+            seen = waiter.wait_for_change(before.token, math.inf).state
+            heart.heartbeat(node("a"), 1)
+            assert asker.get().state is seen is waiter.wait_for_change(before.token, math.inf).state
+            assert seen == state
+
+
+@SEALS
+def test_a_waiter_hears_of_what_its_clone_wrote_or_read_meanwhile(address: Address, sealed: Seal) -> None:
+    asker, state = TCPStoreBackend(address, uuid4().hex, SystemClock(), seal=sealed), born()
+    with closing(asker), closing(asker.clone()) as waiter:
+        asker.set(state, None)
+        for read in (False, True):
+            before, state = state, evolve(state, version=state.version + 1)
+            waiting = Waiting(lambda token=before.token: waiter.wait_for_change(token, math.inf).state)  # type: ignore[misc]
+            if read:
+                with closing(asker.clone()) as other:
+                    other.set(state, before.token)
+            else:
+                asker.set(state, before.token)
+            assert waiting.answer(0.0)[0] == state
+
+
+@SEALS
+def test_a_version_that_was_removed_since_its_push_is_looked_for(address: Address, sealed: Seal) -> None:
+    with clients(address, seal=sealed) as client, talking(address) as other:
+        writer, asker = client(), client()
+        writer.set(born(), None)
+        assert asker.get().state == born()
+        last = history(writer, born(), 20)
+        assert isinstance(asker, TCPStoreBackend)
+        assert asker._versions.pushed(other, born().token) == last  # there is a mark in its place
+
+
+def test_what_was_seen_first_is_not_taken_for_what_was_seen_last() -> None:
+    first, second = born(), evolve(born(), version=9)
+    sights = Sights()
+    sights.tell(Sight(b"root", first, second))
+    sights.tell(Sight(b"root", first, first))
+    assert sights.latest == Sight(b"root", first, second)
+    sights.tell(Sight(b"another", first, first))
+    assert sights.latest == Sight(b"another", first, first)
 
 
 @pytest.fixture
