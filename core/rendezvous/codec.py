@@ -402,18 +402,22 @@ def _life(life: Life) -> tuple[str, int]:
     return (life.nonce, life.epoch)
 
 
-class _Proposal(_Wire):
-    """`arrive` or `done`, one of them."""
+class _Arrival(_Profile, array_like=True, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class _Proposal(_Wire, array_like=True):
+    """`arrive` or `done`, one of them. A fleet sends thousands at once, so the names of the fields are left out."""
 
     format: int
     life: tuple[Name, Epoch]
     stale_before: Count
-    arrive: _Profile | None = None
-    done: Count | None = None
-    enters: bool = False
+    arrive: _Arrival | None
+    done: Count | None
+    enters: bool
 
 
-class _Entrant(_Wire):
+class _Entrant(_Wire, array_like=True):
     node: tuple[Name, Count]
     proposal: msgspec.Raw
 
@@ -424,7 +428,7 @@ _proposal = msgspec.json.Decoder(_Proposal)
 
 def encode_proposal(proposal: Proposal) -> bytes:
     era, edit = proposal.era, proposal.edit
-    arrive = _Profile(*_profile_to_wire(edit.profile)) if isinstance(edit, Arrive) else None
+    arrive = _Arrival(*_profile_to_wire(edit.profile)) if isinstance(edit, Arrive) else None
     done = edit.round if isinstance(edit, Done) else None
     return _encoder.encode(_Proposal(FORMAT, _life(era.life), era.version, arrive, done, proposal.enters))
 
