@@ -227,6 +227,9 @@ def _labels(instance: object, attribute: Attribute[Any], value: tuple[tuple[str,
         raise ValueError("labels: keys must be unique and sorted")
 
 
+NO_PLACE = (0,)
+
+
 @frozen
 class Party:
     """The ranks that one node started together: a name that they share, and how many they are."""
@@ -257,8 +260,10 @@ class Profile:
     def given_place(self) -> tuple[int, ...]:
         """The place that the node was given among the nodes. A node without one counts as 0, as in torch's static
         rendezvous."""
-        numbers = dict(self.labels).get(NODE_RANK, "0").split(".") if self.labels else ["0"]
-        return tuple(map(int, numbers)) if all(each.isascii() and each.isdigit() for each in numbers) else (0,)
+        if not self.labels:
+            return NO_PLACE
+        numbers = dict(self.labels).get(NODE_RANK, "0").split(".")
+        return tuple(map(int, numbers)) if all(each.isascii() and each.isdigit() for each in numbers) else NO_PLACE
 
 
 def place_label(place: tuple[int, ...]) -> tuple[str, str]:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import starmap
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -267,7 +266,12 @@ def _to_columns(seats: tuple[_Seat, ...]) -> _Columns:
     return _Columns(*zip(*map(_row, seats), strict=True))
 
 
-def _row(seat: _Seat) -> tuple[object, ...]:
+_Row: TypeAlias = tuple[Any, ...]
+"""The fields of a seat. The first twelve say which node it is, and what that says of itself."""
+_OWN = 12
+
+
+def _row(seat: _Seat) -> _Row:
     """Return the fields of a seat, its names spelled by its address where they repeat that."""
     address, port, size, role, host, *told, slot, incarnation, status, order, notice, failing = astuple(seat)
     host, slot = (
@@ -277,27 +281,9 @@ def _row(seat: _Seat) -> tuple[object, ...]:
     return (address, port, size, role, host, *told, slot, incarnation, status, order, notice, failing)
 
 
-def _from_columns(columns: _Columns) -> tuple[_Seat, ...]:
-    """Return the seats. Raises ValueError if the columns differ in length."""
-    return tuple(starmap(_from_row, zip(*astuple(columns), strict=True)))
-
-
-def _from_row(
-    address: str, port: int, size: int, role: str, host: str, labels: tuple[tuple[str, str], ...], program: str,
-    content: str, link_port: int, party: tuple[str, int] | None, slot: str, incarnation: int, status: Status, order: int,
-    notice: tuple[float, str] | None, failing: tuple[int, float] | None,
-) -> _Seat:  # fmt: skip
-    told = address, port, size, role, host or address, labels, program, content, link_port, party
-    place = _unmarked(slot, address)
-    return _Seat(
-        *told,
-        slot=place,
-        incarnation=incarnation,
-        status=status,
-        order=order,
-        notice=notice,
-        failing=failing,
-    )
+def _rows(seats: tuple[_Seat, ...] | _Columns) -> Iterable[_Row]:
+    """Return the fields of each seat, as `_row` does. Iterating raises ValueError if columns differ in length."""
+    return zip(*astuple(seats), strict=True) if isinstance(seats, _Columns) else map(_row, seats)
 
 
 def _unmarked(slot: str, address: str) -> str:
@@ -341,9 +327,9 @@ def _profile(wire: _Profile) -> Profile:
 
 
 def _from_wire(wire: _State) -> RendezvousState:
-    told = _from_columns(wire.seats) if isinstance(wire.seats, _Columns) else wire.seats
-    seats = dict(_KNOWN.seated(told))
-    if len(seats) < len(told):
+    rows = tuple(_rows(wire.seats))
+    seats = dict(_KNOWN.seated(rows))
+    if len(seats) < len(rows):
         raise ValueError("a node is seated twice")
     if not wire.job.isprintable():
         raise ValueError(f"job: printable characters, not {wire.job!r}")
@@ -370,25 +356,44 @@ def _from_wire(wire: _State) -> RendezvousState:
     )
 
 
-def _seated(wire: _Seat) -> tuple[Node, Seat]:
-    notice = Notice(*wire.notice) if wire.notice else None
-    failing = Failing(*wire.failing) if wire.failing else None
-    return Node(wire.slot, wire.incarnation), Seat(wire.status, wire.order, _profile(wire), notice, failing)
+def _seat_of(
+    profile: Profile, status: Status, order: int, notice: NoticeWire | None, failing: FailingWire | None
+) -> Seat:
+    return Seat(status, order, profile, Notice(*notice) if notice else None, Failing(*failing) if failing else None)
 
 
 class _Known:
-    """The seats of the state that was decoded last. The next version mostly differs in one seat, and takes the others over.
+    """The seats of the state that was decoded last. The next version takes over those that are alike. Where only the status
+    of a seat is another one, it takes over the node and its profile: a new one takes ten times as long.
 
     No more is kept, because a process may see versions without end.
     """
 
     def __init__(self) -> None:
-        self._last: Mapping[_Seat, tuple[Node, Seat]] = {}
+        self._last: Mapping[_Row, tuple[Node, Seat, _Row]] = {}
 
-    def seated(self, wires: tuple[_Seat, ...]) -> Iterable[tuple[Node, Seat]]:
-        last = self._last
-        now = self._last = {wire: last.get(wire) or _seated(wire) for wire in wires}
-        return now.values()
+    def seated(self, rows: Iterable[_Row]) -> Iterable[tuple[Node, Seat]]:
+        """Return the nodes and seats of these rows. Raises ValueError."""
+        last, now = self._last, dict[_Row, tuple[Node, Seat, _Row]]()
+        for row in rows:
+            own, rest = row[:_OWN], row[_OWN:]
+            known = last.get(own)
+            if known is None:
+                node, profile = _node_and_profile(*own)
+                known = node, _seat_of(profile, *rest), rest
+            elif known[2] != rest:
+                known = known[0], _seat_of(known[1].profile, *rest), rest
+            now[own] = known
+        self._last = now
+        return [(node, seat) for node, seat, _ in now.values()]
+
+
+def _node_and_profile(
+    address: str, port: int, size: int, role: str, host: str, labels: tuple[tuple[str, str], ...], program: str,
+    content: str, link_port: int, party: tuple[str, int] | None, slot: str, incarnation: int,
+) -> tuple[Node, Profile]:  # fmt: skip
+    told = role, host or address, labels, program, content, link_port, Party(*party) if party else None
+    return Node(_unmarked(slot, address), incarnation), Profile(Endpoint(address, port), size, *told)
 
 
 _KNOWN = _Known()

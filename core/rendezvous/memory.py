@@ -139,7 +139,7 @@ def _still(held: Held, sent_at: float, now: float) -> Held:
 
 def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> Held:
     landed = held.owed is not None and state.version > held.owed.version
-    alive = signs_of_life(held.state, state)
+    alive = signs_of_life(held.state, state, _judged_by_life(held))
     return evolve(
         held,
         state=state,
@@ -167,6 +167,11 @@ def _asked_at(held: Held, sent_at: float) -> float:
     last = held.asked_at if read_at is None else max(read_at, held.asked_at)
     follows = last < sent_at <= last + 2 * held.settings.keep_alive_interval
     return sent_at if follows else held.asked_at
+
+
+def _judged_by_life(held: Held) -> tuple[Node, ...]:
+    """Return the nodes of which I want to know if they live; some may be there twice."""
+    return *held.sightings.of, *held.sightings.aside, *held.suspects
 
 
 def _failed_at(held: Held, state: RendezvousState, now: float) -> tuple[float, ...]:

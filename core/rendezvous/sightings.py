@@ -104,13 +104,13 @@ def refreshed(sightings: Sightings, nodes: Iterable[Node], now: float) -> Sighti
     return evolve(sightings, of={**sightings.of, **alive}, aside=aside)
 
 
-def signs_of_life(before: RendezvousState | None, after: RendezvousState) -> tuple[Node, ...]:
-    """Return the nodes whose own writes lie between these two states of one life. Other states may lie between them."""
+def signs_of_life(before: RendezvousState | None, after: RendezvousState, nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Return those of these nodes whose own writes lie between two states of one life. Other states may lie between them."""
     if before is None:
         return ()
     later, were = after.round > before.round, before.seats
-    seats = after.seats.items()
-    return tuple([node for node, seat in seats if (was := were.get(node)) is not seat and _has_acted(was, seat, later)])
+    seated = [(node, were.get(node), seat) for node in nodes if (seat := after.seats.get(node))]
+    return tuple([node for node, was, seat in seated if was is not seat and _has_acted(was, seat, later)])
 
 
 def _has_acted(before: Seat | None, after: Seat, later: bool) -> bool:

@@ -62,7 +62,8 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
     orders = [seat.order for seat in state.seats.values()]
     if orders != sorted(set(orders)):
         yield "S5", f"orders are not unique and sorted: {orders}"
-    unlike = [node for node, seat in state.seats.items() if _is_unlike_a_drain(seat, state.complete)]
+    drained = [(node, seat) for node, seat in state.seats.items() if seat.notice or seat.status is Status.LEAVING]
+    unlike = [node for node, seat in drained if _is_unlike_a_drain(seat, state.complete)]
     if unlike:
         yield (
             "V15",

@@ -297,6 +297,23 @@ def test_a_stream_that_inflates_without_end_is_read_as_far_as_a_register_may_be_
         decode(bomb)
 
 
+def test_a_profile_that_stands_unchanged_in_the_next_version_is_not_built_again() -> None:
+    for large in (False, True):
+        before = decode(encode(MANY if large else running("a b", restarts=1)))
+        ended = edited(before, next(iter(before.seats)).slot, End(before.round, Why.FAILED))
+        after = decode(encode(ended))
+        assert after == ended and after.seats != before.seats
+        assert all(seat.profile is before.seats[node].profile for node, seat in after.seats.items())
+        assert {id(each) for each in after.seats} == {id(each) for each in before.seats}
+
+
+def test_a_profile_that_changes_is_built_again() -> None:
+    first = decode(encode(running("a b")))
+    other = evolve(first.seats[node("a")], profile=profile("a", 4711))
+    second = evolve(first, seats={**first.seats, node("a"): other})
+    assert decode(encode(second)) == second
+
+
 def test_seats_that_stand_unchanged_in_the_next_version_are_not_built_again() -> None:
     before = decode(encode(running("a b")))
     after = decode(encode(edited(running("a b"), "b", Done(0))))

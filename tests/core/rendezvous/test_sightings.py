@@ -132,7 +132,7 @@ def test_a_sign_of_life_is_as_good_as_a_heartbeat() -> None:
 
 
 def signs(before: RendezvousState | None, after: RendezvousState) -> frozenset[object]:
-    return frozenset(signs_of_life(before, after))
+    return frozenset(signs_of_life(before, after, after.seats))
 
 
 RUNNING = running("a b", size="2", restarts=2)
