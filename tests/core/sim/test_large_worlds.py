@@ -9,6 +9,7 @@ import os
 
 from attrs import evolve
 
+from elastic.core.rendezvous import Observe
 from elastic.core.sim.run import is_over, tell
 from elastic.core.sim.story import QUICK, Kind, Operation, Story
 from elastic.core.world import Ending
@@ -30,13 +31,27 @@ GATHER = (*at_once(Kind.START, WORLD.slots), passes(5.0))
 FAILS = (Operation(Kind.FAIL, WORLD.slots[NODES // 2]), passes(5.0))
 
 
-def test_a_large_world_gathers_and_returns_in_a_few_versions() -> None:
-    run = tell(Story(WORLD, (*GATHER, *FAILS)), ends=False)
-    assert run.violation is None
-    register = run.world.store.register
-    assert register is not None and register.complete
-    assert (register.round, len(register.world.members)) == (1, NODES)
-    assert run.world.writes <= 8
+LOSES = (Operation(Kind.CRASH, WORLD.slots[5]), passes(20.0))
+QUESTIONS_MAX = 6
+"""Of one node in one round, beside looks at heartbeats."""
+VERSIONS_MAX = 3
+"""Of one round."""
+
+
+def test_a_large_world_gathers_returns_and_loses_a_node_with_a_few_questions_of_each_and_a_few_versions() -> None:
+    """Where nothing else goes wrong: the bound is the same for any number of nodes."""
+    writes = 0
+    for round, steps in enumerate((GATHER, (*GATHER, *FAILS), (*GATHER, *FAILS, *LOSES))):
+        run = tell(Story(WORLD, steps), ends=False)
+        assert run.violation is None
+        register = run.world.store.register
+        assert register is not None and register.complete
+        assert (register.round, len(register.world.members)) == (round, NODES - (round == 2))
+        tallies = run.world.witness.traffic.of.values()
+        asked = [sum(many for kind, many in tally.asked.items() if kind is not Observe) for tally in tallies]
+        assert max(asked) <= QUESTIONS_MAX
+        assert run.world.writes - writes <= VERSIONS_MAX
+        writes = run.world.writes
 
 
 def test_a_large_world_outlives_a_rack_and_a_store() -> None:
