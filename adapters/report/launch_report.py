@@ -82,10 +82,10 @@ class Report:
 
     @property
     def others(self) -> int:
-        """The workers of the last failed round that did not fail."""
+        """The workers of the last failed round that did not fail. One that was started again alone may have failed often."""
         if self.cause is None:
             return 0
-        return self.cause.world_size - len(self._of_last_round)
+        return max(self.cause.world_size - len({fault.rank for fault in self._of_last_round}), 0)
 
     @property
     def cause(self) -> Fault | None:

@@ -195,6 +195,13 @@ def test_the_other_workers_are_listed_by_rank_where_all_ran_here() -> None:
     assert elsewhere in told(OVER_BUDGET, evolve(cause, world_size=13), ends=ENDS)
 
 
+def test_a_worker_that_was_started_again_alone_and_failed_again_is_one_that_failed() -> None:
+    """The round may also have had more workers than the cause's world: nodes have come, and nothing was stopped."""
+    again = [KILLED, KILLED, evolve(KILLED, rank=6), KILLED]
+    assert "\n  others        6 workers of that round did not fail" in told(OVER_BUDGET, *again)
+    assert "\n  others " not in told(OVER_BUDGET, *(evolve(each, world_size=1) for each in again))
+
+
 def test_a_program_that_cannot_be_started_is_named_with_its_node() -> None:
     fault = evolve(FAULT, pid=0, exit_code=127, message="train.sh: not executable: chmod +x train.sh", where="", log="")
     assert told(Verdict(Ending.FAILED, 0, ME, Why.CANNOT_START), fault) == text(
