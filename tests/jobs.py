@@ -85,6 +85,10 @@ class Job:
         host, self._served = self.own_store and not self._served, True
         return [f"--rdzv-endpoint={self.store}", f"--rdzv-conf={self.conf}is_host={'true' if host else 'false'}"]
 
+    def serves_anew(self) -> None:
+        """Have the next agent serve the job's own store, since the one that did is gone."""
+        self.own_store, self._served = True, False
+
     def client(self) -> Backend:
         """Of its register."""
         if not self.etcd:

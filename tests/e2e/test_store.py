@@ -87,7 +87,7 @@ def test_the_agent_that_serves_the_store_is_lost_and_started_again_and_the_job_g
     kill(run(agents)[0].pid)
     assert worlds(told := run(agents)) == {(1, "restart 1 of 2 workers")}
     lose(agents[0])
-    both.own_store, both._served = True, False
+    both.serves_anew()
     agents[0] = both.node("a")
     assert worlds(run(agents)) == {(2, "restart 1 of 2 workers")}
     assert dies(told[1].pid)
