@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import Attribute, field, frozen
 
 from ..core import group, rendezvous
-from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, place_label
+from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, place_label, rank_policy_label
 
 if TYPE_CHECKING:
     from ..core.hangs import Settings as HangSettings
@@ -218,6 +218,8 @@ class LaunchSettings:
     task's."""
     labels: tuple[tuple[str, str], ...] = ()
     """The user says these of this node, for rank policies. They are sorted."""
+    rank_keys: tuple[str, ...] = ()
+    """The keys by which nodes are to have neighbouring ranks, the widest first."""
     address: str = field(default="localhost", validator=_name)
     """The name or address by which other nodes reach this one."""
     store: str = "in memory"
@@ -253,8 +255,9 @@ class LaunchSettings:
 
     def profile(self, endpoint: Endpoint, host: str) -> Profile:
         """Return the profile with which this node joins; `endpoint` is the port that it has reserved."""
-        given = (place_label(self.place),) if self.place else ()
-        labels = tuple(sorted((*self.labels, *given)))
+        given = [place_label(self.place)] if self.place else []
+        policy = [rank_policy_label(self.rank_keys)] if self.rank_keys else []
+        labels = tuple(sorted((*self.labels, *given, *policy)))
         return Profile(endpoint, self.local_world_size, self.role, host, labels, *self.program.identity)
 
     @local_world_size.validator

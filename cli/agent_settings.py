@@ -62,6 +62,7 @@ def launch_settings(
         slot=options.node_id or _slot(options),
         place=slurm.place(environment) if options.node_rank is None else (options.node_rank,),
         labels=options.labels,
+        rank_keys=options.rank_policy,
         address=options.local_addr or where.own_address(),
         store=where.name,
         rendezvous=spans,

@@ -104,7 +104,11 @@ class LaunchOptions:
         "over its place. [default: address and a random id]"
     )
     labels: tuple[tuple[str, str], ...] = NODES.option("NAME=VALUE,...", values.labels, default="", own=True)(
-        "What this node is (its rack, say), for the rank policies of wrapped functions: by_label."
+        "What this node is (its rack, say), for --rank-policy and for the rank policies of wrapped functions: by_label."
+    )
+    rank_policy: tuple[str, ...] = NODES.option("group_by(KEY,...)", values.rank_policy, default="", own=True)(
+        "Give nodes neighbouring ranks that have the same value of this label, the widest key first; host and role are keys "
+        "too. Give all nodes the same."
     )
     master_addr: str | None = NODES.option("HOST", values.host)(
         "For static: the host where the agent of node rank 0 serves the store. [default: 127.0.0.1]"
@@ -114,7 +118,7 @@ class LaunchOptions:
     )
     node_rank: int | None = NODES.option("N", values.whole)(
         "This node's place among the ranks. For static it is also its --node-id, and node rank 0 serves the store. "
-        "[default: under Slurm SLURM_NODEID and SLURM_PROCID, else by arrival]"
+        "[default: under Slurm SLURM_NODEID and SLURM_PROCID, else by the hosts' names, and later by arrival]"
     )
 
     max_restarts: int = FAILURES.option("N", values.whole, default=0)(

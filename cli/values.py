@@ -18,7 +18,7 @@ from ..adapters.workers.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core.rendezvous.settings import FAILURES_MAX, FailureLimit
 from ..core.rendezvous.state import NODES_MAX
-from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NODE_RANK, NOTICE_MAX_S
+from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NODE_RANK, NOTICE_MAX_S, RANK_POLICY
 from .mistakes import Mistake
 
 SCHEMES = ("etcd", "http", "https")
@@ -32,6 +32,8 @@ STANDBYS_MAX = 1024
 LABEL = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 OWN_LABELS_MAX = 16
 """The wrapper's ranks have labels of their own besides these."""
+RANK_KEYS_MAX = 3
+"""Together they are one label of a node."""
 SPAN_MAX_S = 10**9
 """Some 30 years. The system's clocks count no span that is much longer."""
 LOOPBACK = "127.0.0.1"
@@ -162,11 +164,24 @@ def labels(text: str) -> tuple[tuple[str, str], ...]:
                 "write NAME=VALUE with commas between, like rack=r7,zone=b; names of letters, digits and _-./"
             )
     found = {key: value for key, _, value in pairs}
-    if len(found) < len(pairs) or NODE_RANK in found:
-        raise ValueError(f"write each name once, and --node-rank for {NODE_RANK}")
+    if len(found) < len(pairs) or NODE_RANK in found or RANK_POLICY in found:
+        raise ValueError(f"write each name once, --node-rank for {NODE_RANK} and --rank-policy for {RANK_POLICY}")
     if len(found) > OWN_LABELS_MAX:
         raise ValueError(f"write {OWN_LABELS_MAX} labels at most")
     return tuple(sorted(found.items()))
+
+
+def rank_policy(text: str) -> tuple[str, ...]:
+    """Read `group_by(zone,rack)`: the keys, the widest first; nothing for none."""
+    if not text.strip():
+        return ()
+    found = re.fullmatch(r"group_by\((.*)\)", text.strip())
+    keys = tuple(key.strip() for key in found[1].split(",")) if found else ()
+    if not keys or not all(LABEL.fullmatch(key) for key in keys):
+        raise ValueError("write group_by(KEY), like group_by(rack) or group_by(zone,rack)")
+    if len(set(keys)) < len(keys) or len(keys) > RANK_KEYS_MAX:
+        raise ValueError(f"write each key once, and {RANK_KEYS_MAX} at most")
+    return keys
 
 
 def name(text: str) -> str:

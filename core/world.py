@@ -7,6 +7,7 @@ must agree on is defined here. Nothing here knows a clock, a store or a process.
 from __future__ import annotations
 
 from enum import Enum
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from attrs import Attribute, field, frozen
@@ -17,6 +18,8 @@ LABELS_MAX = 32
 """Most labels of one node."""
 NODE_RANK = "node_rank"
 """The label with the place that the user, or a scheduler, gave a node among the nodes."""
+RANK_POLICY = "rank_policy"
+"""The label with the keys by which nodes are to be neighbours in the order of ranks, the widest first."""
 MESSAGE_MAX = 4_096
 """Most characters of a failure record's message."""
 TAIL_MAX = 20
@@ -264,6 +267,28 @@ class Profile:
             return NO_PLACE
         numbers = dict(self.labels).get(NODE_RANK, "0").split(".")
         return tuple(map(int, numbers)) if all(each.isascii() and each.isdigit() for each in numbers) else NO_PLACE
+
+    @property
+    def rank_keys(self) -> tuple[str, ...]:
+        """The keys by which nodes are to be neighbours in the order of ranks; nothing for no rank policy."""
+        text = dict(self.labels).get(RANK_POLICY, "") if self.labels else ""
+        return tuple(text.split(",")) if text else ()
+
+    def groups(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the group of this node by each key: its host, its role, or its value of that label."""
+        known = {**dict(self.labels), "host": self.host, "role": self.role}
+        return tuple(known.get(key, "") for key in keys)
+
+
+def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Return the key by which names are sorted as people sort them: the numbers in them are compared as numbers."""
+    parts = ((is_number, "".join(letters)) for is_number, letters in groupby(name, str.isdecimal))
+    return tuple((False, int(part), "") if is_number else (True, 0, part) for is_number, part in parts)
+
+
+def rank_policy_label(keys: tuple[str, ...]) -> tuple[str, str]:
+    """Return the label with these keys of a rank policy."""
+    return RANK_POLICY, ",".join(keys)
 
 
 def place_label(place: tuple[int, ...]) -> tuple[str, str]:

@@ -60,6 +60,7 @@ class LaunchSettings:
     local_addr: str | None = DEFAULT
     node_id: str | None = DEFAULT
     labels: str = DEFAULT
+    rank_policy: str = DEFAULT
     node_rank: int | None = DEFAULT
     master_addr: str | None = DEFAULT
     master_port: int | None = DEFAULT

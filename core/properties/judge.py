@@ -49,7 +49,7 @@ from .facts import (
     Wrote,
 )
 from .outcomes import Pasts
-from .predicates import of_group, of_order, of_ranks, of_restore, of_write
+from .predicates import of_group, of_ranks, of_restore, of_write
 from .strength import Strength, by_decision, by_refusal, by_start, by_step, by_write
 
 Property: TypeAlias = Callable[["Judge", Fact], Iterable[Finding]]
@@ -242,8 +242,6 @@ class Judge:
             yield "S2", f"the world of round {world.round} is another one for {node}"
         if not seen:
             yield from of_ranks(world, self.assign(world))
-            stands = self.register is not None and self.register.world_id == world.id
-            yield from of_order(world, self.register.members if self.register and stands else ())
         members = {member.node for member in world.members}
         if any(self._is_earlier(earlier, world.id) for earlier in self.worlds):
             self.strength.armed["S9"] += 1

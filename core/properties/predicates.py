@@ -5,8 +5,9 @@ docs/protocol.md#properties defines each number. The `Judge` keeps the memory th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
 from ..group import MOVES, Group, Phase
 from ..group.state import (
@@ -36,7 +37,7 @@ from ..ranks import Ranks
 from ..rendezvous import Complete, Edit, Evict, RendezvousState, Status, Together
 from ..rendezvous.actions import entrants
 from ..rendezvous.verify import Finding
-from ..world import Node, Why, World
+from ..world import Node, Profile, Why, World, natural
 from .facts import Stepped
 
 ALWAYS = {
@@ -47,7 +48,7 @@ ALWAYS = {
     "S14b": "DONE says that the node's workers succeeded in this round",
     "S15": "who has left is never seated again, but by a restore of an older register",
     "S19": "a batch seats who proposes to enter in its era of an open round, and ends that era",
-    "S20": "the members of a world are in the order of the places that they were given, then of their arrival",
+    "S20": "a world is in the order of its nodes' groups, places, hosts in the first round, and last order or arrival",
     "R8": "nobody edits what another store had written: it is restored first",
     "R9": "a life begins once",
     "R10": "who takes over a restored register of its own job forgets no failure of a life in which a world was completed",
@@ -97,6 +98,8 @@ def of_write(before: RendezvousState, edit: Edit, after: RendezvousState) -> Ite
     read."""
     if isinstance(edit, Together):
         yield from _of_batch(before, edit, after)
+    if after.complete and (not before.complete or after.round > before.round):
+        yield from _of_order(before, after)
     if after.round > before.round:
         yield from _of_new_round(before, after)
         return
@@ -170,14 +173,39 @@ def of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
         yield "S3", f"the world has {expected} workers, and some are told otherwise"
 
 
-def of_order(world: World, arrived: Sequence[Node]) -> Iterator[Finding]:
-    """Yield which neighbours of a world are in the wrong order. `arrived` are its members by arrival; nobody if that is not
-    known."""
-    for one, next_one in pairwise(world.members):
-        mine, other = one.profile.given_place, next_one.profile.given_place
-        late = mine == other and arrived and arrived.index(one.node) > arrived.index(next_one.node)
-        if mine > other or late:
-            yield "S20", f"{one.node} (place {mine}) has lower ranks than {next_one.node} (place {other})"
+def _of_order(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
+    """Yield which neighbours of a world that is complete now are in the wrong order.
+
+    A node has a number by the seats as they stood before. Who comes with this write comes last. In the first round the
+    number is by place and host. Two nodes of one group are compared by their places, then by these numbers. Two nodes of
+    unlike groups are compared by the first numbers of the widest groups in which they differ.
+    """
+    profiles = {node: after.seats[node].profile for node in after.members}
+    arrived = {node: before.seats[node].order if node in before.seats else before.next_order for node in profiles}
+    numbers: dict[Node, tuple[Any, ...]] = {node: (order,) for node, order in arrived.items()}
+    if after.round == 0:
+        numbers = {node: (its.given_place, natural(its.host), arrived[node]) for node, its in profiles.items()}
+    keys = profiles[min(profiles, key=lambda node: numbers[node])].rank_keys
+    for one, next_one in pairwise(profiles):
+        mine, other = (_rank_of(node, keys, profiles, numbers) for node in (one, next_one))
+        if mine > other:
+            yield "S20", f"{one} has lower ranks than {next_one}, whose groups, place or last order are lower"
+
+
+def _rank_of(
+    node: Node, keys: tuple[str, ...], profiles: Mapping[Node, Profile], numbers: Mapping[Node, tuple[Any, ...]]
+) -> tuple[Any, ...]:
+    """Return what gives a node its rank: the first number of each of its groups, then its place, then its own number."""
+    widths = range(1, len(keys) + 1)
+    firsts = (
+        min(
+            numbers[each]
+            for each in profiles
+            if profiles[each].groups(keys[:width]) == profiles[node].groups(keys[:width])
+        )
+        for width in widths
+    )
+    return (*firsts, profiles[node].given_place, numbers[node])
 
 
 _ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, RecordUnfit, End, Close, Leave, Signal)

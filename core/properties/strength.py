@@ -50,7 +50,7 @@ LAWS: Mapping[str, str] = {
     "S17": "workers start",
     "S18": "two worlds of one job run at once, completed in two lives, and a node runs one that does not stand",
     "S19": "a batch seats a node",
-    "S20": "the first workers of a world start whose nodes were given places",
+    "S20": "a world of several nodes is completed",
     "V1": "a write leaves a complete round",
     "V2": "a write leaves an open round",
     "V3": "a write leaves an open round",
@@ -168,6 +168,8 @@ def by_write(fact: Wrote) -> Iterator[str]:
     yield from _by_complete(before, after) if after.complete else _by_open(before, after)
     if fact.completes and not isinstance(edit, Complete):
         yield "V6"
+    if fact.completes and len(after.members) > 1:
+        yield "S20"
     if after.round > before.round:
         yield from _by_end(after)
     elif after.failures != before.failures:
@@ -248,8 +250,6 @@ def by_start(fact: Started, is_known: bool) -> Iterator[str]:
     """Yield the laws that a start of workers arms. `is_known`: workers of this world have started before."""
     yield "S17"
     yield "S2" if is_known else "S3"
-    if not is_known and any(member.profile.given_place != (0,) for member in fact.world.members):
-        yield "S20"
 
 
 def by_step(fact: Stepped) -> Iterator[str]:

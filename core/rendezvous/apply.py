@@ -14,6 +14,7 @@ from typing import assert_never
 from ..evolving import evolve
 from ..world import Ending, Node, Notice, Profile, Verdict, Why
 from .actions import Arrive, Close, Complete, Done, Drain, Edit, End, Evict, Leave, Overdue, Proposal, Reserve, Together
+from .rank_order import in_rank_order
 from .state import AWAY, LOST_MAX, MEMBERS, Ended, Failing, RendezvousState, Seat, Status, known_as
 
 Seats = Mapping[Node, Seat]
@@ -296,8 +297,18 @@ def settle(state: RendezvousState, me: Node) -> RendezvousState:
 
 
 def _completed(state: RendezvousState) -> RendezvousState:
-    """Return the state with a complete world. From now on this life counts by itself."""
-    return evolve(state, complete=True, completed_in=state.life, base=())
+    """Return the state with a complete world. From now on this life counts by itself.
+
+    The members' seats change places with one another, so that they stand in the order of the ranks. So the next world
+    begins with the order of this one.
+    """
+    line = in_rank_order(state)
+    if line == state.participants:
+        return evolve(state, complete=True, completed_in=state.life, base=())
+    orders = {node: state.seats[old].order for node, old in zip(line, state.participants, strict=True)}
+    dealt = [(node, evolve(seat, order=orders.get(node, seat.order))) for node, seat in state.seats.items()]
+    seats = dict(sorted(dealt, key=lambda each: each[1].order))
+    return evolve(state, complete=True, completed_in=state.life, base=(), seats=seats)
 
 
 def _succeeded(state: RendezvousState, me: Node) -> RendezvousState:

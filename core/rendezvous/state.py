@@ -99,7 +99,8 @@ class Failing:
 
 @frozen
 class Seat:
-    """A node's entry in the register. `order` is its arrival number: never used again, it gives the ranks their order.
+    """A node's entry in the register. `order` is its arrival number, until a world is completed: then its members change
+    their orders with one another, so that they stand in the order of the ranks.
 
     A node whose seat has a `notice` is drained. `failing` is what the node told of its failures last, if it tells of them.
     """
@@ -334,10 +335,8 @@ class RendezvousState:
 
     @derived
     def world(self) -> World:
-        """The world of a complete round: its members by the places that they were given, then by arrival. So it is the same
-        order in every round, and survivors keep theirs."""
-        arrived = (Member(node, self.seats[node].profile) for node in self.members)
-        members = tuple(sorted(arrived, key=lambda member: member.profile.given_place))
+        """The world of a complete round. Its members have stood in the order of the ranks since it was completed."""
+        members = tuple(Member(node, self.seats[node].profile) for node in self.members)
         id, generation = WorldId(self.completed_in or self.life, self.round), Generation(self.job, self.generation)
         return World(id, members, self.failures, self.policy, generation)
 

@@ -18,7 +18,7 @@ from attrs import Attribute, asdict, field, fields, frozen
 from ..group import Alone
 from ..group import Settings as GroupSettings
 from ..rendezvous import FailureLimit, Limits, Settings
-from ..world import Endpoint, Node, Party, Profile, World, place_label
+from ..world import Endpoint, Node, Party, Profile, World, place_label, rank_policy_label
 
 OPERATIONS_MAX = 100_000
 SPAN_MAX = 1e6
@@ -224,7 +224,8 @@ class Setting:
     tail: float = field(default=0.0, validator=_at_least(0))
     """One message in a thousand takes so many seconds longer, one in five hundred half of that, and so on."""
     unlike: int = field(default=1, validator=_at_least(1))
-    """So many kinds of nodes: each kind has a role of its own, and one worker more than the last."""
+    """So many kinds of nodes: each kind has a role and a rack of its own, and one worker more than the last. Where there are
+    three or more, a rank policy makes the nodes of a rack neighbours."""
     interval: float = 1.0
     """From one heartbeat to the next."""
     attempts: int = 5
@@ -314,9 +315,12 @@ class Setting:
         """Return what the node on this slot says of itself. Each start of its workers has a port of its own."""
         kind = self.slots.index(slot) % self.unlike if self.unlike > 1 else 0
         party = self._party(slot) if self.party > 1 else None
+        policy = (rank_policy_label(("rack",)),) if self.unlike > 2 else ()
         if not kind:
-            return Profile(Endpoint(slot, port), self.workers, host=slot, link_port=self.links, party=party)
-        role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)))
+            return Profile(
+                Endpoint(slot, port), self.workers, host=slot, labels=policy, link_port=self.links, party=party
+            )
+        role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)), *policy)
         return Profile(Endpoint(slot, port), self.workers + kind, role, slot, labels, link_port=self.links, party=party)
 
     def _party(self, slot: str) -> Party:

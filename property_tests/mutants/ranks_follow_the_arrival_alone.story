@@ -1,4 +1,3 @@
 # ranks follow the arrival alone
-# S20: b#1 (place (2,)) has lower ranks than a#1 (place (0,))
-world min=2 max=2 unlike=3
-start b
+# S20: b#1 has lower ranks than a#1, whose groups, place or last order are lower
+world nodes=2 min=2 max=2 seed=2

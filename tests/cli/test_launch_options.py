@@ -152,13 +152,41 @@ def test_the_labels_of_a_node_are_read_and_stand_in_its_profile(settings: Parse)
         ("a b=c", "write NAME=VALUE"),
         ("rack=r\x1b1", "write NAME=VALUE"),
         ("rack=1,rack=2", "write each name once"),
-        ("node_rank=1", "write each name once, and --node-rank for node_rank"),
+        ("node_rank=1", "write each name once, --node-rank for node_rank"),
+        ("rank_policy=rack", "and --rank-policy for rank_policy"),
         (",".join(f"l{number}=x" for number in range(17)), "write 16 labels at most"),
     ],
 )
 def test_labels_that_no_policy_could_read_are_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         values.labels(text)
+
+
+def test_a_rank_policy_is_read_and_stands_in_the_node_s_profile(settings: Parse) -> None:
+    made = settings("--rank-policy= group_by( zone, rack )", "--labels=rack=r7", "--node-rank=0", "x")
+    assert made.rank_keys == ("zone", "rack")
+    told = made.profile(Endpoint("h", 1), "h")
+    assert told.labels == (("node_rank", "0"), ("rack", "r7"), ("rank_policy", "zone,rack"))
+    assert told.rank_keys == ("zone", "rack")
+    assert settings("x").rank_keys == settings("--rank-policy=", "x").rank_keys == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("rack", r"write group_by\(KEY\)"),
+        ("group_by", r"write group_by\(KEY\)"),
+        ("group_by()", r"write group_by\(KEY\)"),
+        ("group_by(a b)", r"write group_by\(KEY\)"),
+        ("group_by(rack,)", r"write group_by\(KEY\)"),
+        ("at_most(4)", r"write group_by\(KEY\)"),
+        ("group_by(rack,rack)", "write each key once"),
+        ("group_by(a,b,c,d)", "write each key once, and 3 at most"),
+    ],
+)
+def test_a_rank_policy_that_nobody_can_read_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        values.rank_policy(text)
 
 
 def test_the_options_of_output_are_read(settings: Parse) -> None:

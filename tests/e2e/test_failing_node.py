@@ -42,3 +42,28 @@ def test_a_node_that_always_fails_is_set_aside_and_comes_back_after_its_cool_dow
         assert "b is back after it was set aside" in out.err
     assert "round 1 started" in ended[0].err and "round 1 started" not in ended[1].err
     assert (made.report("a")["restarts"], made.report("a")["set_aside"]) == (1, [])
+
+
+FAILS_TWICE_ON_B = """import os, stage
+stage.tell('begins', os.environ['WORLD_SIZE'])
+stage.wait_for_gate(stage.round)
+raise SystemExit(3 if os.environ['ELASTIC_NODE_ID'] == 'b' and stage.round < 2 else 0)
+"""
+
+
+def test_a_job_that_needs_the_node_keeps_it(tcpstore_job: Jobs, tmp_path: Path) -> None:
+    """Each failure of b is one too many, and without b the others would be below the minimum."""
+    script = tmp_path / "train.py"
+    script.write_text(FAILS_TWICE_ON_B)
+    made = tcpstore_job("2", "--max-restarts=5", "--max-node-failures=1/600")
+    agents = made.nodes("ab", program=(script,))
+    for round in (0, 1):
+        assert {in_round(agent, round) for agent in agents} == {"begins 2"}
+        agents[1].open_gate(round)
+    assert {in_round(agent, 2) for agent in agents} == {"begins 2"}
+    for agent in agents:
+        agent.open_gate(2)
+    ended = [agent.ends() for agent in agents]
+    assert codes(ended) == [0, 0]
+    assert not any("set aside" in out.err for out in ended)
+    assert (made.report("a")["restarts"], made.report("a")["set_aside"]) == (2, [])

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from jobs import CONF, Jobs, alive, codes, end, kill, only_in, run, slots, worlds
+from jobs import CONF, Jobs, alive, codes, end, kill, lose, only_in, run, slots, worlds
 from launches import PROGRAMS
 from processes import dies
 
@@ -37,6 +37,19 @@ def test_two_nodes_that_fail_at_once_cost_one_restart(job: Jobs) -> None:
     assert worlds(run(agents)) == {(1, "restart 1 of 2 workers")}
     assert codes(end(agents)) == [0, 0]
     assert [both.report(name)["restarts"] for name in "ab"] == [1, 1]
+
+
+@only_in("etcd")
+def test_a_rank_policy_gives_the_nodes_of_a_rack_neighbouring_ranks_and_a_loss_keeps_their_order(job: Jobs) -> None:
+    made = job("3:4", "--last-call=1000", "--rank-policy=group_by(rack)")
+    agents = {}
+    for name, rack in zip("abcd", ("r2", "r1", "r2", "r1"), strict=True):
+        agents[name] = made.node(name, f"--labels=rack={rack}")
+        made.reaches(lambda state, name=name: name in slots(state))  # type: ignore[misc]
+    assert [agents[name].hears(1)[0].rank for name in "acbd"] == [0, 1, 2, 3]
+    lose(agents["a"])
+    assert [agents[name].hears(1)[0].rank for name in "cbd"] == [0, 1, 2]
+    assert codes(end([agents[name] for name in "cbd"])) == [0, 0, 0]
 
 
 @only_in("etcd")

@@ -55,6 +55,7 @@ from elastic.core.rendezvous import (
     Proposal,
     RendezvousState,
     Restore,
+    Seat,
     Status,
     Together,
     Token,
@@ -66,17 +67,15 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.world import (
     Ending,
-    Endpoint,
     Life,
-    Member,
     Node,
     Notice,
-    Profile,
     Verdict,
     Why,
     World,
     WorldId,
     place_label,
+    rank_policy_label,
 )
 
 TWO = running("a b", restarts=3)
@@ -179,23 +178,59 @@ def test_S3_ranks_that_are_not_dense(policy: Callable[[World], Mapping[Node, Ran
     broken("S3", Started(A, World(WORLD.id, WORLD.members[:1])), judge=Judge(assign=policy))
 
 
-def placed(*members: tuple[Node, int]) -> World:
-    """Return the world of these nodes, each with the place that it was given."""
-    given = (Profile(Endpoint("h", 1), labels=(place_label((place,)),)) for _, place in members)
-    return World(WORLD.id, tuple(Member(node, profile) for (node, _), profile in zip(members, given, strict=True)))
+ENDED = Ended(0, Why.FAILED, A)
 
 
-def test_S20_a_node_of_a_later_place_comes_first() -> None:
-    judged(Started(A, placed((A, 1), (B, 2))))
-    broken("S20", Started(A, placed((A, 2), (B, 1))))
+def completed(round: int, line: str, *seated: tuple[str, str, str], latest: str = "") -> Wrote:
+    """Return the write that completes a round of these nodes, each with its place and rack, in the order `line`.
+
+    They stood in the order in which they are named; those in `latest` come with this write. Their hosts are their names.
+    """
+    said = {
+        name: evolve(
+            holding(name, None).profile,
+            labels=(place_label((int(place),)), *((("rack", rack), rank_policy_label(("rack",))) if rack else ())),
+        )
+        for name, place, rack in seated
+    }
+    blank = evolve(register(str(len(said)), 1), round=round, target=len(said))
+    opened = {node(name): Seat(Status.IN, order, said[name]) for order, name in enumerate(said) if name not in latest}
+    before = evolve(blank, version=7, seats=opened, next_order=len(opened), job="job", ended=ENDED if round else None)
+    seats = {node(name): Seat(Status.IN, order, said[name]) for order, name in enumerate(line)}
+    done = evolve(before, version=8, seats=seats, next_order=len(line), complete=True, completed_in=before.life)
+    return Wrote(node(line[-1]), before, Complete(round), done)
 
 
-def test_S20_of_two_nodes_of_one_place_the_later_one_comes_first() -> None:
-    stands = wrote(arrived(register("2"), "a"), "b", Arrive(holding("b", None).profile))
-    assert stands.after.world_id is not None
-    in_order = evolve(placed((A, 1), (B, 1)), id=stands.after.world_id)
-    judged(stands, Started(A, in_order))
-    broken("S20", stands, Started(A, evolve(in_order, members=in_order.members[::-1])))
+def findings(fact: Wrote) -> set[str]:
+    assert fact.before and not isinstance(fact.edit, Restore)
+    return {number for number, _ in of_write(fact.before, fact.edit, fact.after)}
+
+
+@pytest.mark.parametrize(
+    ("round", "line", "wrong", "seated"),
+    [
+        (0, "ab", "ba", ("b00", "a00")),
+        (0, "ba", "ab", ("a10", "b00")),
+        (1, "ba", "ab", ("b00", "a00")),
+        (1, "ab", "ba", ("b10", "a00")),
+        (0, "acb", "abc", ("c0x", "b0y", "a0x")),
+        (0, "bac", "abc", ("c1x", "b0y", "a1x")),
+        (1, "cab", "abc", ("c0x", "b0y", "a0x")),
+        (1, "acb", "cab", ("c1x", "b0y", "a0x")),
+    ],
+    ids=["hosts", "places", "as before", "places later", "racks", "first racks", "racks later", "places in a rack"],
+)
+def test_S20_a_world_in_another_order(round: int, line: str, wrong: str, seated: tuple[str, ...]) -> None:
+    those = [(text[0], text[1], text[2].strip("0")) for text in seated]
+    assert findings(completed(round, line, *those)) == set()
+    assert findings(completed(round, wrong, *those)) == {"S20"}
+
+
+def test_S20_who_comes_with_the_write_comes_last_in_any_order() -> None:
+    those = [("c", "0", ""), ("b", "0", ""), ("a", "0", "")]
+    for line in ("cab", "cba"):
+        assert findings(completed(1, line, *those, latest="ab")) == set()
+    assert findings(completed(1, "acb", *those, latest="ab")) == {"S20"}
 
 
 def test_S9_workers_of_a_member_still_run() -> None:

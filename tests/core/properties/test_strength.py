@@ -30,7 +30,7 @@ from elastic.core.rendezvous import (
     leave,
     restored,
 )
-from elastic.core.world import Ending, Life, Verdict, Why, place_label
+from elastic.core.world import Ending, Life, Verdict, Why
 
 TWO = running("a b", size="2:3", restarts=1)
 OPEN = edited(TWO, "a", End(0, Why.FAILED))
@@ -68,8 +68,11 @@ CANCEL = Close(Verdict(Ending.CANCELLED, 0, A, Why.ASKED))
     ("fact", "laws"),
     [
         (wrote(None, "a", Arrive(holding("a", None).profile)), {*ON_OPEN, "R2", "R9"}),
-        (wrote(arrived(register("2:3"), "a b"), "a", Complete(0)), {*ON_COMPLETE, "R2", "S5"}),
-        (wrote(arrived(register("2"), "a"), "b", Arrive(holding("b", None).profile)), {*ON_COMPLETE, "R2", "S5", "V6"}),
+        (wrote(arrived(register("2:3"), "a b"), "a", Complete(0)), {*ON_COMPLETE, "R2", "S5", "S20"}),
+        (
+            wrote(arrived(register("2"), "a"), "b", Arrive(holding("b", None).profile)),
+            {*ON_COMPLETE, "R2", "S5", "V6", "S20"},
+        ),
         (wrote(TWO, "a", Done(0)), {*ON_COMPLETE, "S1", "S5", "S14b"}),
         (wrote(SUCCESS, "b", Done(0)), {*ON_COMPLETE, "S1", "S5", "S10", "S14", "S14b"}),
         (wrote(TWO, "a", CANCEL), {*ON_COMPLETE, "S1", "S5", "S10"}),
@@ -116,9 +119,6 @@ def test_a_start_arms_what_speaks_of_it() -> None:
     first, second, later = Started(A, TWO.world), Started(B, TWO.world), arrived(OPEN, "a b").world
     assert armed(first) == {"S17", "S3"}
     assert armed(first, second) == {"S17", "S3", "S2"}
-    (member, _), given = TWO.world.members, (place_label((1, 7)),)
-    placed = evolve(TWO.world, members=(evolve(member, profile=evolve(member.profile, labels=given)),))
-    assert armed(Started(A, placed)) == {"S17", "S3", "S20"}
     judge = Judge(fenced=True)
     assert {"S9", "S9 strong"} <= armed(first, Started(A, later), judge=judge)
     assert judge.strength.excused.total() == 0

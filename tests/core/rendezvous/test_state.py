@@ -85,10 +85,10 @@ def test_behind_a_finishing_round_every_waiter_is_a_spare() -> None:
     assert state.redundancy_list == (node("c"),)
 
 
-def test_the_world_is_in_done_and_gone_in_the_order_of_arrival() -> None:
+def test_the_world_is_in_done_and_gone_in_the_order_of_the_ranks() -> None:
     state = edited(edited(running("b a c"), "a", Done(0)), "a", Leave())
     state = edited(state, "c", Done(0))
-    members = tuple(Member(node(who), profile(who)) for who in "bac")
+    members = tuple(Member(node(who), profile(who)) for who in "abc")
     assert state.world == World(WorldId(LIFE, 0), members, 0, generation=Generation("life", 0))
 
 

@@ -1,0 +1,5 @@
+# hosts order every round anew
+# S20: a#1 has lower ranks than b#1, whose groups, place or last order are lower
+world nodes=2 max=2 seed=4 last_call=0
+start a
+start b
