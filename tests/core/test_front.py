@@ -15,5 +15,5 @@ def test_rooms_that_an_agent_may_not_need_are_imported_when_they_are_named() -> 
 
 
 def test_a_name_that_is_no_room_is_no_attribute() -> None:
-    with pytest.raises(AttributeError, match="module 'elastic.core' has no attribute 'sim_'"):
+    with pytest.raises(AttributeError, match=r"module 'elastic\.core' has no attribute 'sim_'"):
         core.__getattr__("sim_")
