@@ -115,6 +115,8 @@ _STACKS_TIMEOUT_S = 5.0
 _STACKS_PAUSE_S = 0.02
 _HANGS_MAX = 16
 """The report has so many of the suspected hangs, the last ones."""
+_ANSWERED_MAX = 1_024
+"""A person asks a few questions of a job, and each is worth some 100 bytes."""
 
 Evict: TypeAlias = Callable[[Collection[str], Node, Callable[[], int]], None]
 """Take the ranks of these parties out of the workers' registers, in the name of this node. The last value tells how many
@@ -163,8 +165,8 @@ class Agent:
         self._state: RendezvousState | None = None
         self._ran: tuple[Node, ...] = ()
         """The nodes that ran workers in the last complete round that was seen."""
-        self._answered = ""
-        """The id of the last query that this node has answered."""
+        self._answered: dict[str, None] = {}
+        """The ids of the last queries that this node has answered: whoever reads one in the store can put it back."""
         handler = stack_handler(settings) if spawner is None else None  # who forks runs no start-up code
         inbox = self._inbox
         self._watchdogs = Watchdogs(settings.watchdogs, inbox.stuck, inbox.asked, inbox.watchdog_told, handler)
@@ -356,7 +358,7 @@ class Agent:
         self._inbox.beaten(sent_at, life)
         if self._teller:
             self._teller.beaten(life)
-        if (query := self._beats.query) and query.id != self._answered:
+        if (query := self._beats.query) and query.id not in self._answered:
             self._inbox.asked(partial(self._answer, query))
 
     def _hear_of_hang(self, told: Standing | SuspectedHang) -> None:
@@ -373,8 +375,10 @@ class Agent:
 
     def _answer(self, query: Query) -> None:
         """Have a query answered, once, if it is about this round. One that an asker left behind is about an older one."""
-        if self._state and query.round == self._state.round and query.id != self._answered:
-            self._answered = query.id
+        if self._state and query.round == self._state.round and query.id not in self._answered:
+            self._answered[query.id] = None
+            if len(self._answered) > _ANSWERED_MAX:
+                del self._answered[next(iter(self._answered))]
             self._stacks.reply(query, self._workers.sight(query.round))
 
     def _beaten(self, sent_at: float) -> Beaten:
