@@ -1,4 +1,4 @@
-"""The recipes for Slurm run as docs/operate.md and docs/launch.md have them, on a cluster of two nodes (`make slurm`).
+"""The recipes for Slurm run as the pages in docs have them, on a cluster of two nodes (`make slurm`).
 
 They take a minute, most of which Slurm waits before it looks at a job's time. What a recipe asks of a node's devices is left
 out, and its time is shorter: SMALLER.
@@ -79,8 +79,9 @@ def queued(slurm: Cluster, folder: Path, script: str) -> Job:
     return Job(slurm, folder, slurm.submits(script, folder))
 
 
-def test_two_nodes_meet_and_their_ranks_follow_slurm_s_numbers(slurm: Cluster, tmp_path: Path) -> None:
-    job = queued(slurm, tmp_path, recipe("operate.md", "--nnodes=2 "))
+@pytest.mark.parametrize("page", ["operate.md", "migrate.md"])
+def test_two_nodes_meet_and_their_ranks_follow_slurm_s_numbers(slurm: Cluster, tmp_path: Path, page: str) -> None:
+    job = queued(slurm, tmp_path, recipe(page, "--nnodes=2 "))
     job.tells("0 0 0 2 n1 0", "0 0 1 2 n2 0")
     assert job.ends() == "COMPLETED", job.output
 
