@@ -30,6 +30,7 @@ EPILOG = """\b
   elastic simulate --seed 0x5eed --only 417              one of them again, told line by line
   elastic simulate --replay v10-417.story --picture v10-417.svg
   elastic simulate --calls                               ranks that are restarted inside their processes
+  elastic simulate --calls --nodes 4                     such ranks in the workers of nodes that come and go
 \b
 A run is drawn from the seed and its number: it is the same on every machine and for any --jobs. It ends when all
 faults are over, every node has come to rest, and all nodes were told the same end.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..adapters.simulations.campaign import Calls
-from ..core.sim.calls.call_sometimes import SOMETIMES
 from ..core.sim.calls.call_strength import LAWS
+from ..core.sim.calls.node_laws import LAWS as OVER_NODES
 from ..core.sim.tally import Tally
 from .campaigns import run_campaign
 from .exit_codes import FAILED, SIGNALLED, SUCCEEDED
@@ -19,7 +19,7 @@ def simulated(options: SimulateOptions, what: Calls) -> int:
 
 
 def _runs(options: SimulateOptions, what: Calls) -> int:
-    tally = Tally(sometimes=SOMETIMES, laws=tuple(LAWS))
+    tally = Tally(sometimes=what.sometimes, laws=tuple(LAWS if what.nodes is None else OVER_NODES))
     stopped, took_s = run_campaign(what, options, tally)
     if options.json:
         say_data(call_runs.data(what, tally, took_s))
@@ -31,7 +31,7 @@ def _runs(options: SimulateOptions, what: Calls) -> int:
 
 
 def _tells(options: SimulateOptions, what: Calls, number: int) -> int:
-    walk = what.walk(number)
+    walk = what.walk(number, tell=True)
     if options.json:
         say_data(call_runs.told_data(number, walk))
     else:

@@ -82,7 +82,9 @@ OPTIONS = Section("Options")
 class SimulateOptions:
     """What a command line asks for, read."""
 
-    nodes: int = OPTIONS.option("N", _nodes, default=5)("Nodes of the world.")
+    nodes: int = OPTIONS.option("N", _nodes, default=5)(
+        "Nodes of the world. With --calls: the ranks are the workers of so many nodes. [default with --calls: no nodes]"
+    )
     min: int | None = OPTIONS.option("N", _nodes)("The job's minimum of nodes. [default: drawn]")
     max: int | None = OPTIONS.option("N", _nodes)(
         "The job's maximum of nodes; those above it are spares. [default: drawn]"
@@ -143,7 +145,7 @@ def asked_for(options: SimulateOptions, ctx: click.Context) -> Asked:
     return Asked(options, Campaign(_chosen_seed(options), _shape(options), options.property), _command(ctx))
 
 
-FOR_CALLS = ("seed", "runs", "steps", "jobs", "only", "property", "json", "calls")
+FOR_CALLS = ("nodes", "seed", "runs", "steps", "jobs", "only", "property", "json", "calls")
 """The options that go with --calls."""
 
 
@@ -152,7 +154,8 @@ def calls_asked_for(options: SimulateOptions, ctx: click.Context) -> Calls:
     for param in _given(ctx):
         if param.name not in FOR_CALLS:
             raise Mistake(f"{param.opts[0]}: is for nodes; leave it out, or --calls")
-    return Calls(_chosen_seed(options), options.property)
+    over = any(param.name == "nodes" for param in _given(ctx))
+    return Calls(_chosen_seed(options), options.property, options.nodes if over else None)
 
 
 def _chosen_seed(options: SimulateOptions) -> int:

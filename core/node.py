@@ -71,6 +71,12 @@ def lost(before: RendezvousState, after: RendezvousState) -> frozenset[Node]:
     return frozenset(node for node, host in gone if node.slot in names or (host in names and hosts[host] == 1))
 
 
+def still_lost(known: frozenset[Node], before: RendezvousState | None, after: RendezvousState) -> frozenset[Node]:
+    """Return the nodes whose ranks are to be thrown out: those known to be lost, and those lost since. A node that has a
+    seat again, perhaps this one itself, is none of them: its new ranks are of a party of the same name."""
+    return (known | lost(before, after) if before else known) - after.seats.keys()
+
+
 def eviction(ranks: RendezvousState, parties: Collection[str], awaited: int) -> Evict | Complete | None:
     """Return the edit that takes the ranks of these parties out of their register, or that completes its first round without
     those that had not come, once so many others are in. None if there is nothing to do now."""

@@ -18,9 +18,12 @@ from profiles import SOAK
 
 from elastic.core.caller import Terms
 from elastic.core.policies import at_most
+from elastic.core.sim.calls import over_nodes
 from elastic.core.sim.calls.call_sometimes import SOMETIMES
 from elastic.core.sim.calls.call_strength import LAWS
 from elastic.core.sim.calls.call_world import Budget, Shape
+from elastic.core.sim.calls.node_laws import LAWS as OVER_NODES
+from elastic.core.sim.calls.nodes_walk import walked_over_nodes
 from elastic.core.sim.calls.walk import walked
 
 RUNS = 10_000 if SOAK else 400
@@ -94,6 +97,18 @@ RARE = frozenset(
     }
 )
 """The situations that 400 runs need not show and 10,000 runs must (`elastic simulate --calls` warns)."""
+
+
+@pytest.mark.timeout(0 if SOAK else 600)
+def test_random_runs_over_nodes_keep_the_laws_of_both_and_those_that_connect_them() -> None:
+    seen, armed = Counter[str](), Counter[str]()
+    for seed in range(RUNS // 2):
+        run = walked_over_nodes(seed)
+        assert run.broken is None, f"walked_over_nodes({seed}): {run.broken}"
+        seen += run.seen
+        armed += run.strength.armed
+    assert [number for number in OVER_NODES if not armed[number]] == []
+    assert set(over_nodes.SOMETIMES) - seen.keys() == set()
 
 
 KNOWN = callmutants.known()

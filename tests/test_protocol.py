@@ -40,7 +40,9 @@ from elastic.core.rendezvous.context import Fact
 from elastic.core.sim import recoveries, traffic
 from elastic.core.sim import sometimes as of_nodes
 from elastic.core.sim.calls import call_sometimes as of_calls
+from elastic.core.sim.calls import over_nodes
 from elastic.core.sim.calls.call_strength import LAWS as LAWS_OF_CALLS
+from elastic.core.sim.calls.node_laws import LAWS as OVER_NODES
 from elastic.core.world import Ending, Why
 
 ROOT = Path(__file__).parents[1]
@@ -93,6 +95,7 @@ def test_it_is_counted_how_often_each_law_that_the_simulator_judges_is_armed() -
     assert LAWS.keys() > ELSEWHERE
     of_calls = {number for number in properties(DOCUMENT) if number[0] in "IC"} - {"I11", "I12"}
     assert LAWS_OF_CALLS.keys() == of_calls
+    assert {number for number in properties(DOCUMENT) if number[0] == "N"} == OVER_NODES.keys()
 
 
 def test_the_bounds_are_those_that_the_simulator_judges_by() -> None:
@@ -116,6 +119,7 @@ def test_the_traffic_of_a_round_is_that_by_which_the_simulator_judges() -> None:
 def test_every_sometimes_has_a_sentence() -> None:
     assert sorted(sometimes(DOCUMENT, "Sometimes in runs of nodes")) == sorted(of_nodes.SOMETIMES)
     assert sorted(sometimes(DOCUMENT, "Sometimes in runs of calls")) == sorted(of_calls.SOMETIMES)
+    assert sorted(sometimes(DOCUMENT, "Sometimes in runs of calls over nodes")) == sorted(over_nodes.SOMETIMES)
 
 
 def test_every_term_has_one_row() -> None:

@@ -19,6 +19,8 @@ from typing import Any
 from attrs import frozen
 from mutation import CALLS, Answer, Edit, Mutant, in_a_fork, mutate, sources, tested, warm
 
+CALLS_ALONE = "elastic.core.sim.calls.walk", "walked"
+OVER_NODES = "elastic.core.sim.calls.nodes_walk", "walked_over_nodes"
 RUNS = 6_000
 FINDS = 3
 TIMEOUT_S = 300
@@ -31,6 +33,8 @@ class Known:
     mutant: Mutant
     number: str
     seed: int
+    nodes: bool
+    """The run is one of ranks over nodes."""
 
 
 def known() -> tuple[Known, ...]:
@@ -46,16 +50,20 @@ def _known(row: dict[str, object]) -> Known:
         Mutant(str(row["name"]), edits, str(row.get("test", ""))),
         str(row.get("number", "")),
         int(str(row.get("seed", 0))),
+        bool(row.get("nodes")),
     )
 
 
-def found(mutant: Mutant, seeds: Iterable[int], finds: int) -> Answer:
+def found(known: Known, seeds: Iterable[int], finds: int) -> Answer:
     """Return the shortest of the first `finds` runs that break a law, made in a process whose core is the mutant."""
+
+    mutant = known.mutant
 
     def look() -> Answer:
         mutate(sources(mutant))
-        walk = importlib.import_module("elastic.core.sim.calls.walk")
-        broken = [(run.steps, seed, *run.broken) for seed, run in _runs(walk.walked, seeds, finds)]
+        module, walked = OVER_NODES if known.nodes else CALLS_ALONE
+        walk = getattr(importlib.import_module(module), walked)
+        broken = [(run.steps, seed, *run.broken) for seed, run in _runs(walk, seeds, finds)]
         steps, seed, number, fact = min(broken, default=(0, 0, "", "survives"))
         return {"mutant": mutant.name, "number": number, "seed": seed, "steps": steps, "fact": fact}
 
@@ -84,7 +92,7 @@ def _runs(walked: Callable[[int], Any], seeds: Iterable[int], finds: int) -> Ite
 
 def check() -> Iterator[Answer]:
     for each in known():
-        yield failed(each.mutant) if each.mutant.test else found(each.mutant, [each.seed], 1)
+        yield failed(each.mutant) if each.mutant.test else found(each, [each.seed], 1)
 
 
 def main() -> None:
@@ -99,7 +107,7 @@ def main() -> None:
     else:
         by_run = [each for each in known() if not each.mutant.test]
         those = [each for each in by_run if not asked.names or each.mutant.name in asked.names]
-        answers = (found(each.mutant, range(asked.runs), FINDS) for each in those)
+        answers = (found(each, range(asked.runs), FINDS) for each in those)
     for answer in answers:
         print(json.dumps(answer), flush=True)
 

@@ -49,6 +49,7 @@ SIMULATORS = (
     "elastic.core.sim.story",
     "elastic.core.sim.shrink",
     "elastic.core.sim.calls.walk",
+    "elastic.core.sim.calls.nodes_walk",
 )
 FINDS = 3
 """The search keeps the shortest of so many stories that break something."""

@@ -47,7 +47,17 @@ from ...core.group.state import (
     Tell,
     Unstartable,
 )
-from ...core.node import acknowledged, asks_for_stacks, farewell, follows, heard, lost, noticed, ranks_of, requested
+from ...core.node import (
+    acknowledged,
+    asks_for_stacks,
+    farewell,
+    follows,
+    heard,
+    noticed,
+    ranks_of,
+    requested,
+    still_lost,
+)
 from ...core.rendezvous import Held, Prepared, RendezvousState, handlers
 from ...core.rendezvous.operations import LINGER_S
 from ...core.world import NAME_MAX, Ending, Life, Node, Profile, Unfit, Verdict, World
@@ -118,7 +128,7 @@ _HANGS_MAX = 16
 _ANSWERED_MAX = 1_024
 """A person asks a few questions of a job, and each is worth some 100 bytes."""
 
-Evict: TypeAlias = Callable[[Collection[str], Node, Callable[[], int]], None]
+Evict: TypeAlias = Callable[[Callable[[], Collection[str]], Node, Callable[[], int]], None]
 """Take the ranks of these parties out of the workers' registers, in the name of this node. The last value tells how many
 ranks the other nodes have."""
 
@@ -145,6 +155,8 @@ class Agent:
         self._inbox = Inbox(clock)
         self._orphans = orphans
         self._evict = evict
+        self._lost: frozenset[Node] = frozenset()
+        """The nodes that were evicted, and have no seat again."""
         self._logs = worker_logs(settings)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
@@ -389,13 +401,17 @@ class Agent:
     def _holds(self, state: RendezvousState) -> Noticed | None:
         """Take the register as it stands. Return that this node has notice there, if its group does not know."""
         before, self._state = self._state, state
-        if self._settings.group.alone and before and (gone := lost(before, state)):
-            self._evict(frozenset(map(str, gone)), self.node, self._ranks)
+        known, self._lost = self._lost, still_lost(self._lost, before, state)
+        if self._settings.group.alone and self._lost - known:
+            self._evict(self._lost_parties, self.node, self._ranks)
         if state.complete:
             self._ran = state.participants
         if self._links:
             self._links.follow(state)
         return noticed(state, self._group, self._clock.now())
+
+    def _lost_parties(self) -> frozenset[str]:
+        return frozenset(map(str, self._lost))
 
     def _ranks(self) -> int:
         return ranks_of(self._state) if self._state else 0

@@ -20,12 +20,16 @@ from multiprocessing import get_context, parent_process
 from attrs import frozen
 
 from ...core.sim.calls.call_sometimes import SOMETIMES as OF_CALLS
+from ...core.sim.calls.nodes_walk import walked_over_nodes
+from ...core.sim.calls.over_nodes import SOMETIMES as OVER_NODES
 from ...core.sim.calls.walk import Walk, walked
 from ...core.sim.run import run_seed, wander
 from ...core.sim.swarm import Shape
 from ...core.sim.tally import Broken, Showed, showed
 from .own_property import loaded
 
+FAULT = "fault: "
+"""So a step of a world of calls notes a fault."""
 _CHUNK = 8
 """The number of runs in a chunk."""
 _AHEAD = 2
@@ -52,18 +56,24 @@ class Campaign:
 
 @frozen
 class Calls:
-    """Runs of ranks that call wrapped functions. No time passes in them, and their writes, rounds and operations are not
-    counted."""
+    """Runs of ranks that call wrapped functions. Their time, writes, rounds and operations are not counted."""
 
     seed: int
     properties: tuple[tuple[str, str], ...] = ()
+    nodes: int | None = None
+    """The ranks live in the workers of so many simulated nodes; None: there are no nodes."""
 
-    def walk(self, number: int) -> Walk:
-        return walked(run_seed(self.seed, number), also=tuple(loaded(*each) for each in self.properties))
+    @property
+    def sometimes(self) -> tuple[str, ...]:
+        return OF_CALLS if self.nodes is None else OVER_NODES
+
+    def walk(self, number: int, tell: bool = False) -> Walk:
+        seed, also = run_seed(self.seed, number), tuple(loaded(*each) for each in self.properties)
+        return walked(seed, also=also) if self.nodes is None else walked_over_nodes(seed, self.nodes, tell, also)
 
     def run(self, number: int) -> Showed:
         walk = self.walk(number)
-        seen = {what: walk.seen[what] for what in OF_CALLS if walk.seen[what]}
+        seen = {what: often for what, often in walk.seen.items() if what in self.sometimes or what.startswith(FAULT)}
         broken = Broken(*walk.broken) if walk.broken else None
         return Showed(number, walk.steps, 0, 0, 0.0, {}, seen, broken, walk.strength)
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from ...adapters.simulations.campaign import Calls
+from ...adapters.simulations.campaign import FAULT, Calls
 from ...core.sim.calls.call_strength import LAWS
+from ...core.sim.calls.node_laws import LAWS as OVER_NODES
 from ...core.sim.calls.walk import Walk
 from ...core.sim.tally import Tally
 from .node_runs import ENOUGH, TIE, duration, found, found_data, line
 from .text import many
-
-FAULT = "fault: "
 
 
 def summary(what: Calls, tally: Tally, took_s: float) -> list[str]:
     """Return the closing table."""
     head = many(tally.runs, "run"), many(tally.steps, "step"), f"{tally.steps / took_s:,.0f} steps/s", duration(took_s)
     own = "".join(f" --property={path}:{name}" for path, name in what.properties)
-    again = f"elastic simulate --calls{own} --seed {what.seed:#x} --only RUN"
+    over = "" if what.nodes is None else f" --nodes {what.nodes}"
+    again = f"elastic simulate --calls{over}{own} --seed {what.seed:#x} --only RUN"
     proves_nothing = "so many runs should show all of them: these runs prove nothing about what they never showed"
     missed = tally.runs >= ENOUGH and (tally.never or tally.unarmed)
     return [
         f" {' · '.join(head)}",
-        *found(tally, _faults(tally), proves_nothing if missed else "", LAWS),
+        *found(tally, _faults(tally), proves_nothing if missed else "", {**LAWS, **OVER_NODES}),
         line("seed", f"{what.seed:#x} · any run again: {again}"),
     ]
 
@@ -40,7 +40,7 @@ def told(walk: Walk) -> list[str]:
     times = [f"{at:10.3f} s  " for at in walk.times] or [""] * len(walk.moves)
     steps = [f"{number:6}  {at}rank {move}" for number, (at, move) in enumerate(zip(times, walk.moves, strict=True), 1)]
     end = line("VIOLATION", walk.broken[1]) if walk.broken else f" no violation · {many(walk.steps, 'step')}"
-    return [*steps, "", end]
+    return [*(walk.told or steps), "", end]
 
 
 def data(what: Calls, tally: Tally, took_s: float) -> dict[str, object]:
@@ -56,4 +56,5 @@ def data(what: Calls, tally: Tally, took_s: float) -> dict[str, object]:
 
 def told_data(number: int, walk: Walk) -> dict[str, object]:
     broken = {"number": walk.broken[0], "fact": walk.broken[1]} if walk.broken else None
-    return {"run": number, "steps": walk.steps, "violation": broken, "told": [str(move) for move in walk.moves]}
+    told_moves = [*walk.told] or [str(move) for move in walk.moves]
+    return {"run": number, "steps": walk.steps, "violation": broken, "told": told_moves}

@@ -148,4 +148,5 @@ class Tally:
     @property
     def rarest(self) -> tuple[str, int] | None:
         """Return the name that was seen in the fewest runs, and in how many."""
-        return min(self.seen.items(), key=lambda each: (each[1], each[0]), default=None)
+        named = ((what, runs) for what, runs in self.seen.items() if what in self.sometimes)
+        return min(named, key=lambda each: (each[1], each[0]), default=None)

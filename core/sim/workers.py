@@ -4,6 +4,7 @@ it is awake."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from attrs import define
 
@@ -28,6 +29,20 @@ CHECK_TIMEOUT_S = 4.0
 """A check that hangs is killed after so long."""
 
 
+class Wrapped(Protocol):
+    """What runs in the workers, where that is simulated too (`calls/over_nodes`). It ends them, by `Workers.dies`."""
+
+    def started(self, process: Process, world: World) -> None: ...
+
+    def started_again(self, process: Process, rank: int) -> None: ...
+
+    def moved(self, process: Process, world: World) -> None: ...
+
+    def signalled(self, process: Process, signum: int) -> None: ...
+
+    def released(self, process: Process) -> None: ...
+
+
 @define
 class Workers:
     setting: Setting
@@ -37,6 +52,8 @@ class Workers:
     judge: Judge
     seen: Callable[[str], None]
     hear: Hears
+    wrapped: Wrapped | None = None
+    """None: the workers do nothing but to run, and end when they are told to."""
 
     def check(self, process: Process) -> None:
         """Begin a check of this node."""
@@ -76,6 +93,8 @@ class Workers:
             self.future.at(self.future.now, self._cannot_start, process, now)
             return
         process.workers = dict.fromkeys(range(process.held.profile.local_world_size), process.starts)
+        if self.wrapped:
+            self.wrapped.started(process, world)
 
     def _are_in(self, process: Process, world: World) -> None:
         process.ran = world
@@ -86,6 +105,8 @@ class Workers:
         self._are_in(process, world)
         self.judge.saw(Moved(process.node, world))
         if process.workers:
+            if self.wrapped:
+                self.wrapped.moved(process, world)
             return
         ended = Succeeded if _have_succeeded(process) else Failed
         self.judge.saw(ended(process.node, world.id))
@@ -93,6 +114,8 @@ class Workers:
     def start_again(self, process: Process, rank: int) -> None:
         process.workers[rank] = process.starts
         process.codes.remove(next(code for code in process.codes if code))
+        if self.wrapped:
+            self.wrapped.started_again(process, rank)
 
     def _cannot_start(self, process: Process, now: float) -> None:
         self.hear(process, Unstartable("no such program", now))
@@ -101,10 +124,14 @@ class Workers:
     def are_signalled(self, process: Process, signum: int) -> None:
         if signum != SIGKILL and process.hung:
             return
+        if self.wrapped:
+            self.wrapped.signalled(process, signum)
+            if signum != SIGKILL:
+                return
         spans = DEATHS_S if signum == SIGKILL else STOPS_S
         for rank in process.workers:
             span = spans[0] if self.setting.seed == 0 else spans[self.choose(len(spans))]
-            self.future.at(self.future.now + span, self._dies, process, rank, -signum, process.starts)
+            self.future.at(self.future.now + span, self.dies, process, rank, -signum, process.starts)
 
     def are_told(self, process: Process, notice: Notice) -> None:
         """Tell the workers that their node must be gone. Each saves what it has to save, and says that it is ready; but one
@@ -123,14 +150,17 @@ class Workers:
 
     def fail(self, process: Process) -> None:
         """Let one of the workers exit with 1."""
-        self._dies(process, min(process.workers), 1, process.starts)
+        self.dies(process, min(process.workers), 1, process.starts)
 
     def succeed(self, process: Process) -> None:
         """Let all living workers exit with 0, but those of a reserve, which are given no work."""
+        if self.wrapped:
+            self.wrapped.released(process)
+            return
         for rank in () if process.idle else list(process.workers):
-            self._dies(process, rank, 0, process.starts)
+            self.dies(process, rank, 0, process.starts)
 
-    def _dies(self, process: Process, rank: int, code: int, start: int) -> None:
+    def dies(self, process: Process, rank: int, code: int, start: int) -> None:
         """The worker is dead; the agent hears of it when it is awake."""
         if process.workers.get(rank) != start:
             return

@@ -18,6 +18,7 @@ from elastic.cli.render.node_runs import ENOUGH
 from elastic.core.properties.strength import Strength
 from elastic.core.sim.calls.call_sometimes import SOMETIMES
 from elastic.core.sim.calls.call_strength import LAWS
+from elastic.core.sim.calls.over_nodes import SOMETIMES as OVER_NODES
 from elastic.core.sim.calls.walk import Walk, walked
 from elastic.core.sim.tally import Broken, Showed, Tally
 
@@ -71,11 +72,24 @@ def test_a_run_is_told_step_by_step(simulate: Simulate) -> None:
 
 
 def test_an_option_for_nodes_is_a_mistake_with_calls(simulate: Simulate) -> None:
-    for given in ("--nodes=3", "--faults=all", "--replay=x.story"):
+    for given in ("--min=3", "--faults=all", "--replay=x.story"):
         code, out, err = simulate(given)
         assert (code, out) == (2, "")
         assert err == f"elastic: {given.split('=')[0]}: is for nodes; leave it out, or --calls\n"
     assert simulate("--only=1")[2].startswith("elastic: --only: a run of which seed?")
+
+
+def test_ranks_can_live_in_the_workers_of_nodes(simulate: Simulate) -> None:
+    code, out, _ = simulate("--nodes=3", "--runs=6", "--seed=7", "--jobs=1")
+    assert code == 0
+    assert re.search(rf' seen        \d+ of {len(OVER_NODES)} "sometimes"', out)
+    assert re.search(r"  N1 \d+ ", out.replace("\n            ", ""))
+    assert out.endswith("elastic simulate --calls --nodes 3 --seed 0x7 --only RUN\n")
+    code, out, _ = simulate("--nodes=3", "--seed=7", "--only=3")
+    assert code == 0
+    assert re.search(r" s  a +rank \S+#1: \d driver asks\n", out)
+    told = json.loads(simulate("--nodes=3", "--seed=7", "--only=3", "--json")[1])["told"]
+    assert told == out.splitlines()[:-2]
 
 
 def broken() -> Tally:

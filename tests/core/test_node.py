@@ -47,6 +47,7 @@ from elastic.core.node import (
     noticed,
     ranks_of,
     requested,
+    still_lost,
 )
 from elastic.core.rendezvous import (
     Arrive,
@@ -276,6 +277,15 @@ def test_of_nodes_that_share_a_host_the_slot_tells_who_is_lost() -> None:
     after = edited(shared, "a", Evict(nodes("b")))
     assert lost(shared, after) == nodes("b")
     assert lost(shared, evolve(after, seats={node("a"): after.seats[node("a")]})) == nodes("b")
+
+
+def test_who_returns_is_lost_no_longer_and_who_stays_away_is() -> None:
+    """b was silent and lives: it returns in the same incarnation, and starts ranks of the same party."""
+    first = still_lost(frozenset(), THREE, without := edited(THREE, "a", Evict(nodes("b c"))))
+    assert first == nodes("b c")
+    assert still_lost(first, without, returned := arrived(without, "b")) == nodes("c")
+    assert still_lost(nodes("c"), returned, returned) == nodes("c")
+    assert still_lost(frozenset(), None, THREE) == frozenset()
 
 
 def of(state: RendezvousState, party: Party | None, names: str) -> RendezvousState:

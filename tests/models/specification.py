@@ -1,7 +1,7 @@
 """Readers of docs/protocol.md: its tables, the numbers of its properties, and the places that cite them.
 
-A citation is the letter of a series (S V B R L G F I C) with a number, and `b` or ` strong` where two properties share one:
-S9, S14b, S9 strong. "I1 to I10" cites all ten. Parts of words, paths and coordinates ("L5,0") do not cite.
+A citation is the letter of a series (S V B R L G F I C N) with a number, and `b` or ` strong` where two properties share
+one: S9, S14b, S9 strong. "I1 to I10" cites all ten. Parts of words, paths and coordinates ("L5,0") do not cite.
 In a Python file only comments and strings cite.
 """
 
@@ -19,9 +19,9 @@ from typing import Any
 
 from attrs import frozen
 
-NUMBER = re.compile(r"[SVBRLOGFIC][1-9]\d?b?(?: strong)?")
+NUMBER = re.compile(r"[SVBRLOGFICN][1-9]\d?b?(?: strong)?")
 CITATION = re.compile(
-    r"(?<![\w.,/#-])([SVBRLOGFIC])([1-9]\d?)(?: to \1([1-9]\d?)|(b?(?: strong)?))(?![\w-]|,-?\d)",
+    r"(?<![\w.,/#-])([SVBRLOGFICN])([1-9]\d?)(?: to \1([1-9]\d?)|(b?(?: strong)?))(?![\w-]|,-?\d)",
 )
 CODE = re.compile(r"`([^`]+)`")
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)

@@ -15,7 +15,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from ..port import Backend
 
 if TYPE_CHECKING:
     from ....core.world import Node
-    from .relay_session import Connection, Spaces
+    from .relay_session import Connection, Parties, Spaces
 
 VARIABLE = "ELASTIC_RELAY"
 """The variable that tells a worker the socket's path."""
@@ -66,9 +66,9 @@ class Relay:
         """How often wrapped functions were restarted inside their processes, as far as this node's ranks have read."""
         return self._spaces.restarts if self._spaces else 0
 
-    def evict(self, parties: Collection[str], me: Node, awaited: Callable[[], int]) -> None:
-        """Have the ranks of these parties thrown out of the registers that workers here use now or later, in the name
-        of `me`. A first round is complete once `awaited()` ranks are in. Returns at once."""
+    def evict(self, parties: Parties, me: Node, awaited: Callable[[], int]) -> None:
+        """Have the ranks of `parties()` thrown out of the registers that workers here use now or later, in the name of
+        `me`. A first round is complete once `awaited()` ranks are in. Returns at once."""
         with self._lock:
             if not self._closing.is_set():
                 self._opened().evict(parties, me, awaited)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from ....core.backoff import pause_s
 from ....core.node import eviction, is_forming
@@ -37,6 +37,8 @@ from ... import threads
 from ..port import Backend, Denied, OutOfReach, Shown, StoreError
 from . import relay_protocol as protocol
 
+Parties: TypeAlias = Callable[[], Collection[str]]
+"""The parties of lost nodes now. Any thread may ask: a node that has returned is in none of them any longer."""
 _SPACES_MAX = 4_096
 """The most registers that one agent keeps open for its workers."""
 _CLIENTS_MAX = 2
@@ -188,7 +190,7 @@ class _Space:
         with self._changed:
             self._changed.notify_all()
 
-    def evict(self, parties: Collection[str], me: Node, awaited: Callable[[], int]) -> None:
+    def evict(self, parties: Parties, me: Node, awaited: Callable[[], int]) -> None:
         """Have the ranks of these parties thrown out, by a thread. Returns at once. If the host has no thread for it, the
         silence of their heartbeats does it."""
         with self._changed:
@@ -203,7 +205,7 @@ class _Space:
             except threads.NoThread:
                 self._evictions.pop(thread).close()
 
-    def _throw_out(self, client: Backend, parties: Collection[str], me: Node, awaited: Callable[[], int]) -> None:
+    def _throw_out(self, client: Backend, parties: Parties, me: Node, awaited: Callable[[], int]) -> None:
         """Evict these ranks, until the register shows none of them and its first round is complete. A store that does not
         answer is asked for a while."""
         tries = 0
@@ -211,7 +213,7 @@ class _Space:
             while tries < _EVICTION_TRIES and not self._closed.is_set():
                 try:
                     state = client.get().state
-                    if state and (edit := eviction(state, parties, awaited())):
+                    if state and (edit := eviction(state, parties(), awaited())):
                         after = apply(state, edit, me)
                         verify(after)
                         verify_step(state, after)
@@ -283,8 +285,8 @@ class Spaces:
         self._counting = threading.Lock()
         self._of: dict[str, _Space] = {}
         self._restarts: dict[str, int] = {}
-        self._evicted: tuple[frozenset[str], Node, Callable[[], int]] | None = None
-        """What was evicted so far, to be evicted from each register that is opened later."""
+        self._evicted: tuple[Parties, Node, Callable[[], int]] | None = None
+        """What is to be evicted from each register that is opened later, too."""
 
     def join(self, name: str) -> tuple[_Space, _SharedClient]:
         """Return the register `name`, and the client of the store for one more connection to it. Raises StoreError."""
@@ -314,11 +316,10 @@ class Spaces:
             with self._counting:
                 self._restarts[name] = max(state.round, self._restarts.get(name, 0))
 
-    def evict(self, parties: Collection[str], me: Node, awaited: Callable[[], int]) -> None:
+    def evict(self, parties: Parties, me: Node, awaited: Callable[[], int]) -> None:
         """Throw the ranks of these parties out of all registers, each in a thread of its own."""
         with self._lock:
-            before = self._evicted[0] if self._evicted else frozenset()
-            self._evicted = before | frozenset(parties), me, awaited
+            self._evicted = parties, me, awaited
             for space in self._of.values():
                 space.evict(*self._evicted)
 

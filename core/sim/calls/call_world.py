@@ -133,6 +133,8 @@ class World:
     """The store has forgotten this, and it does not stand again yet."""
     unseated: frozenset[Node] = frozenset()
     """The nodes that left and have lost their seats."""
+    moving: bool = False
+    """True if nodes come and go under these ranks, so that the first world may begin without some that live."""
     lately: dict[tuple[Node, Enum], Any] = field(factory=dict, eq=False, repr=False)
     """A memo beside all worlds that one beginning led to, and no part of any: the last question that each rank would ask of
     the register now, late and too late, and what it follows from. Each step needs the questions of every rank."""
@@ -174,10 +176,12 @@ PROFILE = Profile(Endpoint("h", 1), party=Party("alone", 1))
 JITTER = 0.0
 
 
-def born(slot: str, incarnation: int, settings: Settings, terms: Terms, calls: CallSettings) -> Rank:
+def born(
+    slot: str, incarnation: int, settings: Settings, terms: Terms, calls: CallSettings, profile: Profile = PROFILE
+) -> Rank:
     """Return a rank whose process has just started."""
     node = Node(slot, incarnation)
-    return Rank(node, Held(node, PROFILE, settings, LIFE, policy=partial(signature, terms)), Call(calls))
+    return Rank(node, Held(node, profile, settings, LIFE, policy=partial(signature, terms)), Call(calls))
 
 
 FIRST_CALL_S = 90.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import assert_never
 
 from ...caller import requested
@@ -31,19 +31,20 @@ from ...inprocess.words import (
 )
 from ...rendezvous import RendezvousState, Restore, Write
 from ...rendezvous.agenda import Agenda, submitted
+from ...world import Profile
 from . import laws
-from .call_world import PROFILE, At, Main, Note, Rank, World, changed, posted, put
+from .call_world import At, Main, Note, Rank, World, changed, posted, put
 from .moves import Move
 from .register import When, answer, asked, landed, lands
 
 
 def started(rank: Rank) -> Rank:
     call, commands = begin(rank.call)
-    return evolve(rank, call=call, agenda=reduce(_submitted, commands, rank.agenda))
+    return evolve(rank, call=call, agenda=reduce(partial(_submitted, rank.held.profile), commands, rank.agenda))
 
 
-def _submitted(agenda: Agenda, command: Command) -> Agenda:
-    request = requested(command, PROFILE)
+def _submitted(profile: Profile, agenda: Agenda, command: Command) -> Agenda:
+    request = requested(command, profile)
     return submitted(agenda, request) if request else agenda
 
 
@@ -95,7 +96,7 @@ def _carried_out(world: World, place: int, command: Command, note: Note) -> Worl
     rank = world.ranks[place]
     match command:
         case Join() | words.End() | MarkDone() | MarkReserve() | words.Leave() | Close():
-            return changed(world, place, agenda=_submitted(rank.agenda, command))
+            return changed(world, place, agenda=_submitted(rank.held.profile, rank.agenda, command))
         case Run(span, token):
             laws.ordered(rank, command)
             laws.goes_on(world, rank, command)

@@ -49,6 +49,8 @@ class Walk:
     """How often each law was armed, and how often excused."""
     times: tuple[float, ...] = ()
     """When each move was made, in seconds; empty if the steps of this run take no time."""
+    told: tuple[str, ...] = ()
+    """What happened, in words; empty if nobody asked, or if the moves tell all."""
 
 
 def drawn(choose: Choose) -> Shape:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -331,7 +331,7 @@ PARTIES = {"0": Party("n#1", 2), "1": Party("n#1", 2), "2": Party("m#1", 1)}
 def test_the_ranks_of_a_lost_node_are_thrown_out_of_every_register_that_is_open() -> None:
     stores = {name: MemoryStore() for name in ("one", "other")}
     relay = Relay(lambda name: MemoryBackend(stores[name], SystemClock()))
-    relay.evict(["n#1"], Node("agent", 1), nobody)  # nobody has come
+    relay.evict(of_n, Node("agent", 1), nobody)  # nobody has come
     ranks = running("0 1 2")
     seats = {
         who: evolve(seat, profile=evolve(seat.profile, party=PARTIES[who.slot])) for who, seat in ranks.seats.items()
@@ -340,7 +340,7 @@ def test_the_ranks_of_a_lost_node_are_thrown_out_of_every_register_that_is_open(
         there = [one(), other()]
         for client in there:
             client.set(evolve(ranks, seats=seats), None)
-        relay.evict(["n#1"], Node("agent", 1), nobody)
+        relay.evict(of_n, Node("agent", 1), nobody)
         for client in there:
             assert comes_true(partial(are_seated, client, ["2"]))
             state = client.get().state
@@ -352,6 +352,25 @@ def nobody() -> int:
     return 0
 
 
+def of_n() -> Collection[str]:
+    return ["n#1"]
+
+
+def test_the_ranks_of_a_node_that_has_returned_are_not_thrown_out_of_a_register_that_is_opened_later() -> None:
+    """A round failed after it had returned, so all ranks begin in a new register. There the first round waits for them."""
+    shared, lost = MemoryStore(), ["n#1", "m#1"]
+    relay = Relay(lambda name: MemoryBackend(shared, SystemClock()))
+    relay.evict(lambda: tuple(lost), Node("agent", 1), nobody)
+    lost.remove("n#1")
+    forming = edited(evolve(register("1:4"), target=4), "0", Arrive(evolve(profile("0"), party=PARTIES["0"])))
+    forming = edited(forming, "2", Arrive(evolve(profile("2"), party=PARTIES["2"])))
+    MemoryBackend(shared, SystemClock()).set(forming, None)
+    with clients(relay, "later") as later:
+        there = later()
+        assert comes_true(partial(are_seated, there, ["0"]))
+    relay.close()
+
+
 def test_a_first_round_waits_for_no_more_ranks_than_the_nodes_that_are_left_have() -> None:
     """One agent hears of the loss before its ranks have come, one while they come."""
     stores = {name: MemoryStore() for name in ("before", "between")}
@@ -360,7 +379,7 @@ def test_a_first_round_waits_for_no_more_ranks_than_the_nodes_that_are_left_have
     with clients(relay, "between") as between:
         there = between()
         there.set(forming, None)
-        relay.evict(["n#1"], Node("agent", 1), lambda: 2)
+        relay.evict(of_n, Node("agent", 1), lambda: 2)
         with clients(relay, "before") as before:
             later = before()
             later.set(forming, None)
@@ -411,7 +430,7 @@ def test_a_store_that_does_not_answer_is_asked_again_to_throw_them_out() -> None
     plain.set(evolve(ranks, seats=seats), None)
     space = Spaces(lambda name: Silent(store, clock))
     space.join("one")
-    space.evict(["n#1"], Node("agent", 1), nobody)
+    space.evict(of_n, Node("agent", 1), nobody)
     assert comes_true(partial(are_seated, plain, ["2"]))
     space.close()
 
@@ -429,10 +448,10 @@ class Mute(MemoryBackend):
 def test_who_throws_ranks_out_of_a_store_that_never_answers_ends_when_the_relay_closes() -> None:
     space = Spaces(lambda name: Mute(MemoryStore(), SystemClock()))
     space.join("one")
-    space.evict(["n#1"], Node("agent", 1), nobody)
+    space.evict(of_n, Node("agent", 1), nobody)
     space.close()
     assert "elastic-relay-evicts" not in [thread.name for thread in threading.enumerate()]
-    space.evict(["n#1"], Node("agent", 1), nobody)
+    space.evict(of_n, Node("agent", 1), nobody)
     assert "elastic-relay-evicts" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -443,5 +462,5 @@ def test_without_a_thread_for_it_nobody_is_thrown_out_and_the_agent_goes_on(monk
     space = Spaces(lambda name: Mute(MemoryStore(), SystemClock()))
     space.join("one")
     monkeypatch.setattr(threading.Thread, "start", start)
-    space.evict(["n#1"], Node("agent", 1), nobody)
+    space.evict(of_n, Node("agent", 1), nobody)
     space.close()
