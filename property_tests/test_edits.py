@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from explore import edits, judged
 from hypothesis import given, settings
@@ -92,11 +93,25 @@ def test_every_edit_by_any_node_leads_to_a_legal_state_by_a_legal_step(states: l
 
 
 @given(histories())
-def test_survivors_keep_their_order_and_orders_are_never_used_again(states: list[RendezvousState]) -> None:
-    orders: dict[int, object] = {}
+def test_orders_go_to_newcomers_once_and_only_members_change_them_when_their_world_is_completed(
+    states: list[RendezvousState],
+) -> None:
+    for before, after in pairwise(states):
+        old = {seat.order for seat in before.seats.values()}
+        assert all(seat.order in old or seat.order >= before.next_order for seat in after.seats.values())
+        completes = after.complete and (not before.complete or after.round > before.round)
+        for who, seat in after.seats.items():
+            kept = who in before.seats and before.seats[who].order == seat.order
+            assert kept or seat.order >= before.next_order or (completes and who in after.members)
+
+
+@given(histories())
+def test_survivors_keep_the_order_of_their_ranks(states: list[RendezvousState]) -> None:
+    line: list[Node] = []
     for state in states:
-        for who, seat in state.seats.items():
-            assert orders.setdefault(seat.order, who) == who
+        line = [who for who in line if who in state.seats]
+        assert [who for who in state.seats if who in line] == line
+        line = [*state.members] if state.complete else line
 
 
 @given(histories())

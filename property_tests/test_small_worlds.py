@@ -16,13 +16,13 @@ from elastic.core.world import Node
 
 # The numbers are pinned: a rule that changes what can happen changes them, and its author must know why.
 SMALL = [
-    ("1:2", 0, "a b", 317, 1_026),
-    ("2:2", 1, "a b", 788, 2_660),
-    ("1:2", 1, "a b", 956, 3_204),
-    ("1:2", 1, "a b a#2", 2_212, 11_259),
-    ("1:2", 1, "a b c", 5_562, 31_773),
-    ("2:2", 1, "a b c", 4_707, 27_423),
-    ("2:3", 1, "a b c", 15_417, 99_456),
+    ("1:2", 0, "a b", 360, 1_166),
+    ("2:2", 1, "a b", 815, 2_748),
+    ("1:2", 1, "a b", 999, 3_344),
+    ("1:2", 1, "a b a#2", 2_292, 11_651),
+    ("1:2", 1, "a b c", 5_742, 32_757),
+    ("2:2", 1, "a b c", 4_827, 28_101),
+    ("2:3", 1, "a b c", 15_619, 100_680),
 ]
 
 
@@ -34,7 +34,7 @@ def test_every_state_of_a_small_world_and_every_step_verifies(
     assert (explored.states, explored.steps) == (states, steps)
 
 
-FAILING = [("1:1", 1, "a b", 276, 844), ("1:2", 2, "a b", 2_205, 7_422), ("1:2", 1, "a b a#2", 2_752, 13_967)]
+FAILING = [("1:1", 1, "a b", 295, 900), ("1:2", 2, "a b", 2_248, 7_562), ("1:2", 1, "a b a#2", 2_832, 14_359)]
 
 
 @pytest.mark.parametrize(("size", "restarts", "names", "states", "steps"), FAILING)
@@ -54,7 +54,7 @@ def test_every_state_of_a_small_world_comes_back_from_its_bytes() -> None:
         assert decode(encode(after)) == after
         return after
 
-    assert explore(register("1:2", 1), [node(name) for name in ("a", "b", "a#2")], travelled).states == 2_212
+    assert explore(register("1:2", 1), [node(name) for name in ("a", "b", "a#2")], travelled).states == 2_292
 
 
 def test_small_worlds_show_what_is_worth_having_seen() -> None:

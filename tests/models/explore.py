@@ -75,6 +75,7 @@ def key(state: RendezvousState) -> Hashable:
     charged = state.ended is not None and state.ended.why is Why.FAILED
     return (
         state.complete,
+        state.round == 0,  # a first world is in another order
         state.closed and (state.closed.ending, state.closed.why),
         tuple((node, seat.status, seat.failing) for node, seat in state.seats.items()),
         state.target,
