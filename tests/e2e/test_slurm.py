@@ -97,7 +97,8 @@ def test_ranks_follow_slurm_s_numbers_when_the_first_node_comes_last(slurm: Clus
 
 
 def test_a_job_goes_on_without_a_node_that_is_set_down(slurm: Cluster, tmp_path: Path) -> None:
-    job = queued(slurm, tmp_path, recipe("operate.md", "--nnodes=1:2 "))
+    """It has more time than this test takes, so Slurm's signal does not come."""
+    job = queued(slurm, tmp_path, recipe("operate.md", "--nnodes=1:2 ").replace("--time=1 ", "--time=20 "))
     both = "0 0 0 2 n1 0", "0 0 1 2 n2 0"
     job.tells(*both)
     slurm.asks("scontrol", "update", "nodename=n2", "state=down", "reason=test")
