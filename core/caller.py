@@ -17,6 +17,9 @@ from .rendezvous.agenda import Request
 from .rendezvous.context import Handler
 from .world import Node, Profile, Verdict, Why, World
 
+DONE_ABOVE = 2
+"""More ranks than this that return propose it, and the last of them writes for all. Each write wakes all ranks of a host."""
+
 
 @frozen
 class Terms:

@@ -218,9 +218,9 @@ SETTINGS = {
 
 
 def given(settings: Any) -> Mapping[str, str]:
-    """Return each field that has a plain default, with it."""
-    plain = [field for field in fields(settings) if field.init and field.default is not NOTHING]
-    return {field.name: spelled(field.default) for field in plain if not isinstance(field.default, Limits)}
+    """Return each field that has a default, with it."""
+    made, those = settings(), [field for field in fields(settings) if field.init and field.default is not NOTHING]
+    return {field.name: spelled(getattr(made, field.name)) for field in those if not isinstance(field.default, Limits)}
 
 
 @pytest.mark.parametrize("heading", SETTINGS)

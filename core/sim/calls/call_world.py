@@ -9,12 +9,12 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ...caller import Terms, signature
+from ...caller import DONE_ABOVE, Terms, signature
 from ...evolving import evolve
 from ...inprocess import Call, Event
 from ...inprocess import Settings as CallSettings
 from ...inprocess.words import Deadline, How, Outcome, Span
-from ...rendezvous import Held, Limits, RendezvousState, Settings, Write
+from ...rendezvous import Held, Limits, Proposal, RendezvousState, Settings, Write
 from ...rendezvous.agenda import Agenda
 from ...rendezvous.state import NODES_MAX
 from ...world import Endpoint, Life, Node, Party, Profile
@@ -131,6 +131,8 @@ class World:
     """How many timers have passed."""
     forgotten: RendezvousState | None = None
     """The store has forgotten this, and it does not stand again yet."""
+    proposals: tuple[tuple[Node, Proposal], ...] = ()
+    """What ranks have proposed in the last era in which one did."""
     unseated: frozenset[Node] = frozenset()
     """The nodes that left and have lost their seats."""
     moving: bool = False
@@ -197,6 +199,7 @@ def settings_of(shape: Shape) -> Settings:
         first_call_timeout=FIRST_CALL_S,
         upscale_after=1.0 if shape.upscale else NEVER_S,
         replace_timeout=shape.replace_s,
+        done_above=DONE_ABOVE,
     )
 
 

@@ -25,10 +25,14 @@ from ...rendezvous import (
     Edit,
     End,
     Evict,
+    Gather,
     Held,
     Input,
     Operation,
     Passed,
+    Proposal,
+    Proposals,
+    Propose,
     RendezvousState,
     Restore,
     Told,
@@ -41,7 +45,7 @@ from ...rendezvous import (
     verify_restore,
     verify_step,
 )
-from ...rendezvous.context import NOBODY, Fact, context
+from ...rendezvous.context import NOBODY, Fact, Proposed, context
 from ...rendezvous.handlers import declare_dead
 from ...rendezvous.memory import saw, unanswered
 from ...rendezvous.sightings import Sighting, Sightings
@@ -59,7 +63,7 @@ class Question:
 
     agenda: Agenda
     held: Held
-    ask: Write | Told
+    ask: Write | Propose | Told
 
 
 class When(Enum):
@@ -75,7 +79,7 @@ def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
     if rank.agenda.operation is None and not rank.agenda.due:
         return None
     dead = NOBODY if when is When.NOW else _dead(world, rank)
-    about = world.register, rank.agenda, rank.held, rank.remembers
+    about = world.register, rank.agenda, rank.held, rank.remembers, world.proposals
     known = world.lately.get((rank.node, when))
     if known is None or known[1] != dead or not all(map(is_, known[0], about)):
         known = world.lately[rank.node, when] = about, dead, _asked(world, rank, when, dead)
@@ -86,7 +90,13 @@ def asked(world: World, rank: Rank, when: When = When.NOW) -> Question | None:
 def _asked(world: World, rank: Rank, when: When, dead: frozenset[Node]) -> Question | None:
     late, too_late = when is not When.NOW, when is When.TOO_LATE
     client = Client(_seen(world, rank, late, dead), rank.agenda)
-    client, ask, notices = step(client, _next(rank), 0.0, overdue if too_late else turn)
+    this_turn = overdue if too_late else turn
+    client, ask, notices = step(client, _next(rank), 0.0, this_turn)
+    if isinstance(ask, Gather):
+        proposals = {node: each for node, each in world.proposals if node in ask.nodes}
+        client, ask, notices = step(client, Proposals(proposals), 0.0, this_turn)
+    if isinstance(ask, Propose):
+        return Question(client.agenda, _kept(rank.held, client.held), ask)
     if isinstance(ask, Write):
         agenda, operation = client.agenda, client.agenda.operation
         if too_late and operation:
@@ -121,6 +131,8 @@ def _seen(world: World, rank: Rank, late: bool, dead: frozenset[Node]) -> Held:
     register, me, at = world.register, rank.node, LONG_AGO if late else 0.0
     held = rank.held if rank.remembers is None else _shown(rank.held, rank.remembers, at)
     held = _shown(held, register, at)
+    if late and held.proposed:
+        held = evolve(held, proposed=evolve(held.proposed, at=LONG_AGO))
     if register is None:
         return held
     sightings = {node: Sighting(0, -math.inf if node in dead else 0.0) for node in register.present if node != me}
@@ -149,7 +161,17 @@ def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[Wo
         if rank.unheard is not None:
             return _unheard(world, rank, ask, when)
         return landed(world, ask, waited=when is not When.NOW), rank, None
+    if isinstance(ask, Propose):
+        return _put_down(world, rank, ask.proposal)
     return world, rank, heard(ask.handler, ask.answer, world.terms, evolve(held, state=world.register))
+
+
+def _put_down(world: World, rank: Rank, proposal: Proposal) -> tuple[World, Rank, None]:
+    """Return the world and the rank after its proposal was put down. Those of an era that is over are forgotten."""
+    standing = {node: each for node, each in world.proposals if each.era == proposal.era}
+    standing[rank.node] = proposal
+    held = evolve(rank.held, proposed=Proposed(proposal, 0.0, len(standing)))
+    return evolve(world, proposals=tuple(standing.items())), evolve(rank, held=held), None
 
 
 def _unheard(world: World, rank: Rank, ask: Write, when: When) -> tuple[World, Rank, None]:

@@ -154,6 +154,14 @@ def test_one_of_few_writes_by_itself() -> None:
     assert isinstance(ask, Write) and ask.edit == Arrive(profile("c"))
 
 
+def test_fewer_may_be_done_than_come_back() -> None:
+    held = holding("b", RUNS, Settings(RUNS.limits, helping_above=4, done_above=3), ran=0)
+    assert joins(held, handler=done) == Propose(Proposal(RUNS.era, Done(0)))
+    few = joins(holding("b", RUNS, evolve(held.settings, done_above=4), ran=0), handler=done)
+    assert isinstance(few, Write) and few.edit == Done(0)
+    assert joins(holding("b", OVER, held.settings)) == _alone("b")
+
+
 def _alone(who: str) -> Decision:
     after = edited(OVER, who, Arrive(profile(who)))
     return Write(after, OVER.token, Arrive(profile(who)))
