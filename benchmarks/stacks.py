@@ -2,8 +2,9 @@
 
     python benchmarks/stacks.py [--blocks N]
 
-Two processes train the same, one with the handler and one without. They take turns, block by block, in the order ABBA, so
-that whatever else the machine does meets both. Then the one with the handler is looked at while it trains.
+Three processes train the same, one with the handler and two without. They take turns, block by block, forwards and
+backwards, so that whatever else the machine does meets all. The second one without is the control: its ratio tells how far
+two equal processes are apart on this machine now. Then the one with the handler is looked at while it trains.
 """
 
 from __future__ import annotations
@@ -50,20 +51,26 @@ class Training:
 
 
 def steps(blocks: int) -> None:
-    without, having = Training(False), Training(True)
-    times: dict[Training, list[tuple[float, float]]] = {without: [], having: []}
+    having = Training(True)
+    trainings = Training(False), having, Training(False)
+    times: dict[Training, list[tuple[float, float]]] = {each: [] for each in trainings}
     for turn in range(blocks + 1):
-        for each in (without, having) if turn % 2 else (having, without):
+        for each in trainings if turn % 2 else trainings[::-1]:
             each.go()
             times[each].append(each.block())
     for kind, name in enumerate(("wall", "CPU")):
-        ours, theirs = ([block[kind] for block in times[each][1:]] for each in (having, without))
-        ratios = quantiles([one / other for one, other in zip(ours, theirs, strict=True)], n=4)
+        theirs, ours, others = ([block[kind] for block in times[each][1:]] for each in trainings)
         print(
-            f"| {name} time of a step, µs | {median(theirs) * 1e6:.0f} | {median(ours) * 1e6:.0f} "
-            f"| {ratios[1]:.4f} ({ratios[0]:.4f}–{ratios[2]:.4f}) |"
+            f"| {name} time of a step, µs | {median(theirs) * 1e6:.1f} | {median(ours) * 1e6:.1f} "
+            f"| {ratio(ours, theirs)} | {ratio(others, theirs)} |"
         )
     looks(having)
+
+
+def ratio(some: list[float], others: list[float]) -> str:
+    """Return the median of the ratios turn by turn, with their quartiles."""
+    low, middle, high = quantiles([one / other for one, other in zip(some, others, strict=True)], n=4)
+    return f"{middle:.4f} ({low:.4f}–{high:.4f})"
 
 
 def looks(training: Training) -> None:
@@ -83,7 +90,8 @@ def main() -> None:
     blocks = parser.parse_args().blocks
     stop_on_signals()
     print(facts(), "\n")
-    print("| | without | with the handler | with / without, turn by turn (quartiles) |\n| --- | --- | --- | --- |")
+    print("| | without | with the handler | with / without, turn by turn (quartiles) | control / without |")
+    print("| --- | --- | --- | --- | --- |")
     with stage():
         steps(blocks)
 
