@@ -297,4 +297,5 @@ def _of_moving(fact: Stepped, signals: bool) -> Iterator[Finding]:
 
 def fences(before: Group, event: Event, after: Group) -> bool:
     """Return True if this node stops its workers in this step because no heartbeat was acknowledged."""
-    return before.phase is Phase.RUNNING and after.phase is Phase.STOPPING and isinstance(event, Elapsed)
+    runs = before.phase in (Phase.RUNNING, Phase.MOVING)
+    return runs and after.phase is Phase.STOPPING and isinstance(event, Elapsed)

@@ -73,6 +73,8 @@ PATIENT = (Timer.COMPLETION, Timer.CONFIRM, Timer.STORE, Timer.SHORT, Timer.SOFT
 """Limits of a minute and more. One in `PATIENT_ODDS` passes while other nodes are on their way."""
 PATIENT_ODDS = 8
 RESTARTS_MAX = 1_000_000
+HELPING_ABOVE = 1_000
+"""Ranks write for themselves here: the world of calls knows no proposals."""
 KINDS = frozenset(
     (
         *("fails here", "fails there", "failed", "exited", "gave up", "hangs", "is stuck", "swallows", "dies"),
@@ -246,7 +248,11 @@ class OverNodes:
         self, process: Process, world: RunWorld, local_rank: int, slot: str, party: Party, world_size: int
     ) -> None:
         key, calls = world.generation, self.registers[world.generation]
-        settings = evolve(settings_of(Shape(world_size, 1, RESTARTS_MAX, replace_s=self.replace_s)), upscale_after=0.0)
+        settings = evolve(
+            settings_of(Shape(world_size, 1, RESTARTS_MAX, replace_s=self.replace_s)),
+            upscale_after=0.0,
+            helping_above=HELPING_ABOVE,
+        )
         earlier = [rank.node.incarnation for rank in calls.ranks if rank.node.slot == slot]
         rank = born(slot, max(earlier, default=0) + 1, settings, calls.terms, calls.calls, _of_party(party))
         place = len(calls.ranks)

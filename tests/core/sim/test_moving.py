@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from elastic.core import sim
+from elastic.core.group import Group, Phase
+from elastic.core.group.state import Elapsed
 from elastic.core.properties.facts import Fact, Moved, Started
+from elastic.core.properties.predicates import fences
+from elastic.core.world import Node
 
 
 def told(*operations: str) -> tuple[sim.Run, list[Fact]]:
@@ -67,6 +72,13 @@ def test_random_runs_keep_all_laws(seed: int) -> None:
     run = sim.wander(seed, sim.Shape())
     assert run.violation is None
     assert run.world.witness.judge.strength.armed["G8"] >= 0
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.MOVING])
+def test_a_node_fences_itself_in_a_world_and_on_its_way_into_the_next(phase: Phase) -> None:
+    before = Group(Node("a", 1), phase=phase)
+    assert fences(before, Elapsed(9.0), evolve(before, phase=Phase.STOPPING))
+    assert not fences(before, Elapsed(9.0), before)
 
 
 def test_a_node_is_no_reserve_of_a_world_into_which_its_workers_move_as_members() -> None:

@@ -12,6 +12,7 @@ from elastic.core.properties.call_laws import Broken
 from elastic.core.rendezvous import Evict
 from elastic.core.sim.calls import node_laws
 from elastic.core.sim.calls.call_world import Rank, put
+from elastic.core.sim.calls.moves import Move
 from elastic.core.sim.calls.node_laws import LAWS
 from elastic.core.sim.calls.nodes_walk import walked_over_nodes
 from elastic.core.sim.calls.over_nodes import SOMETIMES, OverNodes
@@ -115,6 +116,13 @@ def test_ranks_do_not_reach_the_store_while_their_agent_stands_still() -> None:
 def test_a_node_that_is_out_of_reach_for_long_is_waited_for_by_its_own_ranks() -> None:
     world = over("fail b", "cut a 4", "pass 30")
     assert sum(rank.runs for rank in ranks(world)) == 6
+
+
+def test_a_rank_waits_for_a_world_as_long_as_its_barrier_timeout() -> None:
+    world = over()
+    (key,) = world.registers
+    move = Move("driver is too late", 0)
+    assert [world._may_be_late(key, world.registers[key], move, rested) for rested in (5.0, 200.0)] == [False, True]
 
 
 def test_N1_an_agent_that_stops_living_ranks_for_no_reason_of_its_own_is_found() -> None:
