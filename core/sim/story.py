@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from attrs import Attribute, asdict, field, fields, frozen
@@ -190,10 +190,6 @@ def _no_or_yes(instance: object, attribute: Attribute[int], value: int) -> None:
         raise ValueError(f"{attribute.name}: 0 or 1, not {value}")
 
 
-ASKED_MAX = 16
-"""The machines' settings of the last few worlds are remembered: a run asks for those of its world many times."""
-
-
 @cache
 def _slots(nodes: int) -> tuple[str, ...]:
     return tuple(map(slot, range(nodes)))
@@ -280,7 +276,6 @@ class Setting:
         return Limits(self.min, self.max, self.restarts)
 
     @property
-    @lru_cache(maxsize=ASKED_MAX)  # noqa: B019  bounded
     def rendezvous(self) -> Settings:
         return Settings(
             self.limits,
@@ -298,7 +293,6 @@ class Setting:
         )
 
     @property
-    @lru_cache(maxsize=ASKED_MAX)  # noqa: B019  bounded
     def group(self) -> GroupSettings:
         return GroupSettings(
             grace=self.grace,

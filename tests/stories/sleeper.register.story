@@ -19,7 +19,7 @@ a joins
 show register
 ----
 63  a watch: round 0 is over
-63  a writes 2: round 0 complete: c in, a in
-63  c join: round 0 of c, a
-63  a join: round 0 of c, a
-2: round 0 complete: c in, a in
+63  a writes 2: round 0 complete: a in, c in
+63  c join: round 0 of a, c
+63  a join: round 0 of a, c
+2: round 0 complete: a in, c in

@@ -58,6 +58,15 @@ def writes(traffic: Traffic, edit: Edit | Restore, before: RendezvousState | Non
     traffic.wrote(node("a"), before, Write(after, before.token if before else None, edit))
 
 
+def test_a_write_that_is_refused_by_what_its_node_holds_is_a_cause_to_write_again() -> None:
+    """The store comes back as an older copy, twice while b's first write is on its way."""
+    starts = [f"start {slot}" for slot in "abcd"]
+    made = world(
+        *starts, "pass 0.02", "older 0.01", "pass 0.01", "older 1", "pass 2", setting="world nodes=4 max=1 seed=3"
+    )
+    assert made.counts["the store came back older"] + made.counts["the store came back empty"] == 2
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_L11_a_node_that_asks_more_often_than_it_has_causes_is_found(question: Question) -> None:
     own = OWN[type(question)]
