@@ -154,6 +154,8 @@ class Faults:
         witness.judge.register = store.register or witness.judge.register  # if none, the next one is known to follow it
         witness.judge.forgets()  # the store has forgotten that too, and what they had under way may land
         witness.counts["the store came back older" if store.register else "the store came back empty"] += 1
+        for process in witness.living():
+            witness.traffic.prompted(process, now)
         self.network.forgets()
         self._stands()
 

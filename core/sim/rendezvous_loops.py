@@ -283,8 +283,6 @@ class RendezvousLoops:
             process.read_after = process.requests
             if isinstance(question, Write) and answer.state is not question.state:
                 sometimes.refused(counts, question, answer.state)
-                if answer.state is process.held.state:  # in between the store showed another one
-                    self.witness.traffic.prompted(process, self.future.now)
         self.hears(process, answer)
 
     def will_go_on(self, process: Process) -> None:

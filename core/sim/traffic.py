@@ -1,9 +1,9 @@
 """How much a node asks of the store in one round (L11): its questions by kind, and the versions that it writes.
 
 A question has a cause. A node asks because the register has changed, because something prompts it (a question without an
-answer, a sleep, the word of a link), or because time has passed. So what a node asks in one round is bounded by the versions
-that it was shown, by what prompted it and, for heartbeats, by the clock. What it writes is bounded by its part in a round.
-No bound depends on the number of nodes.
+answer, a sleep, the word of a link, a loss of the store), or because time has passed. So what a node asks in one round is
+bounded by the versions that it was shown, by what prompted it and, for heartbeats, by the clock. What it writes is
+bounded by its part in a round. No bound depends on the number of nodes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class Traffic:
         tally.shown += 1
 
     def prompted(self, process: Process, now: float) -> None:
-        """Note that the node may ask again: a question or its waiter has no answer, it slept, or a link tells of a node."""
+        """Note that the node may ask again: a question or its waiter has no answer, it slept, a link tells of a node, or the
+        store has lost its memory."""
         self._tally(process, now).prompts += 1
 
     def asks(self, process: Process, question: Question, now: float) -> None:

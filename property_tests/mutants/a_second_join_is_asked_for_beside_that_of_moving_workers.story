@@ -1,11 +1,10 @@
 # a second join is asked for beside that of moving workers
-# L4: 2 rounds ended as fenced, and 1 may have: {'newcomers': 1, 'fencings': 1, 'evictions': 1, 'failures': 0}
+# L9: no rest 29.00 s after crash, pause-heart, start, at most 28.4 s: round 3 complete [c:in b#2:in]
 world fence=3 alone=2
 start a
 start b
-pass 5
-pause-loop a 5
 start c
-pause-heart b 5
-pass 10
-crash b
+pass 1
+pause-heart c 5
+crash a
+start b
