@@ -149,8 +149,9 @@ class Faults:
             store.empties()
         else:
             store.is_restored(now - span)
-        if lost and store.register and store.register.job != lost.job:
-            witness.lost_worlds.drops()  # a world of another job is not replaced
+        copy = store.register
+        if lost and copy and (copy.job != lost.job or copy.closed):
+            witness.lost_worlds.drops()  # a world of another job, and the job's verdict, are not replaced
         witness.judge.register = store.register or witness.judge.register  # if none, the next one is known to follow it
         witness.judge.forgets()  # the store has forgotten that too, and what they had under way may land
         witness.counts["the store came back older" if store.register else "the store came back empty"] += 1
