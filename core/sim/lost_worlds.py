@@ -96,7 +96,8 @@ class LostWorlds:
         cut_until = max(process.cut_out_until, process.cut_in_until)
         unanswered_s = ANSWER_TIMEOUT_S if self.fenced else 0.0  # a heartbeat that was cut off holds the next one up
         since = max(now - unanswered_s, 0.0)
-        stands = process.stands_until > now or cut_until > since or process.delay > 0
+        late = process.late_until > now  # it hears of the loss after that
+        stands = process.stands_until > now or cut_until > since or process.delay > 0 or late
         return process.alive and not stands and process.stopped_since is None and (heard or not self.fenced)
 
     @property

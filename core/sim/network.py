@@ -157,6 +157,7 @@ class Network:
         leg = self.delay(process)
         if process.late_reply:
             leg, process.late_reply = leg + process.late_reply, 0.0
+            process.late_until = now + leg
         lost = process.cut_in_until > now
         if process.lose_reply and isinstance(question, Write | Propose):
             lost, process.lose_reply = True, False

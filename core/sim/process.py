@@ -109,6 +109,8 @@ class Process:
     lose_reply: bool = False
     late_write: float = 0.0
     late_reply: float = 0.0
+    late_until: float = 0.0
+    """An answer to it that is late comes then."""
     twice: float = 0.0
     gap: bool = False
     refuses_until: float = 0.0
