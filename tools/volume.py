@@ -99,7 +99,9 @@ def with_table(text: str, written: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=10**7, help="of nodes, over all sizes (default: 10^7)")
-    parser.add_argument("--calls-steps", type=int, default=10**6, help="of wrapped calls, on one node and over four (default: 10^6 each)")
+    parser.add_argument(
+        "--calls-steps", type=int, default=10**6, help="of calls, and of calls over nodes (default: 10^6)"
+    )
     asked = parser.parse_args()
     commit = subprocess.run(
         ["git", "-C", ROOT, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
