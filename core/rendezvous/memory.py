@@ -121,7 +121,7 @@ def unreadable(held: Held, text: str, now: float, sent_at: float = -math.inf) ->
 
 
 def _still(held: Held, sent_at: float, now: float) -> Held:
-    """Return my memory after an answer with the state that I hold: mostly the same object."""
+    """Return my memory after an answer with the state that I hold: the same object where nothing else has changed."""
     confirmed_at, asked_at = _confirmed_at(held, held.state, sent_at), _asked_at(held, sent_at)
     known = held.held_at is not None and held.unsure_at is None and held.trouble is None and held.found is None
     if known and confirmed_at == held.confirmed_at and asked_at == held.asked_at:
@@ -335,10 +335,8 @@ def introduced(held: Held, profile: Profile) -> Held:
 
 def _at(held: Held, now: float) -> Held:
     """Return my memory with the spans of the facts that hold now, each from when I first saw it."""
-    known, facts = held.spans, _facts(held, now)
-    if not known and not facts and held.silent_since is None:
-        return held
-    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in facts.items()}
+    known = held.spans
+    spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in _facts(held, now).items()}
     if held.silent_since is None and spans == known:
         return held
     return evolve(held, spans=spans, silent_since=None)
