@@ -74,7 +74,7 @@ PATIENT = (Timer.COMPLETION, Timer.CONFIRM, Timer.STORE, Timer.SHORT, Timer.SOFT
 PATIENT_ODDS = 8
 RESTARTS_MAX = 1_000_000
 HELPING_ABOVE = 1_000
-"""Ranks write for themselves here: the world of calls knows no proposals."""
+"""Ranks write for themselves here: limits pass only after a rest, so nobody would lose patience with a proposal in time."""
 KINDS = frozenset(
     (
         *("fails here", "fails there", "failed", "exited", "gave up", "hangs", "is stuck", "swallows", "dies"),
@@ -92,7 +92,7 @@ def as_launched(settings: GroupSettings) -> GroupSettings:
 
 @define
 class Home:
-    """Where the rank of a worker lives."""
+    """This says where the rank of a worker lives."""
 
     process: Process
     generation: Generation
@@ -101,7 +101,7 @@ class Home:
 
 @define
 class Throwing:
-    """What one agent throws out of the register of its own ranks (`adapters/store/relay`)."""
+    """This says what one agent throws out of the register of its own ranks (`adapters/store/relay`)."""
 
     lost: frozenset[Node] = frozenset()
     """The nodes that are lost, as far as this agent knows."""
@@ -252,6 +252,7 @@ class OverNodes:
             settings_of(Shape(world_size, 1, RESTARTS_MAX, replace_s=self.replace_s)),
             upscale_after=0.0,
             helping_above=HELPING_ABOVE,
+            done_above=HELPING_ABOVE,
         )
         earlier = [rank.node.incarnation for rank in calls.ranks if rank.node.slot == slot]
         rank = born(slot, max(earlier, default=0) + 1, settings, calls.terms, calls.calls, _of_party(party))
