@@ -1,4 +1,4 @@
-"""What the web server and the health port share: one thread that listens, and serves a bounded number of clients.
+"""The web server and the health port share this: one thread listens, and serves a bounded number of clients.
 
 Anybody may connect. So each client has a time at which it is hung up on, whatever it does, and there are at most so many of
 them: one more takes the place of the one that came first.

@@ -1,4 +1,4 @@
-"""What people are told of a node's standbys. Nothing is decided by it."""
+"""A note tells people of a node's standbys. Nothing is decided by it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ CHECK_TIMEOUT_S = 4.0
 
 
 class Wrapped(Protocol):
-    """What runs in the workers, where that is simulated too (`calls/over_nodes`). It ends them, by `Workers.dies`."""
+    """This runs in the workers, where that is simulated too (`calls/over_nodes`). It ends them, by `Workers.dies`."""
 
     def started(self, process: Process, world: World) -> None: ...
 

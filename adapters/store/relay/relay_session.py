@@ -286,7 +286,7 @@ class Spaces:
         self._of: dict[str, _Space] = {}
         self._restarts: dict[str, int] = {}
         self._evicted: tuple[Parties, Node, Callable[[], int]] | None = None
-        """What is to be evicted from each register that is opened later, too."""
+        """This is to be evicted from each register that is opened later, too."""
 
     def join(self, name: str) -> tuple[_Space, _SharedClient]:
         """Return the register `name`, and the client of the store for one more connection to it. Raises StoreError."""

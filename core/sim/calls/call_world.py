@@ -132,7 +132,7 @@ class World:
     forgotten: RendezvousState | None = None
     """The store has forgotten this, and it does not stand again yet."""
     proposals: tuple[tuple[Node, Proposal], ...] = ()
-    """What ranks have proposed in the last era in which one did."""
+    """Ranks have proposed these in the last era in which one did."""
     unseated: frozenset[Node] = frozenset()
     """The nodes that left and have lost their seats."""
     moving: bool = False

@@ -20,7 +20,7 @@ LAWS: Mapping[str, str] = {
 }
 """Number → when that law is armed."""
 TAKEN_AWAY = (Reason.SUPERSEDED, Reason.REFUSED, Reason.OTHER_POLICY)
-"""What no rank is told whose place is its own."""
+"""No rank whose place is its own is told one of these."""
 SEATED = (Of.JOINING, Of.STARTING, Of.RUNNING, Of.RESERVE, Of.RETURNED, Of.SHORT)
 """The phases of a rank that is in a world, or on its way into one."""
 

@@ -31,7 +31,7 @@ EVENTS = frozenset(
         *(Kind.LOSE_REPLY, Kind.LATE_WRITE, Kind.GAP, Kind.OUTAGE, Kind.UNLINK, Kind.SLOW),
     )
 )
-"""What is done to the nodes. No store forgets here."""
+"""These are done to the nodes. No store forgets here."""
 NO_FAULTS = (Kind.START, Kind.PASS)
 NODES = 4
 OPERATIONS = 32

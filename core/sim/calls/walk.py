@@ -50,7 +50,7 @@ class Walk:
     times: tuple[float, ...] = ()
     """When each move was made, in seconds; empty if the steps of this run take no time."""
     told: tuple[str, ...] = ()
-    """What happened, in words; empty if nobody asked, or if the moves tell all."""
+    """These lines tell what happened; there are none if nobody asked, or if the moves tell all."""
 
 
 def drawn(choose: Choose) -> Shape:
