@@ -16,6 +16,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from elastic.adapters.workers.reaper import environment_of
+
 VARIABLE = "ELASTIC_TEST_TOKEN"
 
 
@@ -30,10 +32,7 @@ class Process:
 
 def carries(pid: int, entry: bytes) -> bool:
     """Whether it was executed with this entry, NAME=TEXT, in its environment."""
-    try:
-        return entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:  # gone, a zombie's address space, or another user's
-        return False
+    return entry in environment_of(pid).split(b"\0")
 
 
 def _command(pid: int) -> str:

@@ -35,6 +35,9 @@ STARTING = "?"
 """The name of no group. The agent holds it while it starts processes."""
 _EXEC_TIMEOUT_S = 0.1
 """A new worker may take so long from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
+_READS_MAX = 1000
+_READ_PAUSE_S = 0.001
+"""So often, with this pause, a process is looked at that is in the middle of an exec."""
 
 
 def held_at_the_end(pipe: int) -> set[str]:
@@ -69,7 +72,7 @@ def kill_carriers(token: bytes) -> bool:
 
 def carriers(token: bytes) -> list[int]:
     """Return the living processes that have the token in their environment."""
-    return [pid for pid in _processes() if token in _environment(pid)]
+    return [pid for pid in _processes() if token in environment_of(pid)]
 
 
 def kill_all_carriers(token: bytes) -> None:
@@ -91,12 +94,26 @@ def _processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != me]
 
 
-def _environment(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as environment:
-            return environment.read()
-    except OSError:
-        return b""  # gone, or another user's
+def environment_of(pid: int) -> bytes:
+    """Return the environment of a process. In the middle of an exec there is none for a moment: then it is read again."""
+    for _ in range(_READS_MAX):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as environment:
+                found = environment.read()
+            if found or not _may_yet_show_one(pid):
+                return found
+        except OSError:
+            break  # gone, or another user's
+        _pause(_READ_PAUSE_S)
+    return b""
+
+
+def _may_yet_show_one(pid: int) -> bool:
+    """Return True if a process that showed no environment was in the middle of an exec. Raises OSError if it is gone."""
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        fields = stat.read().rpartition(b")")[2].split()
+    memory, code, begin, end = (int(fields[number - 3]) for number in (23, 26, 50, 51))  # numbered as proc(5) does
+    return memory > 0 and (code == 0 or begin < end)  # a kernel thread and a zombie have no memory
 
 
 def _wait_for(pids: list[int]) -> None:
@@ -116,10 +133,10 @@ def _wait_for(pids: list[int]) -> None:
         os.close(pidfd)
 
 
-def _let_exec_happen(since: float) -> None:
+def _pause(span_s: float) -> None:
     import select
 
-    select.poll().poll(max(since + _EXEC_TIMEOUT_S - time.monotonic(), 0) * 1000)
+    select.poll().poll(max(span_s, 0) * 1000)
 
 
 def living(groups: set[str]) -> list[int]:
@@ -148,7 +165,7 @@ def end(held: set[str], token: bytes) -> None:
     kill_groups(held)
     kill_all_carriers(token)
     if STARTING in held:
-        _let_exec_happen(began_at)
+        _pause(began_at + _EXEC_TIMEOUT_S - time.monotonic())
         kill_carriers(token)
     outlive(held)
 

@@ -68,7 +68,7 @@ def end_agent(process: subprocess.Popen[bytes]) -> int:
 def sleeper(start: Start, token: str = "") -> subprocess.Popen[bytes]:
     """Its environment is seen a moment after it was executed."""
     sleeping = start("sleep", "1000", token=token)
-    assert comes_true(lambda: token.encode() in reaper._environment(sleeping.pid))
+    assert comes_true(lambda: token.encode() in reaper.environment_of(sleeping.pid))
     return sleeping
 
 
@@ -171,6 +171,19 @@ def test_carriers_are_dead_when_the_kill_returns(start: Start, token: str) -> No
     assert not reaper.kill_carriers(token.encode())
 
 
+def test_a_carrier_is_seen_while_it_executes_another_program(start: Start, token: str) -> None:
+    again = "import os, sys; os.execv(sys.executable, [sys.executable, '-ISc', sys.argv[1], sys.argv[1]])"
+    carrier = start(sys.executable, "-ISc", again, again, token=token)
+    assert comes_true(lambda: token.encode() in reaper.environment_of(carrier.pid))
+    assert all(token.encode() in reaper.environment_of(carrier.pid) for _ in range(10_000))
+
+
+def test_a_process_that_was_given_no_environment_is_not_waited_for(start: Start) -> None:
+    bare = start("env", "-i", "sleep", "1000")
+    assert comes_true(lambda: not reaper._may_yet_show_one(bare.pid))
+    assert reaper.environment_of(bare.pid) == b""
+
+
 def test_the_end_looks_again_until_there_is_no_carrier(start: Start, token: str) -> None:
     group, carrier = sleeper(start), sleeper(start, token=token)
     reaper.end({str(group.pid)}, token.encode())
@@ -186,7 +199,7 @@ def test_the_end_in_the_middle_of_a_start_looks_once_more_for_carriers(start: St
 
 def test_a_process_that_is_gone_is_not_waited_for() -> None:
     reaper._wait_for([2**22 + 1])
-    assert reaper._environment(2**22 + 1) == b""
+    assert reaper.environment_of(2**22 + 1) == b""
 
 
 def test_a_member_of_a_group_lives_though_its_environment_is_empty_until_it_is_dead(start: Start) -> None:
