@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -75,12 +77,16 @@ def test_the_report_of_both_nodes_names_the_rank_that_hangs_elsewhere(
 ) -> None:
     made = job("2", "--nproc-per-node=2", "--redirects=3", f"--log-dir={tmp_path}/logs")
     agents = made.nodes("ab", program=(HANGS, how))
-    all_hang(agents, 2, ODD[how])
+    workers = all_hang(agents, 2, ODD[how])
     shown = ask(made, launch)
     if how == "stopped":  # it may not run on, so it does not answer; py-spy names the line, where there is one
         shown = shown.replace("rank 3 stopped", f"rank 3 {ODD[how].partition(',')[0]}, stopped")
     assert {f"ranks 1, 2 {STEP} · a, b", f"rank 3 {ODD[how]} · b"} < set(shown.splitlines())
     agents[0].open_gate()
+    assert comes_true(lambda: len([*tmp_path.glob("logs/*/attempt_0/*/stacks.txt")]) == 3)
+    for worker in workers[1:]:  # both nodes have looked
+        with suppress(ProcessLookupError):
+            os.kill(worker.pid, signal.SIGKILL)
     for agent, name in zip(agents, "ab", strict=True):
         ended = agent.ends()
         assert ended.code == 1

@@ -1,7 +1,8 @@
 """All ranks but the first meet in a collective of gloo, and the last does something else: `hangs.py HOW [whole]`.
 
 Rank 0 fails when it may. It is no member of their group, so that its death does not end the collective before anybody has
-looked. In a `whole` job it waits with the others.
+looked. In a `whole` job it waits with the others. Else the others ignore SIGTERM: the first node that stops its workers
+would end the collective before the other node has looked.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def own_lock() -> None:
 
 
 def stopped() -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
+    while True:  # it is resumed when it is asked for its stack, and when it is to end: it must not join the others then
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class Slow(torch.utils.data.Dataset[int]):
@@ -66,6 +68,8 @@ def step(group: dist.ProcessGroup) -> None:
 def main() -> NoReturn:
     dist.init_process_group("gloo")
     first = 0 if "whole" in sys.argv else 1
+    if stage.rank >= first > 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     group = dist.new_group(range(first, dist.get_world_size()))
     stage.tell("begins")
     if stage.rank == dist.get_world_size() - 1:
