@@ -175,10 +175,16 @@ def held() -> set[object]:
 
 
 def test_a_client_that_goes_takes_its_threads_and_descriptors_along(relay: Relay) -> None:
+    earlier = set(threading.enumerate())
     with clients(relay) as make:
-        make().wait_for_change(
-            None, time.monotonic() + 0.01
-        )  # the thread that waits for all of them stays with the first
+        first = make()
+
+        def is_followed() -> bool:
+            """A question that comes too late starts nothing. The thread that it starts stays with the first client."""
+            first.wait_for_change(None, time.monotonic() + 0.01)
+            return "elastic-relay-watch" in {thread.name for thread in set(threading.enumerate()) - earlier}
+
+        assert comes_true(is_followed)
         before = held()
         client = RelayBackend(relay.path, "one", SystemClock())
         client.get()
