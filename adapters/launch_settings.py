@@ -22,7 +22,7 @@ from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, plac
 if TYPE_CHECKING:
     from ..core.hangs import Settings as HangSettings
     from .store.secret import Secret
-    from .workers.plugged_logs import LogsSpecs
+    from .workers.worker_port import LogsSpecs
 
 STACKS_SIGNAL = int(signal.SIGRTMIN) + 16
 """The signal at which workers write their stacks, unless they were told another."""

@@ -32,7 +32,7 @@ from .places import Place
 from .rendezvous_settings import FENCE, peer_links, rendezvous_settings
 
 if TYPE_CHECKING:
-    from ..adapters.workers.plugged_logs import LogsSpecs
+    from ..adapters.workers.worker_port import LogsSpecs
     from ..core.hangs import Settings as HangSettings
     from .etcd_place import EtcdPlace
 

@@ -11,42 +11,17 @@ import os
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from attrs import frozen
 
 from ..launch_settings import Logs, Streams
 from .logs import ERROR_FILE_VARIABLE, NOWHERE, Place
-from .worker_port import CannotStart, Duplicate, Sink
+from .worker_port import CannotStart, Destinations, Duplicate, LogsSpecs, Sink
 
 GROUP = "torchrun.logs_specs"
 _OWN = "default"
 """torchrun's name for what happens without a plugin."""
-
-
-class Destinations(Protocol):
-    """The part of torch's LogsDest that is used: files by local rank, an empty name where there is none."""
-
-    @property
-    def stdouts(self) -> Mapping[int, str]: ...
-    @property
-    def stderrs(self) -> Mapping[int, str]: ...
-    @property
-    def tee_stdouts(self) -> Mapping[int, str]: ...
-    @property
-    def tee_stderrs(self) -> Mapping[int, str]: ...
-    @property
-    def error_files(self) -> Mapping[int, str]: ...
-    @property
-    def filtered_stdout(self) -> str: ...
-    @property
-    def filtered_stderr(self) -> str: ...
-
-
-class LogsSpecs(Protocol):
-    """The part of torch's class of that name that is used."""
-
-    def reify(self, envs: dict[int, dict[str, str]]) -> Destinations: ...
 
 
 def make_plugin(name: str, logs: Logs, installed: Callable[..., Any] = entry_points) -> LogsSpecs | None:

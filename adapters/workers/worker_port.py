@@ -54,6 +54,31 @@ class Sink:
     duplicate: Duplicate | None = None
 
 
+class Destinations(Protocol):
+    """The part of torch's LogsDest that is used: files by local rank, an empty name where there is none."""
+
+    @property
+    def stdouts(self) -> Mapping[int, str]: ...
+    @property
+    def stderrs(self) -> Mapping[int, str]: ...
+    @property
+    def tee_stdouts(self) -> Mapping[int, str]: ...
+    @property
+    def tee_stderrs(self) -> Mapping[int, str]: ...
+    @property
+    def error_files(self) -> Mapping[int, str]: ...
+    @property
+    def filtered_stdout(self) -> str: ...
+    @property
+    def filtered_stderr(self) -> str: ...
+
+
+class LogsSpecs(Protocol):
+    """The part of torch's class of that name that is used."""
+
+    def reify(self, envs: dict[int, dict[str, str]]) -> Destinations: ...
+
+
 @frozen
 class WorkerSpec:
     """A worker to start: its command, its environment, and the places of its output."""
