@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -11,6 +12,9 @@ import pytest
 from ports import reserved
 
 pytest.register_assert_rewrite("conformance", "leased", "narration")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has put the run into the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SETTLE_S = 90.0
 """How long what a test started may take to end by itself after the test, on a machine that is busy with something else."""
