@@ -84,6 +84,13 @@ class Left:
 
 
 @frozen
+class Noted:
+    """A notice that `node` wanted to tell the register needs to be told no longer."""
+
+    node: Node
+
+
+@frozen
 class Stepped:
     """A worker group took a step."""
 
@@ -156,6 +163,7 @@ Judged: TypeAlias = (
     | Succeeded
     | Reaped
     | Left
+    | Noted
     | Stepped
     | Began
     | Slept

@@ -40,6 +40,7 @@ from .facts import (
     Judged,
     Left,
     Moved,
+    Noted,
     Reaped,
     Slept,
     Started,
@@ -139,6 +140,8 @@ class Judge:
                 self.strength.armed["S15"] += 1
                 self.left.add(node)
                 self.pasts.left(fact)
+            case Noted():
+                self.pasts.noted(fact)
             case Began():
                 self.pasts.began(fact)
             case Decided(held):

@@ -41,7 +41,7 @@ from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
 from ..rendezvous.verify import Finding
 from ..world import Node, Verdict, Why, WorldId
-from .facts import Began, Decided, GaveUp, Holds, Left, Slept, Stepped
+from .facts import Began, Decided, GaveUp, Holds, Left, Noted, Slept, Stepped
 
 SLACK_S = 1e-6
 """Two sums of the same spans may differ by so much."""
@@ -99,7 +99,8 @@ class Past:
     ready_at: float = NEVER
     done_at: float = NEVER
     leaves_since: float = NEVER
-    drains_since: float = NEVER
+    drains: list[float] = field(factory=list)
+    """When its group wanted to tell the register of each notice that is not told yet, the first one first."""
     closes_since: float = NEVER
     ended_at: float = NEVER
     gone_by: float = NEVER
@@ -177,7 +178,7 @@ class Past:
             elif isinstance(command, LeaveJob):
                 self.leaves_since = at
             elif isinstance(command, DrainMe):
-                self.drains_since = at
+                self.drains.append(at)
             elif isinstance(command, CloseJob):
                 self.closes_since = at
             elif isinstance(command, EndRound) and fact.before.world is not None:
@@ -203,6 +204,9 @@ class Pasts:
     def left(self, fact: Left) -> None:
         self.past(fact.node).gone = True
 
+    def noted(self, fact: Noted) -> None:
+        del self.past(fact.node).drains[:1]
+
     def stepped(self, fact: Stepped, excused: bool) -> Iterator[Finding]:
         """Note what the agent was told, and judge its end. `excused`: it may have stood still."""
         past = self.past(fact.after.node)
@@ -222,6 +226,8 @@ class Pasts:
         past = self.past(fact.held.node)
         past.refusals.add(fact.why)
         yield from _of_refusal(past, fact)
+        if fact.handler is drain:
+            del past.drains[:1]
 
     def decided(self, fact: Decided, runs: bool, failed: Failures) -> Iterator[Finding]:
         """Judge what a node wants to write. `runs`: its workers run. `failed`: whose workers failed, and where."""
@@ -307,7 +313,7 @@ def _of_refusal(past: Past, fact: GaveUp) -> Iterator[Finding]:
         spans: Mapping[Handler, tuple[float, float]] = {
             leave: (past.leaves_since, settings.leave_timeout),
             close: (past.closes_since, settings.close_timeout),
-            drain: (past.drains_since, settings.close_timeout),
+            drain: (min(past.drains[:1], default=NEVER), settings.close_timeout),
             watch: (past.done_at, settings.barrier_timeout),
             linger: (past.ended_at, LINGER_S),
         }

@@ -153,9 +153,9 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
             return _submitted(client, reduce(submitted, fed.items, client.agenda)), None, ()
         case Counted(count):
             assert isinstance(client.out, Propose)
-            return _heard(client, proposed(held, client.out.proposal, count, now), now)
+            return _heard(client, proposed(held, client.out.proposal, count, client.asked_at, now), now)
         case Proposals(of):
-            return _heard(client, gathered(held, of, now), now)
+            return _heard(client, gathered(held, of, client.asked_at, now), now)
         case Did():
             return _heard(client, held, now)
         case Unknown():

@@ -296,9 +296,10 @@ def told_by_link(held: Held, node: Node, says: Says, beaten_at: float | None, no
     return evolve(held, suspects=suspects)
 
 
-def proposed(held: Held, proposal: Proposal, count: int, now: float) -> Held:
+def proposed(held: Held, proposal: Proposal, count: int, sent_at: float, now: float) -> Held:
     """After this proposal of mine was put down, as one of so many of its kind."""
-    return _at(evolve(held, proposed=Proposed(proposal, now, count)), now)
+    mine = Proposed(proposal, now, count)
+    return _at(evolve(held, proposed=mine, asked_at=_asked_at(held, sent_at)), now)
 
 
 def unproposed(held: Held, proposal: Proposal, now: float) -> Held:
@@ -306,10 +307,10 @@ def unproposed(held: Held, proposal: Proposal, now: float) -> Held:
     return evolve(held, proposed=Proposed(proposal, now, 0))
 
 
-def gathered(held: Held, proposals: Mapping[Node, Proposal], now: float) -> Held:
+def gathered(held: Held, proposals: Mapping[Node, Proposal], sent_at: float, now: float) -> Held:
     """After a read of what these nodes propose."""
-    mine = held.proposed
-    return _at(evolve(held, proposed=evolve(mine, others=proposals)) if mine is not None else held, now)
+    mine = evolve(held.proposed, others=proposals) if held.proposed is not None else None
+    return _at(evolve(held, proposed=mine, asked_at=_asked_at(held, sent_at)), now)
 
 
 def joined(held: Held, world: WorldId) -> Held:

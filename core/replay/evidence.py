@@ -39,6 +39,7 @@ from ..properties.facts import (
     Holds,
     Left,
     Moved,
+    Noted,
     Reaped,
     Slept,
     Succeeded,
@@ -65,6 +66,7 @@ from ..rendezvous import (
     Violation,
     Woke,
     Write,
+    drain,
     verify,
     verify_step,
 )
@@ -251,6 +253,8 @@ def _of_client(moment: Moment, fed: Input, answered_at: float, tried_at: float) 
     for told in moment.after.answers:
         if isinstance(told.answer, Raise):
             yield GaveUp(told.held, told.handler, told.answer.failure.why, moment.at, answered_at, tried_at)
+        elif told.handler is drain:
+            yield Noted(held.node)
 
 
 def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:

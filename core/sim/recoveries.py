@@ -192,6 +192,8 @@ class Recoveries:
     rests_at: float | None = 0.0
     """Since when the world rests."""
     died_at: dict[Node, float] = field(factory=dict)
+    dead: list[Node] = field(factory=list)
+    """The dead nodes that had a seat at the last look, and so until now."""
     heard_at: float = 0.0
     """Since when somebody could hear that another node is silent."""
     led_by: tuple[Life, Node | None] | None = None
@@ -201,6 +203,8 @@ class Recoveries:
     """A fault waited for somebody's next message at the last look."""
     few: bool = False
     """There were too few for a world at the last look."""
+    watched: bool = True
+    """Somebody with a seat was there to notice a silence at the last look."""
     bounds: dict[frozenset[Kind], float] = field(factory=dict)
     """This maps what befell a world to the bound of that, once it was asked for."""
     least_s: float = field(init=False)
@@ -236,7 +240,9 @@ class Recoveries:
         if not self.is_open:
             return
         self._sees(living, now)
-        if register is not None and not register.closed:
+        if register is None or register.closed:
+            self.dead = []
+        else:
             self._judges_the_dead(register, living, now)
         if self.calm_at > now:
             return
@@ -261,21 +267,22 @@ class Recoveries:
         return self.bounds[kinds]
 
     def _judges_the_dead(self, register: RendezvousState, living: list[Process], now: float) -> None:
+        if not self.watched:
+            self.heard_at = max(self.heard_at, now)
+        if self.dead and (kept := now - max(self.heard_at, *(self.died_at[node] for node in self.dead))) > self.dead_s:
+            raise Violation("L10", f"{', '.join(map(str, self.dead))} died {kept:.2f} s ago: {standing(register)}")
         by = register.life, register.first
-        watched = any(each.node in register.seats and each.group.phase is not Phase.LEAVING for each in living)
-        if by != self.led_by or not watched:
+        self.watched = any(each.node in register.seats and each.group.phase is not Phase.LEAVING for each in living)
+        self.watched = self.watched and not self._is_slow_to_return(register)
+        if by != self.led_by or not self.watched:
             self.led_by, self.heard_at = by, max(self.heard_at, now)
-        if not (dead := self._dead(register)):
-            return
-        for node in dead:
+        self.dead = self._dead(register)
+        for node in self.dead:
             if node not in self.died_at:
                 self.died_at[node] = now
                 self.befalls(Kind.CRASH)  # an agent that ends while it is seated is no better
                 self.strength.armed["L10"] += 1
-                self.strength.excused["L10"] += not watched
-        kept = now - max(self.heard_at, *(self.died_at[node] for node in dead))
-        if kept > self.dead_s:
-            raise Violation("L10", f"{', '.join(map(str, dead))} died {kept:.2f} s ago: {standing(register)}")
+                self.strength.excused["L10"] += not self.watched
 
     def _sees(self, living: list[Process], now: float) -> None:
         """Note which faults are under way, and which wait for their time."""
@@ -304,6 +311,13 @@ class Recoveries:
         if not register.complete or not all(_in_place(register, each) for each in living):
             return False
         return not self._dead(register)
+
+    def _is_slow_to_return(self, register: RendezvousState) -> bool:
+        """Return True if the coordinator is slow, and on its way back: each of its questions on the way takes its time."""
+        first = register.first
+        if first is None or register.seats[first].status is not Status.EXPECTED:
+            return False
+        return (each := self.by_node.get(first)) is not None and each.delay > 0
 
     def _dead(self, register: RendezvousState) -> list[Node]:
         """Return the dead nodes that have a seat."""

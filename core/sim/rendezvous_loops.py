@@ -14,7 +14,7 @@ from attrs import define, field
 
 from ..evolving import maker
 from ..node import heard, noticed
-from ..properties.facts import Decided, GaveUp, Holds, Left, Slept, WaitsForever
+from ..properties.facts import Decided, GaveUp, Holds, Left, Noted, Slept, WaitsForever
 from ..properties.outcomes import of_operator
 from ..rendezvous import (
     Answer,
@@ -61,6 +61,7 @@ from ..rendezvous import (
     Wait,
     Woke,
     Write,
+    drain,
     leave,
     linger,
     step,
@@ -182,6 +183,8 @@ class RendezvousLoops:
         if isinstance(answer, Raise):
             answered_at, tried_at = process.clock(process.answered_at), process.clock(process.tried_at)
             self.witness.judge.saw(GaveUp(told.held, handler, answer.failure.why, now, answered_at, tried_at))
+        elif handler is drain:
+            self.witness.judge.saw(Noted(process.node))
         if handler is linger:
             self.end(process)
             return

@@ -34,6 +34,7 @@ from elastic.core.properties.facts import (
     GaveUp,
     Holds,
     Left,
+    Noted,
     Slept,
     Started,
     Stepped,
@@ -55,6 +56,7 @@ from elastic.core.rendezvous import (
     Settings,
     Violation,
     close,
+    drain,
     end,
     join,
     leave,
@@ -486,6 +488,15 @@ def test_O8_a_drained_node_is_gone_by_its_deadline() -> None:
     judge = Judge(excused={late.after.node})
     for fact in (*past[:-1], late):
         judge.saw(fact)
+
+
+def test_O2_the_time_of_the_first_notice_that_is_not_told_yet_counts() -> None:
+    past = steps(*RUN, noticed(60.0, 1.0, known=False), noticed(50.0, 4.0, known=False))
+    gives_up = a_gives_up(drain, 6.5)
+    assert broken(*past, gives_up) is None
+    assert broken(*past, Noted(node("a")), gives_up) == "O2"
+    assert broken(*past, gives_up, gives_up) == "O2"
+    assert broken(*past, gives_up, a_gives_up(drain, 9.0)) is None
 
 
 def test_O1_and_O5_a_node_ends_as_drained_by_a_notice_and_gives_it_to_itself_alone() -> None:

@@ -94,7 +94,7 @@ def joins(held: Held, now: float = 0.0, deadline: float = math.inf, handler: Han
 
 def entering(who: str, count: int, state: RendezvousState = OPEN, settings: Settings = MANY) -> Held:
     """A node that has put down its proposal to enter at 0 s, and was told how many there are."""
-    return proposed(holding(who, state, settings), proposal(who, state.era), count, 0.0)
+    return proposed(holding(who, state, settings), proposal(who, state.era), count, 0.0, 0.0)
 
 
 # --- what a proposal to enter is worth
@@ -261,7 +261,7 @@ def test_in_a_last_call_patience_is_short() -> None:
 def test_who_completes_the_round_reads_the_proposals_and_writes_for_all() -> None:
     last = entering("f", 5)
     assert joins(last) == Gather((), ERA)
-    ask = joins(gathered(last, proposals("b c d e"), 0.1), now=0.1)
+    ask = joins(gathered(last, proposals("b c d e"), 0.1, 0.1), now=0.1)
     assert isinstance(ask, Write)
     assert ask.edit == Together(proposals("b c d e f"))
     assert ask.state.complete
@@ -283,7 +283,7 @@ def test_who_completes_the_minimum_writes_for_all() -> None:
 def test_who_loses_patience_writes_for_all_who_propose_to_enter() -> None:
     late = entering("b", 1)
     assert joins(late, now=0.71) == Gather((), ERA)
-    ask = joins(gathered(late, proposals("b d"), 0.71), now=0.71)
+    ask = joins(gathered(late, proposals("b d"), 0.71, 0.71), now=0.71)
     assert isinstance(ask, Write)
     assert set(seats(ask.state)) == {"a", "b", "d"}
 

@@ -60,7 +60,7 @@ def joins(held: Held, now: float = 0.0, deadline: float = math.inf, handler: Han
 
 def proposing(who: str, count: int, state: RendezvousState = OVER, at: float = 0.0) -> Held:
     """A node that has put down its proposal to come back, and was told how many propose the like."""
-    return proposed(holding(who, state, HELPED), proposal(who, state.era), count, at)
+    return proposed(holding(who, state, HELPED), proposal(who, state.era), count, at, at)
 
 
 # --- what a proposal is worth
@@ -210,7 +210,7 @@ def test_it_waits_no_longer_than_its_deadline() -> None:
 def test_the_last_one_reads_what_the_others_propose_and_writes_for_all() -> None:
     last = proposing("d", 4)
     assert joins(last) == Gather(OVER.expected)
-    ask = joins(gathered(last, proposals("a b c"), 0.1))
+    ask = joins(gathered(last, proposals("a b c"), 0.1, 0.1))
     assert isinstance(ask, Write)
     assert ask.edit == Together(proposals("a b c d"))
     assert ask.state.complete
@@ -219,7 +219,7 @@ def test_the_last_one_reads_what_the_others_propose_and_writes_for_all() -> None
 def test_who_loses_patience_writes_for_those_who_propose() -> None:
     late = proposing("b", 2)
     assert joins(late, now=2.0) == Gather(OVER.expected)
-    ask = joins(gathered(late, proposals("a b"), 2.0), now=2.0)
+    ask = joins(gathered(late, proposals("a b"), 2.0, 2.0), now=2.0)
     assert isinstance(ask, Write)
     assert seats(ask.state) == {"a": "in", "b": "in", "c": "expected", "d": "expected"}
 
@@ -234,21 +234,23 @@ def test_fewer_are_waited_for_when_one_is_dropped() -> None:
 def test_marks_wait_for_all_members() -> None:
     held = holding("b", RUNS, HELPED, ran=0)
     mark = Proposal(RUNS.era, Done(0))
-    assert joins(proposed(held, mark, 4, 0.0), handler=done) == Gather(RUNS.participants)
-    assert not isinstance(joins(proposed(held, mark, 3, 0.0), handler=done), Gather)
+    assert joins(proposed(held, mark, 4, 0.0, 0.0), handler=done) == Gather(RUNS.participants)
+    assert not isinstance(joins(proposed(held, mark, 3, 0.0, 0.0), handler=done), Gather)
 
 
 def test_marks_wait_for_no_reserve() -> None:
     with_one = edited(RUNS, "d", Reserve(0))
     held = holding("b", with_one, HELPED, ran=0)
-    assert joins(proposed(held, Proposal(with_one.era, Done(0)), 3, 0.0), handler=done) == Gather(with_one.participants)
+    assert joins(proposed(held, Proposal(with_one.era, Done(0)), 3, 0.0, 0.0), handler=done) == Gather(
+        with_one.participants
+    )
 
 
 # --- what is remembered
 
 
 def test_a_proposal_stands_through_its_era_but_what_others_propose_is_read_again() -> None:
-    last = gathered(proposing("d", 4), proposals("a b c"), 0.1)
+    last = gathered(proposing("d", 4), proposals("a b c"), 0.1, 0.1)
     refused = saw(last, edited(OVER, "a", Arrive(profile("a"))), 0.2, 0.2)
     assert joins(refused, now=0.2) == Gather(tuple(map(node, "bcd")))
 
@@ -271,10 +273,10 @@ def test_in_another_life_nobody_has_proposed() -> None:
 
 def test_what_comes_of_a_question_of_an_era_that_is_over_is_nothing() -> None:
     held = holding("d", OVER, HELPED)
-    assert gathered(held, proposals("a b"), 0.0) == held
+    assert gathered(held, proposals("a b"), 0.0, 0.0) == held
 
 
 def test_an_unknown_outcome_is_looked_for_first() -> None:
-    unsure = unanswered(gathered(proposing("d", 4), proposals("a b c"), 0.1), OVER.token, 0.2)
+    unsure = unanswered(gathered(proposing("d", 4), proposals("a b c"), 0.1, 0.1), OVER.token, 0.2)
     assert joins(unsure, now=0.2) == Wait(OVER.token, 0.2)
     assert isinstance(joins(saw(unsure, OVER, 0.3, 0.3), now=0.3), Write)

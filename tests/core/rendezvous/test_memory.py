@@ -26,8 +26,9 @@ from elastic.core.rendezvous import (
     woke,
 )
 from elastic.core.rendezvous import heard as answered_with
+from elastic.core.rendezvous.actions import Proposal
 from elastic.core.rendezvous.context import Fact, Found
-from elastic.core.rendezvous.memory import marked
+from elastic.core.rendezvous.memory import gathered, marked, proposed
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
 ONE = arrived(register("3:5"), "a")
@@ -260,6 +261,17 @@ def test_no_answer_closes_a_gap_that_lies_before_it() -> None:
 def test_so_does_an_answer_with_another_state() -> None:
     held = heard(holding("a", running(), at=0), {node("b"): 1}, 0.0, 0.1)
     held = saw(held, arrived(running(), "c"), 1.5, 1.6)
+    assert heard(held, {node("b"): 1}, 3.0, 3.1).sightings.silence(node("b")) == pytest.approx(2.9)
+
+
+@pytest.mark.parametrize("answer", ["proposed", "gathered"])
+def test_so_does_an_answer_to_a_proposal(answer: str) -> None:
+    held = heard(holding("a", running(), at=0), {node("b"): 1}, 0.0, 0.1)
+    mine = Proposal(running().era, Done(0))
+    if answer == "proposed":
+        held = proposed(held, mine, 1, 1.5, 1.6)
+    else:
+        held = gathered(proposed(held, mine, 1, 0.1, 0.2), {}, 1.5, 1.6)
     assert heard(held, {node("b"): 1}, 3.0, 3.1).sightings.silence(node("b")) == pytest.approx(2.9)
 
 

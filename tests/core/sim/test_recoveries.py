@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from simulated import TWO, at, both_running, hangs, then, world
+from worlds import node
 
 from elastic.core.group import Phase
 from elastic.core.rendezvous import Violation
@@ -143,6 +144,23 @@ def test_L10_asks_nothing_while_somebody_could_not_hear(fault: str) -> None:
         watches_nobody(at(made, slot))
     then(made, "crash a", "pass 9", fault, f"pass {bound_of_the_dead(made.setting) - 5}")
     assert made.witness.recoveries.heard_at > 9.0
+
+
+def test_L10_counts_from_when_somebody_is_there_to_notice() -> None:
+    setting = "world helping=1"
+    newcomer = world("start a", "start b", "slow b 0.6", "pass 1", "crash a", "pass 5", setting=setting)
+    assert newcomer.witness.recoveries.heard_at == pytest.approx(4.9, abs=0.1)
+    slow = world(*THREE, "slow b 0.6", "start a", "pass 1", "crash a", "pass 8", setting=setting)
+    assert slow.witness.recoveries.heard_at == pytest.approx(6.4, abs=0.1)
+
+
+def test_L10_a_seat_that_was_kept_for_too_long_is_found_when_it_is_taken() -> None:
+    made = world(*THREE, "crash c", "pass 1", setting=OF_THREE)
+    register = made.store.register
+    assert register is not None and node("c") in register.seats
+    made.witness.recoveries.dead_s = 3.0  # less than a TTL
+    with pytest.raises(Violation, match=r"L10: c#1 died .* s ago: round 1 open \[a:expected b:expected\]"):
+        then(made, "pass 9")
 
 
 def test_L10_asks_nothing_while_nobody_is_there_to_notice() -> None:
