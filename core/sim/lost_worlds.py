@@ -1,8 +1,8 @@
 """The world that a store loses while it runs: it stands again soon, and nobody who is well stops for that (R12).
 
 A node is excused by what is done to it, and by nothing that is done to another one. A loss asks nothing if no member was
-well, if somebody knew another job, if strangers completed a world before a survivor could answer, or if an agent of another
-version wrote its own register first, which no survivor can read.
+well, if somebody knew another job, if the end of the world was written and then lost, if strangers completed a world
+before a survivor could answer, or if an agent of another version wrote its own register first, which no survivor reads.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class LostWorlds:
     """How much longer the slowest messages take."""
     strength: Strength = field(factory=Strength)
     lost: LostWorld | None = None
+    over: set[WorldId] = field(factory=set)
+    """The worlds whose end was written. The store may lose that, and somebody may know of it."""
 
     def loses(self, register: RendezvousState | None, processes: Iterable[Process], now: float) -> None:
         """Note that the store has lost this register."""
@@ -84,6 +86,8 @@ class LostWorlds:
         self.lost = LostWorld(world, register.job, due_at, members, spares, format)
         if any(each.held.state is not None and each.held.state.job != register.job for each in those):
             self.drops()  # somebody of another job may know more
+        if world in self.over:
+            self.drops()
         if self.fenced and self.tail:
             self.drops()  # a message may take longer than a fence
         self._excuses()
@@ -135,13 +139,15 @@ class LostWorlds:
     def wrote(self, fact: Wrote, format: int = 0) -> None:
         """Judge a write in this format. Raises Violation."""
         lost, before, after = self.lost, fact.before, fact.after
+        ran = before.world_id if before is not None else None
+        if ran is not None and (after.world_id != ran or after.closed) and not isinstance(fact.edit, Restore):
+            self.over.add(ran)
         if lost is not None and format != lost.format:
             self.drops()
             return
         if lost is None or isinstance(fact.edit, Restore):
             return
-        over = after.world_id != lost.id or after.closed is not None
-        if before is not None and before.world_id == lost.id and over:
+        if ran == lost.id and ran in self.over:
             if fact.node in lost.members and isinstance(fact.edit, End) and fact.edit.why is Why.FENCED:
                 raise Violation("R12", f"round {lost.id.round} was lost while {fact.node} was well; it fled from it")
             self.lost = None  # it stood again, and is over for a reason of its own

@@ -86,6 +86,15 @@ def test_a_spare_is_a_spare_again() -> None:
     assert judged(made) == (1, 0)
 
 
+def test_a_world_whose_end_was_written_before_is_not_asked_for() -> None:
+    made = world(*THREE, "notice b 1", "pass 0.0015", "older 0.5", setting=WITH_A_SPARE)
+    assert made.witness.lost_worlds.lost is None
+    assert at(made, "a").group.phase is Phase.RUNNING  # it has not heard of the end
+    then(made, "older 0")
+    assert asked_of(made) == set()
+    assert judged(made) == (1, 1)
+
+
 def test_R12_a_member_that_flees_from_a_world_that_was_restored_is_found() -> None:
     fled = edited(WORLD, "a", End(0, Why.FENCED))
     with pytest.raises(Violation, match="R12: round 0 was lost while a#1 was well; it fled from it"):
