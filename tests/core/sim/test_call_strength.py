@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from attrs import evolve
 
 from elastic.core.caller import Terms
@@ -11,11 +9,9 @@ from elastic.core.inprocess.words import How
 from elastic.core.policies import at_most
 from elastic.core.properties.strength import Strength
 from elastic.core.sim.calls import call_strength
-from elastic.core.sim.calls.call_strength import LAWS
 from elastic.core.sim.calls.call_world import Budget, Shape, World
 from elastic.core.sim.calls.effects import beginning, step
 from elastic.core.sim.calls.moves import Move, faults, prompt, timed
-from elastic.core.sim.calls.walk import walked
 
 RICH = Shape(2, budget=Budget(faults=9, sections=9))
 
@@ -112,11 +108,3 @@ def test_a_write_while_a_killed_rank_s_place_is_kept_arms_the_law_of_replacement
 def test_a_world_with_a_reserve_arms_no_more() -> None:
     run = Counted(Shape(2, terms=Terms(at_most(1)))).rests()
     assert run.strength.armed["I1"] == 1
-
-
-def test_walks_arm_every_law_and_count_the_beginning_of_each() -> None:
-    armed = Counter[str]()
-    for seed in range(250):
-        armed += walked(seed).strength.armed
-    assert armed["I17"] == 250
-    assert [number for number in LAWS if not armed[number]] == []

@@ -21,6 +21,7 @@ from elastic.core.rendezvous.context import Handler
 from elastic.core.sim.calls import gate_words as gate
 from elastic.core.sim.calls import laws
 from elastic.core.sim.calls.call_sometimes import SOMETIMES
+from elastic.core.sim.calls.call_strength import LAWS
 from elastic.core.sim.calls.call_world import At, Budget, Main, Rank, Shape, World
 from elastic.core.sim.calls.effects import beginning, step
 from elastic.core.sim.calls.moves import Move, faults, prompt, timed
@@ -305,13 +306,16 @@ def test_a_callback_that_is_over_when_its_signal_comes_is_not_hit() -> None:
 # --- walks, and small worlds
 
 
-def test_random_walks_break_no_law_and_show_every_situation_that_they_must() -> None:
-    seen = Counter[str]()
+def test_random_walks_break_no_law_arm_each_and_show_every_situation_that_they_must() -> None:
+    seen, armed = Counter[str](), Counter[str]()
     for seed in range(250):
         walk = walked(seed)
         assert walk.broken is None, f"walked({seed}): {walk.broken}"
         seen += walk.seen
+        armed += walk.strength.armed
     assert len(set(SOMETIMES) - seen.keys()) < FEW
+    assert armed["I17"] == 250
+    assert [number for number in LAWS if not armed[number]] == []
 
 
 FEW = 15
