@@ -47,6 +47,9 @@ def some_settings(draw: st.DrawFn) -> Setting:
         barrier=draw(st.sampled_from((0.0, 2.0))),
         fence=draw(st.sampled_from((0.0, 3.0))),
         helping=draw(st.sampled_from((8, 1))),
+        first_target=draw(st.sampled_from((0, most))),
+        named=draw(st.integers(0, 1)),
+        standbys=draw(st.sampled_from((0.0, 2.0))),
     )
 
 

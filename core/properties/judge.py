@@ -50,7 +50,7 @@ from .facts import (
     Wrote,
 )
 from .outcomes import Pasts
-from .predicates import of_group, of_ranks, of_restore, of_write
+from .predicates import of_group, of_programs, of_ranks, of_restore, of_write
 from .strength import Strength, by_decision, by_refusal, by_start, by_step, by_write
 
 Property: TypeAlias = Callable[["Judge", Fact], Iterable[Finding]]
@@ -211,6 +211,8 @@ class Judge:
         if isinstance(edit, Arrive | Together):
             kin = [node for node in before.seats if node.slot == fact.node.slot]
             self.superseded.update(node for node in kin if node not in after.present)
+        if isinstance(edit, Together):
+            yield from of_programs(before, fact.node, after)
         for node, seat in after.seats.items():
             was = before.seats.get(node)
             if was is seat:

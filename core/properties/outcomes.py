@@ -40,8 +40,9 @@ from ..rendezvous.context import Handler
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
 from ..rendezvous.verify import Finding
-from ..world import Node, Verdict, Why, WorldId
+from ..world import Node, Profile, Verdict, Why, WorldId
 from .facts import Began, Decided, GaveUp, Holds, Left, Noted, Slept, Stepped
+from .predicates import is_beside_another_program
 
 SLACK_S = 1e-6
 """Two sums of the same spans may differ by so much."""
@@ -377,6 +378,8 @@ def _of_decision(past: Past, fact: Decided, runs: bool, failed: Failures) -> Ite
             yield "O5", f"{me} gives another node notice, {node}"
         case Arrive() if state is not None and me not in state.seats and state.limits != settings.limits:
             yield "O2", f"{me} takes a seat in a job of other limits"
+        case Arrive(its) if settings.same_program and state is not None and _is_strange(state, me, its):
+            yield "O2", f"{me} takes a seat beside another program"
         case Arrive() if (cooldown_s := _cooldown(held)) and not _has_lasted(
             past.seen(partial(_aside, me), at), cooldown_s
         ):
@@ -385,6 +388,11 @@ def _of_decision(past: Past, fact: Decided, runs: bool, failed: Failures) -> Ite
             yield "B5", f"{me} does not charge the failure of its worker in round {state.round}"
         case _:
             pass
+
+
+def _is_strange(state: RendezvousState, me: Node, profile: Profile) -> bool:
+    """Return True if I have no seat, and others of my role run another program."""
+    return me not in state.seats and is_beside_another_program(state, me, profile)
 
 
 def _cooldown(held: Held) -> float:

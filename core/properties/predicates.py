@@ -36,6 +36,7 @@ from ..group.state import (
 from ..ranks import Ranks
 from ..rendezvous import Complete, Edit, Evict, RendezvousState, Status, Together
 from ..rendezvous.actions import entrants
+from ..rendezvous.state import AWAY
 from ..rendezvous.verify import Finding
 from ..world import Node, Profile, Why, World, natural
 from .facts import Stepped
@@ -136,6 +137,20 @@ def of_restore(after: RendezvousState) -> Iterator[Finding]:
     """Yield what a restore breaks by the seats that it makes, by no list of its own."""
     if any(seat.status in (Status.WAITING, Status.LEAVING, Status.ASIDE) for seat in after.seats.values()):
         yield "R7", "who waits, or is on its way out, is restored, and only presence can attest that"
+
+
+def of_programs(before: RendezvousState, me: Node, after: RendezvousState) -> Iterator[Finding]:
+    """Yield whom this batch of mine seats beside another program. I may be allowed to be there, and judge myself."""
+    for node in [each for each in after.seats if each not in before.seats and each != me]:
+        if is_beside_another_program(after, node, after.seats[node].profile):
+            yield "S19", f"{node} is seated, and others of its role run another program"
+
+
+def is_beside_another_program(state: RendezvousState, node: Node, profile: Profile) -> bool:
+    """Return True if others of its role that are there run a program of another name."""
+    others = [seat for other, seat in state.seats.items() if other.slot != node.slot and seat.status not in AWAY]
+    named = {seat.profile.program for seat in others if seat.profile.role == profile.role} - {""}
+    return bool(profile.program) and bool(named - {profile.program})
 
 
 def _of_batch(before: RendezvousState, edit: Together, after: RendezvousState) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ from ..group.state import (
 )
 from ..node import farewell, follows, requested
 from ..properties.facts import Began, Stepped
-from ..rendezvous import Errand, Request, reserve
+from ..rendezvous import Errand, Prepared, Request, reserve
 from ..world import Notice, Profile
 from . import narration, sometimes
 from .chance import Choose
@@ -72,6 +72,8 @@ class Agents:
 
     def start(self, process: Process) -> None:
         self.hearts.sleep_until_beat(process)
+        if self.setting.standbys:
+            self._prepares(process)
         now = process.clock(self.future.now)
         self.witness.judge.saw(Began(process.node, now))
         process.group, commands = begin(process.group, now)
@@ -156,7 +158,9 @@ class Agents:
         items = list[Request | Errand]()
         for command in commands:
             profile = self._profile(process) if isinstance(command, Join) else process.held.profile
-            if request := requested(command, profile):
+            holds_back = isinstance(command, Join) and process.prepared_at > self.future.now
+            if request := requested(command, profile, holds_back):
+                process.holds_back = holds_back
                 items.append(request)
             elif isinstance(command, Record | RecordUnstartable | RecordUnfit):
                 items.append(Errand(command))
@@ -171,6 +175,8 @@ class Agents:
         match command:
             case Start(world):
                 self.workers.start(process, world)
+                if self.setting.standbys:
+                    self._prepares(process)
             case Move(world):
                 self.workers.move(process, world)
             case StartAgain(local_rank):
@@ -186,4 +192,21 @@ class Agents:
 
     def _profile(self, process: Process) -> Profile:
         """Return this node's profile, with an endpoint of its own for each start of its workers."""
-        return self.setting.profile(process.node.slot, 2 + process.starts)
+        return self.setting.profile(process.node.slot, 2 + process.starts, process.program)
+
+    # --- standbys
+
+    def _prepares(self, process: Process) -> None:
+        """Start the node's standbys."""
+        share = 1.0 if self.setting.seed == 0 else (1 + self.choose(1_000)) / 1_000
+        process.prepared_at = self.future.now + share * self.setting.standbys
+        self.future.at(process.prepared_at, self._is_prepared, process)
+
+    def _is_prepared(self, process: Process) -> None:
+        """Let the node ask for a seat, if its standbys are what it waits for."""
+        if self.network.waits(process, self._is_prepared, process):
+            return
+        if process.holds_back and process.prepared_at <= self.future.now:
+            process.holds_back = False
+            self.witness.counts["held back until its standbys were ready"] += sometimes.holds_back(process.held)
+            self.loops.submit(process, Prepared())

@@ -34,6 +34,8 @@ class Process:
     born_at: float
     format: int = 0
     """It reads and writes this format of the register."""
+    program: str = ""
+    """Its workers run the program of this name; empty where no node says it."""
     operator: bool = False
     """This process is no node: an operator uses it to close the job."""
     alive: bool = True
@@ -86,6 +88,10 @@ class Process:
     beaten_at: float = -math.inf
     """It sent the last heartbeat that was acknowledged then, by its clock."""
     elapse_at: float = math.inf
+    prepared_at: float = 0.0
+    """Its standbys are ready then."""
+    holds_back: bool = False
+    """Its join asks for no seat in a job that runs before that."""
 
     workers: dict[int, int] = field(factory=dict)
     """This maps the local rank of each living worker to the start that the worker belongs to."""

@@ -47,8 +47,8 @@ def _stop(setting: Setting) -> float:
 
 
 def _waits(setting: Setting) -> float:
-    """Return how long a newcomer waits for the rest of its party."""
-    return setting.party_wait if setting.party > 1 else 0.0
+    """Return how long a newcomer waits for its standbys, and then for the rest of its party."""
+    return setting.standbys + (setting.party_wait if setting.party > 1 else 0.0)
 
 
 def _silences(setting: Setting) -> float:
@@ -80,6 +80,7 @@ NEEDS: Mapping[Kind, tuple[str, ...]] = {
     Kind.START: ("check", "stop", "gather", "grow"),
     Kind.START_BACK: ("check", "stop", "gather", "grow"),
     Kind.START_OTHER: ("check", "stop", "gather", "grow"),
+    Kind.START_STRANGER: ("check", "stop", "gather", "grow"),
     Kind.START_NEXT: ("check", "stop", "gather", "grow", "join"),
     Kind.CRASH: ("detect", "stop", "gather"),
     Kind.KILL: ("detect", "stop", "gather"),

@@ -44,6 +44,7 @@ from ..rendezvous import (
     Overdue,
     Passed,
     Pause,
+    Prepared,
     Proposals,
     Propose,
     Pushed,
@@ -108,7 +109,7 @@ class RendezvousLoops:
     turn: Turn = this_turn
     links: Links = field(init=False)
 
-    def submit(self, process: Process, *items: Request | Errand) -> None:
+    def submit(self, process: Process, *items: Request | Errand | Prepared) -> None:
         """Submit what the agent of this process wants done."""
         if process.inbox:
             process.inbox.append((self.hears, (process, Submitted(items))))
@@ -283,6 +284,8 @@ class RendezvousLoops:
         if isinstance(question, Observe):
             sometimes.afresh(counts, process.held, process.client.asked_at)
         elif isinstance(answer, Shown):
+            if not process.read_after and answer.state is not None and not answer.here:
+                self.witness.seen("a newcomer is shown a copy")
             process.read_after = process.requests
             if isinstance(question, Write) and answer.state is not question.state:
                 sometimes.refused(counts, question, answer.state)

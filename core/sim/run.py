@@ -134,11 +134,10 @@ def _supervises(world: World) -> None:
     if register is not None and register.closed:
         return
     world.ends_other_versions()
-    kind = world.starts_as()
     living = sum(1 for _ in world.living())
     for slot in world.setting.slots:
         if living < world.setting.min and world.at(slot) is None:
-            world.does(Operation(kind, slot))
+            world.does(Operation(world.starts_as(slot), slot))
             living += 1
 
 

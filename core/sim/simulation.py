@@ -14,6 +14,7 @@ from ..evolving import evolve
 from ..group import Group
 from ..properties.judge import Judge, Property
 from ..rendezvous import Client, Drain, Held, Request, Settings, close, drain
+from ..rendezvous.state import AWAY
 from ..world import Ending, Endpoint, Life, Node, Notice, Profile, Why
 from ..world import World as RunWorld
 from .agents import Agents
@@ -37,6 +38,8 @@ from .witness import Witness
 
 TURNS_MAX = 1_000
 """A process that turns more often at one time spins."""
+USUAL, OTHER = "train.py", "other.py"
+"""The programs that workers run."""
 
 
 class World:
@@ -162,14 +165,18 @@ class World:
             if self.store.register is not None and process.format != self.store.format:
                 self.faults.befall(process, Kind.CRASH, 0.0)
 
-    def starts_as(self) -> Kind:
-        """Return how an agent starts that the register takes."""
+    def starts_as(self, slot: str) -> Kind:
+        """Return how an agent starts on this slot that the register takes."""
         register = self.store.register
         if register is None:
             return Kind.START
         if self.store.format:
             return Kind.START_NEXT
-        return Kind.START if register.limits == self.setting.limits else Kind.START_OTHER
+        if register.limits != self.setting.limits:
+            return Kind.START_OTHER
+        role = self.setting.profile(slot, 1).role
+        those = (seat.profile for seat in register.seats.values() if seat.status not in AWAY)
+        return Kind.START_STRANGER if any(each.role == role and each.program == OTHER for each in those) else Kind.START
 
     # --- processes come
 
@@ -183,8 +190,9 @@ class World:
         settings, limits = self._rendezvous, self._rendezvous.limits
         if kind is Kind.START_OTHER:
             settings = evolve(settings, limits=evolve(limits, max_restarts=limits.max_restarts + 1))
-        process = self._process(Node(slot, incarnation), settings)
-        process.format = int(kind is Kind.START_NEXT)
+        program = OTHER if kind is Kind.START_STRANGER else USUAL if self.setting.named else ""
+        process = self._process(Node(slot, incarnation), settings, program)
+        process.format, process.program = int(kind is Kind.START_NEXT), program
         self.by_node[process.node] = process
         earlier.append(process)
         self.agents.start(process)
@@ -204,12 +212,12 @@ class World:
         process.format = self.store.format
         self.agents.loops.submit(process, request)
 
-    def _process(self, node: Node, settings: Settings, operator: bool = False) -> Process:
+    def _process(self, node: Node, settings: Settings, program: str = "", operator: bool = False) -> Process:
         setting, choose = self.setting, self._choose
         steady = setting.seed == 0
         offset = 0.0 if steady else setting.offset * choose(1_000) / 1_000
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
-        profile = Profile(Endpoint(node.slot, 1), 1) if operator else setting.profile(node.slot, 1)
+        profile = Profile(Endpoint(node.slot, 1), 1) if operator else setting.profile(node.slot, 1, program)
         life = Life(f"{name(node)}@{self.future.planned}")
         policy = self._policy or (partial(_signed, node) if setting.seed % 2 else None)
         held = Held(node, profile, settings, life, policy=policy)

@@ -39,6 +39,7 @@ SOMETIMES = (
     "complete by last arrival",
     "complete by last call",
     "complete at max",
+    "complete at the first target",
     "quorum lost",
     "quorum regained",
     "a spare",
@@ -83,6 +84,7 @@ SOMETIMES = (
     "a late agent told the verdict",
     "refused as superseded",
     "refused for its limits",
+    "refused for its program",
     "refused for its format",
     "workers outlive their agent",
     "an errand fails",
@@ -137,6 +139,8 @@ SOMETIMES = (
     "a check that hangs",
     "a check that says nothing",
     "workers live through a change of nodes",
+    "held back until its standbys were ready",
+    "a newcomer is shown a copy",
 )
 
 Counts = Counter[str]
@@ -172,6 +176,11 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
         counts["patience over"] += 1
 
 
+def holds_back(held: Held) -> bool:
+    """Return True if a node whose join holds back has no seat, and a world runs without it."""
+    return held.state is not None and held.state.complete and held.node not in held.state.seats
+
+
 def _coordinator(held: Held, now: float) -> Node | None:
     return context(Operation(join, now, now), held, now).coordinator
 
@@ -205,6 +214,7 @@ REFUSED = {
     Why.NEEDED: "a drain refused: the job needs the node",
     Why.SUPERSEDED: "refused as superseded",
     Why.LIMITS: "refused for its limits",
+    Why.PROGRAM: "refused for its program",
 }
 
 

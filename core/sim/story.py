@@ -48,6 +48,8 @@ class Kind(Enum):
     """The same, by a clock that was set back over a reboot: its incarnation is an earlier one than the last."""
     START_OTHER = "start-other"
     """An agent starts that was given other limits."""
+    START_STRANGER = "start-stranger"
+    """An agent starts whose workers run another program."""
     START_NEXT = "start-next"
     """An agent of another version starts, which reads and writes another format of the register."""
     CRASH = "crash"
@@ -128,7 +130,7 @@ class Kind(Enum):
 
 
 _OF_NO_NODE = frozenset((Kind.PASS, Kind.OUTAGE, Kind.FULL, Kind.EMPTY, Kind.OLDER, Kind.CANCEL))
-STARTS = (Kind.START, Kind.START_BACK, Kind.START_OTHER, Kind.START_NEXT)
+STARTS = (Kind.START, Kind.START_BACK, Kind.START_OTHER, Kind.START_STRANGER, Kind.START_NEXT)
 """The operations that start an agent."""
 _VERBS = {kind.value: kind for kind in Kind}
 _TIMED = frozenset(
@@ -258,6 +260,13 @@ class Setting:
     """How long a newcomer waits for the rest of its party."""
     alone: int = field(default=0, validator=_at_least(0))
     """How often a node's workers start again by themselves, and live through changes of nodes. 0: all restart together."""
+    first_target: int = 0
+    """The job's first round waits for so many nodes without a last call. 0: for the maximum."""
+    named: int = field(default=0, validator=_no_or_yes)
+    """1: each node says which program its workers run, so another program beside it is refused."""
+    standbys: float = field(default=0.0, validator=_at_least(0))
+    """A node's standbys are ready so many seconds after its start, and after each start of its workers, at most. 0: it has
+    none."""
 
     def __attrs_post_init__(self) -> None:
         if self.drift > 0.1:
@@ -281,6 +290,7 @@ class Setting:
             self.limits,
             join_timeout=self.join,
             last_call_timeout=self.last_call,
+            first_target=self.first_target,
             keep_alive_interval=self.interval,
             keep_alive_max_attempt=self.attempts,
             overdue_timeout=self.overdue,
@@ -305,17 +315,15 @@ class Setting:
             alone=Alone(self.alone) if self.alone else None,
         )
 
-    def profile(self, slot: str, port: int) -> Profile:
+    def profile(self, slot: str, port: int, program: str = "") -> Profile:
         """Return what the node on this slot says of itself. Each start of its workers has a port of its own."""
         kind = self.slots.index(slot) % self.unlike if self.unlike > 1 else 0
         party = self._party(slot) if self.party > 1 else None
-        policy = (rank_policy_label(("rack",)),) if self.unlike > 2 else ()
-        if not kind:
-            return Profile(
-                Endpoint(slot, port), self.workers, host=slot, labels=policy, link_port=self.links, party=party
-            )
-        role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)), *policy)
-        return Profile(Endpoint(slot, port), self.workers + kind, role, slot, labels, link_port=self.links, party=party)
+        role, labels = "default", (rank_policy_label(("rack",)),) if self.unlike > 2 else ()
+        if kind:
+            role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)), *labels)
+        endpoint = Endpoint(slot, port)
+        return Profile(endpoint, self.workers + kind, role, slot, labels, program, link_port=self.links, party=party)
 
     def _party(self, slot: str) -> Party:
         which = self.slots.index(slot) // self.party

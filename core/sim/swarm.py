@@ -41,7 +41,7 @@ FAULTS: Mapping[Kind, tuple[float, ...]] = {
 """Common faults, and how long each may last."""
 RARE: tuple[Kind, ...] = (Kind.UNSTARTABLE, Kind.CANCEL)
 """Operations that end a job."""
-STRANGE: tuple[Kind, ...] = (Kind.START_BACK, Kind.START_OTHER, Kind.START_NEXT)
+STRANGE: tuple[Kind, ...] = (Kind.START_BACK, Kind.START_OTHER, Kind.START_STRANGER, Kind.START_NEXT)
 """Starts of agents that the job does not take, or not at once."""
 LOSSES: Mapping[Kind, tuple[float, ...]] = {Kind.EMPTY: (0.0,), Kind.OLDER: (0.01, 0.5, 3.0, 12.0, 60.0)}
 """Operations that take the store's memory, and how much of it (seconds back)."""
@@ -79,6 +79,12 @@ UNLIKE_ONE_IN = 4
 """So many runs have nodes of several sizes and roles."""
 ALONE_ONE_IN, ALONE_MOST = 7, 2
 """In so many runs workers restart alone, each node's up to so often."""
+TARGETED_ONE_IN = 7
+"""In so many runs the first round waits for a number of nodes that is not the maximum."""
+NAMED_ONE_IN = 2
+"""In so many runs nodes say which program their workers run."""
+STANDBYS_ONE_IN, STANDBYS_S = 5, (0.3, 3.0)
+"""So many runs have standbys, and they take so long at most to get ready."""
 LONG_ONE_IN = 53
 """So many runs have joins of 600 s, and outages and pauses of minutes, at a second's heartbeat."""
 LONG_GAPS = 3
@@ -193,6 +199,11 @@ def _unkind(drawn: Setting) -> Setting:
     drawn = evolve(drawn, checks=int(checks), reserves=reserves if seed % RESERVES_ONE_IN == 3 else 0)
     if seed % ALONE_ONE_IN == 1:
         drawn = evolve(drawn, alone=1 + seed // ALONE_ONE_IN % ALONE_MOST)
+    if seed % TARGETED_ONE_IN == 3:
+        drawn = evolve(drawn, first_target=drawn.min + seed // TARGETED_ONE_IN % (drawn.max - drawn.min + 1))
+    if seed % STANDBYS_ONE_IN == 3:
+        drawn = evolve(drawn, standbys=STANDBYS_S[seed // STANDBYS_ONE_IN % len(STANDBYS_S)])
+    drawn = evolve(drawn, named=int(seed // 3 % NAMED_ONE_IN == 1))
     return evolve(drawn, join=600.0) if seed % LONG_ONE_IN == 1 else drawn
 
 
@@ -282,8 +293,11 @@ class Swarm:
     def _burst(self, world: World) -> Sequence[Operation]:
         """Return the operations of a burst that the shape allows."""
         those = (self._slot(world, Kind.FAIL), self._slot(world, Kind.CRASH))
-        lines = one(self.choose, (*BURSTS, *_bursts_of(world.setting, those[1]))).format(*those).split("; ")
+        lines = (
+            one(self.choose, (*BURSTS, *_bursts_of(world.setting, those[1], self.losses))).format(*those).split("; ")
+        )
         drawn = [parsed_operation(line) for line in lines]
+        self.losses -= sum(each.kind in LOSSES for each in drawn)
         waits = Operation(Kind.PASS, span=GAPS_S[0])
         return [each for each in drawn if each.kind in self.shape.faults or each.kind is Kind.PASS] or [waits]
 
@@ -307,8 +321,10 @@ class Swarm:
         return one(self.choose, slots)
 
 
-def _bursts_of(setting: Setting, slot: str) -> Iterator[str]:
-    """Yield the bursts that only such a world has. `slot` is that of {1}."""
+def _bursts_of(setting: Setting, slot: str, losses: int) -> Iterator[str]:
+    """Yield the bursts that only such a world has. `slot` is that of {1}; the store may be lost so often."""
+    if losses:
+        yield "older 3; start {1}; pass 0.02"
     if setting.party > 1:
         first = setting.slots.index(slot) // setting.party * setting.party
         crashes = "; ".join(f"crash {each}" for each in setting.slots[first : first + setting.party])

@@ -92,6 +92,8 @@ def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: Rendezv
         yield "rounds completed"
         if after.census[IN] == after.limits.max_nodes:
             yield "complete at max"
+        elif before.ended is None and after.census[IN] == before.target:
+            yield "complete at the first target"
     if before.round == after.round and not after.complete:
         if before.quorum_at is not None and after.quorum_at is None:
             yield "quorum lost"

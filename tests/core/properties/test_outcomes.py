@@ -460,6 +460,18 @@ def test_a_node_of_other_limits_takes_no_seat() -> None:
     assert broken(evolve(arrives, held=holding("c", running()))) is None
 
 
+def test_a_node_of_another_program_takes_no_seat() -> None:
+    state = running()
+    seats = {who: evolve(seat, profile=evolve(seat.profile, program="train.py")) for who, seat in state.seats.items()}
+    named = evolve(state, seats=seats)
+    for program, number in (("other.py", "O2"), ("train.py", None), ("", None)):
+        assert broken(Decided(holding("c", named), Arrive(evolve(profile("c"), program=program)), 1.0)) == number
+    other = evolve(profile("c"), program="other.py")
+    allowed = Settings(limits=state.limits, same_program=False)
+    assert broken(Decided(holding("c", named, allowed), Arrive(other), 1.0)) is None
+    assert broken(Decided(holding("c", named), Arrive(evolve(other, role="another")), 1.0)) is None
+
+
 # --- drained nodes
 
 DRAINED = (*RUN, noticed(60.0))

@@ -335,6 +335,18 @@ def test_S19_seated_by_a_proposal_that_counts_again() -> None:
     broken("S19", wrote(BEGUN, "b", Together({B: ENTERS}), evolve(entered, stale_before=0)))
 
 
+def test_S19_seated_beside_another_program() -> None:
+    named = evolve(profile("b"), program="other.py")
+    enters = Proposal(BEGUN.era, Arrive(named), enters=True)
+    entered = edited(BEGUN, "b", Together({B: enters}))
+    judged(wrote(BEGUN, "a", Together({B: enters}), entered))
+    a = evolve(BEGUN.seats[A], profile=evolve(BEGUN.seats[A].profile, program="train.py"))
+    before = evolve(BEGUN, seats={A: a})
+    seats = {A: a, B: entered.seats[B]}
+    broken("S19", wrote(before, "a", Together({B: enters}), evolve(entered, seats=seats)))
+    judged(wrote(before, "b", Together({B: enters}), evolve(entered, seats=seats)))
+
+
 def test_S17_started_twice() -> None:
     broken("S17", Started(A, WORLD), Reaped(A), Started(A, WORLD))
 

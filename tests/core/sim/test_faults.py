@@ -6,9 +6,12 @@ import pytest
 from simulated import TWO, at, both_running, then, world
 
 from elastic.core.group import Phase
+from elastic.core.group.state import Refused as GivenUp
 from elastic.core.rendezvous.codec import FORMAT, Refused, decode, encode
 from elastic.core.sim.network import FOREIGN
 from elastic.core.sim.run import converges
+from elastic.core.sim.simulation import OTHER, USUAL
+from elastic.core.world import Why
 
 # --- heart, loop and waiter of one agent fail apart
 
@@ -151,6 +154,55 @@ def test_an_agent_with_other_limits_is_refused_and_costs_nothing() -> None:
     made = then(both_running(), "drain b", "pass 1", "start-other b", "pass 3")
     assert made.at("b") is None and made.by_slot["b"][1].outcome is not None
     converges(then(made, "start b", "pass 5"))
+
+
+def test_an_agent_with_another_program_is_refused_where_programs_have_names() -> None:
+    made = world(*TWO, "start-stranger c", "pass 3", setting="world named=1")
+    outcome = made.by_slot["c"][0].outcome
+    assert isinstance(outcome, GivenUp) and outcome.why is Why.PROGRAM
+    assert outcome.text == f"a#1 runs {USUAL}, this node was given {OTHER}"
+    assert made.counts["refused for its program"] == 1
+    converges(then(made, "start c", "pass 5"))
+
+
+def test_a_supervisor_starts_the_program_that_runs() -> None:
+    made = world("start-stranger a", "start b", "pass 3", setting="world nodes=2 min=2 max=2 named=1")
+    assert [made.starts_as(slot).value for slot in "ab"] == ["start-stranger", "start-stranger"]
+    converges(made)
+    assert made.counts["closed SUCCEEDED"] == 1
+
+
+def test_the_first_round_waits_for_its_target_without_a_last_call() -> None:
+    made = world("start a", "start b", "pass 0.5", setting="world first_target=2")
+    assert made.counts["complete at the first target"] == 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_a_newcomer_waits_for_its_standbys_and_a_member_does_not() -> None:
+    made = world("start a", "pass 3", "start b", "pass 1.5", setting="world nodes=2 max=2 standbys=2")
+    register = made.store.register
+    assert register is not None and [node.slot for node in register.seats] == ["a"]
+    then(made, "pass 3")
+    assert made.counts["held back until its standbys were ready"] == 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+    then(made, "fail a", "pass 0.5")
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_a_node_that_stands_still_is_prepared_when_it_goes_on_and_a_dead_one_never() -> None:
+    made = world(
+        "start a", "pass 3", "start b", "pass 1", "pause b 3", "pass 2", setting="world nodes=2 max=2 standbys=2"
+    )
+    assert at(made, "b").holds_back
+    then(made, "pass 3")
+    assert not at(made, "b").holds_back and made.counts["held back until its standbys were ready"] == 1
+    then(made, "crash b", "start b", "pass 1", "crash b", "pass 9")
+    assert made.counts["held back until its standbys were ready"] == 1
+
+
+def test_a_newcomer_is_shown_a_copy() -> None:
+    made = world(*TWO, "pass 2", "pause a 1", "pause b 1", "older 0.5", "start c", "pass 3")
+    assert made.counts["a newcomer is shown a copy"] == 1
 
 
 def test_an_agent_of_another_version_is_refused_in_words_and_costs_nothing() -> None:
