@@ -108,6 +108,7 @@ LAWS: Mapping[str, str] = {
     "O7": "a drained node begins to leave",
     "O8": "a drained node ends",
     "O9": "a node that is set aside arrives",
+    "O10": "a world runs without a node until its standbys are ready",
     "G1": "a group moves",
     "G2": "a group joins",
     "G3": "workers are signalled",
@@ -120,7 +121,7 @@ LAWS: Mapping[str, str] = {
 }
 """Number → when that law is armed."""
 ELSEWHERE = frozenset(
-    {"R10", "R11", "R12", "R13", "R14", "L2", "L3", "L4", "L6", "L8", "L9", "L10", "L11", "S9 strong", "S18"}
+    {"R10", "R11", "R12", "R13", "R14", "L2", "L3", "L4", "L6", "L8", "L9", "L10", "L11", "O10", "S9 strong", "S18"}
 )
 """The laws that only the simulator judges: they need one clock for all, or what no trace tells."""
 

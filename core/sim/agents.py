@@ -208,5 +208,7 @@ class Agents:
             return
         if process.holds_back and process.prepared_at <= self.future.now:
             process.holds_back = False
-            self.witness.counts["held back until its standbys were ready"] += sometimes.holds_back(process.held)
+            was_late = sometimes.holds_back(process.held)
+            self.witness.counts["held back until its standbys were ready"] += was_late
+            self.witness.judge.strength.armed["O10"] += was_late
             self.loops.submit(process, Prepared())

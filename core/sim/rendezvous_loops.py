@@ -228,6 +228,8 @@ class RendezvousLoops:
                     under_way = process.client.agenda.operation
                     self._judges_operator(process, edit, insists=under_way is not None and under_way.forced)
                 elif type(edit) in JUDGED:
+                    if isinstance(edit, Arrive):
+                        self._judges_newcomer(process)
                     self.witness.judge.saw(Decided(process.held, edit, process.client.asked_at))
                 if isinstance(edit, Evict):
                     self.witness.notes_slander(process, edit)
@@ -237,6 +239,7 @@ class RendezvousLoops:
             case Errand():
                 self.network.ask(process, ask)
             case Propose() | Gather():
+                self._judges_newcomer(process)
                 self._asks(process, ask)
             case Pause(until):
                 self.future.at(process.true(until), self._wakes, process, process.timer)
@@ -244,6 +247,11 @@ class RendezvousLoops:
                 pass
             case other:
                 assert_never(other)
+
+    def _judges_newcomer(self, process: Process) -> None:
+        """Judge O10 for a node that arrives, or proposes to."""
+        if process.holds_back and sometimes.holds_back(process.held):
+            raise Violation("O10", f"{process.name} asks for a seat before its standbys are ready")
 
     def _asks(self, process: Process, question: Question) -> None:
         second = int(self.future.now)

@@ -7,6 +7,7 @@ from simulated import TWO, at, both_running, then, world
 
 from elastic.core.group import Phase
 from elastic.core.group.state import Refused as GivenUp
+from elastic.core.rendezvous import Prepared, Violation
 from elastic.core.rendezvous.codec import FORMAT, Refused, decode, encode
 from elastic.core.sim.network import FOREIGN
 from elastic.core.sim.run import converges
@@ -198,6 +199,12 @@ def test_a_node_that_stands_still_is_prepared_when_it_goes_on_and_a_dead_one_nev
     assert not at(made, "b").holds_back and made.counts["held back until its standbys were ready"] == 1
     then(made, "crash b", "start b", "pass 1", "crash b", "pass 9")
     assert made.counts["held back until its standbys were ready"] == 1
+
+
+def test_O10_a_newcomer_that_does_not_wait_for_its_standbys_is_found() -> None:
+    made = world("start a", "pass 3", "start b", "pass 0.1", setting="world nodes=2 max=2 standbys=2")
+    with pytest.raises(Violation, match="O10: b asks for a seat before its standbys are ready"):
+        made.agents.loops.submit(at(made, "b"), Prepared())
 
 
 def test_a_newcomer_is_shown_a_copy() -> None:
