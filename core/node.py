@@ -6,7 +6,7 @@ The two machines do not know each other. The agent, or the simulator, runs both 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import assert_never
 
 from .group import state as group
@@ -15,7 +15,7 @@ from .rendezvous.actions import Drain
 from .rendezvous.agenda import Request
 from .rendezvous.apply import is_sooner
 from .rendezvous.state import AWAY, Status
-from .world import Ending, Generation, Life, Node, Profile, Verdict, Why, World
+from .world import NAME_MAX, Ending, Generation, Life, Node, Profile, Verdict, Why, World
 
 CAME_LATE = "the job had succeeded before this node came"
 
@@ -77,14 +77,20 @@ def still_lost(known: frozenset[Node], before: RendezvousState | None, after: Re
     return (known | lost(before, after) if before else known) - after.seats.keys()
 
 
-def eviction(ranks: RendezvousState, parties: Collection[str], awaited: int) -> Evict | Complete | None:
+def eviction(ranks: RendezvousState, parties: Collection[str], awaited: Mapping[str, int]) -> Evict | Complete | None:
     """Return the edit that takes the ranks of these parties out of their register, or that completes its first round without
-    those that had not come, once so many others are in. None if there is nothing to do now."""
+    those that had not come, once each of the `awaited` parties has all its ranks in. None if there is nothing to do now."""
     seats = ((node, seat.profile.party) for node, seat in ranks.seats.items() if seat.status not in AWAY)
     dead = frozenset(node for node, party in seats if party and party.name in parties)
     if dead and not ranks.closed:
         return Evict(dead)
-    return Complete(ranks.round) if is_forming(ranks) and ranks.census[Status.IN] >= awaited > 0 else None
+    return Complete(ranks.round) if is_forming(ranks) and awaited and not _missing(ranks, awaited) else None
+
+
+def _missing(ranks: RendezvousState, awaited: Mapping[str, int]) -> Counter[str]:
+    """Return how many ranks of each awaited party are not in. A rank of another party stands in for none of them."""
+    parties = (seat.profile.party for seat in ranks.seats.values() if seat.status is Status.IN)
+    return Counter(awaited) - Counter(party.name for party in parties if party)
 
 
 def is_forming(ranks: RendezvousState | None) -> bool:
@@ -92,9 +98,15 @@ def is_forming(ranks: RendezvousState | None) -> bool:
     return ranks is None or (ranks.round == 0 and not ranks.complete and not ranks.closed)
 
 
-def ranks_of(state: RendezvousState) -> int:
-    """Return the number of ranks that the members of the world have, or those of the last one who may come back."""
-    return sum(seat.profile.local_world_size for seat in state.seats.values() if seat.status in _RANKED)
+def ranks_of(state: RendezvousState) -> Mapping[str, int]:
+    """Return how many ranks each member of the world has, or of the last one each who may come back, by party."""
+    seats = state.seats.items()
+    return {party_of(node): seat.profile.local_world_size for node, seat in seats if seat.status in _RANKED}
+
+
+def party_of(node: Node) -> str:
+    """Return the name of the party of this node's ranks. The end of a long name counts: it has the incarnation."""
+    return str(node)[-NAME_MAX:]
 
 
 _RANKED = (Status.IN, Status.DONE, Status.RESERVE, Status.EXPECTED)

@@ -7,7 +7,7 @@ inbox. The agent's thread alone holds the group. It also starts the workers, bec
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from signal import Signals
@@ -54,6 +54,7 @@ from ...core.node import (
     follows,
     heard,
     noticed,
+    party_of,
     ranks_of,
     requested,
     still_lost,
@@ -128,7 +129,7 @@ _HANGS_MAX = 16
 _ANSWERED_MAX = 1_024
 """A person asks a few questions of a job, and each is worth some 100 bytes."""
 
-Evict: TypeAlias = Callable[[Callable[[], Collection[str]], Node, Callable[[], int]], None]
+Evict: TypeAlias = Callable[[Callable[[], Collection[str]], Node, Callable[[], Mapping[str, int]]], None]
 """Take the ranks of these parties out of the workers' registers, in the name of this node. The last value tells how many
 ranks the other nodes have."""
 
@@ -411,10 +412,10 @@ class Agent:
         return noticed(state, self._group, self._clock.now())
 
     def _lost_parties(self) -> frozenset[str]:
-        return frozenset(map(str, self._lost))
+        return frozenset(map(party_of, self._lost))
 
-    def _ranks(self) -> int:
-        return ranks_of(self._state) if self._state else 0
+    def _ranks(self) -> Mapping[str, int]:
+        return ranks_of(self._state) if self._state else {}
 
     def _is_drained_by_signal(self, signum: int, frame: object) -> None:
         self._is_drained_by(f"the signal {Signals(signum).name}")

@@ -45,6 +45,7 @@ from elastic.core.node import (
     is_forming,
     lost,
     noticed,
+    party_of,
     ranks_of,
     requested,
     still_lost,
@@ -78,7 +79,7 @@ from elastic.core.rendezvous import Leave as LeaveRound
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.state import Ended
-from elastic.core.world import Ending, Generation, Life, Notice, Party, Verdict, Why
+from elastic.core.world import NAME_MAX, Ending, Generation, Life, Node, Notice, Party, Verdict, Why
 
 VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
 
@@ -296,23 +297,31 @@ def of(state: RendezvousState, party: Party | None, names: str) -> RendezvousSta
 
 def test_the_ranks_of_lost_nodes_are_evicted_from_their_register() -> None:
     ranks = of(of(of(register("5"), Party("n#1", 2), "0 1"), Party("m#1", 2), "2 3"), None, "4")
-    assert eviction(ranks, {"n#1"}, 0) == Evict(nodes("0 1"))
-    assert eviction(ranks, {"n#1", "m#1"}, 0) == Evict(nodes("0 1 2 3"))
-    assert eviction(ranks, {"n#2"}, 0) is None
+    assert eviction(ranks, {"n#1"}, {}) == Evict(nodes("0 1"))
+    assert eviction(ranks, {"n#1", "m#1"}, {}) == Evict(nodes("0 1 2 3"))
+    assert eviction(ranks, {"n#2"}, {}) is None
     away = edited(edited(edited(ranks, "0", Done(0)), "1", Done(0)), "0", LeaveRound())
-    assert eviction(away, {"n#1"}, 0) == Evict(nodes("1"))
+    assert eviction(away, {"n#1"}, {}) == Evict(nodes("1"))
     over = edited(ranks, "4", CloseJob(evolve(VERDICT, ending=Ending.CANCELLED)))
-    assert eviction(over, {"n#1"}, 0) is None
+    assert eviction(over, {"n#1"}, {}) is None
 
 
 def test_the_first_round_of_ranks_is_completed_when_all_are_in_whose_nodes_are_left() -> None:
     empty = evolve(register("1:5"), target=5)
     ranks = of(empty, Party("m#1", 2), "0 1")
-    assert eviction(ranks, {"n#1"}, 3) is None
-    assert eviction(ranks, {"n#1"}, 2) == Complete(0)
+    assert eviction(ranks, {"n#1"}, {"m#1": 3}) is None
+    assert eviction(ranks, {"n#1"}, {"m#1": 2}) == Complete(0)
     assert edited(ranks, "agent", Complete(0)).complete
-    assert eviction(empty, {"n#1"}, 0) is None
-    assert eviction(ranks, {"m#1"}, 2) == Evict(nodes("0 1"))
+    assert eviction(empty, {"n#1"}, {}) is None
+    assert eviction(ranks, {"m#1"}, {"m#1": 2}) == Evict(nodes("0 1"))
+
+
+def test_the_ranks_of_a_node_that_has_left_stand_in_for_none_whose_node_is_left() -> None:
+    """A world without the ranks that are on their way would be interrupted as soon as they come."""
+    left = of(evolve(register("1:6"), target=6), Party("l#1", 2), "4 5")
+    forming = of(of(left, None, "3"), Party("m#1", 2), "0")
+    assert eviction(forming, {"n#1"}, {"m#1": 2}) is None
+    assert eviction(of(forming, Party("m#1", 2), "1"), {"n#1"}, {"m#1": 2}) == Complete(0)
 
 
 def test_only_a_first_round_that_is_open_forms() -> None:
@@ -321,10 +330,17 @@ def test_only_a_first_round_that_is_open_forms() -> None:
     again = edited(begun, "0", EndRound(0, Why.FAILED))
     over = edited(ranks, "0", CloseJob(evolve(VERDICT, ending=Ending.CANCELLED)))
     assert [is_forming(each) for each in (None, ranks, begun, again, over)] == [True, True, False, False, False]
-    assert [eviction(each, (), 1) for each in (begun, again, over)] == [None, None, None]
+    assert [eviction(each, (), {"m#1": 1}) for each in (begun, again, over)] == [None, None, None]
 
 
 def test_the_ranks_of_members_and_of_those_who_may_come_back_are_counted() -> None:
     waits = edited(THREE, "d", Arrive(profile("d")))
-    assert [ranks_of(each) for each in (THREE, waits, edited(waits, "a", Evict(nodes("b"))))] == [3, 3, 3]
-    assert ranks_of(edited(THREE, "b", LeaveRound())) == 2
+    all_of_them = {"a#1": 1, "b#1": 1, "c#1": 1}
+    assert [ranks_of(each) for each in (THREE, waits)] == [all_of_them] * 2
+    assert ranks_of(edited(waits, "a", Evict(nodes("b")))) == {"a#1": 1, "c#1": 1, "d#1": 1}
+    assert ranks_of(edited(THREE, "b", LeaveRound())) == {"a#1": 1, "c#1": 1}
+
+
+def test_the_end_of_a_long_node_s_name_names_its_party() -> None:
+    assert party_of(Node("n", 7)) == "n#7"
+    assert party_of(Node("n" * NAME_MAX, 7)) == "n" * (NAME_MAX - 2) + "#7"

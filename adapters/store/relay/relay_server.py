@@ -15,7 +15,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,9 +66,9 @@ class Relay:
         """How often wrapped functions were restarted inside their processes, as far as this node's ranks have read."""
         return self._spaces.restarts if self._spaces else 0
 
-    def evict(self, parties: Parties, me: Node, awaited: Callable[[], int]) -> None:
+    def evict(self, parties: Parties, me: Node, awaited: Callable[[], Mapping[str, int]]) -> None:
         """Have the ranks of `parties()` thrown out of the registers that workers here use now or later, in the name of
-        `me`. A first round is complete once `awaited()` ranks are in. Returns at once."""
+        `me`. A first round is complete once each party of `awaited()` has so many ranks in. Returns at once."""
         with self._lock:
             if not self._closing.is_set():
                 self._opened().evict(parties, me, awaited)

@@ -14,7 +14,7 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
@@ -190,7 +190,7 @@ class _Space:
         with self._changed:
             self._changed.notify_all()
 
-    def evict(self, parties: Parties, me: Node, awaited: Callable[[], int]) -> None:
+    def evict(self, parties: Parties, me: Node, awaited: Callable[[], Mapping[str, int]]) -> None:
         """Have the ranks of these parties thrown out, by a thread. Returns at once. If the host has no thread for it, the
         silence of their heartbeats does it."""
         with self._changed:
@@ -205,7 +205,7 @@ class _Space:
             except threads.NoThread:
                 self._evictions.pop(thread).close()
 
-    def _throw_out(self, client: Backend, parties: Parties, me: Node, awaited: Callable[[], int]) -> None:
+    def _throw_out(self, client: Backend, parties: Parties, me: Node, awaited: Callable[[], Mapping[str, int]]) -> None:
         """Evict these ranks, until the register shows none of them and its first round is complete. A store that does not
         answer is asked for a while."""
         tries = 0
@@ -285,7 +285,7 @@ class Spaces:
         self._counting = threading.Lock()
         self._of: dict[str, _Space] = {}
         self._restarts: dict[str, int] = {}
-        self._evicted: tuple[Parties, Node, Callable[[], int]] | None = None
+        self._evicted: tuple[Parties, Node, Callable[[], Mapping[str, int]]] | None = None
         """This is to be evicted from each register that is opened later, too."""
 
     def join(self, name: str) -> tuple[_Space, _SharedClient]:
@@ -316,7 +316,7 @@ class Spaces:
             with self._counting:
                 self._restarts[name] = max(state.round, self._restarts.get(name, 0))
 
-    def evict(self, parties: Parties, me: Node, awaited: Callable[[], int]) -> None:
+    def evict(self, parties: Parties, me: Node, awaited: Callable[[], Mapping[str, int]]) -> None:
         """Throw the ranks of these parties out of all registers, each in a thread of its own."""
         with self._lock:
             self._evicted = parties, me, awaited

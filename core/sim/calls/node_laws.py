@@ -1,4 +1,4 @@
-"""The laws that connect nodes with the ranks that call wrapped functions in their workers (N1 to N3)."""
+"""The laws that connect nodes with the ranks that call wrapped functions in their workers (N1 to N4)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from ...group import Phase
 from ...inprocess import Phase as Of
 from ...inprocess.words import Raised, Reason
 from ...properties.call_laws import Broken
+from ...rendezvous import RendezvousState, Status
+from ...rendezvous.state import Seat
 from ...world import Node
 from ..process import Process
 from .call_world import Rank
@@ -17,12 +19,15 @@ LAWS: Mapping[str, str] = {
     "N1": "an agent signals living ranks, or a call ends by itself",
     "N2": "an agent throws a rank out of its register",
     "N3": "all that ranks can do is done, and one lives whose node has a seat",
+    "N4": "an agent completes the first round of its ranks",
 }
 """Number → when that law is armed."""
 TAKEN_AWAY = (Reason.SUPERSEDED, Reason.REFUSED, Reason.OTHER_POLICY)
 """No rank whose place is its own is told one of these."""
 SEATED = (Of.JOINING, Of.STARTING, Of.RUNNING, Of.RESERVE, Of.RETURNED, Of.SHORT)
 """The phases of a rank that is in a world, or on its way into one."""
+MEMBERS = (Status.IN, Status.EXPECTED, Status.DONE, Status.RESERVE)
+"""The statuses of a node whose ranks come, or have come."""
 
 
 def stopped(process: Process, because: Iterable[str]) -> None:
@@ -59,6 +64,20 @@ def thrown_out(by: Process, rank: Rank, owner: Process, unseated: frozenset[Node
     """Judge that an agent takes this rank out of its register."""
     if rank.alive and owner.alive and owner.node not in unseated:
         raise Broken("N2", f"{by.name} throws rank {rank.node} out, but {owner.name} lives and has kept its seat")
+
+
+def completed(by: Process, ranks: RendezvousState, nodes: RendezvousState) -> None:
+    """Judge that an agent completes the first round of these ranks, with the register of the nodes as it holds it."""
+    for node, seat in nodes.seats.items():
+        came = sum(_is_of(each, node) for each in ranks.seats.values())
+        if seat.status in MEMBERS and came < seat.profile.local_world_size:
+            raise Broken("N4", f"{by.name} begins the first world of its ranks with {came} of {node}, which has a seat")
+
+
+def _is_of(rank: Seat, node: Node) -> bool:
+    """Return True if this seat is of a rank of this node that is in."""
+    party = rank.profile.party
+    return rank.status is Status.IN and party is not None and party.name == str(node)
 
 
 def at_rest(calls: Calls, seated: Iterable[Rank]) -> None:

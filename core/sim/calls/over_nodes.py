@@ -28,7 +28,7 @@ from ...group import Settings as GroupSettings
 from ...group.state import SIGKILL
 from ...inprocess.exits import EXIT_CODES, FINAL, JOB_OVER
 from ...inprocess.words import Deadline, Raised, Span, StoreBack, StoreLost, Terminated, Timer
-from ...node import eviction, is_forming, ranks_of, still_lost
+from ...node import eviction, is_forming, party_of, ranks_of, still_lost
 from ...policies import at_most, came_later, chain, fill_gaps, shift
 from ...properties.facts import Fact, Holds, Wrote
 from ...properties.judge import Judge, Property
@@ -448,7 +448,7 @@ class OverNodes:
             if throwing.pending and self._uses(process, key) and not self._is_away(process) and throwing.held:
                 calls = self.registers[key]
                 edit = calls.register and eviction(
-                    calls.register, frozenset(map(str, throwing.lost)), ranks_of(throwing.held)
+                    calls.register, frozenset(map(party_of, throwing.lost)), ranks_of(throwing.held)
                 )
                 if edit:
                     self._writes(key, process, edit)
@@ -469,7 +469,9 @@ class OverNodes:
                     self.strength.armed["N2"] += 1
                     node_laws.thrown_out(by, rank, self.owners[key, place][0], self.unseated)
             self.seen["ranks are thrown out with their node"] += 1
-        else:
+        elif calls.register and (held := self.throwing[by.node].held):
+            self.strength.armed["N4"] += 1
+            node_laws.completed(by, calls.register, held)
             self.seen["a first world begins without the ranks of a lost node"] += 1
         if self.tells:
             self._says(self.nodes.future.now, by.name, f"writes into its ranks' register: {edit}")

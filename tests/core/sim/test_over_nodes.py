@@ -9,7 +9,7 @@ from attrs import evolve
 
 from elastic.core.inprocess.words import Raised, Reason
 from elastic.core.properties.call_laws import Broken
-from elastic.core.rendezvous import Evict
+from elastic.core.rendezvous import Complete, Evict
 from elastic.core.sim.calls import node_laws
 from elastic.core.sim.calls.call_world import Rank, put
 from elastic.core.sim.calls.moves import Move
@@ -176,3 +176,13 @@ def test_N3_a_rank_that_lives_without_a_seat_when_nothing_moves_is_found() -> No
     with pytest.raises(Broken, match="has no seat"):
         node_laws.at_rest(evolve(calls, register=None), [stranger])
     node_laws.at_rest(calls, [evolve(stranger, cut_off=True)])
+
+
+def test_N4_a_first_world_that_an_agent_begins_without_ranks_that_come_is_found() -> None:
+    world = over()
+    ((key, calls),) = world.registers.items()
+    assert calls.register is not None
+    seats = {rank: seat for rank, seat in calls.register.seats.items() if rank.slot != "4"}
+    world.registers[key] = evolve(calls, register=evolve(calls.register, seats=seats))
+    with pytest.raises(Broken, match="N4: a begins the first world of its ranks with 1 of c#1, which has a seat"):
+        world._writes(key, node(world, "a"), Complete(0))

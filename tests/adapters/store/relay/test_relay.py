@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -354,8 +354,8 @@ def test_the_ranks_of_a_lost_node_are_thrown_out_of_every_register_that_is_open(
     relay.close()
 
 
-def nobody() -> int:
-    return 0
+def nobody() -> Mapping[str, int]:
+    return {}
 
 
 def of_n() -> Collection[str]:
@@ -385,7 +385,7 @@ def test_a_first_round_waits_for_no_more_ranks_than_the_nodes_that_are_left_have
     with clients(relay, "between") as between:
         there = between()
         there.set(forming, None)
-        relay.evict(of_n, Node("agent", 1), lambda: 2)
+        relay.evict(of_n, Node("agent", 1), lambda: {"m#1": 2})
         with clients(relay, "before") as before:
             later = before()
             later.set(forming, None)
