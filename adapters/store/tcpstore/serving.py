@@ -6,9 +6,7 @@ program that imports torch and serves. Clients that connect meanwhile wait in th
 
 from __future__ import annotations
 
-import atexit
 import errno
-import os
 import socket
 import subprocess
 import sys
@@ -47,7 +45,10 @@ class StoreHost:
         self._outlives = outlives
         self._is_needed = True
         if outlives:
-            atexit.register(self._end, os.getpid())
+            from multiprocessing.util import Finalize  # no agent needs it
+
+            # A child of multiprocessing runs no atexit. A child that this process forks runs neither for its parent.
+            Finalize(None, self._end, exitpriority=0)
 
     @property
     def pid(self) -> int:
@@ -67,10 +68,8 @@ class StoreHost:
         if not self._outlives:
             self.close()
 
-    def _end(self, owner: int) -> None:
-        """End with the process, and not with a child that it forked."""
-        if os.getpid() != owner:
-            return
+    def _end(self) -> None:
+        """End with the process."""
         if not self._is_needed:
             self.close()
         elif self._helper.stdin:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from processes import comes_true, dies
+from processes import comes_true, dies, is_alive
 
 from elastic.adapters.store.tcpstore.serving import CannotServe, address_towards, serve
 from elastic.adapters.store.tcpstore.wire import Address, Unsent, WireClient
@@ -107,23 +107,54 @@ def test_the_store_outlives_the_signals_of_a_terminal_but_not_its_agent(nothing_
     assert comes_true(lambda: not answers(address))
 
 
-@pytest.mark.parametrize("needed", [True, False])
-def test_a_store_that_may_outlive_its_process_does_so_where_it_is_needed(nothing_left: str, needed: bool) -> None:
+RANK = """
+import multiprocessing, os, sys
+from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.wire import Address
+
+def rank():
     host, at = serve(Address("127.0.0.1", 0), True, outlives=True)
-    assert host
-    try:
-        with WireClient(at, ANSWER_S, 1_000) as client:
+    host.release(is_needed=False)
+    if sys.argv[2] == "needed":
+        assert serve(at, None, outlives=True) == (host, at)
+    if not os.fork():
+        sys.exit()
+    os.wait()
+    assert host.lives, "it ends with its process, and not with a child that this forked"
+    print(host.pid, at.port, flush=True)
+    os.read(int(sys.argv[3]), 1)
+
+if sys.argv[1] == "script":
+    rank()
+else:
+    ranks = multiprocessing.get_context("fork").Process(target=rank)
+    ranks.start()
+    ranks.join()
+"""
+
+
+@pytest.mark.parametrize("needed", ["needed", "not needed"])
+@pytest.mark.parametrize("way", ["script", "multiprocessing"])
+def test_a_store_that_may_outlive_its_process_does_so_where_it_is_needed(
+    nothing_left: str, tmp_path: Path, way: str, needed: str
+) -> None:
+    """The next job at its port would meet the last one's verdict there. A child of multiprocessing runs no atexit."""
+    (program := tmp_path / "rank.py").write_text(RANK)
+    gate, opens = os.pipe()
+    given = [sys.executable, str(program), way, needed, str(gate)]
+    with subprocess.Popen(given, stdout=subprocess.PIPE, pass_fds=(gate,), text=True) as rank:
+        assert rank.stdout
+        pid, port = map(int, rank.stdout.readline().split())
+        with WireClient(Address("127.0.0.1", port), ANSWER_S, 1_000) as client:
             client.greet()
-            host.release(is_needed=False)
-            if needed:
-                assert serve(at, None, outlives=True) == (host, at)
-            host._end(os.getpid() + 1)
-            assert host.lives, "it ends with its process, and not with a child that this forked"
-            host._end(os.getpid())
-            assert comes_true(lambda: host.lives == needed)
-            assert not needed or client.get("nothing") == (b"",)
-    finally:
-        host.close()
+            os.write(opens, b"x")
+            assert rank.wait() == 0
+            assert is_alive(pid) == (needed == "needed")
+            if needed == "needed":
+                assert client.get("nothing") == (b"",)
+                os.kill(pid, signal.SIGKILL)
+    os.close(gate)
+    os.close(opens)
 
 
 def test_a_helper_that_still_starts_goes_with_its_agent_too(
