@@ -8,7 +8,6 @@ promotion, quorum, completion, and the verdicts that follow from the seats alone
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
 from typing import assert_never
 
 from ..evolving import evolve
@@ -37,10 +36,8 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
         case End(round, why, failing):
             ends = state.complete and round == state.round and _status(state, me) in MEMBERS
             return _told(_open_next(state, why, me, without=frozenset()), me, failing) if ends else state
-        case Done(round):
-            return _marked(state, round, me, Status.DONE)
-        case Reserve(round):
-            return _marked(state, round, me, Status.RESERVE)
+        case Done() | Reserve():
+            return _reseated(state, {me: edit}) if me in state.seats else state
         case Evict(dead):
             return _evict(state, dead, me, refund=True)
         case Complete(round):
@@ -54,9 +51,9 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
         case Drain(node, notice):
             return _drained(state, node, notice)
         case Together(proposals):
-            standing = [(node, proposal.edit) for node, proposal in proposals.items() if stands(state, node, proposal)]
+            standing = {node: each.edit for node, each in proposals.items() if stands(state, node, each)}
             entering = {node: each for node, each in proposals.items() if _enters(state, each)}
-            changed = reduce(lambda so_far, each: _change(so_far, each[1], each[0]), standing, state)
+            changed = _reseated(state, standing)
             return _entered(changed, entering, me) if entering else changed
         case other:
             assert_never(other)
@@ -122,9 +119,8 @@ def _with(seats: Seats, node: Node, status: Status) -> Seats:
 
 
 def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
-    seat = state.seats.get(me)
-    if seat:
-        return _back(state, seat, edit.profile, me)
+    if me in state.seats:
+        return _reseated(state, {me: edit})
     kin = [node for node in state.seats if node.slot == me.slot]
     if any(node.incarnation > me.incarnation for node in kin):
         return state
@@ -134,16 +130,29 @@ def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
     return evolve(state, seats=seated, next_order=state.next_order + 1)
 
 
-def _back(state: RendezvousState, seat: Seat, profile: Profile, me: Node) -> RendezvousState:
-    """Return the state after a node with a seat arrives: one that is expected back is in, one that was set aside waits."""
-    match seat.status:
-        case Status.EXPECTED:
-            back = evolve(seat, status=Status.IN, profile=profile)
-        case Status.ASIDE:
-            back = Seat(Status.WAITING, seat.order, profile)
-        case _:
-            return state
-    return evolve(state, seats={**state.seats, me: back})
+def _reseated(state: RendezvousState, edits: Mapping[Node, Arrive | Done | Reserve]) -> RendezvousState:
+    """Return the state after these nodes, which have seats, have changed these. None of them changes another's."""
+    before = state.seats
+    seats = {node: _seat_after(state, before[node], edit) for node, edit in edits.items()}
+    changed = any(seat is not before[node] for node, seat in seats.items())
+    return evolve(state, seats={**before, **seats}) if changed else state
+
+
+def _seat_after(state: RendezvousState, seat: Seat, edit: Arrive | Done | Reserve) -> Seat:
+    """Return the seat of the node that made this edit: one that is expected back is in, one that was set aside waits. Nobody
+    waits for the workers of one that is done or a reserve."""
+    match edit:
+        case Arrive(profile) if seat.status is Status.EXPECTED:
+            return evolve(seat, status=Status.IN, profile=profile)
+        case Arrive(profile) if seat.status is Status.ASIDE:
+            return Seat(Status.WAITING, seat.order, profile)
+        case Arrive():
+            return seat
+        case Done(round) | Reserve(round):
+            runs = state.complete and round == state.round and seat.status is Status.IN
+            return seat.become(Status.DONE if isinstance(edit, Done) else Status.RESERVE) if runs else seat
+        case other:
+            assert_never(other)
 
 
 def _told(state: RendezvousState, me: Node, failing: Failing | None) -> RendezvousState:
@@ -156,12 +165,6 @@ def _told(state: RendezvousState, me: Node, failing: Failing | None) -> Rendezvo
 
 _LEFT: Mapping[Status, Status] = {Status.DONE: Status.GONE, Status.RESERVE: Status.ABSENT}
 """The next status of a member that leaves without the end of the round."""
-
-
-def _marked(state: RendezvousState, round: int, me: Node, status: Status) -> RendezvousState:
-    """Return the state with my seat marked DONE or RESERVE. Nobody waits for my workers then."""
-    runs = state.complete and round == state.round and _status(state, me) is Status.IN
-    return evolve(state, seats=_with(state.seats, me, status)) if runs else state
 
 
 def _leave(state: RendezvousState, me: Node) -> RendezvousState:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
+from ..evolving import maker
 from ..world import (
     CALLSTACK_MAX,
     COUNT_MAX,
@@ -359,7 +360,10 @@ def _from_wire(wire: _State) -> RendezvousState:
 def _seat_of(
     profile: Profile, status: Status, order: int, notice: NoticeWire | None, failing: FailingWire | None
 ) -> Seat:
-    return Seat(status, order, profile, Notice(*notice) if notice else None, Failing(*failing) if failing else None)
+    return _seat(status, order, profile, Notice(*notice) if notice else None, Failing(*failing) if failing else None)
+
+
+_seat = maker(Seat)
 
 
 class _Known:

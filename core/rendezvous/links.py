@@ -11,6 +11,7 @@ What evidence is worth is decided elsewhere (`memory`, `context`).
 from __future__ import annotations
 
 from enum import Enum
+from itertools import islice
 from typing import TypeAlias, assert_never
 
 from attrs import frozen
@@ -47,7 +48,7 @@ def neighbours(state: RendezvousState | None, me: Node) -> tuple[Node, ...]:
         return ()
     place = state.present.index(me)
     others = (*state.present[place + 1 :], *state.present[:place])
-    return tuple([node for node in others if state.seats[node].profile.link_port][:NEIGHBOURS])
+    return tuple(islice((node for node in others if state.seats[node].profile.link_port), NEIGHBOURS))
 
 
 @frozen

@@ -66,6 +66,8 @@ MEMBERS = (Status.IN, Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
 """The statuses of the members of a complete round."""
 AWAY = (Status.GONE, Status.ABSENT)
 """The statuses of members that have left without an effect on the round."""
+_PRESENT = tuple(status for status in Status if status not in AWAY)
+"""The statuses of nodes that have not left."""
 _PLACELESS = (Status.WAITING, Status.LEAVING, Status.ASIDE)
 """The statuses of nodes that take no place of the round."""
 
@@ -117,6 +119,7 @@ class Seat:
 
 
 _seat = maker(Seat)
+_member = maker(Member)
 
 
 @frozen
@@ -231,12 +234,17 @@ class RendezvousState:
 
     def those(self, *statuses: Status) -> tuple[Node, ...]:
         """Return the nodes whose seat has one of these statuses, in the order of arrival."""
+        census, count = self.census, 0
+        for status in statuses:
+            count += census[status]
+        if count in (0, len(self.seats)):
+            return tuple(self.seats) if count else ()
         return tuple([node for node, seat in self.seats.items() if seat.status in statuses])
 
     @derived
     def present(self) -> tuple[Node, ...]:
         """The nodes that have not left."""
-        return tuple([node for node, seat in self.seats.items() if seat.status not in AWAY])
+        return self.those(*_PRESENT)
 
     @derived
     def first(self) -> Node | None:
@@ -257,7 +265,7 @@ class RendezvousState:
 
     @derived
     def expected(self) -> tuple[Node, ...]:
-        return self.those(Status.EXPECTED) if self.census[Status.EXPECTED] else ()
+        return self.those(Status.EXPECTED)
 
     @derived
     def members(self) -> tuple[Node, ...]:
@@ -270,9 +278,14 @@ class RendezvousState:
         return self.limits.max_nodes - (len(self.seats) - sum(self.census[status] for status in _PLACELESS))
 
     @derived
+    def noticed(self) -> tuple[Node, ...]:
+        """The drained nodes."""
+        return tuple([node for node, seat in self.seats.items() if seat.notice])
+
+    @derived
     def draining(self) -> tuple[Node, ...]:
         """The drained nodes whose workers run in the standing world."""
-        return tuple([node for node, seat in self.seats.items() if seat.notice and seat.status is Status.IN])
+        return tuple([node for node in self.noticed if self.seats[node].status is Status.IN])
 
     @derived
     def finishing(self) -> bool:
@@ -336,7 +349,7 @@ class RendezvousState:
     @derived
     def world(self) -> World:
         """The world of a complete round. Its members have stood in the order of the ranks since it was completed."""
-        members = tuple(Member(node, self.seats[node].profile) for node in self.members)
+        members = tuple([_member(node, self.seats[node].profile) for node in self.members])
         id, generation = WorldId(self.completed_in or self.life, self.round), Generation(self.job, self.generation)
         return World(id, members, self.failures, self.policy, generation)
 

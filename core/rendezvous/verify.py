@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..evolving import evolve
-from ..world import Ending, Node, Why
-from .state import AWAY, BASE_MAX, MEMBERS, Ended, RendezvousState, Seat, Status
+from ..world import Ending, Node, Profile, Why
+from .state import BASE_MAX, MEMBERS, Ended, RendezvousState, Seat, Status
 
 
 class Violation(Exception):
@@ -62,19 +62,18 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
     orders = [seat.order for seat in state.seats.values()]
     if orders != sorted(set(orders)):
         yield "S5", f"orders are not unique and sorted: {orders}"
-    drained = [(node, seat) for node, seat in state.seats.items() if seat.notice or seat.status is Status.LEAVING]
-    unlike = [node for node, seat in drained if _is_unlike_a_drain(seat, state.complete)]
+    drained = (*state.noticed, *state.those(Status.LEAVING))
+    unlike = [node for node in drained if _is_unlike_a_drain(state.seats[node], state.complete)]
     if unlike:
         yield (
             "V15",
             f"drained and still taken for a part of a round, or leaving without notice: {_names(tuple(unlike))}",
         )
-    if vague := [node for node, seat in state.seats.items() if seat.status is Status.ASIDE and not _is_failing(seat)]:
+    if vague := [node for node in state.those(Status.ASIDE) if not _is_failing(state.seats[node])]:
         yield "V17", f"set aside, and nothing says for how long: {_names(tuple(vague))}"
     if orders and orders[-1] >= state.next_order:
         yield "S5", f"order {orders[-1]} is not below the next one, {state.next_order}"
-    slots = [node.slot for node, seat in state.seats.items() if seat.status not in AWAY]
-    if len(set(slots)) < len(slots):
+    if len({node.slot for node in state.present}) < len(state.present):
         yield "S8", f"two incarnations of one slot are seated: {[str(node) for node in state.seats]}"
     if len(state.base) > BASE_MAX:
         yield "R2", f"made from {len(state.base)} states, more than the {BASE_MAX} that count"
@@ -161,7 +160,7 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
         yield "S6", f"round {after.round} after round {before.round} ({'complete' if before.complete else 'open'})"
     if after.round > before.round and (after.ended is None or after.ended.round != before.round):
         yield "S6", f"round {before.round} is over, but no end of it is on record"
-    freed = [node for node, seat in before.seats.items() if seat.notice and _is_freed(seat, after.seats.get(node))]
+    freed = [node for node in before.noticed if _is_freed(before.seats[node], after.seats.get(node))]
     if freed:
         yield "V16", f"the notice of {_names(tuple(freed))} is taken back, or comes later"
     if before.census[Status.ASIDE] or after.census[Status.ASIDE]:
@@ -241,16 +240,15 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
         yield "V21", f"generation {before.generation} became {after.generation} by an end because {ended.why.value}"
     if after.failures != before.failures + (ended.why is Why.FAILED):
         yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
-    stayed = [node for node in members if node in after.seats]
-    back = [node for node in stayed if before.seats[node].notice is None]
-    wrong = [node for node in back if after.seats[node].status is not Status.EXPECTED]
+    drained, expected = frozenset(before.noticed), frozenset(after.expected)
+    back = [node for node in members if node in after.seats and node not in drained]
+    wrong = [node for node in back if node not in expected]
     if wrong:
         yield "V10", f"{_names(tuple(wrong))} are not expected back although their round ended"
-    called = [node for node in before.those(Status.ASIDE) if node in after.expected]
+    called = [node for node in before.those(Status.ASIDE) if node in expected]
     if after.target != len(back) + len(called):
         yield "V7", f"the next round waits for {after.target} nodes, {len(back) + len(called)} can come back"
-    was_in = [node for node in members if before.seats[node].status is Status.IN]
-    if ended.why is Why.LOST and all(node in after.seats for node in was_in):
+    if ended.why is Why.LOST and after.seats.keys() >= set(before.participants):
         yield "V8", "the round ended as lost, but nobody whose workers ran is gone"
     if ended.why is Why.UPSCALE and before.finishing:
         yield "V9", "a newcomer ended a round in which somebody is done"
@@ -258,8 +256,8 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
         yield "V12", f"{ended.by} ended a round ({ended.why.value}) of which it is no member"
 
 
-def _world(state: RendezvousState) -> tuple[tuple[Node, object], ...]:
-    return tuple((node, state.seats[node].profile) for node in state.members)
+def _world(state: RendezvousState) -> tuple[tuple[Node, ...], list[Profile]]:
+    return state.members, [state.seats[node].profile for node in state.members]
 
 
 def _names(nodes: tuple[Node, ...]) -> str:
