@@ -129,16 +129,22 @@ def _counted_anew(call: Call) -> Call:
 
 @cache
 def moves() -> tuple[Move, ...]:
-    """Every step of every call."""
+    """Every step of every call. Equal calls, as they are before a step and counted anew after it, are one object."""
     todo = [_counted_anew(begin(Call(settings))[0]) for settings in VARIANTS]
-    seen, found = set(todo), list[Move]()
+    seen, found = {call: call for call in todo}, list[Move]()
     while todo:
         call = todo.pop()
         for event in events(call):
             after, commands = transition(call, event)
-            known = _counted_anew(after)
+            counted = call if after is call else _counted_anew(after)
+            known = call if after is call else seen.setdefault(counted, counted)
             found.append(Move(call, event, after, commands, known))
-            if known not in seen:
-                seen.add(known)
+            if known is counted and known is not call:
                 todo.append(known)
     return tuple(found)
+
+
+@cache
+def calls() -> tuple[Call, ...]:
+    """Every call."""
+    return tuple({id(move.before): move.before for move in moves()}.values())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from calls import Move, moves
+from calls import Move, calls, moves
 
-from elastic.core.inprocess import MOVES, Call, Phase, diagram, verify, verify_step
+from elastic.core.inprocess import MOVES, Phase, diagram, verify, verify_step
 from elastic.core.inprocess.words import Command, Event
 
 
@@ -33,14 +33,17 @@ def test_every_phase_event_and_command_is_met() -> None:
 
 
 def test_no_call_and_no_step_breaks_a_rule() -> None:
+    for call in calls():
+        verify(call)
     for move in moves():
-        verify(move.after)
+        if move.after is not move.before:
+            verify(move.after)
         verify_step(move.before, move.event, move.after, move.commands)
 
 
 def test_the_number_of_calls_is_pinned() -> None:
     """A new number means that the rules have changed. Find out why before you pin it."""
-    assert (len({move.before for move in moves()}), len(moves())) == (5306, 288423)
+    assert (len(set(calls())), len(calls()), len(moves())) == (5306, 5306, 288423)
 
 
 def test_no_event_moves_a_call_that_has_ended() -> None:
@@ -51,16 +54,16 @@ def test_no_event_moves_a_call_that_has_ended() -> None:
 
 
 def test_from_every_call_the_end_can_be_reached() -> None:
-    leads = defaultdict[Call, set[Call]](set)
+    leads = defaultdict[int, set[int]](set)
     for move in moves():
-        leads[move.known].add(move.before)
-    todo = [call for call in {move.before for move in moves()} if call.phase is Phase.ENDED]
+        leads[id(move.known)].add(id(move.before))
+    todo = [id(call) for call in calls() if call.phase is Phase.ENDED]
     reaches = set(todo)
     while todo:
         more = leads[todo.pop()] - reaches
         reaches |= more
         todo += more
-    assert {move.before for move in moves()} - reaches == set()
+    assert [call for call in calls() if id(call) not in reaches] == []
 
 
 def test_the_diagram_shows_every_move() -> None:
