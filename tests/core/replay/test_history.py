@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 from attrs import evolve
+from groups import noticed
 from traced import Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
 
@@ -17,7 +18,7 @@ from elastic.core.group.state import Gone, Reaped, Signalled
 from elastic.core.properties import facts
 from elastic.core.rendezvous import Limits, Passed, Pushed, RendezvousState, Restore, Settings, Shown, Woke, Write
 from elastic.core.replay.comparison import Moment, Replayed, replayed
-from elastic.core.replay.evidence import _of_group, broken
+from elastic.core.replay.evidence import _of_client, _of_group, broken
 from elastic.core.replay.history import History, histories
 from elastic.core.replay.steps import Asked, Started, Stepped, shown
 
@@ -387,3 +388,18 @@ def test_a_signal_counts_from_when_it_came_and_not_from_when_the_agent_had_time_
     step: Any = SimpleNamespace(commands=(), at=7.5)
     found = [next(_of_group(moment, event, step)) for event in (Signalled(15, 7.0), Gone(at=7.0))]
     assert [fact.at for fact in found if isinstance(fact, facts.Stepped)] == [7.0, 7.5]
+
+
+def test_a_notice_is_noted_when_the_register_knows_of_it() -> None:
+    pair = started()
+    pair.a.hears(noticed(60.0, pair.a.shared.tick(), known=False))
+    pair.run()
+    run = replayed(pair.a.trace)
+    assert [fact for moment in run.moments for fact in _facts(moment) if isinstance(fact, facts.Noted)] == [
+        facts.Noted(node("a"))
+    ]
+    assert broken(of_job(run)) is None
+
+
+def _facts(moment: Moment) -> list[facts.Fact]:
+    return list(_of_client(moment, moment.step.fed, 0.0, 0.0)) if isinstance(moment.step, Asked) else []
