@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,14 @@ def test_every_parameter_every_member_and_every_end_has_a_row() -> None:
     assert set(PAGE["parameters"]) == {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
     assert set(PAGE["call"]) == members
     assert set(PAGE["ends"]) == {reason.name for reason in Reason}
+
+
+def test_every_event_of_nodes_on_the_page_has_a_row() -> None:
+    page = (TESTS.parent / "docs/inprocess.md").read_text()
+    section = page.partition("## When nodes come and go")[2].partition("\n## ")[0]
+    events = re.findall(r"^\| (.*?) \|", section, re.MULTILINE)
+    assert events[:2] == ["what happens", "---"]
+    assert events[2:] == list(PAGE["nodes"])
 
 
 def test_every_row_names_tests_that_there_are() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
 from attrs import evolve
-from jobs import Jobs, alive, asked, codes, end, lose
+from jobs import Job, Jobs, alive, asked, codes, end, lose
 from launches import PROGRAMS, Launch, Launcher, Told
+from processes import comes_true, is_alive
 from profiles import SOAK
 
 MOVING = (PROGRAMS / "moving.py",)
@@ -74,6 +76,78 @@ def test_a_drained_node_leaves_and_the_processes_of_the_others_live_on(tcpstore_
     assert two.ends().code == 5
     assert come_to("of 2", one, first) == pids(first)
     assert codes(end([one])) == [0]
+
+
+def test_a_node_that_leaves_by_a_signal_interrupts_the_others_and_their_processes_live_on(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("1:2", *SCOPE, "--grace=1")
+    one, two = made.nodes("ab", program=MOVING)
+    first = hear(one)
+    hear(two)
+    two.signal(signal.SIGTERM)
+    assert come_to("of 2", one, first) == pids(first)
+    two.ends()
+    assert codes(end([one])) == [0]
+    assert made.report("a")["restarts"] == 0
+
+
+def test_a_node_that_was_silent_for_a_ttl_comes_back_and_the_processes_of_the_others_live_on(
+    tcpstore_job: Jobs,
+) -> None:
+    """Its old ranks live until it hears of its loss, and may come back for a moment before."""
+    made = tcpstore_job("1:2", *SCOPE)
+    one, two = made.nodes("ab", program=MOVING)
+    first = hear(one)
+    silent = hear(two)
+    two.signal(signal.SIGSTOP)
+    alone = hear(one)
+    assert (words(alone), pids(alone)) == ({"in 1 of 2"}, pids(first))
+    two.signal(signal.SIGCONT)
+    assert come_to("of 4", one, [evolve(each, words="") for each in first]) == pids(first)
+    assert comes_true(lambda: not any(is_alive(each.pid) for each in silent))
+    assert codes(end([one, two])) == [0, 0]
+
+
+def below_the_minimum(made: Job) -> tuple[Launch, list[Told]]:
+    """Return the agent that is left of two, where two are asked for, and what its workers told in their world of two."""
+    one, two = made.nodes("ab", program=MOVING)
+    first = hear(one)
+    hear(two)
+    lose(two)
+    alone = hear(one)
+    assert (words(alone), pids(alone)) == ({"in 1 of 2"}, pids(first))
+    made.reaches(lambda state: state.round == 1 and not state.complete)
+    return one, alone
+
+
+def test_below_the_minimum_of_nodes_the_ranks_go_on_and_one_that_fails_starts_again_alone(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("2", *SCOPE)
+    one, alone = below_the_minimum(made)
+    os.kill(alone[1].pid, signal.SIGKILL)
+    assert alone[0].pid in come_to("of 2", one, [evolve(alone[0], words=""), evolve(alone[0], pid=0)])
+    back = made.node("b", program=MOVING)
+    assert words(hear(back)) <= {"in 3 of 4", "in 4 of 4"}
+    assert is_alive(alone[0].pid)
+    assert codes(end([one, back])) == [0, 0]
+
+
+def test_a_node_that_is_drained_while_the_agents_meet_leaves_at_once(tcpstore_job: Jobs, launch: Launcher) -> None:
+    made = tcpstore_job("2", *SCOPE, "--grace=1")
+    one, alone = below_the_minimum(made)
+    assert asked(made, "a", "--force", "--deadline=600", launch=launch, command="drain").returncode == 0
+    assert one.ends().code == 5
+    assert not any(is_alive(each.pid) for each in alone)
+
+
+def test_ranks_that_give_up_while_the_agents_meet_have_all_start_anew(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("2", *SCOPE)
+    one, alone = below_the_minimum(made)
+    one.open_gate(1)
+    assert comes_true(lambda: not any(is_alive(each.pid) for each in alone))
+    back = made.node("b", program=MOVING)
+    last = hear(one)
+    assert words(last + hear(back)) == {"in 0 of 4"}
+    assert codes(end([one, back])) == [0, 0]
+    assert made.report("a")["restarts"] == 1
 
 
 @soak
