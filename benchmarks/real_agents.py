@@ -30,6 +30,8 @@ from elastic.adapters.store.tcpstore.serving import StoreHost, serve_alone
 from elastic.adapters.store.tcpstore.wire import Address, WireClient
 
 TIMEOUT_S = 900
+LOOKS = 3
+"""So many looks in a row find a process asleep that has started."""
 HEAD = ("agents", "start", "first world, s", "bytes until then", "connections", "store CPU, s")
 HEAD_OF_EVENTS = ("failure known to all, s", "all run again, s", "lost node: all run again, s", "end, s")
 
@@ -120,11 +122,16 @@ def gone(workers: Sequence[Worker]) -> float:
 
 
 def quiet(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Wait until these processes do next to nothing: they have started."""
-    spent, before = sum(cpu_s(each.pid) for each in processes), -1.0
-    while spent - before > 0.02 * len(processes):
-        time.sleep(1.0)
-        before, spent = spent, sum(cpu_s(each.pid) for each in processes)
+    """Wait until each of these processes was asleep in a few looks in a row: it has started, and waits for the store. Its
+    CPU time does not tell: a process that starts on a busy machine gets little of it."""
+    looks = {each.pid: 0 for each in processes}
+    while looks:
+        time.sleep(0.2)
+        looks = {pid: looks[pid] + 1 if is_asleep(pid) else 0 for pid in looks if looks[pid] < LOOKS}
+
+
+def is_asleep(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("S")
 
 
 def served(port: int) -> StoreHost:
