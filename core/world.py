@@ -6,8 +6,8 @@ must agree on is defined here. Nothing here knows a clock, a store or a process.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
-from itertools import groupby
 from typing import Any, NamedTuple
 
 from attrs import Attribute, field, frozen
@@ -280,10 +280,13 @@ class Profile:
         return tuple(known.get(key, "") for key in keys)
 
 
-def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+def natural(name: str) -> tuple[str | int, ...]:
     """Return the key by which names are sorted as people sort them: the numbers in them are compared as numbers."""
-    parts = ((is_number, "".join(letters)) for is_number, letters in groupby(name, str.isdecimal))
-    return tuple((False, int(part), "") if is_number else (True, 0, part) for is_number, part in parts)
+    texts = _NUMBER.split(name)  # text and number take turns, also where a name begins with a number
+    return tuple([int(text) if place % 2 else text for place, text in enumerate(texts)])
+
+
+_NUMBER = re.compile(r"(\d+)")
 
 
 def rank_policy_label(keys: tuple[str, ...]) -> tuple[str, str]:

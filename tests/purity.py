@@ -26,7 +26,7 @@ from attrs import field, frozen
 
 IMPORTS = frozenset(
     "__future__ attrs bisect collections collections.abc enum functools hashlib heapq itertools json math msgspec "
-    "msgspec.json msgspec.structs operator types typing zlib".split()
+    "msgspec.json msgspec.structs operator re types typing zlib".split()
 )
 FRONT = "__init__.py"
 """The core's own front may import importlib: it imports some of its rooms when they are first named."""
