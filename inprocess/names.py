@@ -85,6 +85,7 @@ DIFFERENT: Mapping[str, str] = {
     "wrap.Wrapper(initialize)": "a reserve that fails in it leaves, and the others go on",
     "wrap.Wrapper(last_call_wait)": "0 by default: faults at one time are one restart anyway",
     "wrap.Wrapper(monitor_process_logfile)": "its lines have other words",
+    "wrap.Wrapper(monitor_process_pidfile)": "the file goes with the monitor",
     "wrap.Wrapper(terminate)": "what it raises is logged, and the call raises why it ended",
     "wrap.Wrapper(monitor_process_interval)": "accepted and not used: nothing polls",
     "wrap.Wrapper(monitor_thread_interval)": "accepted and not used: nothing polls",

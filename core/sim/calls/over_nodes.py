@@ -469,7 +469,9 @@ class OverNodes:
                     self.strength.armed["N2"] += 1
                     node_laws.thrown_out(by, rank, self.owners[key, place][0], self.unseated)
             self.seen["ranks are thrown out with their node"] += 1
-        elif calls.register and (held := self.throwing[by.node].held):
+        else:
+            held = self.throwing[by.node].held
+            assert calls.register and held
             self.strength.armed["N4"] += 1
             node_laws.completed(by, calls.register, held)
             self.seen["a first world begins without the ranks of a lost node"] += 1
