@@ -180,9 +180,9 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
 def _alone(options: LaunchOptions) -> group.Alone | None:
     if options.restart_scope == "group":
         return None
-    from ..core.inprocess.exits import FINAL, JOB_OVER  # no other launch needs them
+    from ..core.inprocess.exits import FINAL, HEARD, JOB_OVER  # no other launch needs them
 
-    return group.Alone(options.max_restarts, FINAL, JOB_OVER)
+    return group.Alone(options.max_restarts, FINAL, JOB_OVER, HEARD)
 
 
 def _hang(options: LaunchOptions) -> HangSettings | None:

@@ -39,7 +39,7 @@ from elastic.core.world import Ending, Generation, Notice, Verdict, Why
 
 SEEN: Counter[str] = Counter()
 SPANS = (0.0, 0.0, 0.1, 0.1, 1.0, 1.3, 3.0, 40.0)
-ALONE = Alone(2, final=frozenset({76}), job_over=frozenset({71}))
+ALONE = Alone(2, final=frozenset({76, 79}), job_over=frozenset({71}), heard=frozenset({79}))
 
 
 class Shell:
@@ -94,13 +94,15 @@ class Shell:
         for rank in sorted(self.group.running):
             events += [Exited(rank, 0, now, now)] * 3 + [Exited(rank, 1, now, now), Exited(rank, -9, now - 1.0, now)]
             if self.group.settings.alone:
-                events += [Exited(rank, 71, now, now), Exited(rank, 76, now, now)]
+                events += [Exited(rank, code, now, now) for code in (71, 76, 79, 79)]
         if not self.group.running:
             events += [Reaped(now)] * 3
         if not self.group.joins:
             events += [Over(self.round, Why.LOST, b, now, Generation("job", self.generation))] * 2
         if self.group.phase in (Phase.RUNNING, Phase.BARRIER) and not self.group.notice:
             events += [Noticed(Notice(40.0, "a test"), now)] * 2
+        if self.group.phase is Phase.BARRIER and self.group.heard_by is not None:
+            events += [Elapsed(max(now, self.group.heard_by))] * 2
         if self.group.notice:
             events += [ReadyToLeave(0, now), Elapsed(now), Elapsed(now)]
         if self.commands.count(Check()) > self.checked:

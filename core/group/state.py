@@ -16,6 +16,8 @@ from ..world import Ending, Generation, Node, Notice, Verdict, Why, World
 
 SIGKILL = 9
 SIGTERM = 15
+HEARD_S = 30.0
+"""How long a node whose worker has heard that another one ended the job waits for the word of that one's node."""
 KILL_S = 1.0
 """How long workers may take to die of SIGKILL."""
 
@@ -340,6 +342,8 @@ class Alone:
     """Exit codes after which a worker stays missing."""
     job_over: frozenset[int] = frozenset()
     """Exit codes by which a worker says that its peers have given up too. The round has failed then."""
+    heard: frozenset[int] = frozenset()
+    """Exit codes by which a worker says that another one, perhaps elsewhere, has ended the job. Its node waits for that."""
 
     @restarts_max.validator
     def _not_negative(self, attribute: Attribute[int], value: int) -> None:
@@ -458,6 +462,8 @@ class Group:
     """When the last try for a fresh heartbeat is over; None until `start_timeout` is."""
     leave_by: float | None = None
     left: bool = False
+    heard_at: float | None = None
+    """When a worker of this world ended because another one, perhaps elsewhere, had ended the job."""
     done_at: float | None = None
     """When the workers of this world had all succeeded, while the others' have not."""
     unawaited: bool = False
@@ -482,13 +488,13 @@ class Group:
             case Phase.HELD:
                 return self.start_by
             case Phase.RUNNING:
-                return _soonest(self.fence_at, self.goes_at)
+                return _soonest(_soonest(self.fence_at, self.goes_at), self.heard_by)
             case Phase.MOVING:
                 return self.fence_at if self.running else None
             case Phase.STOPPING:
                 return self.kill_by
             case Phase.BARRIER:
-                return _soonest(self.barrier_by, self.goes_at)
+                return _soonest(_soonest(self.barrier_by, self.goes_at), self.heard_by)
             case Phase.LEAVING:
                 return _soonest(self.kill_by, None if self.left else self.leave_by)
             case _:
@@ -509,6 +515,11 @@ class Group:
         """When the others are no longer waited for; None for never."""
         timeout = self.settings.barrier_timeout
         return None if self.done_at is None or math.isinf(timeout) else self.done_at + timeout
+
+    @property
+    def heard_by(self) -> float | None:
+        """When this node ends the round itself, because no other one has."""
+        return None if self.heard_at is None else self.heard_at + HEARD_S
 
     @property
     def start_by(self) -> float | None:

@@ -72,7 +72,7 @@ MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
     (P.BARRIER, Over): (P.JOINING, P.MOVING, P.LEAVING),
     (P.BARRIER, Closed): (P.ENDED,),
     (P.BARRIER, Refused): (P.ENDED,),
-    (P.BARRIER, Elapsed): (P.LEAVING,),
+    (P.BARRIER, Elapsed): (P.LEAVING, P.JOINING, P.CHECKING),
     (P.BARRIER, Signalled): (P.LEAVING,),
     (P.BARRIER, Noticed): (P.LEAVING,),
     (P.LEAVING, Reaped): (P.ENDED,),

@@ -223,7 +223,14 @@ def _start(group: Group, world: World) -> Step:
     sizes = {member.node: member.profile.local_world_size for member in world.members}
     running = frozenset(range(sizes[group.node]))
     fresh = evolve(
-        group, restarted=0, succeeded=False, failed=False, cause=Cause.ELSEWHERE, stopped_at=None, done_at=None
+        group,
+        restarted=0,
+        succeeded=False,
+        failed=False,
+        cause=Cause.ELSEWHERE,
+        stopped_at=None,
+        done_at=None,
+        heard_at=None,
     )
     return evolve(fresh, phase=Phase.RUNNING, running=running), (Start(world),)
 
@@ -251,6 +258,8 @@ def _running(group: Group, event: Event) -> Step:
             return _stop(group, at)
         case Elapsed(at) if group.fence_at is not None and at >= group.fence_at:
             return _stop(group, at, signum=SIGKILL)
+        case Elapsed(at) if group.heard_by is not None and at >= group.heard_by:
+            return _stop(_failed(group), at, End(Why.FAILED))
         case Elapsed(at) | Noticed(at=at) if _is_time_to_go(group, at):
             return _go(group, at)
         case Signalled():
@@ -264,14 +273,19 @@ def _running(group: Group, event: Event) -> Step:
 
 
 def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
-    """Start a failed worker again, or leave it missing. When no worker is left, the success of any other one counts."""
+    """Start a failed worker again, or leave it missing. When no worker is left, the success of any other one counts. If one
+    has heard that another ended the job, the round ends for that one's failure, or when nobody has told of it for long."""
     recorded = Record(event.local_rank, event.code, event.died_at)
     if again := _again(group, alone, event):
         return again, (recorded, StartAgain(event.local_rank))
+    if event.code in alone.heard and group.heard_at is None:
+        group = evolve(group, heard_at=event.at)
     if group.running:
         return group, (recorded,)
     if group.succeeded:
         return _done(group, event.at, recorded)
+    if group.heard_at is not None:
+        return evolve(group, phase=Phase.BARRIER), (recorded,)
     return _stop(_failed(group), event.at, recorded, End(Why.FAILED))
 
 
@@ -334,7 +348,7 @@ def _moved(group: Group, world: World, at: float) -> Step:
     """Enter the next world."""
     if group.failed or not (group.running or group.succeeded):
         return _failed_before(evolve(group, world=world, failed=False), world, at)
-    into = evolve(group, world=world, restarted=0, stopped_at=None)
+    into = evolve(group, world=world, restarted=0, stopped_at=None, heard_at=None)
     if group.running:
         return evolve(into, phase=Phase.RUNNING), (Move(world),)
     return _done(into, at, Move(world))
@@ -402,6 +416,9 @@ def _barrier(group: Group, event: Event) -> Step:
             return _go(group, at)
         case Noticed():
             return _tell(group, event)
+        case Elapsed(at) if group.heard_by is not None and at >= group.heard_by:
+            again, more = _join_again(_failed(group))
+            return again, (End(Why.FAILED), *more)
         case Elapsed(at) if group.barrier_by is not None and at >= group.barrier_by:
             leave_by = at + group.settings.leave_timeout
             return evolve(group, phase=Phase.LEAVING, unawaited=True, leave_by=leave_by), (Leave(),)

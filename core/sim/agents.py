@@ -10,7 +10,7 @@ import math
 
 from attrs import define, field
 
-from ..group import Phase, begin, transition
+from ..group import Group, Phase, begin, transition
 from ..group.state import (
     Beaten,
     Check,
@@ -124,7 +124,7 @@ class Agents:
                 self._is_over(process)
         elif not is_news and isinstance(event, Beaten):
             pass  # a heartbeat alone only puts off what the timer waits for
-        elif after.phase is not Phase.JOINING and (after.phase is not Phase.BARRIER or after.notice is not None):
+        elif after.phase is not Phase.JOINING and not _waits_untimed(after):
             self._set_timer(process)
         if after.phase is not before.phase:
             if after.drained and not before.drained:
@@ -212,3 +212,8 @@ class Agents:
             self.witness.counts["held back until its standbys were ready"] += was_late
             self.witness.judge.strength.armed["O10"] += was_late
             self.loops.submit(process, Prepared())
+
+
+def _waits_untimed(group: Group) -> bool:
+    """Return True for a group at the exit barrier that nothing hurries."""
+    return group.phase is Phase.BARRIER and group.notice is None and group.heard_at is None

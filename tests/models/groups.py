@@ -42,7 +42,7 @@ CHECKED = Settings(checks=True)
 FIT = Checked(True, "", 0.0)
 
 
-ALONE = Settings(alone=Alone(2, frozenset({76}), frozenset({71})))
+ALONE = Settings(alone=Alone(2, frozenset({76, 79}), frozenset({71}), frozenset({79})))
 
 
 def world(round: int = 0, workers: int = 2, generation: int = 0) -> World:
@@ -130,6 +130,11 @@ GROUPS: dict[str, Group] = {
         FIT, *RUN, lost(), exited(0, 71), exited(1, 71), settings=evolve(ALONE, checks=True)
     ),
     "moving, fenced": led(*RUN, lost(), settings=evolve(ALONE, fence=3.0)),
+    "running alone, one has heard": led(*RUN, exited(0, 79), settings=ALONE),
+    "barrier, all have heard": led(*RUN, exited(0, 79), exited(1, 79), settings=ALONE),
+    "barrier, all have heard, to be checked": led(
+        FIT, *RUN, exited(0, 79), exited(1, 79), settings=evolve(ALONE, checks=True)
+    ),
     "barrier alone": led(*SUCCEED, settings=ALONE),
     "stopping on the way": led(*RUN, lost(), Elapsed(3.0), settings=evolve(ALONE, fence=3.0)),
     "stopping": led(*FAIL),

@@ -26,7 +26,7 @@ from ...evolving import evolve
 from ...group import Phase
 from ...group import Settings as GroupSettings
 from ...group.state import SIGKILL
-from ...inprocess.exits import EXIT_CODES, FINAL, JOB_OVER
+from ...inprocess.exits import EXIT_CODES, FINAL, HEARD, JOB_OVER
 from ...inprocess.words import Deadline, Raised, Span, StoreBack, StoreLost, Terminated, Timer
 from ...node import eviction, is_forming, party_of, ranks_of, still_lost
 from ...policies import at_most, came_later, chain, fill_gaps, shift
@@ -87,7 +87,8 @@ TERMS = (Terms(), Terms(shift()), Terms(chain(fill_gaps(), at_most(3))), Terms(c
 
 def as_launched(settings: GroupSettings) -> GroupSettings:
     """Return the settings of the worker group as the launcher makes them, which knows the exit codes of a wrapper."""
-    return evolve(settings, alone=settings.alone and evolve(settings.alone, final=FINAL, job_over=JOB_OVER))
+    alone = settings.alone and evolve(settings.alone, final=FINAL, job_over=JOB_OVER, heard=HEARD)
+    return evolve(settings, alone=alone)
 
 
 @define

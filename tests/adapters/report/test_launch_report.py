@@ -71,6 +71,12 @@ def test_of_several_nodes_failures_the_cause_is_that_of_the_node_whose_write_end
     assert report(Stopped(15), echo, cause).cause == echo
 
 
+def test_a_rank_that_has_heard_of_the_end_from_another_is_the_cause_only_if_no_other_is_on_record() -> None:
+    heard, cause = evolve(FAULT, round=3, exit_code=79), evolve(FAULT, round=3, rank=9, node=Node("m", 1), exit_code=71)
+    assert report(FAILED, heard, cause).cause == cause
+    assert report(FAILED, heard, evolve(heard, rank=6)).cause == heard
+
+
 def test_the_json_says_what_the_cause_was_and_how_this_node_s_workers_ended() -> None:
     echo = evolve(FAULT, round=3, rank=9, node=Node("m", 1))
     ends = WorkerEnd(3, 5, 1, 8812, -9, How.FAILED), WorkerEnd(3, 4, 0, 8811, -15, How.STOPPED)

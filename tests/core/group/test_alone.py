@@ -8,6 +8,7 @@ from groups import FAIL, FIT, RUN, SUCCEED, closed, commands, exited, led, lost,
 
 from elastic.core.group import Alone, Group, Phase, Settings, transition
 from elastic.core.group.state import (
+    HEARD_S,
     SIGTERM,
     Beat,
     Close,
@@ -72,6 +73,41 @@ def test_when_the_last_worker_is_gone_the_success_of_another_counts() -> None:
 def test_a_worker_that_says_that_all_have_given_up_ends_the_round(earlier: tuple[Event, ...]) -> None:
     phase, words = told(alone(), *earlier, exited(0, 71))
     assert (phase, words) == (Phase.STOPPING, (Record(0, 71, 0.0), End(Why.FAILED), Signal(SIGTERM)))
+
+
+HEARS = Settings(alone=Alone(0, frozenset({79}), frozenset({71}), frozenset({79})))
+LATE = Elapsed(HEARD_S)
+
+
+def hears(*events: Event, settings: Settings = HEARS) -> Group:
+    return led(*RUN, *events, settings=settings)
+
+
+def test_a_node_whose_ranks_have_heard_that_another_ended_the_job_waits_for_the_word_of_that_one() -> None:
+    assert told(hears(), exited(0, 79)) == (Phase.RUNNING, (Record(0, 79, 0.0),))
+    waits = hears(exited(0, 79), exited(1, 79))
+    assert (waits.phase, waits.until) == (Phase.BARRIER, HEARD_S)
+    assert told(waits, over(0)) == (Phase.JOINING, (Join(),))
+    assert told(hears(exited(0, 79)), exited(1, 71)) == (Phase.STOPPING, (Record(1, 71, 0.0), End(Why.FAILED)))
+    assert told(hears(exited(0, 79)), exited(1, 0)) == (Phase.BARRIER, (MarkDone(),))
+
+
+def test_a_node_that_waits_for_that_word_for_long_ends_the_round_itself() -> None:
+    assert told(hears(exited(0, 79)), LATE) == (Phase.STOPPING, (End(Why.FAILED), Signal(SIGTERM)))
+    assert told(hears(exited(0, 79), exited(1, 79)), LATE) == (Phase.JOINING, (End(Why.FAILED), Join()))
+    assert told(hears(exited(0, 79), exited(1, 79, at=9.0)), LATE) == (Phase.JOINING, (End(Why.FAILED), Join()))
+    assert told(hears(exited(0, 79), exited(1, 79)), Elapsed(HEARD_S - 0.1)) == (Phase.BARRIER, ())
+    checked = led(FIT, *RUN, exited(0, 79), exited(1, 79), settings=evolve(HEARS, checks=True))
+    assert told(checked, LATE) == (Phase.CHECKING, (End(Why.FAILED),))
+
+
+def test_what_was_heard_in_one_world_counts_in_no_other() -> None:
+    moved = hears(exited(0, 79), lost(), ready(1))
+    assert (moved.phase, moved.heard_at) == (Phase.RUNNING, None)
+    assert told(hears(exited(0, 79), exited(1, 79), lost()), ready(1)) == (
+        Phase.JOINING,
+        (Move(world(1)), End(Why.FAILED), Join()),
+    )
 
 
 def test_a_new_world_begins_with_the_whole_budget() -> None:
