@@ -6,7 +6,7 @@ The two machines do not know each other. The agent, or the simulator, runs both 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import assert_never
 
 from .group import state as group
@@ -15,7 +15,7 @@ from .rendezvous.actions import Drain
 from .rendezvous.agenda import Request
 from .rendezvous.apply import is_sooner
 from .rendezvous.state import AWAY, Status
-from .world import NAME_MAX, Ending, Generation, Life, Node, Profile, Verdict, Why, World
+from .world import NAME_MAX, Ending, Generation, Life, Node, Profile, Verdict, Why, World, came_in
 
 CAME_LATE = "the job had succeeded before this node came"
 
@@ -71,17 +71,29 @@ def lost(before: RendezvousState, after: RendezvousState) -> frozenset[Node]:
     return frozenset(node for node, host in gone if node.slot in names or (host in names and hosts[host] == 1))
 
 
-def still_lost(known: frozenset[Node], before: RendezvousState | None, after: RendezvousState) -> frozenset[Node]:
-    """Return the nodes whose ranks are to be thrown out: those known to be lost, and those lost since. A node that has a
-    seat again, perhaps this one itself, is none of them: its new ranks are of a party of the same name."""
-    return (known | lost(before, after) if before else known) - after.seats.keys()
+def still_lost(known: Mapping[Node, int], before: RendezvousState | None, after: RendezvousState) -> Mapping[Node, int]:
+    """Return the nodes whose ranks are to be thrown out, each with the round that was over when it was lost: those known to
+    be lost, and those lost since. A node that has a seat again, perhaps this one itself, is none of them."""
+    if before and after.ended and (gone := lost(before, after)):
+        known = {**known, **dict.fromkeys(sorted(gone), after.ended.round)}
+    return {node: round for node, round in known.items() if node not in after.seats}
 
 
-def eviction(ranks: RendezvousState, parties: Collection[str], awaited: Mapping[str, int]) -> Evict | Complete | None:
+def lost_parties(known: Mapping[Node, int]) -> Mapping[str, int]:
+    """Return the parties of these lost nodes' ranks, each with the last round in which its node may have come."""
+    return {party_of(node): round for node, round in known.items()}
+
+
+def eviction(ranks: RendezvousState, parties: Mapping[str, int], awaited: Mapping[str, int]) -> Evict | Complete | None:
     """Return the edit that takes the ranks of these parties out of their register, or that completes its first round without
-    those that had not come, once each of the `awaited` parties has all its ranks in. None if there is nothing to do now."""
+    those that had not come, once each of the `awaited` parties has all its ranks in. None if there is nothing to do now.
+
+    Each party has the last round in which its node may have come: a node that has returned since, which an agent may not
+    have heard of, has new ranks in a party of the same name.
+    """
     seats = ((node, seat.profile.party) for node, seat in ranks.seats.items() if seat.status not in AWAY)
-    dead = frozenset(node for node, party in seats if party and party.name in parties)
+    named = ((node, parties.get(party.name)) for node, party in seats if party)
+    dead = frozenset(node for node, last in named if last is not None and came_in(node.slot)[1] <= last)
     if dead and not ranks.closed:
         return Evict(dead)
     return Complete(ranks.round) if is_forming(ranks) and awaited and not _missing(ranks, awaited) else None

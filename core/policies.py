@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from attrs import Attribute, field, frozen
 
-from .world import Member, Node, World
+from .world import Member, Node, World, came_in
 
 
 @frozen
@@ -219,17 +219,10 @@ Branch = tuple[Member, ...]
 Home: TypeAlias = tuple[int, int]
 """The round in which a rank's node came (0: with the first), and the rank's number then."""
 
-_LATER = "+"
-
-
-def came_later(rank: int, round: int) -> str:
-    """Return the slot of a rank whose node came in a later round: its number then may be another rank's too."""
-    return f"{rank}{_LATER}{round}"
-
 
 def _home(member: Member) -> Home | None:
-    rank, _, round = member.node.slot.partition(_LATER)
-    return (int(round or 0), int(rank)) if rank.isdecimal() and (round or "0").isdecimal() else None
+    rank, round = came_in(member.node.slot)
+    return (round, int(rank)) if rank.isdecimal() else None
 
 
 def _by_slot(members: Iterable[Member]) -> Branch:

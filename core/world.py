@@ -280,6 +280,20 @@ class Profile:
         return tuple(known.get(key, "") for key in keys)
 
 
+_LATER = "+"
+
+
+def came_later(rank: int, round: int) -> str:
+    """Return the slot of a rank whose node came in a later round: its number then may be another rank's too."""
+    return f"{rank}{_LATER}{round}"
+
+
+def came_in(slot: str) -> tuple[str, int]:
+    """Return the number of the rank with this slot, and the round in which its node came; 0 if it came with the first."""
+    number, _, round = slot.partition(_LATER)
+    return (number, int(round or 0)) if (round or "0").isdecimal() else (slot, 0)
+
+
 def natural(name: str) -> tuple[str | int, ...]:
     """Return the key by which names are sorted as people sort them: the numbers in them are compared as numbers."""
     texts = _NUMBER.split(name)  # text and number take turns, also where a name begins with a number

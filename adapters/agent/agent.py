@@ -7,7 +7,7 @@ inbox. The agent's thread alone holds the group. It also starts the workers, bec
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from signal import Signals
@@ -53,8 +53,8 @@ from ...core.node import (
     farewell,
     follows,
     heard,
+    lost_parties,
     noticed,
-    party_of,
     ranks_of,
     requested,
     still_lost,
@@ -129,7 +129,7 @@ _HANGS_MAX = 16
 _ANSWERED_MAX = 1_024
 """A person asks a few questions of a job, and each is worth some 100 bytes."""
 
-Evict: TypeAlias = Callable[[Callable[[], Collection[str]], Node, Callable[[], Mapping[str, int]]], None]
+Evict: TypeAlias = Callable[[Callable[[], Mapping[str, int]], Node, Callable[[], Mapping[str, int]]], None]
 """Take the ranks of these parties out of the workers' registers, in the name of this node. The last value tells how many
 ranks the other nodes have."""
 
@@ -156,7 +156,7 @@ class Agent:
         self._inbox = Inbox(clock)
         self._orphans = orphans
         self._evict = evict
-        self._lost: frozenset[Node] = frozenset()
+        self._lost: Mapping[Node, int] = {}
         """The nodes that were evicted, and have no seat again."""
         self._logs = worker_logs(settings)
         self._reserved = Reservation(settings.address)
@@ -403,7 +403,7 @@ class Agent:
         """Take the register as it stands. Return that this node has notice there, if its group does not know."""
         before, self._state = self._state, state
         known, self._lost = self._lost, still_lost(self._lost, before, state)
-        if self._settings.group.alone and self._lost - known:
+        if self._settings.group.alone and self._lost.items() - known.items():
             self._evict(self._lost_parties, self.node, self._ranks)
         if state.complete:
             self._ran = state.participants
@@ -411,8 +411,8 @@ class Agent:
             self._links.follow(state)
         return noticed(state, self._group, self._clock.now())
 
-    def _lost_parties(self) -> frozenset[str]:
-        return frozenset(map(party_of, self._lost))
+    def _lost_parties(self) -> Mapping[str, int]:
+        return lost_parties(self._lost)
 
     def _ranks(self) -> Mapping[str, int]:
         return ranks_of(self._state) if self._state else {}

@@ -10,8 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...core.policies import Policy, came_later, chain, shift
-from ...core.world import NAME_MAX, Party
+from ...core.policies import Policy, chain, shift
+from ...core.world import NAME_MAX, Party, came_later
 from ..store import numerals
 from ..workers.environment import GENERATION, LABELS, PARTY, STANDBYS
 

@@ -44,6 +44,7 @@ from elastic.core.node import (
     heard,
     is_forming,
     lost,
+    lost_parties,
     noticed,
     party_of,
     ranks_of,
@@ -282,11 +283,15 @@ def test_of_nodes_that_share_a_host_the_slot_tells_who_is_lost() -> None:
 
 def test_who_returns_is_lost_no_longer_and_who_stays_away_is() -> None:
     """b was silent and lives: it returns in the same incarnation, and starts ranks of the same party."""
-    first = still_lost(frozenset(), THREE, without := edited(THREE, "a", Evict(nodes("b c"))))
-    assert first == nodes("b c")
-    assert still_lost(first, without, returned := arrived(without, "b")) == nodes("c")
-    assert still_lost(nodes("c"), returned, returned) == nodes("c")
-    assert still_lost(frozenset(), None, THREE) == frozenset()
+    without = edited(THREE, "a", Evict(nodes("b c")))
+    first = still_lost({}, THREE, without)
+    assert first == {node("b"): 0, node("c"): 0}
+    returned = arrived(without, "b")
+    assert still_lost(first, without, returned) == {node("c"): 0}
+    assert still_lost({node("c"): 0}, returned, returned) == {node("c"): 0}
+    assert still_lost({}, None, THREE) == {}
+    second = still_lost({node("c"): 0}, returned, edited(returned, "a", Evict(nodes("b"))))
+    assert lost_parties(second) == {"b#1": 0, "c#1": 0}
 
 
 def of(state: RendezvousState, party: Party | None, names: str) -> RendezvousState:
@@ -297,31 +302,38 @@ def of(state: RendezvousState, party: Party | None, names: str) -> RendezvousSta
 
 def test_the_ranks_of_lost_nodes_are_evicted_from_their_register() -> None:
     ranks = of(of(of(register("5"), Party("n#1", 2), "0 1"), Party("m#1", 2), "2 3"), None, "4")
-    assert eviction(ranks, {"n#1"}, {}) == Evict(nodes("0 1"))
-    assert eviction(ranks, {"n#1", "m#1"}, {}) == Evict(nodes("0 1 2 3"))
-    assert eviction(ranks, {"n#2"}, {}) is None
+    assert eviction(ranks, {"n#1": 0}, {}) == Evict(nodes("0 1"))
+    assert eviction(ranks, {"n#1": 0, "m#1": 3}, {}) == Evict(nodes("0 1 2 3"))
+    assert eviction(ranks, {"n#2": 0}, {}) is None
     away = edited(edited(edited(ranks, "0", Done(0)), "1", Done(0)), "0", LeaveRound())
-    assert eviction(away, {"n#1"}, {}) == Evict(nodes("1"))
+    assert eviction(away, {"n#1": 0}, {}) == Evict(nodes("1"))
     over = edited(ranks, "4", CloseJob(evolve(VERDICT, ending=Ending.CANCELLED)))
-    assert eviction(over, {"n#1"}, {}) is None
+    assert eviction(over, {"n#1": 0}, {}) is None
+
+
+def test_the_ranks_with_which_a_lost_node_has_returned_are_not_evicted_by_who_has_not_heard_of_it() -> None:
+    """They are a party of the same name. The round in which their node came tells them from those that it had before."""
+    ranks = of(of(register("3"), Party("n#1", 2), "0 1+2"), None, "2")
+    assert eviction(ranks, {"n#1": 1}, {}) == Evict(nodes("0"))
+    assert eviction(ranks, {"n#1": 2}, {}) == Evict(nodes("0 1+2"))
 
 
 def test_the_first_round_of_ranks_is_completed_when_all_are_in_whose_nodes_are_left() -> None:
     empty = evolve(register("1:5"), target=5)
     ranks = of(empty, Party("m#1", 2), "0 1")
-    assert eviction(ranks, {"n#1"}, {"m#1": 3}) is None
-    assert eviction(ranks, {"n#1"}, {"m#1": 2}) == Complete(0)
+    assert eviction(ranks, {"n#1": 0}, {"m#1": 3}) is None
+    assert eviction(ranks, {"n#1": 0}, {"m#1": 2}) == Complete(0)
     assert edited(ranks, "agent", Complete(0)).complete
-    assert eviction(empty, {"n#1"}, {}) is None
-    assert eviction(ranks, {"m#1"}, {"m#1": 2}) == Evict(nodes("0 1"))
+    assert eviction(empty, {"n#1": 0}, {}) is None
+    assert eviction(ranks, {"m#1": 0}, {"m#1": 2}) == Evict(nodes("0 1"))
 
 
 def test_the_ranks_of_a_node_that_has_left_stand_in_for_none_whose_node_is_left() -> None:
     """A world without the ranks that are on their way would be interrupted as soon as they come."""
     left = of(evolve(register("1:6"), target=6), Party("l#1", 2), "4 5")
     forming = of(of(left, None, "3"), Party("m#1", 2), "0")
-    assert eviction(forming, {"n#1"}, {"m#1": 2}) is None
-    assert eviction(of(forming, Party("m#1", 2), "1"), {"n#1"}, {"m#1": 2}) == Complete(0)
+    assert eviction(forming, {"n#1": 0}, {"m#1": 2}) is None
+    assert eviction(of(forming, Party("m#1", 2), "1"), {"n#1": 0}, {"m#1": 2}) == Complete(0)
 
 
 def test_only_a_first_round_that_is_open_forms() -> None:
@@ -330,7 +342,7 @@ def test_only_a_first_round_that_is_open_forms() -> None:
     again = edited(begun, "0", EndRound(0, Why.FAILED))
     over = edited(ranks, "0", CloseJob(evolve(VERDICT, ending=Ending.CANCELLED)))
     assert [is_forming(each) for each in (None, ranks, begun, again, over)] == [True, True, False, False, False]
-    assert [eviction(each, (), {"m#1": 1}) for each in (begun, again, over)] == [None, None, None]
+    assert [eviction(each, {}, {"m#1": 1}) for each in (begun, again, over)] == [None, None, None]
 
 
 def test_the_ranks_of_members_and_of_those_who_may_come_back_are_counted() -> None:

@@ -19,7 +19,6 @@ from elastic.core.policies import (
     by_host,
     by_label,
     by_role,
-    came_later,
     chain,
     count_at_least,
     count_is,
@@ -32,7 +31,7 @@ from elastic.core.policies import (
     shift,
     tree,
 )
-from elastic.core.world import Endpoint, Member, Node, Profile, World, WorldId
+from elastic.core.world import Endpoint, Member, Node, Profile, World, WorldId, came_later
 
 
 def member(slot: str) -> Member:

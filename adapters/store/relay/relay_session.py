@@ -14,7 +14,7 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
@@ -37,8 +37,8 @@ from ... import threads
 from ..port import Backend, Denied, OutOfReach, Shown, StoreError
 from . import relay_protocol as protocol
 
-Parties: TypeAlias = Callable[[], Collection[str]]
-"""The parties of lost nodes now. Any thread may ask: a node that has returned is in none of them any longer."""
+Parties: TypeAlias = Callable[[], Mapping[str, int]]
+"""The parties of lost nodes now, each with the last round in which its node may have come. Any thread may ask."""
 _SPACES_MAX = 4_096
 """The most registers that one agent keeps open for its workers."""
 _CLIENTS_MAX = 2

@@ -17,9 +17,9 @@ function runs until its node is told that the work is done.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from attrs import define
+from attrs import define, field
 
 from ...caller import Terms
 from ...evolving import evolve
@@ -28,15 +28,15 @@ from ...group import Settings as GroupSettings
 from ...group.state import SIGKILL
 from ...inprocess.exits import EXIT_CODES, FINAL, HEARD, JOB_OVER
 from ...inprocess.words import Deadline, Raised, Span, StoreBack, StoreLost, Terminated, Timer
-from ...node import eviction, is_forming, party_of, ranks_of, still_lost
-from ...policies import at_most, came_later, chain, fill_gaps, shift
+from ...node import eviction, is_forming, lost_parties, ranks_of, still_lost
+from ...policies import at_most, chain, fill_gaps, shift
 from ...properties.facts import Fact, Holds, Wrote
 from ...properties.judge import Judge, Property
 from ...properties.strength import Strength
 from ...ranks import assign
 from ...rendezvous import Evict, RendezvousState
 from ...rendezvous.verify import Finding
-from ...world import Generation, Node, Party, Profile
+from ...world import Generation, Node, Party, Profile, came_later
 from ...world import World as RunWorld
 from ..chance import Choose, one
 from ..own import Own
@@ -104,8 +104,8 @@ class Home:
 class Throwing:
     """This says what one agent throws out of the register of its own ranks (`adapters/store/relay`)."""
 
-    lost: frozenset[Node] = frozenset()
-    """The nodes that are lost, as far as this agent knows."""
+    lost: Mapping[Node, int] = field(factory=dict)
+    """The nodes that are lost, as far as this agent knows, each with the round that was over then."""
     held: RendezvousState | None = None
     """The register as this agent held it last."""
     pending: bool = False
@@ -223,7 +223,7 @@ class OverNodes:
         mine = self.throwing.setdefault(node, Throwing())
         before, mine.held = mine.held, state
         known, mine.lost = mine.lost, still_lost(mine.lost, before, state)
-        if mine.lost - known:
+        if mine.lost.items() - known.items():
             mine.pending = True
             self._stirs()
 
@@ -448,9 +448,7 @@ class OverNodes:
             process = self.nodes.by_node[node]
             if throwing.pending and self._uses(process, key) and not self._is_away(process) and throwing.held:
                 calls = self.registers[key]
-                edit = calls.register and eviction(
-                    calls.register, frozenset(map(party_of, throwing.lost)), ranks_of(throwing.held)
-                )
+                edit = calls.register and eviction(calls.register, lost_parties(throwing.lost), ranks_of(throwing.held))
                 if edit:
                     self._writes(key, process, edit)
                     return True

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -358,15 +358,15 @@ def nobody() -> Mapping[str, int]:
     return {}
 
 
-def of_n() -> Collection[str]:
-    return ["n#1"]
+def of_n() -> Mapping[str, int]:
+    return {"n#1": 0}
 
 
 def test_the_ranks_of_a_node_that_has_returned_are_not_thrown_out_of_a_register_that_is_opened_later() -> None:
     """A round failed after it had returned, so all ranks begin in a new register. There the first round waits for them."""
     shared, lost = MemoryStore(), ["n#1", "m#1"]
     relay = Relay(lambda name: MemoryBackend(shared, SystemClock()))
-    relay.evict(lambda: tuple(lost), Node("agent", 1), nobody)
+    relay.evict(lambda: dict.fromkeys(lost, 0), Node("agent", 1), nobody)
     lost.remove("n#1")
     forming = edited(evolve(register("1:4"), target=4), "0", Arrive(evolve(profile("0"), party=PARTIES["0"])))
     forming = edited(forming, "2", Arrive(evolve(profile("2"), party=PARTIES["2"])))
