@@ -31,11 +31,11 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, h
     if state is not None and state.life.nonce == held.nonce.nonce:
         held = evolve(held, nonce=_another(held.nonce))  # it has begun this life, whatever else the answer is worth
     if held.woke_at is not None:
-        return held if sent_at < held.woke_at else _awake(held, state, sent_at, now, here)
+        return _unsilenced(held) if sent_at < held.woke_at else _awake(held, state, sent_at, now, here)
     mine = held.state
     if mine is not None and not _goes_on(mine, state):
         asked_since = held.held_at is None or sent_at >= held.held_at
-        return _changed(held, state, sent_at, now, here) if asked_since else held
+        return _changed(held, state, sent_at, now, here) if asked_since else _unsilenced(held)
     if not here and state is not None:
         return _changed(held, state, sent_at, now, here)
     if state is None or (mine is not None and state.version == mine.version):
@@ -47,6 +47,11 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, h
     except Violation as violation:
         return unreadable(held, str(violation), now, sent_at)
     return _at(_moved(held, state, sent_at, now), now)
+
+
+def _unsilenced(held: Held) -> Held:
+    """Return my memory after an answer that is too old to tell me anything, except that the store is there."""
+    return held if held.silent_since is None else evolve(held, silent_since=None)
 
 
 def _goes_on(mine: RendezvousState, state: RendezvousState | None) -> bool:

@@ -78,6 +78,7 @@ def test_an_absent_register_is_an_answer_too() -> None:
 def test_an_answer_to_a_request_from_before_i_held_my_state_says_nothing(late: RendezvousState | None) -> None:
     held = holding("a", TWO, at=5)
     assert saw(held, late, 4, 6) == held
+    assert saw(silent(held, 5), late, 4, 6) == held, "but the store is there"
 
 
 @pytest.mark.parametrize("late", [ONE, OTHER, None], ids=["older", "another life", "empty"])
@@ -529,6 +530,7 @@ def test_an_answer_to_a_request_from_before_it_woke_tells_a_sleeper_nothing(
     late: RendezvousState | None, here: bool
 ) -> None:
     assert saw(slept(), late, 99, 101, here) == slept()
+    assert saw(silent(slept(), 100), late, 99, 101, here) == slept(), "but the store is there"
 
 
 def test_a_sleeper_whose_life_goes_on_goes_on_with_it() -> None:
