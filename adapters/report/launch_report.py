@@ -12,7 +12,6 @@ from attrs import frozen
 
 from ...core.group import Outcome, Stopped
 from ...core.group.state import Drained, Refused, Unawaited
-from ...core.inprocess.exits import HEARD
 from ...core.ranks import Ranks
 from ...core.rendezvous import RendezvousState, Status
 from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
@@ -133,8 +132,12 @@ def breaker(round: int, verdict: Verdict | None, state: RendezvousState | None) 
 def first_cause(faults: Sequence[Fault], by: Node | None) -> Fault | None:
     """Return the first cause among the failures of one round: of the node that ended it, the first on record. A rank that
     has heard from another that the job is over is the first cause only if that one is not on record."""
+    if not faults:
+        return None
+    from ...core.inprocess.exits import HEARD  # a job in which nothing fails needs none of the machine
+
     causes = [fault for fault in faults if fault.exit_code not in HEARD] or faults
-    return next((fault for fault in causes if fault.node == by), causes[0] if causes else None)
+    return next((fault for fault in causes if fault.node == by), causes[0])
 
 
 def as_json(report: Report) -> dict[str, Any]:
