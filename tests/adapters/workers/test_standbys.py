@@ -373,8 +373,11 @@ def test_a_number_of_standbys_may_be_less_or_more_than_that_of_the_workers(make:
     assert len(node.standbys.pids) == 3
 
 
-def test_a_standby_that_dies_is_replaced_after_a_pause_that_grows(make: Callable[..., Node]) -> None:
-    node = make(BEFORE)
+def test_a_standby_that_dies_is_replaced_after_a_pause_that_grows(make: Callable[..., Node], tmp_path: Path) -> None:
+    """One that had been ready would begin the pauses anew, so none is before the gate is there."""
+    gate = tmp_path / "gate"
+    stuck = f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)"
+    node = make("import stuck\n", environment=with_site_packages(tmp_path, stuck=stuck))
     node.begin()
     for pause_s in (1.0, 2.0, 4.0):
         (pid,) = node.standbys.pids
@@ -384,6 +387,7 @@ def test_a_standby_that_dies_is_replaced_after_a_pause_that_grows(make: Callable
         assert not is_alive(pid) and node.standbys.until == node.now + pause_s
         node.now += pause_s
         node.standbys.passed(node.now)
+    gate.touch()
     node.becomes_ready()
     assert [type(each) for each in node.news] == [StandbysReady]
 
