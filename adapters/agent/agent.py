@@ -157,7 +157,7 @@ class Agent:
         self._orphans = orphans
         self._evict = evict
         self._lost: Mapping[Node, int] = {}
-        """The nodes that were evicted, and have no seat again."""
+        """The nodes that were evicted and have no seat again, each with the round that was over then."""
         self._logs = worker_logs(settings)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
