@@ -6,7 +6,8 @@ it took part in each step. A rank that comes anew gets step and weight from rank
 
 - `loss`: rank 0 stays in Python, and the others wait for it in gloo, until it is called back; so it is in each iteration
   whose world is not whole, and in the first one.
-- `stop`, `raise`: the last rank stops its own process, or fails, again and again in the launcher's round 0.
+- `stop`, `raise`: the last rank stops its own process, or fails, again and again in the launcher's round 0. In `raise` the
+  others stay in Python meanwhile: in gloo they could fail of their own, because the last rank's connections are closed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ IS_LAST = int(os.environ["RANK"]) == WORLD - 1
 
 def trouble(call: CallWrapper) -> None:
     rank, world_size = distributed.get_rank(), distributed.get_world_size()
-    if WAY == "loss" and rank == 0 and (call.iteration == 0 or world_size < WORLD):
+    awaits_call = WAY == "loss" and rank == 0 and (call.iteration == 0 or world_size < WORLD)
+    if awaits_call or (WAY == "raise" and not IS_LAST and stage.round == 0):
         with call.disable_hang_protection():
             while True:
                 time.sleep(0.01)
