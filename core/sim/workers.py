@@ -104,12 +104,13 @@ class Workers:
         """Count what lives of them to this world, and how those ended that have."""
         self._are_in(process, world)
         self.judge.saw(Moved(process.node, world))
-        if process.workers:
-            if self.wrapped:
-                self.wrapped.moved(process, world)
-            return
-        ended = Succeeded if _have_succeeded(process) else Failed
-        self.judge.saw(ended(process.node, world.id))
+        if process.workers and self.wrapped:
+            self.wrapped.moved(process, world)
+        if _one_gave_up(process):
+            self.judge.saw(Failed(process.node, world.id))
+        elif not process.workers:
+            ended = Succeeded if _have_succeeded(process) else Failed
+            self.judge.saw(ended(process.node, world.id))
 
     def start_again(self, process: Process, rank: int) -> None:
         process.workers[rank] = process.starts
@@ -177,6 +178,12 @@ class Workers:
     def _exits(self, process: Process, rank: int, code: int, died_at: float) -> None:
         if not self.network.waits(process, self._exits, process, rank, code, died_at):
             self.hear(process, Exited(rank, code, died_at, process.clock(self.future.now)))
+
+
+def _one_gave_up(process: Process) -> bool:
+    """Return True if one of the workers has said, by its exit code, that no process alone is to be started again."""
+    alone = process.group.settings.alone
+    return alone is not None and not alone.job_over.isdisjoint(process.codes)
 
 
 def _have_succeeded(process: Process) -> bool:

@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 from attrs import evolve
 
+from elastic.core.group import Phase
+from elastic.core.inprocess.exits import JOB_OVER
 from elastic.core.inprocess.words import Raised, Reason
 from elastic.core.properties.call_laws import Broken
 from elastic.core.rendezvous import Complete, Evict
@@ -104,6 +106,16 @@ def test_a_failed_round_begins_another_generation_with_a_register_of_its_own() -
     assert not any(rank.runs for rank in old.ranks)
     assert sum(rank.runs for rank in new.ranks) == 6
     assert world.seen["another generation begins"] == 1
+
+
+def test_one_rank_of_two_that_gives_up_on_the_way_ends_the_next_round_as_failed() -> None:
+    """c keeps the others waiting for a while."""
+    world = over("pause c 2", "drain b", "pass 0.1")
+    a, (code,) = node(world, "a"), JOB_OVER
+    world.nodes.agents.workers.dies(a, 0, code, a.starts)
+    assert a.group.phase is Phase.MOVING and a.workers
+    world.does(parsed_operation("pass 9"))
+    assert a.ran is not None and a.ran.round == 2
 
 
 def test_ranks_do_not_reach_the_store_while_their_agent_stands_still() -> None:
