@@ -110,6 +110,7 @@ from .worker_group import WorkerGroup
 
 if TYPE_CHECKING:
     from ..rendezvous.links import Links
+    from ..store.relay.relay_session import Awaited, Parties
     from ..workers.node_check import NodeChecks
     from ..workers.standbys import Standbys
     from .hang_watch import HangWatch, Standing
@@ -129,9 +130,8 @@ _HANGS_MAX = 16
 _ANSWERED_MAX = 1_024
 """A person asks a few questions of a job, and each is worth some 100 bytes."""
 
-Evict: TypeAlias = Callable[[Callable[[], Mapping[str, int]], Node, Callable[[], Mapping[str, int]]], None]
-"""Take the ranks of these parties out of the workers' registers, in the name of this node. The last value tells how many
-ranks the other nodes have."""
+Evict: TypeAlias = "Callable[[Parties, Node, Awaited], None]"
+"""Take the ranks of these parties out of the workers' registers, in the name of this node."""
 
 
 class Agent:

@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from ..evolving import maker
 from ..world import (
     CALLSTACK_MAX,
     COUNT_MAX,
@@ -56,6 +55,7 @@ from .state import (
     Seat,
     Status,
     Token,
+    make_seat,
 )
 
 FORMAT = 6
@@ -360,10 +360,9 @@ def _from_wire(wire: _State) -> RendezvousState:
 def _seat_of(
     profile: Profile, status: Status, order: int, notice: NoticeWire | None, failing: FailingWire | None
 ) -> Seat:
-    return _seat(status, order, profile, Notice(*notice) if notice else None, Failing(*failing) if failing else None)
-
-
-_seat = maker(Seat)
+    return make_seat(
+        status, order, profile, Notice(*notice) if notice else None, Failing(*failing) if failing else None
+    )
 
 
 class _Known:

@@ -115,10 +115,10 @@ class Seat:
 
     def become(self, status: Status) -> Seat:
         """Return the same seat with another status. The end of a round does this for every member."""
-        return _seat(status, self.order, self.profile, self.notice, self.failing)
+        return make_seat(status, self.order, self.profile, self.notice, self.failing)
 
 
-_seat = maker(Seat)
+make_seat = maker(Seat)
 _member = maker(Member)
 
 

@@ -15,7 +15,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from ..port import Backend
 
 if TYPE_CHECKING:
     from ....core.world import Node
-    from .relay_session import Connection, Parties, Spaces
+    from .relay_session import Awaited, Connection, Parties, Spaces
 
 VARIABLE = "ELASTIC_RELAY"
 """The variable that tells a worker the socket's path."""
@@ -66,7 +66,7 @@ class Relay:
         """How often wrapped functions were restarted inside their processes, as far as this node's ranks have read."""
         return self._spaces.restarts if self._spaces else 0
 
-    def evict(self, parties: Parties, me: Node, awaited: Callable[[], Mapping[str, int]]) -> None:
+    def evict(self, parties: Parties, me: Node, awaited: Awaited) -> None:
         """Have the ranks of `parties()` thrown out of the registers that workers here use now or later, in the name of
         `me`. A first round is complete once each party of `awaited()` has so many ranks in. Returns at once."""
         with self._lock:

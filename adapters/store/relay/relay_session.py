@@ -39,6 +39,8 @@ from . import relay_protocol as protocol
 
 Parties: TypeAlias = Callable[[], Mapping[str, int]]
 """The parties of lost nodes now, each with the last round in which its node may have come. Any thread may ask."""
+Awaited: TypeAlias = Callable[[], Mapping[str, int]]
+"""How many ranks a first world waits for, of each party. Any thread may ask."""
 _SPACES_MAX = 4_096
 """The most registers that one agent keeps open for its workers."""
 _CLIENTS_MAX = 2
@@ -190,7 +192,7 @@ class _Space:
         with self._changed:
             self._changed.notify_all()
 
-    def evict(self, parties: Parties, me: Node, awaited: Callable[[], Mapping[str, int]]) -> None:
+    def evict(self, parties: Parties, me: Node, awaited: Awaited) -> None:
         """Have the ranks of these parties thrown out, by a thread. Returns at once. If the host has no thread for it, the
         silence of their heartbeats does it."""
         with self._changed:
@@ -205,7 +207,7 @@ class _Space:
             except threads.NoThread:
                 self._evictions.pop(thread).close()
 
-    def _throw_out(self, client: Backend, parties: Parties, me: Node, awaited: Callable[[], Mapping[str, int]]) -> None:
+    def _throw_out(self, client: Backend, parties: Parties, me: Node, awaited: Awaited) -> None:
         """Evict these ranks, until the register shows none of them and its first round is complete. A store that does not
         answer is asked for a while."""
         tries = 0
@@ -285,7 +287,7 @@ class Spaces:
         self._counting = threading.Lock()
         self._of: dict[str, _Space] = {}
         self._restarts: dict[str, int] = {}
-        self._evicted: tuple[Parties, Node, Callable[[], Mapping[str, int]]] | None = None
+        self._evicted: tuple[Parties, Node, Awaited] | None = None
         """This is to be evicted from each register that is opened later, too."""
 
     def join(self, name: str) -> tuple[_Space, _SharedClient]:
@@ -316,7 +318,7 @@ class Spaces:
             with self._counting:
                 self._restarts[name] = max(state.round, self._restarts.get(name, 0))
 
-    def evict(self, parties: Parties, me: Node, awaited: Callable[[], Mapping[str, int]]) -> None:
+    def evict(self, parties: Parties, me: Node, awaited: Awaited) -> None:
         """Throw the ranks of these parties out of all registers, each in a thread of its own."""
         with self._lock:
             self._evicted = parties, me, awaited
