@@ -76,6 +76,7 @@ class Shell:
             Unstartable("no such file", now),
             Signalled(15, now),
             Noticed(Notice(40.0, "a test"), now),
+            Noticed(Notice(600.0, "a test"), now),
             Noticed(Notice(0.5, "a test"), now, known=True),
             ReadyToLeave(0, now),
         ]
@@ -100,7 +101,7 @@ class Shell:
         if not self.group.joins:
             events += [Over(self.round, Why.LOST, b, now, Generation("job", self.generation))] * 2
         if self.group.phase in (Phase.RUNNING, Phase.BARRIER) and not self.group.notice:
-            events += [Noticed(Notice(40.0, "a test"), now)] * 2
+            events += [Noticed(Notice(40.0, "a test"), now), Noticed(Notice(600.0, "a test"), now)]
         if self.group.phase is Phase.BARRIER and self.group.heard_by is not None:
             events += [Elapsed(max(now, self.group.heard_by))] * 2
         if self.group.notice:

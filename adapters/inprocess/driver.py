@@ -80,6 +80,8 @@ HOWS = {
 
 NO_MORE = "no further iteration may begin"
 """The record of a rank that ends the job for the failures of others."""
+ENDED_BY_OTHERS = frozenset((*JOB_ENDED.values(), core.Reason.ITERATIONS_SPENT, core.Reason.TOO_FEW))
+"""The reasons for which the text of the call's end names the failure of another rank."""
 
 
 def supervised(thread: Callable[[], None]) -> None:
@@ -239,7 +241,7 @@ class Driver:
     def _others_fault(self, reason: core.Reason) -> str:
         """Return the failure of another rank that ended the job: of the one that closed it, else the last on record."""
         verdict = self._call.verdict
-        if verdict is None or reason not in JOB_ENDED.values():
+        if verdict is None or reason not in ENDED_BY_OTHERS:
             return ""
         try:
             found = [fault for fault in self._faults() if fault.node != self._me and fault.message != NO_MORE]

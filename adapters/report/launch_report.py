@@ -130,13 +130,14 @@ def breaker(round: int, verdict: Verdict | None, state: RendezvousState | None) 
 
 
 def first_cause(faults: Sequence[Fault], by: Node | None) -> Fault | None:
-    """Return the first cause among the failures of one round: of the node that ended it, the first on record. A rank that
-    has heard from another that the job is over is the first cause only if that one is not on record."""
+    """Return the first cause among the failures of one round: of the node that ended it, the first on record. If ranks
+    have heard from another one that the job is over, that one is the first cause, if it is on record."""
     if not faults:
         return None
-    from ...core.inprocess.exits import HEARD  # a job in which nothing fails needs none of the machine
+    from ...core.inprocess.exits import HEARD, JOB_OVER  # a job in which nothing fails needs none of the machine
 
-    causes = [fault for fault in faults if fault.exit_code not in HEARD] or faults
+    some_heard = any(fault.exit_code in HEARD for fault in faults)
+    causes = [fault for fault in faults if some_heard and fault.exit_code in JOB_OVER] or faults
     return next((fault for fault in causes if fault.node == by), causes[0])
 
 

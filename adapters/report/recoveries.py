@@ -41,10 +41,10 @@ class Recoveries:
 
     def _moved(self, step: Step) -> Passed | None:
         match step.before.phase, step.after.phase:
-            case ((Phase.RUNNING | Phase.BARRIER | Phase.MOVING), (Phase.STOPPING | Phase.JOINING)):
+            case ((Phase.RUNNING | Phase.BARRIER | Phase.MOVING), (Phase.STOPPING | Phase.JOINING | Phase.CHECKING)):
                 self._since, self.passed = step.at, ()
                 return None
-            case Phase.STOPPING, Phase.JOINING:
+            case Phase.STOPPING, (Phase.JOINING | Phase.CHECKING):
                 return self._ends("stop", step.at)
             case Phase.JOINING, Phase.HELD:
                 return self._ends("rejoin", step.at)

@@ -11,6 +11,7 @@ from ...adapters.report.news import Restored, StoreSilent, SuspectedHang
 from ...adapters.report.stack_records import grouped
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group import Group, Phase
+from ...core.group.state import HEARD_S
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import clock, hint, named, set_aside
 from ...core.world import Fault, Node, Notice, Why, World
@@ -237,6 +238,11 @@ def fenced(group: Group, settings: LaunchSettings) -> str:
     return f"{killed}: for {settings.group.fence:g} s no heartbeat reached store {settings.store}"
 
 
+def unheard() -> str:
+    """Return the sentence of a node that ends the round itself, because the node of the rank that ended the job has not."""
+    return f"another rank ended the job, and no node has ended the round for {HEARD_S:g} s: this node ends it"
+
+
 def stopping(group: Group, now: float) -> str:
     """Return the sentence of workers that have not stopped yet."""
     ranks = ", ".join(str(rank) for rank in sorted(group.running))
@@ -302,8 +308,10 @@ def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
     return [f"store {store} {how if news.by_me else 'was lost'} · restored {source}: {kept}"]
 
 
-def at_the_barrier(state: RendezvousState | None) -> str:
+def at_the_barrier(group: Group, state: RendezvousState | None) -> str:
     """Return the sentence of a node whose workers are done while those of others run."""
+    if group.done_at is None:
+        return "another rank ended the job, so this node's workers have ended · waiting for that rank's node"
     if state is None:
         return "this node's workers are done"
     return f"this node's workers are done · waiting for those of {named(state, state.participants) or 'nobody'}"

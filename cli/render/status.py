@@ -155,7 +155,7 @@ class StatusLines:
             case Phase.STOPPING | Phase.LEAVING if group.running:
                 return Wait(group.phase, None, sentences.stopping(group, now))
             case Phase.BARRIER:
-                return Wait(group.phase, None, sentences.at_the_barrier(state))
+                return Wait(group.phase, None, sentences.at_the_barrier(group, state))
             case _:
                 return None
 
@@ -208,9 +208,13 @@ class StatusLines:
                 self._say(sentences.goes(after, after.notice))
             case Signalled(signum):
                 self._say(sentences.signalled(before, after, signum, self._settings, self.serves_store))
-            case Elapsed() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
+            case Elapsed() if before.phase in (Phase.RUNNING, Phase.MOVING) and after.phase is Phase.STOPPING:
                 self._breaks(step)
-                self._say(sentences.fenced(before, self._settings))
+                killed = Signal(SIGKILL) in step.commands
+                self._say(sentences.fenced(before, self._settings) if killed else sentences.unheard())
+            case Elapsed() if before.phase is Phase.BARRIER and after.phase in (Phase.JOINING, Phase.CHECKING):
+                self._breaks(step)
+                self._say(sentences.unheard())
             case Elapsed() if Signal(SIGKILL) in step.commands:
                 self._say(f"{count(len(before.running), 'worker')} did not stop in time: SIGKILL")
 

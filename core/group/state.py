@@ -341,7 +341,7 @@ class Alone:
     final: frozenset[int] = frozenset()
     """Exit codes after which a worker stays missing."""
     job_over: frozenset[int] = frozenset()
-    """Exit codes by which a worker says that its peers have given up too. The round has failed then."""
+    """Exit codes by which a worker says that it has ended the job for all. The round has failed then."""
     heard: frozenset[int] = frozenset()
     """Exit codes by which a worker says that another one, perhaps elsewhere, has ended the job. Its node waits for that."""
 

@@ -278,8 +278,7 @@ def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
     recorded = Record(event.local_rank, event.code, event.died_at)
     if again := _again(group, alone, event):
         return again, (recorded, StartAgain(event.local_rank))
-    if event.code in alone.heard and group.heard_at is None:
-        group = evolve(group, heard_at=event.at)
+    group = _hears(group, alone, event)
     if group.running:
         return group, (recorded,)
     if group.succeeded:
@@ -287,6 +286,12 @@ def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
     if group.heard_at is not None:
         return evolve(group, phase=Phase.BARRIER), (recorded,)
     return _stop(_failed(group), event.at, recorded, End(Why.FAILED))
+
+
+def _hears(group: Group, alone: Alone, event: Exited) -> Group:
+    """Return the group that notes if this worker ended because another one, perhaps elsewhere, had ended the job."""
+    first = event.code in alone.heard and group.heard_at is None
+    return evolve(group, heard_at=event.at) if first else group
 
 
 def _failed(group: Group) -> Group:
@@ -346,12 +351,15 @@ def _moving(group: Group, event: Event) -> Step:
 
 def _moved(group: Group, world: World, at: float) -> Step:
     """Enter the next world."""
-    if group.failed or not (group.running or group.succeeded):
+    if group.failed or not (group.running or group.succeeded or group.heard_at is not None):
         return _failed_before(evolve(group, world=world, failed=False), world, at)
-    into = evolve(group, world=world, restarted=0, stopped_at=None, heard_at=None)
+    heard_at = None if group.heard_at is None else at
+    into = evolve(group, world=world, restarted=0, stopped_at=None, heard_at=heard_at)
     if group.running:
         return evolve(into, phase=Phase.RUNNING), (Move(world),)
-    return _done(into, at, Move(world))
+    if group.succeeded:
+        return _done(into, at, Move(world))
+    return evolve(into, phase=Phase.BARRIER), (Move(world),)
 
 
 def _left_behind(group: Group, at: float) -> Step:
@@ -376,7 +384,7 @@ def _failed_on_the_way(group: Group, event: Exited) -> Step:
         return evolve(group, failed=True), (recorded,)
     if again := _again(group, alone, event):
         return again, (recorded, StartAgain(event.local_rank))
-    return group, (recorded,)
+    return _hears(group, alone, event), (recorded,)
 
 
 def _stopping(group: Group, event: Event) -> Step:
@@ -402,7 +410,7 @@ def _stopping(group: Group, event: Event) -> Step:
 
 
 def _done(group: Group, at: float, *first: Command) -> Step:
-    return evolve(group, phase=Phase.BARRIER, done_at=at), (*first, MarkDone())
+    return evolve(group, phase=Phase.BARRIER, done_at=at, heard_at=None), (*first, MarkDone())
 
 
 def _barrier(group: Group, event: Event) -> Step:
@@ -417,7 +425,7 @@ def _barrier(group: Group, event: Event) -> Step:
         case Noticed():
             return _tell(group, event)
         case Elapsed(at) if group.heard_by is not None and at >= group.heard_by:
-            again, more = _join_again(_failed(group))
+            again, more = _go(group, at) if group.notice else _join_again(_failed(group))
             return again, (End(Why.FAILED), *more)
         case Elapsed(at) if group.barrier_by is not None and at >= group.barrier_by:
             leave_by = at + group.settings.leave_timeout

@@ -26,6 +26,8 @@ EXIT_CODES: Mapping[Reason, int | None] = {
     Reason.TIMED_OUT: 73,
     Reason.SUPERSEDED: 77,
     Reason.REFUSED: 73,
+    Reason.ITERATIONS_SPENT: 71,
+    Reason.TOO_FEW: 71,
     Reason.JOB_FAILED: 79,
     Reason.JOB_LIMIT: 79,
     Reason.JOB_CANCELLED: 76,
@@ -33,7 +35,7 @@ EXIT_CODES: Mapping[Reason, int | None] = {
 """The exit code of the process if nobody catches the call's exception; None: the user's own exception decides."""
 
 JOB_OVER = frozenset({71})
-"""Codes by which every rank says that its restarts inside the process are spent. The processes must start again."""
+"""Codes of a rank that ends the job for all: restarts inside the processes are spent. The processes must start again."""
 HEARD = frozenset({79})
 """Codes by which a rank says that another one has ended the job. That one's end is the first cause."""
 FINAL = frozenset({0, 71, 76, 79, 130, 143})

@@ -222,6 +222,8 @@ def _reserve(call: Call, event: Event) -> Step:
 
 def _short(call: Call, event: Event) -> Step:
     match event:
+        case Closed(verdict) if call.asked and verdict.ending is Ending.LIMIT:
+            return _stop(_goes(call, _why_short(call), left=True))
         case Over() | Closed():
             return _stop(call)
         case Elapsed(deadline) if deadline.timer is Timer.SHORT:
@@ -230,6 +232,12 @@ def _short(call: Call, event: Event) -> Step:
             return _leave(call, Reason.OUTCOME_UNKNOWN, Leave())
         case _:
             return call, ()
+
+
+def _why_short(call: Call) -> Reason:
+    """Return for which limit this rank has closed the job, in a world in which no rank can start."""
+    limit = call.settings.max_iterations
+    return Reason.ITERATIONS_SPENT if limit is not None and _round(call) >= limit else Reason.TOO_FEW
 
 
 def _returned(call: Call, event: Event) -> Step:

@@ -71,6 +71,8 @@ class Reason(Enum):
     TIMED_OUT = "no round was complete in time"
     SUPERSEDED = "a later incarnation took this rank's place"
     REFUSED = "the register refused this rank"
+    ITERATIONS_SPENT = "max_iterations is reached"
+    TOO_FEW = "too few ranks for too long"
     JOB_FAILED = "the job failed"
     JOB_LIMIT = "the job spent its restarts"
     JOB_CANCELLED = "the job was cancelled"

@@ -314,4 +314,5 @@ def _of_moving(fact: Stepped, signals: bool) -> Iterator[Finding]:
 def fences(before: Group, event: Event, after: Group) -> bool:
     """Return True if this node stops its workers in this step because no heartbeat was acknowledged."""
     runs = before.phase in (Phase.RUNNING, Phase.MOVING)
-    return runs and after.phase is Phase.STOPPING and isinstance(event, Elapsed)
+    stops = runs and after.phase is Phase.STOPPING and isinstance(event, Elapsed)
+    return stops and before.fence_at is not None and event.at >= before.fence_at

@@ -302,18 +302,18 @@ def told_by_link(held: Held, node: Node, says: Says, beaten_at: float | None, no
 
 
 def proposed(held: Held, proposal: Proposal, count: int, sent_at: float, now: float) -> Held:
-    """After this proposal of mine was put down, as one of so many of its kind."""
+    """Return my memory after this proposal of mine was put down, as one of so many of its kind."""
     mine = Proposed(proposal, now, count)
     return _at(evolve(held, proposed=mine, asked_at=_asked_at(held, sent_at)), now)
 
 
 def unproposed(held: Held, proposal: Proposal, now: float) -> Held:
-    """After the store has not answered to this proposal of mine: it may stand there, or may yet come there."""
+    """Return my memory after the store has not answered to this proposal: it may stand there, or may yet come there."""
     return evolve(held, proposed=Proposed(proposal, now, 0))
 
 
 def gathered(held: Held, proposals: Mapping[Node, Proposal], sent_at: float, now: float) -> Held:
-    """After a read of what these nodes propose."""
+    """Return my memory after a read of what these nodes propose."""
     mine = evolve(held.proposed, others=proposals) if held.proposed is not None else None
     return _at(evolve(held, proposed=mine, asked_at=_asked_at(held, sent_at)), now)
 

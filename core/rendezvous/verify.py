@@ -62,7 +62,7 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
     orders = [seat.order for seat in state.seats.values()]
     if orders != sorted(set(orders)):
         yield "S5", f"orders are not unique and sorted: {orders}"
-    drained = (*state.noticed, *state.those(Status.LEAVING))
+    drained = dict.fromkeys((*state.noticed, *state.those(Status.LEAVING)))
     unlike = [node for node in drained if _is_unlike_a_drain(state.seats[node], state.complete)]
     if unlike:
         yield (

@@ -181,7 +181,7 @@ class Workers:
 
 
 def _one_gave_up(process: Process) -> bool:
-    """Return True if one of the workers has said, by its exit code, that no process alone is to be started again."""
+    """Return True if one of the workers has said, by its exit code, that it has ended the job for all."""
     alone = process.group.settings.alone
     return alone is not None and not alone.job_over.isdisjoint(process.codes)
 

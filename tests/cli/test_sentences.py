@@ -131,9 +131,15 @@ def test_a_failure_on_a_shared_host_is_named_by_its_slot() -> None:
 
 
 def test_a_node_at_the_barrier_names_the_nodes_that_it_waits_for() -> None:
-    state = edited(running("a b c", "3"), "b", Done(0))
-    assert sentences.at_the_barrier(state) == "this node's workers are done · waiting for those of a, c"
-    assert sentences.at_the_barrier(None) == "this node's workers are done"
+    state, done = edited(running("a b c", "3"), "b", Done(0)), Group(node("b"), done_at=1.0)
+    assert sentences.at_the_barrier(done, state) == "this node's workers are done · waiting for those of a, c"
+    assert sentences.at_the_barrier(done, None) == "this node's workers are done"
+
+
+def test_a_node_that_waits_for_the_node_of_the_rank_that_ended_the_job_says_so() -> None:
+    assert sentences.at_the_barrier(Group(node("b"), heard_at=1.0), None) == (
+        "another rank ended the job, so this node's workers have ended · waiting for that rank's node"
+    )
 
 
 @pytest.mark.parametrize(("working", "meanwhile"), [(True, "workers run on, "), (False, "")])

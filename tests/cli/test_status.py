@@ -9,7 +9,9 @@ from attrs import evolve
 from narration import FAULT, Story
 
 from elastic.adapters.report.news import Recorded, TraceLost
-from elastic.core.group.state import Elapsed, Reaped, Signalled
+from elastic.core.group import Alone
+from elastic.core.group.state import Beaten, Elapsed, Over, Reaped, Signalled
+from elastic.core.world import Why
 
 
 def test_a_start_is_one_line() -> None:
@@ -146,4 +148,47 @@ def test_a_lost_trace_is_reported_and_the_job_goes_on() -> None:
         elastic  round 0: 1 node, 2 workers, started in 0.1 s
         elastic  the trace ends here, the job goes on: traces/a_1.ndjson: no space left on device
         """
+    )
+
+
+HEARS = Alone(0, frozenset({79}), frozenset({71}), frozenset({79}))
+
+
+@pytest.mark.parametrize("fence", [None, 3.0])
+def test_a_node_that_ends_the_round_for_another_node_s_rank_says_so_while_its_own_workers_run(
+    fence: float | None,
+) -> None:
+    story = Story(alone=HEARS, fence=fence)
+    story.starts(0.0)
+    story.exits(0, 79, 5.0)
+    story.happens(Beaten(story.at(34.0), story.at(34.0)), Elapsed(story.at(35.0)))
+    story.reads(
+        """
+        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  local rank 0 is not started again · 1 worker of this node left
+        elastic  another rank ended the job, and no node has ended the round for 30 s: this node ends it
+        """
+    )
+
+
+def test_a_node_that_ends_the_round_when_no_worker_of_its_own_is_left_counts_from_then() -> None:
+    story = Story(alone=HEARS)
+    story.starts(0.0)
+    story.exits(0, 79, 5.0)
+    story.exits(1, 79, 6.0)
+    story.happens(Elapsed(story.at(35.0)))
+    story.starts(35.5, round=1, failures=1)
+    assert story.out.getvalue().splitlines()[-2:] == [
+        "elastic  another rank ended the job, and no node has ended the round for 30 s: this node ends it",
+        "elastic  restart 1 of 3: 1 node back in 0.5 s, round 1 started · 0.5 s in all",
+    ]
+
+
+def test_workers_that_are_killed_at_the_fence_on_their_way_into_the_next_world_are_told_as_such() -> None:
+    story = Story(alone=HEARS, fence=3.0)
+    story.starts(0.0)
+    assert story.group.world is not None
+    story.happens(Over(0, Why.LOST, None, story.at(1.0), story.group.world.generation), Elapsed(story.at(3.0)))
+    assert story.out.getvalue().splitlines()[-1] == (
+        "elastic  2 workers killed (--on-store-loss=stop): for 3 s no heartbeat reached store gpu-01:29400"
     )

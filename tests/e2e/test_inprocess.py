@@ -177,7 +177,7 @@ def test_so_many_iterations_and_no_more(launch: Launcher) -> None:
     running = job(launch, *(f"{iteration}:1:exception" for iteration in range(4)), "max_iterations=2")
     begun(running)
     begun(running, 1, more=2)
-    spent = "raised Stopped rank {0}: the job spent its restarts"
+    spent = "raised Stopped rank {0}: max_iterations is reached"
     others, own = "(rank 1: ValueError: boom)", "(last error here: ValueError: boom)"
     comes_to(running, f"0 {spent.format(0)} {others}", f"1 {spent.format(1)} {own}")
     assert running.ends().code == 1

@@ -109,7 +109,7 @@ def test_too_few_ranks_wait_for_more_and_give_up_in_time(launch: Launcher) -> No
     spans = ("soft_timeout=0.5", "hard_timeout=0.8", "heartbeat_timeout=4.0", "barrier_timeout=5.0")
     running = behaves(launch, "killed", "min_world_size=2", *spans)
     begun(running)
-    comes_to(running, "0 raised Stopped rank 0: the job spent its restarts")
+    comes_to(running, "0 raised Stopped rank 0: too few ranks for too long")
     assert running.ends().code == 1
 
 

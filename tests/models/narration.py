@@ -50,9 +50,10 @@ class Story:
         me: Node = HERE,
         term: str = "xterm",
         fence: float | None = None,
+        alone: group.Alone | None = None,
     ) -> None:
         self.out = out or Terminal()
-        spans = group.Settings(grace=30.0, fence=fence)
+        spans = group.Settings(grace=30.0, fence=fence, alone=alone)
         settings = LaunchSettings(
             Program(Kind.SCRIPT, "train.py"),
             local_world_size=workers,

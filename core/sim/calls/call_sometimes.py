@@ -28,6 +28,7 @@ SOMETIMES: tuple[str, ...] = (
     *("leaves: abort did not end", "leaves: too many faults of this rank"),
     *("leaves: the same failure of this rank again and again", "leaves: the outcome is unknown"),
     *("leaves: the store is out of reach", "leaves: no round was complete in time"),
+    *("leaves: max_iterations is reached", "leaves: too few ranks for too long"),
     *("leaves: the job failed", "leaves: the job spent its restarts", "leaves: the job was cancelled"),
     *(f"timer: {name}" for name in ("soft", "steady", "limit", "again", "unwind", "abort", "short", "completion")),
     *(f"timer: {name}" for name in ("confirm", "store", "leave")),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from ...group import Phase
 from ...inprocess import Phase as Of
 from ...inprocess.words import Raised, Reason
+from ...node import party_of
 from ...properties.call_laws import Broken
 from ...rendezvous import RendezvousState, Status
 from ...rendezvous.state import Seat
@@ -26,7 +27,7 @@ TAKEN_AWAY = (Reason.SUPERSEDED, Reason.REFUSED, Reason.OTHER_POLICY)
 """No rank whose place is its own is told one of these."""
 SEATED = (Of.JOINING, Of.STARTING, Of.RUNNING, Of.RESERVE, Of.RETURNED, Of.SHORT)
 """The phases of a rank that is in a world, or on its way into one."""
-MEMBERS = (Status.IN, Status.EXPECTED, Status.DONE, Status.RESERVE)
+COMES = (Status.IN, Status.EXPECTED, Status.DONE, Status.RESERVE)
 """The statuses of a node whose ranks come, or have come."""
 
 
@@ -70,14 +71,14 @@ def completed(by: Process, ranks: RendezvousState, nodes: RendezvousState) -> No
     """Judge that an agent completes the first round of these ranks, with the register of the nodes as it holds it."""
     for node, seat in nodes.seats.items():
         came = sum(_is_of(each, node) for each in ranks.seats.values())
-        if seat.status in MEMBERS and came < seat.profile.local_world_size:
+        if seat.status in COMES and came < seat.profile.local_world_size:
             raise Broken("N4", f"{by.name} begins the first world of its ranks with {came} of {node}, which has a seat")
 
 
 def _is_of(rank: Seat, node: Node) -> bool:
     """Return True if this seat is of a rank of this node that is in."""
     party = rank.profile.party
-    return rank.status is Status.IN and party is not None and party.name == str(node)
+    return rank.status is Status.IN and party is not None and party.name == party_of(node)
 
 
 def at_rest(calls: Calls, seated: Iterable[Rank]) -> None:

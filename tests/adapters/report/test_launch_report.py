@@ -75,6 +75,8 @@ def test_a_rank_that_has_heard_of_the_end_from_another_is_the_cause_only_if_no_o
     heard, cause = evolve(FAULT, round=3, exit_code=79), evolve(FAULT, round=3, rank=9, node=Node("m", 1), exit_code=71)
     assert report(FAILED, heard, cause).cause == cause
     assert report(FAILED, heard, evolve(heard, rank=6)).cause == heard
+    assert report(FAILED, evolve(cause, exit_code=-9), heard).cause == heard, "what was mended alone is no cause"
+    assert report(FAILED, heard, evolve(cause, exit_code=1)).cause == heard, "a plain program may exit with 79"
 
 
 def test_the_json_says_what_the_cause_was_and_how_this_node_s_workers_ended() -> None:

@@ -101,13 +101,30 @@ def test_a_node_that_waits_for_that_word_for_long_ends_the_round_itself() -> Non
     assert told(checked, LATE) == (Phase.CHECKING, (End(Why.FAILED),))
 
 
-def test_what_was_heard_in_one_world_counts_in_no_other() -> None:
-    moved = hears(exited(0, 79), lost(), ready(1))
-    assert (moved.phase, moved.heard_at) == (Phase.RUNNING, None)
-    assert told(hears(exited(0, 79), exited(1, 79), lost()), ready(1)) == (
+def test_the_wait_for_that_word_begins_anew_in_the_next_world() -> None:
+    """The registers of the ranks are those of their generation, which only a failed round ends."""
+    part, whole = (exited(0, 79), lost()), (exited(0, 79), exited(1, 79), lost())
+    assert told(hears(*part), ready(1, at=5.0)) == (Phase.RUNNING, (Move(world(1)),))
+    assert told(hears(*whole), ready(1, at=5.0)) == (Phase.BARRIER, (Move(world(1)),))
+    assert told(hears(lost(), exited(0, 79), exited(1, 79)), ready(1, at=5.0)) == (Phase.BARRIER, (Move(world(1)),))
+    assert [hears(*events, ready(1, at=5.0)).until for events in (part, whole)] == [5.0 + HEARD_S] * 2
+    assert told(hears(lost(), exited(0, 79), exited(1, 71)), ready(1)) == (
         Phase.JOINING,
         (Move(world(1)), End(Why.FAILED), Join()),
     )
+
+
+@pytest.mark.parametrize("ends", [(exited(0, 79), exited(1, 0)), (exited(1, 0), exited(0, 79))])
+def test_a_node_that_is_done_waits_for_no_word(ends: tuple[Event, ...]) -> None:
+    done = hears(*ends)
+    assert (done.phase, done.until) == (Phase.BARRIER, None)
+    assert hears(*ends, lost(), ready(1)).until is None
+
+
+def test_a_drained_node_that_waits_for_that_word_for_long_leaves() -> None:
+    drained = hears(exited(0, 79), exited(1, 79), Noticed(Notice(600.0, "a test"), 0.0))
+    assert (drained.phase, drained.until) == (Phase.BARRIER, HEARD_S)
+    assert told(drained, LATE) == (Phase.LEAVING, (End(Why.FAILED), Leave()))
 
 
 def test_a_new_world_begins_with_the_whole_budget() -> None:

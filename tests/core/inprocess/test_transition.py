@@ -195,11 +195,15 @@ def test_a_world_that_stays_too_small_closes_the_job() -> None:
     asked, commands = transition(short, elapsed(short, Timer.SHORT))
     assert commands == (Close(Ending.LIMIT),)
     assert transition(asked, elapsed(asked, Timer.CONFIRM))[0].leaving is Reason.OUTCOME_UNKNOWN
-    assert transition(asked, Closed(verdict(Ending.LIMIT)))[0].leaving is Reason.JOB_LIMIT
+    assert transition(asked, Closed(verdict(Ending.LIMIT)))[0].leaving is Reason.TOO_FEW
+    assert transition(short, Closed(verdict(Ending.LIMIT)))[0].leaving is Reason.JOB_LIMIT
+    assert transition(asked, Closed(verdict(Ending.FAILED)))[0].leaving is Reason.JOB_FAILED
 
 
 def test_a_round_beyond_max_iterations_closes_the_job() -> None:
-    assert told(ready(3), settings=Settings(max_iterations=3))[1] == (Close(Ending.LIMIT),)
+    asked, commands = told(ready(3), settings=Settings(max_iterations=3))
+    assert commands == (Close(Ending.LIMIT),)
+    assert transition(asked, Closed(verdict(Ending.LIMIT)))[0].leaving is Reason.ITERATIONS_SPENT
     assert told(ready(2), settings=Settings(max_iterations=3))[1] == (Run(Span.INITIALIZE, 1),)
 
 

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from elastic.core import sim
-from elastic.core.group import Group, Phase
+from elastic.core.group import Group, Phase, Settings
 from elastic.core.group.state import Elapsed
 from elastic.core.properties.facts import Fact, Moved, Started
 from elastic.core.properties.predicates import fences
@@ -76,9 +76,12 @@ def test_random_runs_keep_all_laws(seed: int) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.MOVING])
 def test_a_node_fences_itself_in_a_world_and_on_its_way_into_the_next(phase: Phase) -> None:
-    before = Group(Node("a", 1), phase=phase)
-    assert fences(before, Elapsed(9.0), evolve(before, phase=Phase.STOPPING))
+    before = Group(Node("a", 1), Settings(fence=3.0), phase=phase, acked_at=0.0)
+    stopping = evolve(before, phase=Phase.STOPPING)
+    assert fences(before, Elapsed(9.0), stopping)
     assert not fences(before, Elapsed(9.0), before)
+    assert not fences(before, Elapsed(2.0), stopping)
+    assert not fences(evolve(before, settings=Settings()), Elapsed(9.0), stopping)
 
 
 def test_a_node_is_no_reserve_of_a_world_into_which_its_workers_move_as_members() -> None:
