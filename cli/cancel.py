@@ -34,7 +34,8 @@ cancel = Command(
     params=parameters(JobOptions),
     help="""End a running job on all its nodes.
 
-    Workers are stopped as at SIGTERM. Every agent ends with exit code 1, and its report says who cancelled the job.""",
+    Workers get SIGTERM, and SIGKILL after --grace. Every agent ends with exit code 1, and its report says who cancelled
+    the job.""",
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )

@@ -30,7 +30,7 @@ Each agent reads the query beside its next heartbeat, and answers once. Training
 token answers who has it: set ELASTIC_STORE_TOKEN, or write --rdzv-conf=token_file=FILE. In an etcd, its user must be
 allowed to write.
 \b
-Exit codes:  0 it runs, or it succeeded · 1 it failed · 2 a mistake · 3 there is no such job, or no store
+Exit codes:  0 it runs, or it succeeded · 1 it failed or was cancelled · 2 a mistake · 3 there is no such job, or no store
              128+n stopped by signal n
 """
 ASKED = Section("What is asked")

@@ -31,7 +31,7 @@ EPILOG = """\b
 Nothing is written to the store. A job whose agents share a token shows itself to who has it: set
 ELASTIC_STORE_TOKEN, or write --rdzv-conf=token_file=FILE. A job without --rdzv-id has the id none.
 \b
-Exit codes:  0 it runs, or it succeeded · 1 it failed · 2 a mistake · 3 there is no such job, or no store
+Exit codes:  0 it runs, or it succeeded · 1 it failed or was cancelled · 2 a mistake · 3 there is no such job, or no store
 """
 
 SHOWN = Section("What is shown")
