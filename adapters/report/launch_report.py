@@ -90,7 +90,7 @@ class Report:
     @property
     def cause(self) -> Fault | None:
         """The first failure of the last round in which a worker failed: of the node that ended it, the first on record."""
-        return first_cause(self._of_last_round, self._breaker)
+        return first_cause(self._of_last_round, self._breaker, self.settings.group.alone is not None)
 
     @property
     def stacks(self) -> Mapping[str, tuple[int, ...]]:
@@ -129,15 +129,15 @@ def breaker(round: int, verdict: Verdict | None, state: RendezvousState | None) 
     return ended.by if ended and ended.round == round else None
 
 
-def first_cause(faults: Sequence[Fault], by: Node | None) -> Fault | None:
-    """Return the first cause among the failures of one round: of the node that ended it, the first on record. If ranks
-    have heard from another one that the job is over, that one is the first cause, if it is on record."""
+def first_cause(faults: Sequence[Fault], by: Node | None, alone: bool = False) -> Fault | None:
+    """Return the first cause among the failures of one round: of the node that ended it, the first on record. Where workers
+    restart `alone`, or ranks have heard from another one that the job is over, a rank that ended the job comes first."""
     if not faults:
         return None
     from ...core.inprocess.exits import HEARD, JOB_OVER  # a job in which nothing fails needs none of the machine
 
-    some_heard = any(fault.exit_code in HEARD for fault in faults)
-    causes = [fault for fault in faults if some_heard and fault.exit_code in JOB_OVER] or faults
+    wrapped = alone or any(fault.exit_code in HEARD for fault in faults)
+    causes = [fault for fault in faults if wrapped and fault.exit_code in JOB_OVER] or faults
     return next((fault for fault in causes if fault.node == by), causes[0])
 
 

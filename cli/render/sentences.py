@@ -309,7 +309,7 @@ def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
 
 
 def at_the_barrier(group: Group, state: RendezvousState | None) -> str:
-    """Return the sentence of a node whose workers are done while those of others run."""
+    """Return the sentence of a node whose workers are done, or have heard of the job's end, while those of others run."""
     if group.done_at is None:
         return "another rank ended the job, so this node's workers have ended · waiting for that rank's node"
     if state is None:

@@ -33,6 +33,7 @@ from ...core.group.state import (
     SIGKILL,
     Checked,
     Elapsed,
+    End,
     Exited,
     Noticed,
     Over,
@@ -47,7 +48,7 @@ from ...core.group.state import (
     Unstartable,
 )
 from ...core.rendezvous import RendezvousState
-from ...core.world import World
+from ...core.world import Why, World
 from . import sentences
 from .last_line import DUMB, LastLine, LiveLastLine, Out, PlainLastLine, Wait
 from .text import count
@@ -212,7 +213,7 @@ class StatusLines:
                 self._breaks(step)
                 killed = Signal(SIGKILL) in step.commands
                 self._say(sentences.fenced(before, self._settings) if killed else sentences.unheard())
-            case Elapsed() if before.phase is Phase.BARRIER and after.phase in (Phase.JOINING, Phase.CHECKING):
+            case Elapsed() if before.phase is Phase.BARRIER and End(Why.FAILED) in step.commands:
                 self._breaks(step)
                 self._say(sentences.unheard())
             case Elapsed() if Signal(SIGKILL) in step.commands:

@@ -38,7 +38,7 @@ class Phase(Enum):
     STOPPING = "stopping"
     """The agent stops the workers: a signal, the grace, SIGKILL, reaped [UNHEALTHY, STOPPED]."""
     BARRIER = "barrier"
-    """All workers of this node have succeeded. Those of other nodes have not yet [SUCCEEDED, pending]."""
+    """This node's workers have succeeded, or heard of the job's end; those of others have not yet [SUCCEEDED, pending]."""
     LEAVING = "leaving"
     """The node was told to go, or is drained [STOPPED]."""
     ENDED = "ended"
@@ -463,7 +463,7 @@ class Group:
     leave_by: float | None = None
     left: bool = False
     heard_at: float | None = None
-    """When a worker of this world ended because another one, perhaps elsewhere, had ended the job."""
+    """When a worker ended because another one, perhaps elsewhere, had ended the job; or when this world began, if later."""
     done_at: float | None = None
     """When the workers of this world had all succeeded, while the others' have not."""
     unawaited: bool = False

@@ -425,7 +425,9 @@ def _barrier(group: Group, event: Event) -> Step:
         case Noticed():
             return _tell(group, event)
         case Elapsed(at) if group.heard_by is not None and at >= group.heard_by:
-            again, more = _go(group, at) if group.notice else _join_again(_failed(group))
+            if group.notice:  # the end of its round lets it go
+                return evolve(group, heard_at=None), (End(Why.FAILED),)
+            again, more = _join_again(_failed(group))
             return again, (End(Why.FAILED), *more)
         case Elapsed(at) if group.barrier_by is not None and at >= group.barrier_by:
             leave_by = at + group.settings.leave_timeout

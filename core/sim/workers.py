@@ -114,7 +114,8 @@ class Workers:
 
     def start_again(self, process: Process, rank: int) -> None:
         process.workers[rank] = process.starts
-        process.codes.remove(next(code for code in process.codes if code))
+        alone = process.group.settings.alone
+        process.codes.remove(next(code for code in process.codes if code and not (alone and code in alone.final)))
         if self.wrapped:
             self.wrapped.started_again(process, rank)
 
@@ -181,9 +182,9 @@ class Workers:
 
 
 def _one_gave_up(process: Process) -> bool:
-    """Return True if one of the workers has said, by its exit code, that it has ended the job for all."""
+    """Return True if one of the workers has said, by its exit code, that it or another one has ended the job for all."""
     alone = process.group.settings.alone
-    return alone is not None and not alone.job_over.isdisjoint(process.codes)
+    return alone is not None and not (alone.job_over | alone.heard).isdisjoint(process.codes)
 
 
 def _have_succeeded(process: Process) -> bool:

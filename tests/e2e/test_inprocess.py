@@ -179,7 +179,10 @@ def test_so_many_iterations_and_no_more(launch: Launcher) -> None:
     begun(running, 1, more=2)
     spent = "raised Stopped rank {0}: max_iterations is reached"
     others, own = "(rank 1: ValueError: boom)", "(last error here: ValueError: boom)"
-    comes_to(running, f"0 {spent.format(0)} {others}", f"1 {spent.format(1)} {own}")
+    heard = {words.partition(" raised ")[0]: words for words in told(running, 4) if " raised " in words}
+    said = {"0": f"0 {spent.format(0)} {others}", "1": f"1 {spent.format(1)} {own}"}
+    late = [words for rank, words in heard.items() if words != said[rank]]
+    assert len(heard) == 2 and len(late) < 2 and all("the job spent its restarts" in words for words in late), heard
     assert running.ends().code == 1
 
 

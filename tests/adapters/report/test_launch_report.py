@@ -16,7 +16,7 @@ from elastic.adapters.report.launch_report import Report, Result, as_json, write
 from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.core import rendezvous
-from elastic.core.group import Outcome, Stopped
+from elastic.core.group import Alone, Outcome, Stopped
 from elastic.core.group.state import Refused
 from elastic.core.hangs import Settings as HangSettings
 from elastic.core.rendezvous import RendezvousState, Status
@@ -75,7 +75,12 @@ def test_a_rank_that_has_heard_of_the_end_from_another_is_the_cause_only_if_no_o
     heard, cause = evolve(FAULT, round=3, exit_code=79), evolve(FAULT, round=3, rank=9, node=Node("m", 1), exit_code=71)
     assert report(FAILED, heard, cause).cause == cause
     assert report(FAILED, heard, evolve(heard, rank=6)).cause == heard
-    assert report(FAILED, evolve(cause, exit_code=-9), heard).cause == heard, "what was mended alone is no cause"
+    restarted = evolve(heard, rank=6, exit_code=-9)
+    gave_up = evolve(heard, exit_code=71)
+    scoped = report(FAILED, restarted, gave_up)
+    assert scoped.cause == restarted
+    alone = evolve(scoped.settings, group=evolve(scoped.settings.group, alone=Alone(3)))
+    assert evolve(scoped, settings=alone).cause == gave_up, "what was mended alone is no cause"
     assert report(FAILED, heard, evolve(cause, exit_code=1)).cause == heard, "a plain program may exit with 79"
 
 

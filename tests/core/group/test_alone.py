@@ -121,10 +121,12 @@ def test_a_node_that_is_done_waits_for_no_word(ends: tuple[Event, ...]) -> None:
     assert hears(*ends, lost(), ready(1)).until is None
 
 
-def test_a_drained_node_that_waits_for_that_word_for_long_leaves() -> None:
+def test_a_drained_node_that_waits_for_that_word_for_long_ends_the_round_and_goes() -> None:
     drained = hears(exited(0, 79), exited(1, 79), Noticed(Notice(600.0, "a test"), 0.0))
     assert (drained.phase, drained.until) == (Phase.BARRIER, HEARD_S)
-    assert told(drained, LATE) == (Phase.LEAVING, (End(Why.FAILED), Leave()))
+    assert told(drained, LATE) == (Phase.BARRIER, (End(Why.FAILED),))
+    assert told(drained, LATE, over(0)) == (Phase.LEAVING, (Leave(),))
+    assert transition(drained, LATE)[0].until == drained.goes_at
 
 
 def test_a_new_world_begins_with_the_whole_budget() -> None:

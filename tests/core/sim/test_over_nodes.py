@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from elastic.core.group import Phase
-from elastic.core.inprocess.exits import JOB_OVER
+from elastic.core.inprocess.exits import HEARD, JOB_OVER
 from elastic.core.inprocess.words import Raised, Reason
 from elastic.core.properties.call_laws import Broken
 from elastic.core.rendezvous import Complete, Evict
@@ -114,6 +114,23 @@ def test_one_rank_of_two_that_gives_up_on_the_way_ends_the_next_round_as_failed(
     a, (code,) = node(world, "a"), JOB_OVER
     world.nodes.agents.workers.dies(a, 0, code, a.starts)
     assert a.group.phase is Phase.MOVING and a.workers
+    world.does(parsed_operation("pass 9"))
+    assert a.ran is not None and a.ran.round == 2
+
+
+def test_a_node_that_ends_the_next_round_for_what_a_rank_heard_on_the_way_may_do_so() -> None:
+    world = over("pause c 2", "drain b", "pass 0.1")
+    a, (code,) = node(world, "a"), HEARD
+    world.nodes.agents.workers.dies(a, 0, code, a.starts)
+    world.does(parsed_operation("pass 40"))
+    assert a.ran is not None and a.ran.round >= 2
+
+
+def test_a_rank_that_starts_again_leaves_the_code_of_another_one_that_gave_up() -> None:
+    world = over("pause c 2", "drain b", "pass 0.1")
+    a, (code,) = node(world, "a"), JOB_OVER
+    world.nodes.agents.workers.dies(a, 0, code, a.starts)
+    world.nodes.agents.workers.dies(a, 1, 1, a.starts)
     world.does(parsed_operation("pass 9"))
     assert a.ran is not None and a.ran.round == 2
 
