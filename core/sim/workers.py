@@ -106,11 +106,11 @@ class Workers:
         self.judge.saw(Moved(process.node, world))
         if process.workers and self.wrapped:
             self.wrapped.moved(process, world)
-        if _one_gave_up(process):
+        is_done = not process.workers and _have_succeeded(process)
+        if is_done:
+            self.judge.saw(Succeeded(process.node, world.id))
+        if _one_gave_up(process) or not (process.workers or is_done):
             self.judge.saw(Failed(process.node, world.id))
-        elif not process.workers:
-            ended = Succeeded if _have_succeeded(process) else Failed
-            self.judge.saw(ended(process.node, world.id))
 
     def start_again(self, process: Process, rank: int) -> None:
         process.workers[rank] = process.starts

@@ -126,6 +126,15 @@ def test_a_node_that_ends_the_next_round_for_what_a_rank_heard_on_the_way_may_do
     assert a.ran is not None and a.ran.round >= 2
 
 
+def test_a_node_whose_ranks_have_succeeded_and_heard_on_the_way_is_done_in_the_next_round() -> None:
+    world = over("pause c 2", "drain b", "pass 0.1")
+    a, (code,) = node(world, "a"), HEARD
+    world.nodes.agents.workers.dies(a, 0, code, a.starts)
+    world.nodes.agents.workers.dies(a, 1, 0, a.starts)
+    world.does(parsed_operation("pass 9"))
+    assert a.group.phase is Phase.BARRIER and a.group.done_at is not None
+
+
 def test_a_rank_that_starts_again_leaves_the_code_of_another_one_that_gave_up() -> None:
     world = over("pause c 2", "drain b", "pass 0.1")
     a, (code,) = node(world, "a"), JOB_OVER
