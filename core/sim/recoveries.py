@@ -288,6 +288,7 @@ class Recoveries:
     def _sees(self, living: list[Process], now: float) -> None:
         """Note which faults are under way, and which wait for their time."""
         until, far, marked, staying = max(self.store.down_until, self.store.full_until), False, False, 0
+        late = 0.0  # what was sent to a slow node comes so late, also when it is slow no longer
         for each in living:
             far = far or _has_notice(each)
             staying += each.group.phase is not Phase.LEAVING
@@ -296,13 +297,14 @@ class Recoveries:
             ends, marks = max(_ends(each)), _marks(each)
             until = max(until, ends)
             far = far or each.stopped_since is not None or each.delay > REACH_S
+            late = max(late, now + each.delay) if each.delay > REACH_S else late
             if any(marks):
                 self.kinds.update(compress(MARKS, marks))
                 marked = marked or each.delays > 0
             else:
                 each.faulty = ends > now or each.stopped_since is not None
         few = staying < self.setting.min
-        self.heard_at = max(self.heard_at, until, now if far or self.far or marked or self.marked else 0.0)
+        self.heard_at = max(self.heard_at, until, late, now if far or self.far or marked or self.marked else 0.0)
         self.calm_at = max(self.calm_at, until, now if far or few or self.far or self.few else 0.0)
         self.far, self.few, self.marked = far, few, marked  # until now, if they no longer are
 

@@ -27,7 +27,7 @@ from .moves import FAULTS, Move, faults, prompt_of, timed
 Property: TypeAlias = Callable[[World, Move, World], Iterable[Finding]]
 """A law of a user's: it is given a world, a move, and the world after it, and yields names and sentences."""
 
-STEPS_MAX = 2_500
+STEPS_MAX = 5_000
 """A run that has not ended after so many steps never will (I17)."""
 ODDS = 12
 """One step in so many is a fault, while faults are left."""
