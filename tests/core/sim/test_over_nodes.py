@@ -108,38 +108,38 @@ def test_a_failed_round_begins_another_generation_with_a_register_of_its_own() -
     assert world.seen["another generation begins"] == 1
 
 
-def test_one_rank_of_two_that_gives_up_on_the_way_ends_the_next_round_as_failed() -> None:
-    """c keeps the others waiting for a while."""
+def on_the_way(*codes: int) -> tuple[OverNodes, Process]:
+    """Return a world, and its node a, which is on the way into the next round. Its ranks die there, each with its code. c
+    keeps the others waiting for a while."""
     world = over("pause c 2", "drain b", "pass 0.1")
-    a, (code,) = node(world, "a"), JOB_OVER
-    world.nodes.agents.workers.dies(a, 0, code, a.starts)
-    assert a.group.phase is Phase.MOVING and a.workers
+    a = node(world, "a")
+    for local_rank, code in enumerate(codes):
+        world.nodes.agents.workers.dies(a, local_rank, code, a.starts)
+    assert a.group.phase is Phase.MOVING
+    return world, a
+
+
+def test_one_rank_of_two_that_gives_up_on_the_way_ends_the_next_round_as_failed() -> None:
+    world, a = on_the_way(*JOB_OVER)
+    assert a.workers
     world.does(parsed_operation("pass 9"))
     assert a.ran is not None and a.ran.round == 2
 
 
 def test_a_node_that_ends_the_next_round_for_what_a_rank_heard_on_the_way_may_do_so() -> None:
-    world = over("pause c 2", "drain b", "pass 0.1")
-    a, (code,) = node(world, "a"), HEARD
-    world.nodes.agents.workers.dies(a, 0, code, a.starts)
+    world, a = on_the_way(*HEARD)
     world.does(parsed_operation("pass 40"))
     assert a.ran is not None and a.ran.round >= 2
 
 
 def test_a_node_whose_ranks_have_succeeded_and_heard_on_the_way_is_done_in_the_next_round() -> None:
-    world = over("pause c 2", "drain b", "pass 0.1")
-    a, (code,) = node(world, "a"), HEARD
-    world.nodes.agents.workers.dies(a, 0, code, a.starts)
-    world.nodes.agents.workers.dies(a, 1, 0, a.starts)
+    world, a = on_the_way(*HEARD, 0)
     world.does(parsed_operation("pass 9"))
     assert a.group.phase is Phase.BARRIER and a.group.done_at is not None
 
 
 def test_a_rank_that_starts_again_leaves_the_code_of_another_one_that_gave_up() -> None:
-    world = over("pause c 2", "drain b", "pass 0.1")
-    a, (code,) = node(world, "a"), JOB_OVER
-    world.nodes.agents.workers.dies(a, 0, code, a.starts)
-    world.nodes.agents.workers.dies(a, 1, 1, a.starts)
+    world, a = on_the_way(*JOB_OVER, 1)
     world.does(parsed_operation("pass 9"))
     assert a.ran is not None and a.ran.round == 2
 
