@@ -296,9 +296,8 @@ def came_in(slot: str) -> tuple[str, int]:
 
 def natural(name: str) -> tuple[str | int, ...]:
     """Return the key by which names are sorted as people sort them: the numbers in them are compared as numbers."""
-    parts: list[str | int] = [*_NUMBER.split(name)]
-    parts[1::2] = map(int, parts[1::2])  # text and number take turns, also where a name begins with a number
-    return tuple(parts)
+    texts = _NUMBER.split(name)  # text and number take turns, also where a name begins with a number
+    return tuple([int(text) if place % 2 else text for place, text in enumerate(texts)])
 
 
 _NUMBER = re.compile(r"(\d+)")
