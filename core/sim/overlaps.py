@@ -84,4 +84,4 @@ class Overlaps:
         """Return from when on this node can hear of the register: now, if something keeps it from that."""
         late = process.stopped_since is not None or process.delay or process.delays or not process.alive
         away = max(self.store.down_until, self.store.full_until, process.cut_out_until, process.cut_in_until)
-        return now if late else min(max(away, process.stands_until, process.stood_until), now)
+        return now if late else min(max(away, process.stands_until), now)

@@ -44,7 +44,7 @@ class Process:
     """It has stood still since then, and has not noticed."""
     stood_since: float = 0.0
     stood_until: float = 0.0
-    """Between these times the agent or one of its threads stands still, so that it may be told late."""
+    """Between these times the agent, its loop or its waiter stands still, so that it may be told late."""
     heart_until: float = 0.0
     """Its heart stands still until then."""
     loop_until: float = 0.0
@@ -151,8 +151,8 @@ class Process:
 
     @property
     def stands_until(self) -> float:
-        """Return until when it, or a thread of its, stands still."""
-        return max(self.stopped_until, self.heart_until, self.loop_until, self.waiter_until)
+        """Return until when it, or a thread of its, stands still or last stood still."""
+        return max(self.stood_until, self.heart_until)
 
     def is_well(self, since: float) -> bool:
         """Return True if it lives, and no lasting fault was done to it since this time."""

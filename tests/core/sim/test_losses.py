@@ -125,14 +125,15 @@ def test_R11_a_world_that_completes_while_a_node_knows_the_verdict_is_found() ->
     [
         knower(since=NOW - 1),
         knower(cut_out_until=NOW - 1),
-        knower(stopped_until=NOW + 1),
+        knower(stood_until=NOW + 1),
+        knower(stood_until=NOW - 1),
         knower(holding("a", WORLD)),
         knower(holding("a", None)),
         knower(evolve(holding("a", CLOSED), state=evolve(CLOSED, job="other"))),
         knower(woke(holding("a", CLOSED), 1.0)),
         knower(evolve(holding("a", CLOSED), held_at=None)),
     ],
-    ids=["not for long", "out of reach", "asleep", "no verdict", "nothing", "another job's", "awoken", "unread"],
+    ids=["not for long", "out of reach", "asleep", "slept", "no verdict", "nothing", "another job's", "awoken", "unread"],
 )
 def test_R11_asks_nothing_of_a_node_that_could_not_have_told(process: Process) -> None:
     Losses().wrote(COMPLETES, [process], NOW)
