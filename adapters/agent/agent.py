@@ -542,6 +542,8 @@ class Agent:
             self._observer.saw(started)
             if self._orphans:
                 self._orphans.adopt()
+            if self._settings.stacks_signal is not None:
+                self._workers.get_ready_to_see()
         except (CannotStart, Shortage, OSError) as error:
             now = self._clock.now()
             text = f"cannot start the workers: {reason(error)}" if isinstance(error, OSError) else str(error)

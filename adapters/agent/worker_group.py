@@ -131,6 +131,11 @@ class WorkerGroup:
         takes shows nothing."""
         return self._seen(dict(self._uncollected), self._attempts, ends=True)
 
+    @staticmethod
+    def get_ready_to_see() -> None:
+        """Load what a look at the workers takes. While they run there is time for it, and at a restart there is not."""
+        from ..workers import stacks  # noqa: F401
+
     def sight(self, round: int) -> Callable[[], tuple[Seen, ...]]:
         """Return a look at the workers of this round that live, for another thread. None of them is changed by it."""
         pids = dict(self._uncollected) if self.world and self.world.round == round else {}
@@ -140,7 +145,7 @@ class WorkerGroup:
         """Look at these workers, by local rank. A worker that was collected meanwhile is left out: its process id may be
         another's."""
         try:
-            from ..workers.stacks import see  # a job in which nothing fails needs none of it
+            from ..workers.stacks import see
 
             sightings = see(pids, self._handler, ends=ends)
         except OSError:

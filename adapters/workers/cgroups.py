@@ -43,8 +43,10 @@ class Counter:
             return None
 
     def since(self, before: int) -> Kills | None:
+        """Return the kills since the count was that; None if the file has none any more. The limit is looked up only to
+        explain one: this is on the way of every restart."""
         now = self.read()
-        return None if now is None else Kills(now - before, self.in_cgroup, self._limit())
+        return None if now is None else Kills(now - before, self.in_cgroup, self._limit() if now > before else None)
 
     def _limit(self) -> int | None:
         """The narrowest one from here up."""

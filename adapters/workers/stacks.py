@@ -33,14 +33,14 @@ TEXT_MAX = 2**17
 """So many bytes of a worker's own text are read."""
 _SILENCE_S = 0.05
 """A worker that took the signal and wrote nothing for so long has a handler of its own for it."""
-_PAUSES_S = (0.001, 0.001, 0.002, 0.004, 0.008)
+_PAUSES_S = (0.0002, 0.0005, 0.001, 0.002, 0.004, 0.008)
 _TASKS_MAX = 64
 _NAME = "/memfd:elastic-stacks (deleted)"
 _looking = threading.Lock()
 _DEAD = "ZX"
 _STOPPED, _RUNNING, _ASLEEP = "TRS"
-_RESTS = 20
-"""So often, a millisecond apart, a look waits for a thread that runs to sleep."""
+_RESTS, _REST_S = 20, 0.001
+"""So often, and so far apart, a look waits for a thread that runs to sleep."""
 _STATES = {
     "R": "running",
     "S": "asleep",
@@ -113,7 +113,6 @@ class _Asked:
     pid: int
     bit: int
     file: int
-    size: int = 0
     silent_since: float | None = None
     has_answered: bool = False
 
@@ -123,13 +122,10 @@ class _Asked:
         if status is None:
             self.has_answered = True
             return
-        before, self.size = self.size, os.fstat(self.file).st_size
-        if _has(status, b"SigPnd", self.bit) or _has(status, b"ShdPnd", self.bit) or self.size != before:
-            return
-        if _has(status, b"SigBlk", self.bit):
-            return  # the handler writes
+        if any(_has(status, signals, self.bit) for signals in (b"SigPnd", b"ShdPnd", b"SigBlk")):
+            return  # it is still to come, or the handler writes: the kernel blocks the signal meanwhile
         self.silent_since = now if self.silent_since is None else self.silent_since
-        self.has_answered = self.size > 0 or now - self.silent_since >= _SILENCE_S
+        self.has_answered = os.fstat(self.file).st_size > 0 or now - self.silent_since >= _SILENCE_S
 
 
 def see(
@@ -206,7 +202,7 @@ def _comes_to_rest(pid: int) -> bool:
         state = _read(Path(f"/proc/{pid}/stat")).rpartition(") ")[2][:1]
         if state != _RUNNING:
             return state == _ASLEEP
-        time.sleep(_PAUSES_S[0])
+        time.sleep(_REST_S)
     return False
 
 

@@ -133,7 +133,17 @@ def test_R11_a_world_that_completes_while_a_node_knows_the_verdict_is_found() ->
         knower(woke(holding("a", CLOSED), 1.0)),
         knower(evolve(holding("a", CLOSED), held_at=None)),
     ],
-    ids=["not for long", "out of reach", "asleep", "slept", "no verdict", "nothing", "another job's", "awoken", "unread"],
+    ids=[
+        "not for long",
+        "out of reach",
+        "asleep",
+        "slept",
+        "no verdict",
+        "nothing",
+        "another job's",
+        "awoken",
+        "unread",
+    ],
 )
 def test_R11_asks_nothing_of_a_node_that_could_not_have_told(process: Process) -> None:
     Losses().wrote(COMPLETES, [process], NOW)
