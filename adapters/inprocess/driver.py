@@ -40,7 +40,7 @@ from .bytecode_progress import Progress, marks
 from .deadlines import Late
 from .gate import Gate
 from .outcomes import RestartAbort, raised
-from .shared_page import BEAT, BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
+from .shared_page import BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
 from .task import Task, mark
 from .thread_events import (
     AbortEnded,
@@ -207,7 +207,7 @@ class Driver:
         now = self._clock.now()
         self._trace.took(transition, event, commands, now)
         self._timers = running(self._timers, self._call, now)
-        self._tell_monitor(now)
+        self._tell_monitor()
         tell: Callable[[], None] | None = None
         if isinstance(event, core.Elapsed):
             tell = self._late.passed(event.deadline, self._kept.span, self._call.round)
@@ -264,8 +264,6 @@ class Driver:
             message = self._inbox.get(timeout=left)
         except Empty:
             return self._elapsed(passes_at)
-        finally:
-            self._page.words[BEAT] = int(self._clock.now() * NS)
         event = self._heard(message)
         return (event,) if event else ()
 
@@ -433,7 +431,7 @@ class Driver:
         else:
             self._inbox.put(AbortEnded())
 
-    def _tell_monitor(self, now: float) -> None:
+    def _tell_monitor(self) -> None:
         words = self._page.words
         unwinds = [
             began_at + each.after_s
@@ -443,6 +441,5 @@ class Driver:
         told = int(self._call.leaving is not None), int(min(unwinds, default=0.0) * NS)
         changed = (words[LEAVING], words[UNWIND_AT]) != told
         words[LEAVING], words[UNWIND_AT] = told
-        words[BEAT] = int(now * NS)
         if changed:
             self._page.ring()

@@ -20,6 +20,7 @@ import select
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, assert_never
@@ -82,7 +83,7 @@ class Program:
         self._rules = Rules(**charge["rules"])
         self._page = Page(charge["page"], charge["bell"])
         self._process = charge["process"]
-        self._log = os.open(charge["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if charge["log"] else -1
+        self._log = _opened(charge["log"])
         self._clock = SystemClock()
         self._relay: str | None = charge["place"].get("relay")
         self._backend = backend_at(charge["place"], self._clock)
@@ -257,7 +258,16 @@ class Program:
 
     def _say(self, text: str) -> None:
         if self._log != -1:
-            os.write(self._log, f"{self._clock.wall_text()} monitor of {self._node}: {text}\n".encode())
+            with suppress(OSError):  # a full disk must not end a process that ends others
+                os.write(self._log, f"{self._clock.wall_text()} monitor of {self._node}: {text}\n".encode())
+
+
+def _opened(log: str | None) -> int:
+    """Return a descriptor of the log; -1 if there is to be none, or there can be none: the supervisor has said that."""
+    try:
+        return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if log else -1
+    except OSError:
+        return -1
 
 
 def main() -> None:

@@ -56,14 +56,10 @@ BYE: Final = 10
 """A `Bye`."""
 UNWIND_AT: Final = 11
 """When the process is killed unless the span that must end has ended."""
-BEAT: Final = 12
-"""When the driver was last seen at work."""
 
 # the monitor's words
 WANT_MONITOR: Final = 13
 """The same as `WANT`, written by the monitor while the driver is silent."""
-SUPERVISED: Final = 14
-"""When the monitor was last seen at work."""
 
 
 class Span(IntEnum):
@@ -140,7 +136,6 @@ class Seen:
     round: int
     span: Span
     active: bool
-    depth: int
     stamp: int
     soft: int
     hard: int
@@ -148,7 +143,6 @@ class Seen:
     leaving: bool
     bye: Bye
     unwind_at: int
-    beat: int
 
     @classmethod
     def of(cls, words: memoryview[int]) -> Seen:
@@ -167,7 +161,6 @@ class Seen:
             round=words[ROUND],
             span=Span(words[SPAN]),
             active=bool(words[ACTIVE]),
-            depth=words[DEPTH],
             stamp=words[STAMP],
             soft=words[SOFT],
             hard=words[HARD],
@@ -175,5 +168,4 @@ class Seen:
             leaving=bool(words[LEAVING]),
             bye=Bye(words[BYE]),
             unwind_at=words[UNWIND_AT],
-            beat=words[BEAT],
         )

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -106,10 +106,18 @@ class Supervisor:
 
     def start(self) -> None:
         """Start the monitor and the thread that watches it. Raises OSError if the host has none to give for `PATIENCE_S`."""
+        self._check_log()
         ends_at = time.monotonic() + PATIENCE_S
         while not self._spawned(ends_at):
             self._is_stopped(PAUSE_MIN_S)
         threads.start(self._thread)
+
+    def _check_log(self) -> None:
+        try:
+            with self._charge.log.open("ab") if self._charge.log else nullcontext():
+                pass
+        except OSError as error:
+            log.warning("the monitor process keeps no log: %s", error)
 
     def close(self, timeout_s: float) -> None:
         """Have the monitor read the page's `Bye`. Kill it if it has not ended after `timeout_s`. Idempotent."""

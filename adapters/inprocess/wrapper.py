@@ -53,7 +53,8 @@ ABORT = AbortTorchDistributed()
 
 
 class Wrapper:
-    """A decorator for functions. Durations are timedeltas or seconds. Intervals are accepted and unused: nothing polls."""
+    """A decorator for functions. Durations are timedeltas or seconds. The intervals of the monitor's thread and process are
+    accepted and unused: nothing polls."""
 
     def __init__(
         self,

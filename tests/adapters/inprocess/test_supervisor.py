@@ -35,6 +35,16 @@ def test_a_monitor_that_is_done_before_it_is_let_go_of_is_followed_by_none(caplo
         assert (supervisor.starts, caplog.messages) == (1, [])
 
 
+def test_a_log_that_cannot_be_opened_is_told_once(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    charge = Charge(node("a"), {"relay": "/none", "space": "one"}, Rules(), 1.0, tmp_path / "none" / "log")
+    with closing(Page.new()) as page:
+        supervisor = Supervisor(page, charge)
+        page.words[BYE] = Bye.SETTLED
+        supervisor.start()
+        supervisor.close(TIMEOUT_S)
+    assert [each.partition(":")[0] for each in caplog.messages] == ["the monitor process keeps no log"]
+
+
 def test_a_call_that_lets_go_leaves_the_next_one_s_pid_file_alone(tmp_path: Path) -> None:
     """Whoever called may call again at once, while the last call's monitor is still ending."""
     file, nowhere = tmp_path / "monitor.pid", {"relay": str(tmp_path / "none"), "space": "one"}
