@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import signal
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -69,10 +70,19 @@ class Looking:
         over = self._changed and state is not None and state.closed is not None
         return self._read(state) if over or self.at() >= until else False
 
-    def missed(self, error: StoreError) -> bool:
-        """Note that the store did not answer. Return True if that is new."""
-        before, self.history = self.history.silent, unanswered(self.history, str(error), self.at())
-        return self.history.silent != before
+    def next(self, silent_max_s: float = math.inf) -> bool:
+        """Look again. That the store does not answer is news once; it is asked once more after a while. Raises StoreError
+        if it has not answered for `silent_max_s` seconds."""
+        try:
+            return self.look()
+        except StoreError as error:
+            before, self.history = self.history.silent, unanswered(self.history, str(error), self.at())
+            if before and self.at() - before[1] >= silent_max_s:
+                raise
+            if self.history.silent != before:
+                return True
+        time.sleep(READ_EVERY_S)
+        return False
 
     def _read(self, state: RendezvousState | None) -> bool:
         """Read what the register does not hold. The store of a job that is over may be gone before that."""

@@ -64,6 +64,10 @@ status = Command(
 )
 
 
+SILENT_MAX_S = 120.0
+"""A watch asks a store for so long that does not answer: one that starts again is back sooner."""
+
+
 def _status(options: StatusOptions) -> int:
     if options.http and (options.watch or options.json):
         raise Mistake("--http: the page follows the job, and nothing is printed; leave out --watch and --json")
@@ -96,24 +100,37 @@ def _shown(looking: Looking, options: StatusOptions) -> Job:
 
 
 def _watch(looking: Looking, options: StatusOptions) -> None:
-    """Show each change until the job is over, or until a signal ends this: on a terminal in place, else below each other."""
+    """Show each change until the job is over, or until a signal ends this: on a terminal in place, else below each other.
+    Go on for SILENT_MAX_S without an answer, or without a register: its nodes put a lost one back. Raises StoreError."""
     rewrites = sys.stdout.isatty() and not options.json and os.environ.get("TERM") not in DUMB
     live = LiveLastLine(sys.stdout) if rewrites else None
     with until_signalled():
-        new = True
-        while state := looking.job.state:
-            if live:
+        new, known_at = True, looking.at()
+        while looking.at() - known_at < SILENT_MAX_S:
+            state = looking.job.state
+            if live and state:
                 first, *others = lines(looking.job, state)
-                live.show(Wait(None, None, f"{time.strftime('%H:%M:%S')}  {first}", tuple(others)), looking.at())
-            elif new:
+                shown = (*others, *([_missing(looking)] if _missing(looking) else []))
+                live.show(Wait(None, None, f"{time.strftime('%H:%M:%S')}  {first}", shown), looking.at())
+            elif new and _missing(looking):
+                say(f"elastic status: {_missing(looking)}", err=True)
+            elif new and state:
                 _show(looking.job, state, options)
-            if state.closed:
+            if state and state.closed:
                 break
-            new = looking.look()
+            known_at = looking.at() if state else known_at
+            new = looking.next(SILENT_MAX_S)
     if live:
         live.clear()
         if looking.job.state:
             _show(looking.job, looking.job.state, options)
+
+
+def _missing(looking: Looking) -> str:
+    """Return what a watch waits for; nothing if the store answers and knows the job."""
+    if looking.history.silent:
+        return f"{looking.history.silent[0]}; asking again"
+    return "" if looking.job.state else "the store knows nothing of this job any more; asking again"
 
 
 def _show(job: Job, state: RendezvousState, options: StatusOptions) -> None:

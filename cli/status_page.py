@@ -6,10 +6,9 @@ import time
 from collections import Counter
 from contextlib import closing
 
-from ..adapters.store.port import StoreError
 from ..adapters.terminal import why
 from ..adapters.web_server import Content, WebServer
-from .looking import READ_EVERY_S, Looking, until_signalled
+from .looking import Looking, until_signalled
 from .mistakes import Mistake
 from .render.page import EVENTS, PICTURE, page, shown, timeline
 from .render.sentences import names_of
@@ -39,13 +38,7 @@ def serve_page(looking: Looking, host: str, port: int) -> None:
 def _follow(looking: Looking, server: WebServer) -> None:
     """Look once, and tell the page."""
     read_at = looking.read_at
-    try:
-        new = looking.look()
-    except StoreError as error:
-        new = looking.missed(error)
-        if not new:
-            time.sleep(READ_EVERY_S)
-    if new:
+    if looking.next():
         _tell(looking, server)
     if looking.read_at > read_at:
         server.publish("tick", f'{{"at":{looking.at():.3f},"took":{looking.took_s * 1_000:.1f}}}')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from ...core.group import Outcome, Stopped
-from ...core.group.state import Drained, Refused, Unawaited
+from ...core.group.state import Alone, Drained, Refused, Unawaited
 from ...core.ranks import Ranks
 from ...core.rendezvous import RendezvousState, Status
 from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
@@ -90,7 +91,7 @@ class Report:
     @property
     def cause(self) -> Fault | None:
         """The first failure of the last round in which a worker failed: of the node that ended it, the first on record."""
-        return first_cause(self._of_last_round, self._breaker, self.settings.group.alone is not None)
+        return first_cause(self._of_last_round, self._breaker, self.settings.group.alone)
 
     @property
     def stacks(self) -> Mapping[str, tuple[int, ...]]:
@@ -129,16 +130,29 @@ def breaker(round: int, verdict: Verdict | None, state: RendezvousState | None) 
     return ended.by if ended and ended.round == round else None
 
 
-def first_cause(faults: Sequence[Fault], by: Node | None, alone: bool = False) -> Fault | None:
+def first_cause(faults: Sequence[Fault], by: Node | None, alone: Alone | None = None) -> Fault | None:
     """Return the first cause among the failures of one round: of the node that ended it, the first on record. Where workers
-    restart `alone`, or ranks have heard from another one that the job is over, a rank that ended the job comes first."""
+    restart `alone`, that is the first after which one stayed missing. Where they do, or where ranks have heard from another
+    one that the job is over, a rank that ended the job comes first."""
     if not faults:
         return None
     from ...core.inprocess.exits import HEARD, JOB_OVER  # a job in which nothing fails needs none of the machine
 
     wrapped = alone or any(fault.exit_code in HEARD for fault in faults)
-    causes = [fault for fault in faults if wrapped and fault.exit_code in JOB_OVER] or faults
+    ended = [fault for fault in faults if wrapped and fault.exit_code in JOB_OVER]
+    causes = ended or (_not_mended(faults, alone) if alone else ()) or faults
     return next((fault for fault in causes if fault.node == by), causes[0])
+
+
+def _not_mended(faults: Sequence[Fault], alone: Alone) -> Sequence[Fault]:
+    """Return those of these failures of one round after which a worker was not started again."""
+    restarted, found = Counter[Node](), []
+    for fault in faults:
+        if fault.exit_code not in alone.final and restarted[fault.node] < alone.restarts_max:
+            restarted[fault.node] += 1
+        else:
+            found.append(fault)
+    return found
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from attrs import define
 from jobs import Jobs, alive, codes, end, kill, lose, run, slots, worlds
+from launches import ELASTIC, TIMEOUT_S, Launcher
 from leftovers import alive_with
 from ports import reserved
 from processes import dies, is_alive
@@ -128,6 +131,30 @@ def test_who_knows_the_verdict_tells_a_store_that_has_forgotten_it(tcpstore_job:
         store.serves()
         assert codes(agent.ends() for agent in agents) == [0, 0]
         assert both.reaches(lambda state: state.closed is not None).round == 0
+
+
+def test_who_follows_a_job_follows_it_on_when_its_store_is_lost_and_back(tcpstore_job: Jobs, launch: Launcher) -> None:
+    both = tcpstore_job("1:2", "--last-call=1000")
+    with served() as store:
+        both.store = store.address
+        agents = both.nodes("ab")
+        run(agents)
+        words = [ELASTIC, "status", f"--rdzv-endpoint={both.store}", f"--rdzv-id={both.run_id}", "--watch", "--json"]
+        with subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=launch.environment
+        ) as watch:
+            assert watch.stdout and watch.stderr
+            try:
+                assert json.loads(watch.stdout.readline())["state"] == "running"
+                store.closes()
+                assert watch.stderr.readline().endswith("; asking again\n")
+                store.serves()
+                both.reaches(lambda state: state.life.epoch == 2)
+                assert codes(end(agents)) == [0, 0]
+                *_, last = map(json.loads, watch.stdout)
+                assert (last["state"], watch.wait(TIMEOUT_S)) == ("succeeded", 0)
+            finally:
+                watch.kill()
 
 
 @define

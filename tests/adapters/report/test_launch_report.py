@@ -84,6 +84,21 @@ def test_a_rank_that_has_heard_of_the_end_from_another_is_the_cause_only_if_no_o
     assert report(FAILED, heard, evolve(cause, exit_code=1)).cause == heard, "a plain program may exit with 79"
 
 
+def test_where_workers_restart_alone_the_cause_is_the_first_failure_after_which_one_stayed_missing() -> None:
+    mended, missing = evolve(FAULT, round=3, exit_code=-9), evolve(FAULT, round=3, rank=6, exit_code=-9)
+    other = evolve(mended, node=Node("m", 1), rank=9)
+    told = report(FAILED, mended, other, missing, evolve(missing, rank=7))
+    assert told.cause == mended
+    alone = evolve(told.settings, group=evolve(told.settings.group, alone=Alone(1, frozenset({143}))))
+    assert evolve(told, settings=alone).cause == missing
+    for_good = report(FAILED, mended, evolve(missing, exit_code=143))
+    assert evolve(
+        for_good, settings=evolve(alone, group=evolve(alone.group, alone=Alone(9, frozenset({143}))))
+    ).cause == (evolve(missing, exit_code=143))
+    few = evolve(report(FAILED, mended), settings=alone)
+    assert few.cause == mended, "what ended the round is not on record here"
+
+
 def test_the_json_says_what_the_cause_was_and_how_this_node_s_workers_ended() -> None:
     echo = evolve(FAULT, round=3, rank=9, node=Node("m", 1))
     ends = WorkerEnd(3, 5, 1, 8812, -9, How.FAILED), WorkerEnd(3, 4, 0, 8811, -15, How.STOPPED)

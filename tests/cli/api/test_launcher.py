@@ -137,6 +137,16 @@ def test_other_ends_come_back_with_their_code(
     assert (failure.exitcode, failure.signal_name(), failure.error_file) == (code, name, "<N/A>")
 
 
+def test_the_first_failure_is_the_one_that_the_report_blames_though_its_rank_failed_before(tmp_path: Path) -> None:
+    alone, started = settings("fork", 1, max_restarts=1, restart_scope="rank"), tmp_path / "started"
+    with pytest.raises(elastic.ChildFailedError) as raised:
+        elastic.launch(alone)(called.end_again, started)
+    rank, failure = raised.value.get_first_failure()
+    cause, starts = raised.value.report.cause, started.stat().st_size
+    assert cause and starts > 1
+    assert (rank, failure.exitcode, cause.exit_code) == (0, 10 + starts, 10 + starts)
+
+
 @METHOD
 def test_a_worker_that_exits_with_0_returns_none(method: StartMethod) -> None:
     assert elastic.launch(settings(method))(called.end, 0) == {0: None, 1: None}
