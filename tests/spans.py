@@ -10,7 +10,7 @@ from itertools import count
 from queue import SimpleQueue
 
 from elastic.adapters.inprocess.gate import Gate
-from elastic.adapters.inprocess.shared_page import Page, Span
+from elastic.adapters.inprocess.shared_page import NS, Page, Span
 from elastic.adapters.inprocess.signal_handlers import installed
 from elastic.adapters.inprocess.thread_events import Ended, LeftAtomic, Order, Signalled
 
@@ -29,9 +29,11 @@ class Stage:
         self.events: SimpleQueue[Event] = SimpleQueue()
         self.gate = Gate(self.page, self.events.put)
         self._tokens = count(1)
+        self.clean_s = 0.0
+        """How long the code has to handle what was raised in it."""
 
     def order(self, code: Callable[[], object], round: int = 0) -> Order:
-        return Order(next(self._tokens), round, Span.FUNCTION, code)
+        return Order(next(self._tokens), round, Span.FUNCTION, code, clean=int(self.clean_s * NS))
 
     def run(self, code: Callable[[], object]) -> Ended:
         """Run it to its end, whatever that is; other events before its end are passed over."""

@@ -411,6 +411,7 @@ class Driver:
                 self._call.active,
                 int(settings.soft_timeout * NS) if watched else 0,
                 int((settings.hard_timeout if watched else settings.callback_timeout + settings.unwind_timeout) * NS),
+                int(settings.unwind_timeout / 2 * NS),
             )
         )
 

@@ -9,6 +9,8 @@ handler runs on the main thread, between two bytecodes. It raises `Injected` the
     depth = 0                                          the main thread is in no atomic section
     the frame is the user's                            the main thread is not in the wrapper, which user code may call
     no import is under way                             a module that is left half-way stays broken for the process's life
+    nothing of this span is being cleaned up           what was raised before is being handled, by `finally`, `with` or
+                                                       `except`, and has time for that (`Order.clean`)
 
 Between this look and the raise the main thread does nothing else, so nothing is raised after it has disarmed the gate. A
 signal may come too early, may be merged with another, or may be swallowed: then it is sent again. Only disarming clears
@@ -82,6 +84,9 @@ class Gate:
         """The last of them that the driver was told of."""
         self.hung = (0, 0)
         """The span in which the handler raised last and its soft limit, if that limit had passed; else zeros."""
+        self._clean = 0
+        self._clean_until = (0, 0)
+        """The span in which something was raised last, and until when user code may handle that undisturbed."""
 
     # --- the main thread's side
 
@@ -102,6 +107,7 @@ class Gate:
         words[ROUND], words[SPAN], words[ACTIVE] = order.round, order.span, order.active
         words[SOFT], words[HARD] = order.soft, order.hard
         words[STAMP] = time.monotonic_ns()
+        self._clean = order.clean
         self._rearm(order.hard)
         try:
             words[ARMED] = order.token
@@ -115,10 +121,12 @@ class Gate:
 
     @own
     def check(self) -> None:
-        """Raise here if this span must end: a safe point."""
+        """Raise here if this span must end: a safe point. Do nothing in another thread, which nobody ends."""
         words = self._page.words
-        if not words[DEPTH] and self._wanted(words):
-            raise Injected(words[ARMED])
+        if threading.get_ident() != self._main:
+            return
+        if not words[DEPTH] and self._wanted(words) and not self._cleans_up(words):
+            raise self._injection(words)
         if self._due and words[ARMED]:
             self._signal(self._due, sys._getframe(1))
 
@@ -160,7 +168,7 @@ class Gate:
             if refused:
                 words[DEPTH] = 0
         if refused:
-            raise Injected(words[ARMED])
+            raise self._injection(words)
 
     @own
     def leave(self, may_raise: bool = True) -> None:
@@ -181,6 +189,25 @@ class Gate:
         return bool(armed) and (words[WANT] == armed or words[WANT_MONITOR] == armed)
 
     @own
+    def _injection(self, words: memoryview[int]) -> Injected:
+        """Return what is raised into this span now."""
+        self._clean_until = words[ARMED], time.monotonic_ns() + self._clean
+        return Injected(words[ARMED])
+
+    @own
+    def _cleans_up(self, words: memoryview[int]) -> bool:
+        """Return True while the code that was interrupted handles what was raised in this span, and has time for that."""
+        token, until = self._clean_until
+        if token != words[ARMED] or time.monotonic_ns() >= until:
+            return False
+        error = sys.exc_info()[1]
+        while error is not None:
+            if isinstance(error, Injected) and error.token == token:
+                return True
+            error = error.__context__
+        return False
+
+    @own
     def _only_main(self) -> None:
         if threading.get_ident() != self._main:
             raise RuntimeError("an atomic section belongs to the thread that called the wrapped function")
@@ -191,11 +218,12 @@ class Gate:
     def injected(self, signum: int, frame: FrameType | None) -> None:
         """Handle SIGURG: raise if all conditions hold."""
         words = self._page.words
-        if self._wanted(words) and not words[DEPTH] and is_users(frame) and not is_importing(frame):
+        wanted = self._wanted(words) and not words[DEPTH] and is_users(frame) and not is_importing(frame)
+        if wanted and not self._cleans_up(words):
             armed, soft = words[ARMED], words[SOFT]
             hung = soft and (words[LAPSED] == armed or time.monotonic_ns() >= words[STAMP] + soft)
             self.hung = (armed, soft) if hung else (0, 0)
-            raise Injected(armed)
+            raise self._injection(words)
         if self._due and words[ARMED] and is_users(frame):
             self._signal(self._due, frame)
 

@@ -45,7 +45,8 @@ class How(Enum):
 
 @frozen
 class Order:
-    """An order to run `code` as the span `token`. The limits are nanoseconds without progress; 0 is no limit."""
+    """An order to run `code` as the span `token`. The limits are nanoseconds without progress; 0 is no limit. `clean` is how
+    many nanoseconds the code has to handle what was raised in it, before the same is raised again."""
 
     token: int
     round: int
@@ -54,6 +55,7 @@ class Order:
     active: bool = True
     soft: int = 0
     hard: int = 0
+    clean: int = 0
 
 
 @frozen(eq=False)

@@ -116,10 +116,7 @@ def deadlines(call: Call) -> tuple[Deadline, ...]:
     settings, round = call.settings, call.round or 0
     match call.phase:
         case Phase.STARTING | Phase.RUNNING:
-            guarded = (
-                Deadline(Timer.SOFT, call.token, settings.soft_timeout),
-                Deadline(Timer.HARD, call.token, settings.hard_timeout),
-            )
+            guarded = Deadline(Timer.SOFT, call.token, settings.soft_timeout), _hard(call)
             return guarded if call.mark is None else (*guarded, _steady(call))
         case Phase.RESERVE:
             return (Deadline(Timer.STORE, round, settings.store_timeout),) if call.store_lost else ()
@@ -130,7 +127,7 @@ def deadlines(call: Call) -> tuple[Deadline, ...]:
         case Phase.RETURNED:
             return (Deadline(Timer.COMPLETION, round, settings.completion_timeout),)
         case Phase.PENDING:
-            return (_unwind(call),)
+            return (_hard(call),)
         case Phase.UNWINDING:
             abort = Deadline(Timer.ABORT, round, settings.abort_timeout)
             return (*_of_span(call), abort) if call.abort is Aborting.RUNNING else _of_span(call)
@@ -154,6 +151,10 @@ def _of_span(call: Call) -> tuple[Deadline, ...]:
 
 def _steady(call: Call) -> Deadline:
     return Deadline(Timer.STEADY, call.token, call.settings.repeat_window)
+
+
+def _hard(call: Call) -> Deadline:
+    return Deadline(Timer.HARD, call.token, call.settings.hard_timeout)
 
 
 def _unwind(call: Call) -> Deadline:

@@ -48,7 +48,7 @@ MOVES: Mapping[tuple[Phase, type[Event]], tuple[Phase, ...]] = {
     (P.RUNNING, Interrupted): (P.PENDING,),
     (P.RUNNING, Terminated): (P.PENDING,),
     (P.RESERVE, Over): (P.UNWINDING,),
-    (P.RESERVE, Closed): (P.UNWINDING,),
+    (P.RESERVE, Closed): (P.COMPLETING, P.UNWINDING),
     (P.RESERVE, Elapsed): (P.UNWINDING,),
     (P.RESERVE, Refused): (P.UNWINDING,),
     (P.RESERVE, Interrupted): (P.UNWINDING,),

@@ -212,6 +212,8 @@ def _in_span(call: Call, event: Event) -> Step:
 
 def _reserve(call: Call, event: Event) -> Step:
     match event:
+        case Closed(verdict) if (verdict.ending, verdict.round) == (Ending.SUCCEEDED, call.round):
+            return _run(call, Phase.COMPLETING, Span.COMPLETE)
         case Over() | Closed():
             return _stop(call)
         case Elapsed():

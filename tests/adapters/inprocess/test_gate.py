@@ -142,6 +142,109 @@ def test_a_function_that_hangs_is_left(on: Stage, hang: AbstractContextManager[C
     assert on.page.words[ARMED] == 0
 
 
+CLEAN_UPS_S = 0.2
+"""A clean-up takes a hundred sendings of the signal."""
+
+
+@contextmanager
+def lock_file(done: list[str]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        time.sleep(CLEAN_UPS_S)
+        done.append("removed")
+
+
+def in_finally(done: list[str]) -> None:
+    try:
+        compute()
+    finally:
+        time.sleep(CLEAN_UPS_S)
+        done.append("removed")
+
+
+def in_with(done: list[str]) -> None:
+    with lock_file(done):
+        compute()
+
+
+def in_except(done: list[str]) -> None:
+    try:
+        compute()
+    except BaseException:
+        try:
+            raise KeyError
+        except KeyError:
+            time.sleep(CLEAN_UPS_S)  # on top of the first one
+        done.append("removed")
+        raise
+
+
+@pytest.mark.parametrize("code", [in_finally, in_with, in_except])
+def test_clean_up_is_not_broken_off(on: Stage, code: Callable[[list[str]], None]) -> None:
+    on.clean_s = FOR_EVER_S
+    done = list[str]()
+    assert on.ended(lambda: code(done)).how is How.INJECTED
+    assert done == ["removed"]
+
+
+def test_a_safe_point_in_a_clean_up_breaks_nothing_off(on: Stage) -> None:
+    on.clean_s, done = FOR_EVER_S, list[str]()
+
+    def code() -> None:
+        try:
+            compute()
+        finally:
+            on.gate.ping()
+            done.append("removed")
+
+    assert on.ended(code).how is How.INJECTED
+    assert done == ["removed"]
+
+
+def test_who_swallows_what_was_raised_is_not_cleaning_up(on: Stage) -> None:
+    on.clean_s = FOR_EVER_S
+    assert on.ended(swallow_twice).how is How.INJECTED
+
+
+def test_a_clean_up_that_goes_on_for_too_long_is_broken_off(on: Stage) -> None:
+    on.clean_s = CLEAN_UPS_S
+
+    def code() -> None:
+        try:
+            compute()
+        except BaseException:
+            compute()
+
+    assert on.ended(code).how is How.INJECTED
+
+
+def test_a_thread_that_pings_is_not_ended(on: Stage) -> None:
+    alive, over = list[bool](), threading.Event()
+
+    def code() -> None:
+        def ping() -> None:
+            while not over.is_set():
+                on.gate.ping()
+                alive.append(True)
+
+        thread = threading.Thread(target=ping)
+        thread.start()
+        try:
+            compute()
+        finally:
+            pings = len(alive)
+            while thread.is_alive() and len(alive) == pings:
+                time.sleep(0)
+            alive[:] = [thread.is_alive()]
+            over.set()
+            thread.join()
+
+    on.clean_s = FOR_EVER_S
+    assert on.ended(code).how is How.INJECTED
+    assert alive[0]
+
+
 SLOW_MODULE = """
 import time
 whole = False

@@ -10,10 +10,11 @@ from calls import led, ready
 from elastic.core.inprocess import Settings
 from elastic.core.inprocess.progress_limits import UNGUARDED, Alarm, Limits, Marks, Watch, guarded, watched, within
 from elastic.core.inprocess.timers import IDLE, passed, resumed, running, until
-from elastic.core.inprocess.words import How, Over, Timer
+from elastic.core.inprocess.words import AtomicLeft, GateRead, How, Over, Timer
 
 SETTINGS = Settings(soft_timeout=2.0, hard_timeout=5.0)
 LIMITS = guarded(SETTINGS)
+ASKED = ready(), How.RETURNED, Over(0)
 
 
 def test_the_alarm_follows_the_last_mark() -> None:
@@ -54,8 +55,20 @@ def test_marks_move_the_soft_and_the_hard_limit_only() -> None:
     assert until(timers, Marks(1.5, within(LIMITS, 100.0))) == 101.5
     _, events = passed(timers, 6.5, Marks(1.5, Limits(2.0, 5.0)))
     assert [each.deadline.timer for each in events] == [Timer.SOFT, Timer.HARD]
-    unwinding = running(timers, led(ready(), How.RETURNED, Over(0), settings=SETTINGS), 2.0)
-    assert until(unwinding, Marks(20.0, LIMITS)) == 32.0
+    unwinding = running(timers, led(*ASKED, GateRead(2, 0), settings=SETTINGS), 2.0)
+    late = {each.deadline.timer for each in passed(unwinding, 31.9, Marks(20.0, LIMITS))[1]}
+    assert late == {Timer.AGAIN}
+    late = {each.deadline.timer for each in passed(unwinding, 32.0, Marks(20.0, LIMITS))[1]}
+    assert late == {Timer.AGAIN, Timer.UNWIND, Timer.ABORT}
+
+
+def test_an_atomic_section_that_a_round_waits_for_has_the_limit_of_progress_and_no_other() -> None:
+    inside = running(IDLE, led(*ASKED, GateRead(2, 1), settings=SETTINGS), 2.0)
+    assert until(inside, Marks(20.0, LIMITS)) == 25.0
+    assert until(inside, Marks(20.0, within(LIMITS, 100.0))) == 123.0
+    left = led(*ASKED, GateRead(2, 1), AtomicLeft(2), GateRead(2, 0), settings=SETTINGS)
+    assert Timer.UNWIND in {each.timer for each in running(inside, left, 60.0).began_at}
+    assert until(resumed(inside, 32.0, 40.0), Marks(20.0, LIMITS)) == 45.0
 
 
 def test_after_a_standstill_progress_has_all_its_time_again_and_a_passed_deadline_stays_passed() -> None:
@@ -64,7 +77,7 @@ def test_after_a_standstill_progress_has_all_its_time_again_and_a_passed_deadlin
     assert until(resumed(timers, 3.0, 4.1)) == 6.1
     rung, _ = passed(timers, 3.0)
     assert until(resumed(rung, 6.0, 10.0)) == 15.0
-    unwinding = running(timers, led(ready(), How.RETURNED, Over(0), settings=SETTINGS), 2.0)
+    unwinding = running(timers, led(*ASKED, GateRead(2, 0), settings=SETTINGS), 2.0)
     assert resumed(unwinding, 32.0, 40.0) == unwinding
 
 

@@ -150,9 +150,11 @@ def test_an_unfit_reserve_leaves_and_ends_no_round(how: How | str) -> None:
 
 
 def test_a_reserve_returns_none_when_the_job_succeeds() -> None:
-    assert told(ready(active=False), OK, Closed(verdict(Ending.SUCCEEDED)), AbortEnded())[1] == (
-        Finish(Returned(None)),
-    )
+    reserve = (ready(active=False), OK)
+    assert told(*reserve, Closed(verdict(Ending.SUCCEEDED)))[1] == (Run(Span.COMPLETE, 2),)
+    assert told(*reserve, Closed(verdict(Ending.SUCCEEDED)), OK)[1] == (Finish(Returned(None)),)
+    for other in (verdict(Ending.SUCCEEDED, round=1), verdict(Ending.FAILED)):
+        assert told(*reserve, Closed(other))[1] == (Abort(),)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from attrs import evolve
 
 from elastic.core.inprocess import Phase, Settings
 from elastic.core.inprocess.monitoring import Kill, Quit, SayDead, SayEnd, SayLeave, Terminate, Want
+from elastic.core.inprocess.state import Aborting
 from elastic.core.inprocess.words import Deadline, Raised, Reason, Span, Timer
 from elastic.core.properties.call_laws import Broken
 from elastic.core.properties.strength import Strength
@@ -148,8 +149,13 @@ def test_i22_a_span_that_was_asked_to_end_may_be_killed_after_its_time() -> None
     judge = laws(wanted)
     judge.took(TRAINS, Move("main thread arms", 1), wanted, 5.0)
     terminated(wanted, 35.0, judge)
+    unwinding = evolve(TRAINS.ranks[0].call, phase=Phase.UNWINDING, asked=True, over=True, abort=Aborting.RUNNING)
+    terminated(changed(TRAINS, call=unwinding), 30.0)
+
+
+def test_i22_an_atomic_section_that_a_round_waits_for_keeps_the_limit_of_progress() -> None:
     pending = changed(TRAINS, call=evolve(TRAINS.ranks[0].call, phase=Phase.PENDING, asked=True, over=True))
-    terminated(pending, 30.0)
+    terminated(pending, 90.0)
 
 
 def test_a_leave_that_lasts_may_be_said_by_the_monitor() -> None:
