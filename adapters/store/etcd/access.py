@@ -14,13 +14,14 @@ from pathlib import Path
 from attrs import field, frozen
 
 from ...terminal import why
+from ..port import Denied
 from ..tcpstore.wire import Address
 
 _VERSION_MAX = 4_096
 _NO_TLS = "it does not speak TLS; write http:// or leave cacert, cert and key out"
 
 
-class Unusable(ValueError):
+class Unusable(Denied):
     """A file of the credentials cannot be used. The text says which, and why."""
 
 
@@ -56,18 +57,15 @@ class Access:
         except OSError as error:
             raise Unusable(f"cacert={self.cacert}: {why(error)}") from None
 
-    @property
-    def authorities(self) -> bytes | None:
-        """The certificates that we trust: those given, or this host's."""
-        path = self.cacert or ssl.get_default_verify_paths().cafile
-        return Path(path).read_bytes() if path else None
-
-    @property
-    def own(self) -> tuple[bytes | None, bytes | None]:
-        """Our private key and certificate chain."""
-        if not (self.cert and self.key):
-            return None, None
-        return Path(self.key).read_bytes(), Path(self.cert).read_bytes()
+    def read(self) -> tuple[bytes | None, ...]:
+        """Return the certificates that we trust (those given, or this host's), our private key and our certificate chain.
+        Raises Unusable."""
+        trusted = self.cacert or ssl.get_default_verify_paths().cafile
+        own = (self.key, self.cert) if self.cert and self.key else (None, None)
+        try:
+            return tuple(Path(path).read_bytes() if path else None for path in (trusted, *own))
+        except OSError as error:
+            raise Unusable(f"{error.filename}: {why(error)}") from None
 
 
 def diagnosed(address: Address, access: Access, timeout_s: float) -> str | None:

@@ -97,7 +97,7 @@ class Members:
 
     def __init__(self, addresses: Sequence[Address], access: Access, timeout_s: float, prefix: str) -> None:
         """The first question connects. `timeout_s` is how long one member may take to answer. `prefix` begins all our
-        keys; it is for the texts."""
+        keys; it is for the texts. Raises Unusable for a file of the credentials that cannot be read."""
         self.addresses = tuple(addresses)
         self.access = access
         self.timeout_s = timeout_s
@@ -107,6 +107,7 @@ class Members:
         self.failures = 0
         """Counts failed connections: after a failure we may reach another cluster."""
         self._first = random.randrange(len(self.addresses))
+        self._credentials = grpc.ssl_channel_credentials(*access.read()) if access.tls else None
         self._options = (
             *OPTIONS,
             (
@@ -139,7 +140,6 @@ class Members:
         return Stubs(address, channel, stream(channel, "Watch", "Watch"), *(method(channel, *each) for each in ASKED))
 
     def _channel(self, address: Address) -> Any:
-        if not self.access.tls:
+        if self._credentials is None:
             return grpc.insecure_channel(str(address), self._options)
-        credentials = grpc.ssl_channel_credentials(self.access.authorities, *self.access.own)
-        return grpc.secure_channel(str(address), credentials, self._options)
+        return grpc.secure_channel(str(address), self._credentials, self._options)

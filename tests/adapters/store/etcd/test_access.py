@@ -5,16 +5,17 @@ from __future__ import annotations
 import http.server
 import json
 import re
+import shutil
 import socket
 import ssl
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from certificates import EXPIRED_DAYS, Authority
+from certificates import EXPIRED_DAYS, Authority, Certificate
 from conformance import born, fault, grown
 from etcd_clients import PATIENT_S, PLAIN, access, addresses, clients, made
 from etcds import Cluster, single
@@ -72,6 +73,21 @@ def test_with_a_certificate_that_is_trusted_all_is_done_over_tls(safe: Cluster, 
         one.heartbeat(node("a"), 1)
         one.put_fault(fault("a"))
         assert client().heartbeats([node("a")]).counters == {node("a"): 1}
+
+
+def test_the_files_are_read_once_so_they_may_go_while_the_job_runs(
+    safe: Cluster, authority: Authority, tmp_path: Path
+) -> None:
+    pem = shutil.copytree(authority.folder, tmp_path / "pem")
+    own = Certificate(pem / "client.crt", pem / "client.key")
+    with clients(safe, access=access(authority, own, pem / "ca.crt")) as client:
+        one = client()
+        shutil.rmtree(pem)
+        assert one.set(born(), None).state == born()
+        with closing(one.clone()) as another:
+            assert another.get().state == born()
+        with pytest.raises(Unusable, match=r"^.*/ca\.crt: no such file or directory$"):
+            client()
 
 
 def test_a_server_of_another_authority_is_not_trusted(safe: Cluster, authority: Authority, another: Authority) -> None:
