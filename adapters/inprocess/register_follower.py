@@ -48,6 +48,6 @@ class RegisterFollower:
                 self._stopped.wait(pause_s(unanswered, FIRST_PAUSE_S, LONGEST_PAUSE_S))
                 continue
             unanswered = 0
-            if shown.state is not None and shown.state is not state:
-                state = shown.state
+            before, state = state, shown.state
+            if state is not None and state is not before:
                 self._seen(state)

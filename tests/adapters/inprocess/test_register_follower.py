@@ -1,0 +1,48 @@
+"""The thread of a monitor process that follows the register: which versions it tells of, and what it asks for them."""
+
+from __future__ import annotations
+
+from conformance import born, grown
+from processes import comes_true
+
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.inprocess.register_follower import RegisterFollower
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.port import Shown
+from elastic.core.rendezvous import RendezvousState, Token
+
+
+class Listed(MemoryBackend):
+    """A client that lists the tokens on which it has waited. It is its own clone."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store, SystemClock())
+        self.waits: list[Token | None] = []
+
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
+        self.waits.append(token)
+        return super().wait_for_change(token, until)
+
+    def clone(self) -> MemoryBackend:
+        return self
+
+
+def test_a_store_that_has_lost_the_register_is_asked_once_until_it_has_one_again() -> None:
+    store, seen = MemoryStore(), list[RendezvousState]()
+    listed = Listed(store)
+    follower = RegisterFollower(listed, seen.append, lambda: None)
+    follower.start()
+    first, later = born(), grown(born(), "b")
+    shown: list[RendezvousState | None] = []
+    try:
+        for state in (first, None, later):
+            assert comes_true(lambda: len(listed.waits) > len(shown))
+            with store.changed:
+                shown.append(state)
+                store.state = state
+                store.changed.notify_all()
+        assert comes_true(lambda: len(listed.waits) > len(shown))
+    finally:
+        follower.stop()
+    assert seen == [first, later]
+    assert listed.waits == [None, first.token, None, later.token]
