@@ -524,6 +524,15 @@ class Conformance:
         assert sorted(counts.get(timeout=ANSWER_S) for _ in names) == list(range(1, 17))
         assert len(one.proposals([], state.era) if enters else one.proposals(map(node, names))) == 16
 
+    def test_a_node_that_goes_takes_its_proposal_along(self, client: Clients) -> None:
+        one, heart = client(), client()
+        one.set(state := born(), None)
+        back = Proposal(state.era, Done(0))
+        assert [one.put_proposal(node(of), back) for of in "ab"] == [1, 2]
+        heart.heartbeat(node("a"), 1)
+        heart.remove_heartbeat(node("a"))
+        assert client().proposals([node("a"), node("b")]) == {node("b"): back}
+
     # --- faults
 
     def test_a_job_begins_without_faults(self, client: Clients) -> None:
@@ -653,6 +662,13 @@ class AgentConformance:
         writer.put_note(node("a"), StandbyNote(2, 1.5))
         read = reader.notes([node("c"), node("b"), node("a")])
         assert read == {node("a"): StandbyNote(2, 1.5), node("b"): StandbyNote(1, 0.25)}
+
+    def test_a_node_that_goes_takes_its_note_along(self, client: AgentClients) -> None:
+        writer, heart, note = client(), client(), StandbyNote(1, 0.25)
+        for of in "ab":
+            writer.put_note(node(of), note)
+        heart.remove_heartbeat(node("a"))
+        assert client().notes([node("a"), node("b")]) == {node("b"): note}
 
     def test_of_each_node_the_stacks_that_it_put_last_are_kept(self, client: AgentClients) -> None:
         one, two = client(), client()

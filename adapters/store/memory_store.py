@@ -82,7 +82,8 @@ class MemoryBackend:
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._store.changed:
-            self._store.beats.pop(node, None)
+            for of in (self._store.beats, self._store.proposals, self._store.notes):
+                of.pop(node, None)
 
     def put_proposal(self, node: Node, proposal: Proposal) -> int:
         with self._store.changed:

@@ -89,7 +89,7 @@ class Backend(Protocol):
         """Return the heartbeats of these nodes."""
 
     def remove_heartbeat(self, node: Node) -> None:
-        """Take the heartbeat of `node` away: it knows the verdict and goes."""
+        """Take the heartbeat of `node` away, and its proposal and its note: it knows the verdict and goes."""
 
     def put_proposal(self, node: Node, proposal: Proposal) -> int:
         """Put down what `node` proposes, in the place of what it proposed before. Returns how many have put down a proposal

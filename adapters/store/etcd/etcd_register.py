@@ -37,7 +37,7 @@ from ...clock import Clock
 from ..failure_records import FAULTS_HALF, read_faults
 from ..note_codec import decode_notes, encode_note
 from ..notes import StandbyNote
-from ..port import FAULTS_MAX, UNFIT_MAX, Heartbeats, OutcomeUnknown, Shown, StoreError
+from ..port import UNFIT_MAX, Heartbeats, OutcomeUnknown, Shown, StoreError
 from ..queries import LASTS_S, Query, Replies, Reply
 from ..query_codec import decode_query, decode_replies, encode_query, encode_reply
 from .change_waiter import ChangeWaiter
@@ -54,6 +54,8 @@ KEPT_S = 86_400
 _FORGOTTEN_AT_ONCE = 64
 """Keys that are deleted with one question: etcd takes 128 operations."""
 
+_LATEST = {"sort_target": rpc.RangeRequest.MOD, "sort_order": rpc.RangeRequest.DESCEND}
+"""The order in which a limit leaves out what was put first: nodes that were lost leave keys behind."""
 _STACKS_PER_PAGE = 16
 """The nodes whose stacks, or replies, are read with one question."""
 _FAULTS_PER_PAGE = 8
@@ -185,7 +187,9 @@ class EtcdBackend:
         over = self._proposed[:-1][:_FORGOTTEN_AT_ONCE]  # nobody counts on
         wanted = ["wish"] if those else []
         wanted += [f"enter/{entering_in(entering)}"] if entering else []
-        asks = [asked(self._client.keys.below(name, limit=2 * NODES_MAX)) for name in wanted] + [*map(deleted, over)]
+        asks = [asked(self._client.keys.below(name, limit=2 * NODES_MAX, **_LATEST)) for name in wanted] + [
+            *map(deleted, over)
+        ]
         self._proposed = self._proposed[len(over) :]
         answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
         kvs = [kv for each in answer.responses[: len(wanted)] for kv in each.response_range.kvs]
@@ -195,28 +199,24 @@ class EtcdBackend:
     # --- faults
 
     def put_fault(self, fault: Fault) -> None:
-        lease = self._lease.beside()
-        name = f"faults/{fault.round}/{spelled(fault.node)}/{os.urandom(8).hex()}"
-        written = put(self._client.keys.key(name), codec.encode_fault(fault), lease)
-        counted = asked(self._client.keys.below("faults", count_only=True))
-        answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, counted]))
-        if answer.responses[-1].response_range.count >= FAULTS_MAX + _FORGOTTEN_AT_ONCE:
-            self._trim_faults()
+        name = f"{fault.round}/{spelled(fault.node)}/{os.urandom(8).hex()}"
+        self._record("faults", name, codec.encode_fault(fault), first=FAULTS_HALF, last=FAULTS_HALF)
 
     def faults(self) -> tuple[Fault, ...]:
         return read_faults(_fault_records(self._client))
 
-    def _trim_faults(self) -> None:
-        """Delete records from the middle, which no reader is shown: the first and the last are."""
-        first = self._client.keys.below(
-            "faults",
-            sort_target=rpc.RangeRequest.CREATE,
-            sort_order=rpc.RangeRequest.ASCEND,
-            limit=FAULTS_HALF + _FORGOTTEN_AT_ONCE,
-            keys_only=True,
-        )
-        middle = self._client.ask(ranged, first).kvs[FAULTS_HALF:]
-        self._client.ask(transacted, rpc.TxnRequest(success=[deleted(kv.key) for kv in middle]))
+    def _record(self, folder: str, name: str, data: bytes, first: int, last: int) -> None:
+        """Put a record into a folder of which readers are shown the first and the last. Of many more delete some in the
+        middle."""
+        keys = self._client.keys
+        written = put(keys.key(f"{folder}/{name}"), data, self._lease.beside())
+        counted = asked(keys.below(folder, count_only=True))
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, counted]))
+        if answer.responses[-1].response_range.count >= first + last + _FORGOTTEN_AT_ONCE:
+            order = {"sort_target": rpc.RangeRequest.MOD, "sort_order": rpc.RangeRequest.ASCEND}
+            oldest = keys.below(folder, keys_only=True, limit=first + _FORGOTTEN_AT_ONCE, **order)
+            middle = self._client.ask(ranged, oldest).kvs[first:]
+            self._client.ask(transacted, rpc.TxnRequest(success=[deleted(kv.key) for kv in middle]))
 
     # --- notes
 
@@ -226,7 +226,8 @@ class EtcdBackend:
 
     def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
         those = {self._client.keys.note(node): node for node in nodes}
-        found = self._client.ask(ranged, self._client.keys.below("standbys", limit=2 * NODES_MAX)).kvs if those else ()
+        there = self._client.keys.below("standbys", limit=2 * NODES_MAX, **_LATEST)
+        found = self._client.ask(ranged, there).kvs if those else ()
         return decode_notes({those[kv.key]: kv.value for kv in found if kv.key in those})
 
     # --- stacks
@@ -240,7 +241,7 @@ class EtcdBackend:
 
     def _of_each(self, folder: str, those: Mapping[bytes, Node]) -> Mapping[Node, bytes]:
         """Return the values of these keys of a folder, of which each may be large. Most are not there."""
-        there = self._client.keys.below(folder, keys_only=True, limit=2 * NODES_MAX)
+        there = self._client.keys.below(folder, keys_only=True, limit=2 * NODES_MAX, **_LATEST)
         keys = [kv.key for kv in self._client.ask(ranged, there).kvs if kv.key in those] if those else []
         found = dict[Node, bytes]()
         for start in range(0, len(keys), _STACKS_PER_PAGE):
@@ -281,12 +282,10 @@ class EtcdBackend:
     # --- nodes that stay out
 
     def put_unfit(self, unfit: Unfit) -> None:
-        written = put(self._client.keys.unfit(unfit.node), codec.encode_unfit(unfit), self._lease.beside())
-        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
+        self._record("unfit", spelled(unfit.node), codec.encode_unfit(unfit), first=0, last=UNFIT_MAX)
 
     def unfit(self) -> tuple[Unfit, ...]:
-        order = {"sort_target": rpc.RangeRequest.MOD, "sort_order": rpc.RangeRequest.DESCEND}
-        found = self._client.ask(ranged, self._client.keys.below("unfit", limit=UNFIT_MAX, **order)).kvs
+        found = self._client.ask(ranged, self._client.keys.below("unfit", limit=UNFIT_MAX, **_LATEST)).kvs
         return codec.unfit_of(kv.value for kv in reversed(found))
 
     # --- clients

@@ -17,10 +17,10 @@ from ..port import Heartbeats
 from ..queries import Query
 from ..query_codec import decode_query
 from .leases import is_renewed
-from .members import granted, ranged, revoked, transacted
+from .members import granted, revoked, transacted
 from .rpc import rpc
 from .run_client import RunClient
-from .run_keys import asked, put
+from .run_keys import asked, deleted, put
 
 
 @define
@@ -77,9 +77,12 @@ class Beats:
             self._client.read()
 
     def remove(self, node: Node) -> None:
-        """Remove the node's heartbeat with its lease, which holds nothing else."""
-        answer = self._client.ask(ranged, rpc.RangeRequest(key=self._client.keys.heartbeat(node)))
-        leases = {kv.lease for kv in answer.kvs}
+        """Remove the node's proposal and its note, and its heartbeat with its lease, which holds nothing else."""
+        keys = self._client.keys
+        beats = asked(rpc.RangeRequest(key=keys.heartbeat(node)))
+        success = [beats, deleted(keys.proposal(node)), deleted(keys.note(node))]
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=success))
+        leases = {kv.lease for kv in answer.responses[0].response_range.kvs}
         if beat := self._beats.pop(node, None):
             leases.add(beat.lease)
         for lease in leases:

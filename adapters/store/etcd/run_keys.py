@@ -122,9 +122,6 @@ class Keys:
     def stacks(self, node: Node) -> bytes:
         return self.key(f"stacks/{spelled(node)}")
 
-    def unfit(self, node: Node) -> bytes:
-        return self.key(f"unfit/{spelled(node)}")
-
     def heartbeat(self, node: Node) -> bytes:
         return self.key(f"heartbeat/{spelled(node)}")
 

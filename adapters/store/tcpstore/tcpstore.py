@@ -183,7 +183,9 @@ class TCPStoreBackend:
     def remove_heartbeat(self, node: Node) -> None:
         with self._link.asking() as client:
             put(self._seal, client, self._keys.of_node("bye", node), b"1")
-            client.delete(*self._heartbeat_keys(node))
+            client.delete(
+                *self._heartbeat_keys(node), *(self._keys.of_node(kind, node) for kind in ("wish", "standbys"))
+            )
             client.get(self._keys.root)
 
     def wait_until_gone(self, nodes: Sequence[Node], timeout_s: float) -> bool:

@@ -24,19 +24,22 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.connection import EtcdConnection
 from elastic.adapters.store.etcd.etcd_register import EtcdBackend
 from elastic.adapters.store.etcd.heartbeats import Beats
-from elastic.adapters.store.etcd.members import Members, transacted
+from elastic.adapters.store.etcd.members import Members, ranged, transacted
 from elastic.adapters.store.etcd.rpc import rpc
 from elastic.adapters.store.etcd.run_client import RunShared
-from elastic.adapters.store.etcd.run_keys import Keys, Seen, Stamp, asked, prefix_of, put
-from elastic.adapters.store.port import FAULTS_MAX, Backend, OutOfReach, Shown, Unreadable
+from elastic.adapters.store.etcd.run_keys import Keys, Seen, Stamp, prefix_of, put
+from elastic.adapters.store.notes import StandbyNote
+from elastic.adapters.store.port import FAULTS_MAX, UNFIT_MAX, Backend, OutOfReach, Shown, Unreadable
 from elastic.adapters.store.queries import Query, Reply
-from elastic.core.rendezvous import Limits, Restore, Settings, codec, restored
+from elastic.core.rendezvous import Done, Limits, Proposal, Restore, Settings, codec, restored
 from elastic.core.rendezvous.state import NODES_MAX
-from elastic.core.world import Stacks
+from elastic.core.world import Stacks, Unfit
 
 NEVER_S = 60.0
 SHORT_S = 5
 """How long a run's keys stand whose end is waited for."""
+PUTS_MAX = 128
+"""An etcd takes no more in one transaction."""
 ENVELOPE = b"elastic 1 cluster 1 write 0123456789abcdef epoch 1 life life\n"
 
 
@@ -196,6 +199,22 @@ def test_nodes_of_which_few_have_stacks_are_read_with_two_questions(
     assert looks.stacks(nodes) == (told,) and counts == [3]
 
 
+def test_what_thousands_of_lost_nodes_left_behind_hides_nothing_of_a_node_that_lives(client: Etcds) -> None:
+    one, lives = client(), node("z")
+    one.set(state := born(), None)
+    back = Proposal(state.era, Done(0))
+    for folder in ("wish", "standbys", "stacks"):
+        for first in range(0, 2 * NODES_MAX, PUTS_MAX):
+            left = (one._client.keys.key(f"{folder}/lost{number}") for number in range(first, first + PUTS_MAX))
+            one._client.ask(transacted, rpc.TxnRequest(success=[put(key, b"", 0) for key in left]))
+    one.put_proposal(lives, back)
+    one.put_note(lives, StandbyNote(1, 0.25))
+    one.put_stacks(Stacks(lives, 0))
+    assert one.proposals([lives]) == {lives: back}
+    assert one.notes([lives]) == {lives: StandbyNote(1, 0.25)}
+    assert one.stacks([lives]) == (Stacks(lives, 0),)
+
+
 def test_a_query_goes_with_its_lease_and_the_replies_too(client: Etcds, etcd: Cluster, run_id: str) -> None:
     asker, agent, query = client(), client(), Query("0" * 16, 0)
     asker.set(born(), None)
@@ -344,14 +363,27 @@ def test_a_fault_that_nobody_can_read_hides_no_other(client: Etcds, garbage: byt
     assert client().faults() == (fault("b"),)
 
 
+def number_below(client: EtcdBackend, folder: str) -> int:
+    """How many keys the folder has."""
+    return int(client._client.ask(ranged, client._client.keys.below(folder, count_only=True)).count)
+
+
 def test_an_etcd_does_not_grow_with_the_failures_of_a_run(client: Etcds) -> None:
     one = client()
     for number in range(FAULTS_MAX + 100):
         one.put_fault(fault("a", round=number))
-    counted = rpc.TxnRequest(success=[asked(one._client.keys.below("faults", count_only=True))])
-    assert one._client.ask(transacted, counted).responses[0].response_range.count < FAULTS_MAX + 64
+    assert number_below(one, "faults") < FAULTS_MAX + 64
     half = FAULTS_MAX // 2
     assert [each.round for each in one.faults()] == [*range(half), *range(half + 100, FAULTS_MAX + 100)]
+
+
+def test_an_etcd_does_not_grow_with_the_starts_of_a_node_that_stays_out(client: Etcds) -> None:
+    one = client()
+    put_down = [Unfit(node(f"a#{start}"), "host", "12:00", "no GPU") for start in range(UNFIT_MAX + 100)]
+    for each in put_down:
+        one.put_unfit(each)
+    assert number_below(one, "unfit") < UNFIT_MAX + 64
+    assert list(one.unfit()) == put_down[-UNFIT_MAX:]
 
 
 def test_faults_are_read_a_few_at_a_time_and_none_is_lost(client: Etcds) -> None:
