@@ -486,6 +486,16 @@ class Conformance:
             assert one.proposals([node("a")]) == {node("a"): Proposal(eras[-1], Done(0))}
         assert client().put_proposal(node("b"), Proposal(eras[-1], Done(0))) == 2
 
+    def test_who_comes_late_with_a_proposal_of_before_changes_no_count_of_this_era(self, client: Clients) -> None:
+        one, other = client(), client()
+        one.set(state := born(), None)
+        first, again = Proposal(state.era, Done(0)), Proposal(Token(state.life, state.version + 5), Done(1))
+        assert [one.put_proposal(node(of), first) for of in "abc"] == [1, 2, 3]
+        assert one.put_proposal(node("a"), again) == 1
+        one.put_proposal(node("b"), first)
+        assert other.put_proposal(node("d"), again) == 2
+        assert [one.put_proposal(node(of), again) for of in "bc"] == [3, 4]
+
     def test_who_proposes_to_enter_is_found_by_its_era(self, client: Clients) -> None:
         one, two = client(), client()
         one.set(state := born(), None)

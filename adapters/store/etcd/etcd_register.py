@@ -85,8 +85,8 @@ class EtcdBackend:
         self._lease = RunLease(self._client, clock, kept_s)
         self._beats = Beats(self._client, lease_s)
         self._waiting = ChangeWaiter(self._client, clock, fallback_s)
-        self._proposed: list[bytes] = []
-        """The keys of counts to which this client has added, without those that were deleted."""
+        self._began: dict[Node, bytes] = {}
+        """The key of the count to which each node was the first to add."""
         self._entered: dict[Node, bytes] = {}
         """The key of each node's last proposal to enter."""
         self._query_lease = 0
@@ -170,29 +170,30 @@ class EtcdBackend:
     def put_proposal(self, node: Node, proposal: Proposal) -> int:
         keys, lease = self._client.keys, self._lease.beside()
         counted = keys.key(f"wished/{proposal.like}")
+        begun = self._began.get(node, counted)
+        over = [begun] if begun != counted else []  # nobody counts on there
         if proposal.enters:
             key, data = keys.key(f"enter/{proposal.like}/{spelled(node)}"), codec.encode_entrant(node, proposal)
-            over = [last] if (last := self._entered.pop(node, key)) != key else []
+            over += [last] if (last := self._entered.pop(node, key)) != key else []
             self._entered[node] = key
         else:
-            key, data, over = keys.proposal(node), codec.encode_proposal(proposal), []
+            key, data = keys.proposal(node), codec.encode_proposal(proposal)
         asks = [*map(deleted, over), put(key, data, lease), put(counted, b"", lease, prev_kv=True)]
         answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
-        if counted not in self._proposed:
-            self._proposed.append(counted)
-        return 1 + int(answer.responses[-1].response_put.prev_kv.version)
+        count = 1 + int(answer.responses[-1].response_put.prev_kv.version)
+        if count == 1:
+            self._began[node] = counted
+        elif begun != counted:
+            del self._began[node]
+        return count
 
     def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
         those = {self._client.keys.proposal(node): node for node in nodes}
-        over = self._proposed[:-1][:_FORGOTTEN_AT_ONCE]  # nobody counts on
         wanted = ["wish"] if those else []
         wanted += [f"enter/{entering_in(entering)}"] if entering else []
-        asks = [asked(self._client.keys.below(name, limit=2 * NODES_MAX, **_LATEST)) for name in wanted] + [
-            *map(deleted, over)
-        ]
-        self._proposed = self._proposed[len(over) :]
+        asks = [asked(self._client.keys.below(name, limit=2 * NODES_MAX, **_LATEST)) for name in wanted]
         answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
-        kvs = [kv for each in answer.responses[: len(wanted)] for kv in each.response_range.kvs]
+        kvs = [kv for each in answer.responses for kv in each.response_range.kvs]
         asked_for = codec.decode_proposals({those[kv.key]: kv.value for kv in kvs if kv.key in those})
         return {**dict(asked_for), **codec.decode_entrants([kv.value for kv in kvs if kv.key not in those], entering)}
 

@@ -88,8 +88,8 @@ class TCPStoreBackend:
         self._versions = Versions(self._keys, seal, sights)
         self._counters: dict[Node, int] = {}
         """The last counter of each node that was heard of."""
-        self._proposed: list[str] = []
-        """The keys of counts to which this client has added, without those that were deleted."""
+        self._began: dict[Node, str] = {}
+        """The kind of which each node was the first to propose."""
         self._entered: dict[Node, str] = {}
         """The key of each node's last proposal to enter."""
         self.query: Query | None = None
@@ -142,22 +142,26 @@ class TCPStoreBackend:
         return Heartbeats({node: self._counter(node, keys[node], values, node in left) for node in keys}, life)
 
     def put_proposal(self, node: Node, proposal: Proposal) -> int:
-        counted = self._keys.key(f"wished/{proposal.like}")
+        like = proposal.like
         with self._link.asking() as client:
             if proposal.enters:
                 self._enter(client, node, proposal)
             else:
                 put(self._seal, client, self._keys.of_node("wish", node), codec.encode_proposal(proposal))
-            if counted not in self._proposed:
-                self._proposed.append(counted)
-            return client.add(counted, 1)
+            count = client.add(self._keys.key(f"wished/{like}"), 1)
+            begun = self._began.get(node, like)
+            if begun != like:  # nobody counts on there
+                client.delete(*(self._keys.key(f"{name}/{begun}") for name in ("wished", "numbers")))
+            if count == 1:
+                self._began[node] = like
+            elif begun != like:
+                del self._began[node]
+            return count
 
     def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
         keys = {node: self._keys.of_node("wish", node) for node in nodes}
         with self._link.asking() as client:
             answers = client.get(*keys.values()) if keys else ()
-            while len(self._proposed) > 1:
-                client.delete(self._proposed.pop(0))  # nobody counts on there
             entrants = self._entrants(client, entering) if entering else {}
         opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
         return {**dict(codec.decode_proposals(opened)), **entrants}
@@ -183,9 +187,8 @@ class TCPStoreBackend:
     def remove_heartbeat(self, node: Node) -> None:
         with self._link.asking() as client:
             put(self._seal, client, self._keys.of_node("bye", node), b"1")
-            client.delete(
-                *self._heartbeat_keys(node), *(self._keys.of_node(kind, node) for kind in ("wish", "standbys"))
-            )
+            beside = (self._keys.of_node(kind, node) for kind in ("wish", "standbys"))
+            client.delete(*self._heartbeat_keys(node), *beside)
             client.get(self._keys.root)
 
     def wait_until_gone(self, nodes: Sequence[Node], timeout_s: float) -> bool:

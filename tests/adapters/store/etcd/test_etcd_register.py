@@ -31,7 +31,7 @@ from elastic.adapters.store.etcd.run_keys import Keys, Seen, Stamp, prefix_of, p
 from elastic.adapters.store.notes import StandbyNote
 from elastic.adapters.store.port import FAULTS_MAX, UNFIT_MAX, Backend, OutOfReach, Shown, Unreadable
 from elastic.adapters.store.queries import Query, Reply
-from elastic.core.rendezvous import Done, Limits, Proposal, Restore, Settings, codec, restored
+from elastic.core.rendezvous import Done, Limits, Proposal, Restore, Settings, Token, codec, restored
 from elastic.core.rendezvous.state import NODES_MAX
 from elastic.core.world import Stacks, Unfit
 
@@ -375,6 +375,15 @@ def test_an_etcd_does_not_grow_with_the_failures_of_a_run(client: Etcds) -> None
     assert number_below(one, "faults") < FAULTS_MAX + 64
     half = FAULTS_MAX // 2
     assert [each.round for each in one.faults()] == [*range(half), *range(half + 100, FAULTS_MAX + 100)]
+
+
+def test_who_began_a_count_takes_it_away_when_it_proposes_in_another_era(client: Etcds) -> None:
+    one, two = client(), client()
+    one.set(state := born(), None)
+    proposals = [Proposal(Token(state.life, version), Done(0)) for version in (3, 5, 9)]
+    assert [one.put_proposal(node("a"), proposal) for proposal in proposals] == [1, 1, 1]
+    assert [two.put_proposal(node("b"), proposal) for proposal in proposals] == [1, 1, 2]
+    assert number_below(one, "wished") == 1
 
 
 def test_an_etcd_does_not_grow_with_the_starts_of_a_node_that_stays_out(client: Etcds) -> None:

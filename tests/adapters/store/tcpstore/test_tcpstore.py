@@ -546,14 +546,18 @@ def test_who_proposes_to_enter_in_another_era_takes_the_last_one_away(address: A
         assert [bool(value) for value in other.get(old, new)] == [False, True]
 
 
-def test_who_reads_proposals_takes_the_counts_of_earlier_ones_away(address: Address) -> None:
+def test_who_began_a_count_takes_it_away_when_it_proposes_in_another_era(address: Address) -> None:
     run_id, eras = uuid4().hex, [Token(born().life, version) for version in (3, 5, 9)]
     with clients(address, run_id) as client, talking(address) as other:
-        one = client()
-        kept = [Proposal(era, Done(0)) for era in eras]
-        assert [one.put_proposal(node("a"), proposal) for proposal in kept] == [1, 1, 1]
-        one.proposals([node("a")])
-        assert other.get(*(f"elastic/{run_id}/wished/{proposal.like}" for proposal in kept)) == (b"", b"", b"1")
+        one, two = client(), client()
+        marks, enters = ([Proposal(era, Done(0)) for era in eras], [evolve(ENTERS, era=era) for era in eras])
+        for proposals, name, late in ((marks, "a", "b"), (enters, "c", "d")):
+            assert [one.put_proposal(node(name), proposal) for proposal in proposals] == [1, 1, 1]
+            assert [two.put_proposal(node(late), proposal) for proposal in proposals] == [1, 1, 2]
+            keys = [f"elastic/{run_id}/wished/{proposal.like}" for proposal in proposals]
+            assert other.get(*keys) == (b"", b"", b"2")
+        keys = [f"elastic/{run_id}/numbers/{proposal.like}" for proposal in enters]
+        assert other.get(*keys) == (b"", b"", b"2")
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
