@@ -79,4 +79,4 @@ def proves(token: Secret | None, side: str, hello: Hello, challenge: str) -> boo
         return True
     from hmac import compare_digest
 
-    return compare_digest(hello.proof.encode(), proof(token, side, hello, challenge).encode())
+    return compare_digest(hello.proof.encode(errors="replace"), proof(token, side, hello, challenge).encode())

@@ -38,6 +38,8 @@ PENDING_MAX = 64
 """At most this many connections wait for a whole hello."""
 OBSERVERS_MAX = 256
 """At most this many nodes watch this one. Usually three do."""
+_KEEPALIVE_MAX_S = 32_767
+"""The kernel takes no longer span between two probes of a silent connection."""
 _NO_DESCRIPTOR_S = 1.0
 """A host without a free descriptor accepts no connection for this many seconds."""
 
@@ -214,7 +216,8 @@ def end_when_silent(made: socket.socket, ttl_s: float) -> None:
     """Let the kernel end a connection whose other host is silent: a host that lost its power closes nothing."""
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(round(ttl_s / 5), 1))
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(round(ttl_s / 5), 1))
+    probes_after_s = round(min(max(ttl_s / 5, 1), _KEEPALIVE_MAX_S))
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, probes_after_s)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, probes_after_s)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, min(round(ttl_s * 1000), 2**31 - 1))
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(min(ttl_s * 1000, 2**31 - 1)))

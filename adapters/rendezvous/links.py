@@ -34,7 +34,7 @@ from ...core.rendezvous.links import (
 )
 from ...core.world import Endpoint, Node
 from .. import threads
-from ..clock import Clock
+from ..clock import Clock, poll_ms
 from .link_hello import (
     ALIVE,
     BYTES_MAX,
@@ -144,7 +144,7 @@ class Links:
     def _run(self) -> None:
         while not self._is_told_to_stop():
             now = self.clock.now()
-            for key, _ in self._selector.select(max(self._due() - now, 0.0)):
+            for key, _ in self._selector.select(poll_ms(self._due() - now) / 1000):
                 key.data()
             self._passes(self.clock.now())
 

@@ -53,9 +53,10 @@ Make = Callable[..., Agent]
 def agent() -> Iterator[Make]:
     made: list[Agent] = []
 
-    def make(name: str, run: str = "run", token: Secret | None = None) -> Agent:
+    def make(name: str, run: str = "run", token: Secret | None = None, interval_s: float = 0.05) -> Agent:
         told: SimpleQueue[Linked] = SimpleQueue()
-        links = Links(node(name), run, "127.0.0.1", 0.05, 5.0, SystemClock(), told.put, token)
+        ttl_s = 100 * interval_s
+        links = Links(node(name), run, "127.0.0.1", interval_s, ttl_s, SystemClock(), told.put, token)
         made.append(Agent(links, told))
         links.start()
         return made[-1]
@@ -109,6 +110,14 @@ def dies(one: Agent) -> None:
     links.server.listener.shutdown(socket.SHUT_RDWR)
     for watching in [*links.server.observers.values()]:
         watching.socket.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("interval_s", [1e4, 1e7, 1e307])
+def test_two_agents_say_hello_however_long_a_node_may_be_silent(agent: Make, interval_s: float) -> None:
+    a, b = agent("a", interval_s=interval_s), agent("b", interval_s=interval_s)
+    watches(a, "b", b.links.server.port)
+    until(is_up(a, "b"))
+    until(lambda: [*b.links.server.observers] == ["a"])
 
 
 def test_a_goodbye_tells_nothing(agent: Make) -> None:
@@ -262,6 +271,7 @@ def test_a_proof_holds_for_its_side_its_speaker_its_run_and_its_challenge_only()
     assert not proves(TOKEN, OBSERVER, evolve(signed, run="other"), "one")
     assert not proves(TOKEN, OBSERVER, evolve(signed, node=Node("a", 2)), "one")
     assert not proves(TOKEN, OBSERVER, evolve(signed, proof="ä"), "one")
+    assert not proves(TOKEN, OBSERVER, evolve(signed, proof="\ud800"), "one")
     assert proves(None, OBSERVER, mine, "")
     assert link_hello.challenge(TOKEN) != link_hello.challenge(TOKEN)
 
