@@ -125,12 +125,13 @@ def _launched(
     settings = evolve(launch_settings(options, program, where, environment), token=token)
     say(*said, err=True)
     clock = SystemClock()
-    logs = telemetry(options, settings, clock)
     err = PatientText(_stderr())
     status = StatusLines(err, settings, options.status)
+    logs: Sequence[EventLog | MetricsLog | RendezvousLog] = ()
     connection, relay, metrics, spans = None, None, None, None
     failures: list[Exception] = []
     try:
+        logs = telemetry(options, settings, clock, status.warn)
         metrics = _metrics(options)
         spans = _spans(options, settings, clock, status)
         connection = where.open(settings.run_id, clock, settings.rendezvous, status.warn)
@@ -163,7 +164,7 @@ def _launched(
 
 
 def telemetry(
-    options: LaunchOptions, settings: LaunchSettings, clock: Clock
+    options: LaunchOptions, settings: LaunchSettings, clock: Clock, warn: Callable[[str], None]
 ) -> list[EventLog | MetricsLog | RendezvousLog]:
     """Return the observers that pass torch's events and metrics to the handlers of the options. Raises Mistake."""
     events, metrics = options.event_log_handler, options.metrics_handler
@@ -184,13 +185,13 @@ def telemetry(
     logs: list[EventLog | MetricsLog | RendezvousLog] = []
     try:
         if events_to:
-            logs.append(EventLog(events_to, events, settings, options.backend, clock))
+            logs.append(EventLog(events_to, events, settings, options.backend, clock, warn))
         if rendezvous_to:
-            logs.append(RendezvousLog(rendezvous_to, settings))
+            logs.append(RendezvousLog(rendezvous_to, settings, warn))
     except ValueError as reason:
         raise Mistake(str(reason)) from None
     if metrics_to:
-        logs.append(MetricsLog(metrics_to, settings, clock))
+        logs.append(MetricsLog(metrics_to, settings, clock, warn))
     return logs
 
 

@@ -33,6 +33,8 @@ NULL, CONSOLE = "null", "console"
 RENDEZVOUS = "dynamic_rendezvous"
 """torch's name for the handler of its rendezvous' events, which keeps nothing until somebody puts one in its place."""
 _TORCH_S_TABLE = "torch.distributed.elastic.events.handlers"
+QUEUE_MAX = 10_000
+"""Items that wait for a handler. More are dropped."""
 END_TIMEOUT_S = 5.0
 """The end of the job waits so long for a handler."""
 
@@ -47,25 +49,39 @@ class MetricsHandler(Protocol):
 
 
 class _Outlet(Generic[Item]):
-    """Hand on one item after the other, in a thread of its own. A handler that raises is not called again."""
+    """Hand on one item after the other, in a thread of its own. What a handler cannot take is lost."""
 
-    def __init__(self, emit: Callable[[Item], object], name: str) -> None:
-        self._emit = emit
+    def __init__(self, emit: Callable[[Item], object], kind: str, warn: Callable[[str], None]) -> None:
+        """`kind` names the items, in the plural. `warn` is called once, by any thread."""
+        self._emit, self._kind, self._warn = emit, kind, warn
+        self._has_warned = False
         self._queue: SimpleQueue[Item | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"elastic-{kind}", daemon=True)
         threads.start(self._thread)
 
     def put(self, items: Iterable[Item]) -> None:
         for item in items:
-            self._queue.put(item)
+            if self._queue.qsize() < QUEUE_MAX:
+                self._queue.put(item)
+            else:
+                self._lost(f"does not keep up, {QUEUE_MAX} wait")
 
     def close(self) -> None:
         self._queue.put(None)
         self._thread.join(END_TIMEOUT_S)
+        self._has_warned = True  # whoever was warned may be gone
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            self._emit(item)
+            try:
+                self._emit(item)
+            except Exception as error:  # noqa: BLE001  the handler's own; it may take the next one
+                self._lost(f"raised {type(error).__name__}: {error}")
+
+    def _lost(self, reason: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            self._warn(f"{self._kind} are lost: their handler {reason}")
 
 
 class EventLog:
@@ -74,12 +90,18 @@ class EventLog:
     until = None
 
     def __init__(
-        self, handler: logging.Handler, name: str, settings: LaunchSettings, backend: str, clock: Clock
+        self,
+        handler: logging.Handler,
+        name: str,
+        settings: LaunchSettings,
+        backend: str,
+        clock: Clock,
+        warn: Callable[[str], None],
     ) -> None:
         self._events = Events(settings, backend, clock)
         self._logger = _logger(name, handler)
         self._handler = handler
-        self._outlet = _Outlet[Event](lambda event: self._logger.info(event.serialize()), "elastic-events")
+        self._outlet = _Outlet[Event](lambda event: self._logger.info(event.serialize()), "events", warn)
 
     def saw(self, news: News) -> None:
         self._outlet.put(self._events.of(news))
@@ -99,11 +121,11 @@ class RendezvousLog:
 
     until = None
 
-    def __init__(self, handler: logging.Handler, settings: LaunchSettings) -> None:
+    def __init__(self, handler: logging.Handler, settings: LaunchSettings, warn: Callable[[str], None]) -> None:
         self._logger = _logger(RENDEZVOUS, handler)
         self._handler = handler
         self._settings = settings
-        self._outlet = _Outlet[str](self._logger.info, "elastic-rendezvous-events")
+        self._outlet = _Outlet[str](self._logger.info, "rendezvous events", warn)
         self._rendezvous = Rendezvous(settings.run_id, self._record)
 
     def saw(self, news: News) -> None:
@@ -137,9 +159,11 @@ class MetricsLog:
 
     until = None
 
-    def __init__(self, handler: MetricsHandler, settings: LaunchSettings, clock: Clock) -> None:
+    def __init__(
+        self, handler: MetricsHandler, settings: LaunchSettings, clock: Clock, warn: Callable[[str], None]
+    ) -> None:
         self._metrics = Metrics(settings, clock)
-        self._outlet = _Outlet[Metric](handler.emit, "elastic-metrics")
+        self._outlet = _Outlet[Metric](handler.emit, "metrics", warn)
 
     def saw(self, news: News) -> None:
         self._outlet.put(self._metrics.of(news))

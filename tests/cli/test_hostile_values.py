@@ -79,7 +79,7 @@ def asked(*arguments: str, **variables: str) -> None:
     options = commandlines.options(*arguments)
     where = places.place(options, environment, tokens.store_token(options.rdzv_conf, environment))
     settings = launch_settings(options, script_program(options, "x", (), environment), where, environment)
-    for log in telemetry(options, settings, _clock()):
+    for log in telemetry(options, settings, _clock(), lambda text: None):
         log.close()
 
 

@@ -59,7 +59,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def event_log(handler: logging.Handler) -> EventLog:
-    return EventLog(handler, "test", SETTINGS, "c10d", CLOCK)
+    return EventLog(handler, "test", SETTINGS, "c10d", CLOCK, lambda text: None)
 
 
 def test_no_handler_is_none_and_the_console_is_stderr(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +77,7 @@ def test_an_installed_package_s_handlers_are_found_by_name(package: None) -> Non
     handler, values = event_handler("kept"), metrics_handler("values")
     assert handler
     assert values
-    events, metrics = event_log(handler), MetricsLog(values, SETTINGS, CLOCK)
+    events, metrics = event_log(handler), MetricsLog(values, SETTINGS, CLOCK, lambda text: None)
     for log in (events, metrics):
         log.saw(END)
         log.close()
@@ -147,21 +147,47 @@ def test_a_handler_that_hangs_holds_up_neither_the_agent_nor_its_end_for_long(mo
     free.set()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_handler_that_raises_is_not_called_again() -> None:
+def test_a_handler_that_raises_is_told_of_once_and_given_all_the_same() -> None:
     class Raising:
-        calls = 0
+        def __init__(self) -> None:
+            self.given: list[Metric] = []
 
         def emit(self, metric: Metric) -> None:
-            self.calls += 1
+            self.given.append(metric)
             raise OSError("no network")
 
-    raising = Raising()
-    log = MetricsLog(raising, SETTINGS, CLOCK)
+    raising, warned = Raising(), list[str]()
+    log = MetricsLog(raising, SETTINGS, CLOCK, warned.append)
     log.saw(END)
     log.close()
-    log.saw(END)
-    assert raising.calls == 1
+    assert len(raising.given) > 1
+    assert warned == ["metrics are lost: their handler raised OSError: no network"]
+
+
+def test_of_what_a_handler_that_hangs_is_given_a_bounded_part_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "QUEUE_MAX", 3)
+    called, free = threading.Event(), threading.Event()
+
+    class Hanging:
+        def __init__(self) -> None:
+            self.given: list[str] = []
+
+        def emit(self, item: str) -> None:
+            called.set()
+            free.wait()
+            self.given.append(item)
+
+    hanging, warned = Hanging(), list[str]()
+    outlet = telemetry._Outlet[str](hanging.emit, "events", warned.append)
+    try:
+        outlet.put("a")
+        assert called.wait(60)
+        outlet.put("bcdef")
+    finally:
+        free.set()
+        outlet.close()
+    assert hanging.given == ["a", "b", "c", "d"]
+    assert warned == ["events are lost: their handler does not keep up, 3 wait"]
 
 
 def test_the_logger_is_torch_s_and_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
