@@ -35,8 +35,8 @@ _READ_MAX = 65_536
 _DRAINS_MAX = 64
 _DYING_TIMEOUT_S = 1.0
 """The check waits so long for what was killed: the kernel may hold on to it."""
-_PASSES_MAX = 100
-_PAUSE_S = 0.01
+_PASS_S = 0.01
+"""Each pass over what carries the token waits so long for what it killed: a device may hold on to one."""
 _VARIABLE = "ELASTIC_NODE_CHECK"
 
 
@@ -93,7 +93,7 @@ class NodeChecks:
         assert process.stdout
         with process.stdout as output:
             found = self._watched(process, output.fileno())
-        kill_carriers(token.encode())
+        reaper.kill_all_carriers(token.encode(), _PASS_S)
         self.tell(found.is_fit, found.text)
 
     def _started(self, token: str) -> subprocess.Popen[bytes] | None:
@@ -140,19 +140,6 @@ def found(code: int, output: bytes) -> Finding:
     if code == UNFIT:
         return Finding(False, last or "the node check said nothing and ended with exit code 1")
     return Finding(True, f"the node check ended with {exit_sentence(code)}{f': {last}' if last else ''}")
-
-
-def kill_carriers(token: bytes) -> None:
-    """Kill what carries this token in its environment, and what that starts meanwhile. A device may hold on to one."""
-    for _ in range(_PASSES_MAX):
-        if not (pids := reaper.carriers(token)):
-            return
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass  # gone, or another user's
-        time.sleep(_PAUSE_S)
 
 
 def _end_of(pidfd: int, output: int, until: float) -> bytes | None:

@@ -61,12 +61,12 @@ def kill_groups(held: set[str]) -> None:
             _kill(-group)
 
 
-def kill_carriers(token: bytes) -> bool:
+def kill_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> bool:
     """Kill every process that has the token in its environment and wait for its death; return True if there was one."""
     found = carriers(token)
     for pid in found:
         _kill(pid)
-    _wait_for(found)
+    _wait_for(found, dying_timeout_s)
     return bool(found)
 
 
@@ -75,10 +75,10 @@ def carriers(token: bytes) -> list[int]:
     return [pid for pid in _processes() if token in environment_of(pid)]
 
 
-def kill_all_carriers(token: bytes) -> None:
+def kill_all_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> None:
     """Kill the carriers, and those that they start meanwhile."""
     passes = 1
-    while kill_carriers(token) and passes < _PASSES_MAX:
+    while kill_carriers(token, dying_timeout_s) and passes < _PASSES_MAX:
         passes += 1
 
 
@@ -116,7 +116,7 @@ def _may_yet_show_one(pid: int) -> bool:
     return memory > 0 and (code == 0 or begin < end)  # a kernel thread and a zombie have no memory
 
 
-def _wait_for(pids: list[int]) -> None:
+def _wait_for(pids: list[int], dying_timeout_s: float = _DYING_TIMEOUT_S) -> None:
     """Wait until all of them are dead: one that is being torn down still shows its environment."""
     import select
 
@@ -129,7 +129,7 @@ def _wait_for(pids: list[int]) -> None:
     for pidfd in pidfds:
         ready = select.poll()
         ready.register(pidfd, select.POLLIN)
-        ready.poll(_DYING_TIMEOUT_S * 1000)
+        ready.poll(dying_timeout_s * 1000)
         os.close(pidfd)
 
 
