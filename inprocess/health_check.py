@@ -14,6 +14,7 @@ from typing import Any
 from ..adapters.inprocess import health_checks
 from ..adapters.inprocess.health_checks import NvmlHealthCheck, UnhealthyDevice
 from ..adapters.inprocess.parameters import count
+from ..adapters.workers.nvml import load_nvml, pci_address
 from .exception import HealthCheckError, RestartError, TimeoutError
 from .state import FrozenState
 
@@ -66,10 +67,9 @@ class FaultCounter(HealthCheck):
 def _pynvml() -> Any:
     """Return NVML's module; None where it is not installed."""
     try:
-        import pynvml
+        return load_nvml()
     except ImportError:
         return None
-    return pynvml
 
 
 class _Devices:
@@ -183,15 +183,11 @@ class ChainedNicHealthCheck(HealthCheck):
 def _pci_folder(index: int, load: Callable[[], Any], sys_folder: Path) -> Path | None:
     try:
         with _Devices(index, load).opened() as (nvml, handles):
-            places = [nvml.nvmlDeviceGetPciInfo(handle).busId for _, handle in handles]
+            places = [pci_address(nvml, handle) for _, handle in handles]
     except HealthCheckError as error:
         log.warning("GPU %s: its network device is not checked: %s", index, error)
         return None
-    if not places:
-        return None
-    text = places[0].decode() if isinstance(places[0], bytes) else str(places[0])
-    domain, _, rest = text.lower().partition(":")
-    return (sys_folder / "bus/pci/devices" / f"{domain[-4:]}:{rest}").resolve()
+    return (sys_folder / "bus/pci/devices" / places[0]).resolve() if places else None
 
 
 def _nearest(gpu: Path | None, sys_folder: Path) -> Path | None:

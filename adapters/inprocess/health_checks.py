@@ -10,11 +10,12 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 from attrs import frozen
 
 from .. import threads
+from ..workers.nvml import load_nvml
 from .callbacks import State
 from .parameters import seconds
 
@@ -92,12 +93,6 @@ class Nvml(Protocol):
     def nvmlDeviceGetFieldValues(self, handle: object, fields: list[int]) -> Any: ...
 
 
-def _pynvml() -> Nvml:
-    import pynvml
-
-    return cast(Nvml, pynvml)
-
-
 def _uuid_in_use() -> str | None:
     """Return the UUID of the GPU that torch uses in this thread; None if CUDA is not in use."""
     torch = sys.modules.get("torch")
@@ -111,7 +106,7 @@ class NvmlHealthCheck:
     """Checks that the device driver knows this rank's GPU, asks for no recovery of it, and has remapped its failed
     memory."""
 
-    load: Callable[[], Nvml] = _pynvml
+    load: Callable[[], Nvml] = load_nvml
     uuid: Callable[[], str | None] = _uuid_in_use
 
     def __call__(self, state: State) -> None:

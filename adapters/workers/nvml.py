@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 DRIVER = Path("/proc/driver/nvidia/version")
@@ -55,10 +55,11 @@ class Nvml(Protocol):
     def nvmlDeviceGetMigDeviceHandleByIndex(self, device: object, index: int) -> object: ...
 
 
-def load_nvml() -> Nvml:
+def load_nvml() -> Any:
+    """Return the module. Raises ImportError."""
     import pynvml
 
-    return cast(Nvml, pynvml)
+    return pynvml
 
 
 @contextmanager
@@ -92,10 +93,11 @@ def pci_addresses(nvml: Nvml, visible: str | None) -> tuple[str, ...]:
     """Return the PCI addresses of the GPUs that a program sees, as /sys/bus/pci/devices has them; none without a driver."""
     with asked(nvml) as answers:
         devices = visible_devices(nvml, visible) if answers else ()
-        return tuple(_pci_address(nvml, nvml.nvmlDeviceGetHandleByIndex(device)) for device in devices)
+        return tuple(pci_address(nvml, nvml.nvmlDeviceGetHandleByIndex(device)) for device in devices)
 
 
-def _pci_address(nvml: Nvml, handle: object) -> str:
+def pci_address(nvml: Nvml, handle: object) -> str:
+    """Return the PCI address of one GPU, in the same form."""
     found: str | bytes = getattr(nvml.nvmlDeviceGetPciInfo(handle), "busId", "")
     text = found.decode() if isinstance(found, bytes) else found
     domain, _, rest = text.lower().partition(":")
