@@ -88,6 +88,7 @@ from ..report.news import (
 )
 from ..report.stack_records import StackRecords
 from ..report.worker_ends import WorkerEnds
+from ..signals import signals_as_events
 from ..store.port import AgentBackend, StoreError
 from ..store.queries import Query
 from ..terminal import printable
@@ -104,7 +105,6 @@ from ..workers.watcher import Watcher
 from ..workers.worker_port import CannotStart, Exit, Shortage, passes
 from .drain_file import DrainFile
 from .inbox import Asked, ChildDied, Died, Heartbeat, Inbox, StandbyTold, Stuck, WorkersReady
-from .signals import signals_as_events
 from .watchdogs import Watchdogs
 from .worker_group import WorkerGroup
 

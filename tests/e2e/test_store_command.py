@@ -111,8 +111,9 @@ def test_nothing_outlives_it_when_it_is_killed_and_no_token_was_handed_on(
         assert dies(server)
 
 
-def test_when_its_process_dies_it_says_so_and_ends_with_3(nothing_left: str) -> None:
-    with command() as process:
+@pytest.mark.parametrize("under", [(), ("env", "--ignore-signal=CHLD")], ids=["", "who left SIGCHLD ignored"])
+def test_when_its_process_dies_it_says_so_and_ends_with_3(nothing_left: str, under: tuple[str, ...]) -> None:
+    with command(*under) as process:
         ready(process)
         os.kill(helper(nothing_left), signal.SIGKILL)
         _, err = process.communicate(timeout=SOON_S)

@@ -10,14 +10,14 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import assert_never
 
 from attrs import frozen
 
 from ... import threads
+from ...signals import signals_as_events
 from .serving import serve_alone
 from .wire import Address, Unsent, WireClient
 
@@ -59,7 +59,7 @@ def serve_until_signalled(
 
     `ready` is called with the real address once the store answers. No process is left afterwards."""
     inbox: _Inbox = SimpleQueue()
-    with _posting(signals, inbox):
+    with signals_as_events(signals, lambda signum, frame: inbox.put(Signalled(signum))):
         host, served = serve_alone(address)
         try:
             for told_by, given in ((_tell_death, os.pidfd_open(host.pid)), (_tell_answer, served)):
@@ -94,16 +94,3 @@ def _tell_answer(address: Address, inbox: _Inbox) -> None:
     except Unsent:
         return  # it died, and that is told
     inbox.put(_Answered())
-
-
-@contextmanager
-def _posting(signals: Iterable[signal.Signals], inbox: _Inbox) -> Iterator[None]:
-    before = {}
-    try:
-        for signum in signals:
-            if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):  # nohup
-                before[signum] = signal.signal(signum, lambda signum, frame: inbox.put(Signalled(signum)))
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)

@@ -1,4 +1,4 @@
-"""Signals as events while an agent runs; afterwards they mean again what they meant before."""
+"""Signals as events while an agent, or a store server, runs; afterwards they mean again what they meant before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import FrameType, MappingProxyType
 def signals_as_events(
     signals: Iterable[signal.Signals],
     post: Callable[[int, FrameType | None], None],
-    child_died: Callable[[int, FrameType | None], None] | None,
+    child_died: Callable[[int, FrameType | None], None] | None = None,
     further: Mapping[signal.Signals, Callable[[int, FrameType | None], None]] = MappingProxyType({}),
 ) -> Iterator[None]:
     """Post each of these signals instead of what it meant before, and call what is given for each further one. Called from
