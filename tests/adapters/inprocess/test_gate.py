@@ -213,7 +213,7 @@ def test_a_clean_up_that_goes_on_for_too_long_is_broken_off(on: Stage) -> None:
     def code() -> None:
         try:
             compute()
-        except BaseException:
+        except Injected:
             compute()
 
     assert on.ended(code).how is How.INJECTED
