@@ -1,15 +1,14 @@
 """The reason of a worker's failure, out of what it left behind: its error file, the end of its stderr, its exit code.
 
 The error file is torch's (`@record`): `{"message": {"message": …, "extraInfo": {"py_callstack": …, "timestamp": …}}}`,
-or a message that is plain text with a timestamp beside it. A worker may have died while writing it, or anything else
-may stand there, so it is read bounded and checked. An unreadable file is a finding too, never an exception. Without the
-file, an uncaught exception is found at the end of stderr.
+or a message that is plain text with a timestamp beside it. Nobody needs the timestamp. A worker may have died while
+writing it, or anything else may stand there, so it is read bounded and checked. An unreadable file is a finding too, never
+an exception. Without the file, an uncaught exception is found at the end of stderr.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import signal
@@ -21,36 +20,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ...core.world import Fault
 
 _ERROR_FILE_BYTES_MAX = 1 << 20
 
 
-def _seconds(value: Any) -> float | None:
-    """Return a timestamp as torch writes it, a number or its text; None for anything else."""
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        return None
-    return seconds if math.isfinite(seconds) else None
-
-
 @frozen
 class ErrorFile:
-    """A worker's own account of its end. `where` is like "train.py:88 in step"; `timestamp` is in Unix seconds."""
+    """A worker's own account of its end. `where` is like "train.py:88 in step"."""
 
     message: str
     where: str = ""
     callstack: str = ""
-    timestamp: float | None = field(default=None, converter=_seconds)
 
 
 @frozen
 class _Extra:
     py_callstack: str = ""
-    timestamp: str | int | float | None = None
 
 
 @frozen
@@ -62,7 +50,6 @@ class _Message:
 @frozen
 class _Record:
     message: _Message | str
-    timestamp: str | int | float | None = None
 
 
 def read_error_file(path: Path) -> ErrorFile | None:
@@ -98,9 +85,9 @@ def _parse(path: Path, data: bytes) -> ErrorFile:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return _unreadable(path, str(error))
     if isinstance(record.message, str):
-        return ErrorFile(record.message, timestamp=record.timestamp)
-    extra = record.message.extraInfo
-    return ErrorFile(record.message.message, _where(extra.py_callstack), extra.py_callstack, extra.timestamp)
+        return ErrorFile(record.message)
+    callstack = record.message.extraInfo.py_callstack
+    return ErrorFile(record.message.message, _where(callstack), callstack)
 
 
 def _error_bytes(path: Path) -> bytes:
@@ -119,7 +106,7 @@ def error_data(fault: Fault) -> dict[str, Any]:
     """Return what a failure's error file holds, if it is on this host; else as much of it as the job has on record."""
     if not fault.error_file:
         return {"message": "<NONE>"}
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         data = json.loads(_error_bytes(Path(fault.error_file)))
         if isinstance(data, dict):
             return data
