@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from contextlib import suppress
 from glob import escape, iglob
 from pathlib import Path
 
@@ -64,8 +65,11 @@ def _core(ended: Exit, kernel: Path) -> str:
         pattern += ".%p"
     name = re.sub(r"%(.)", lambda found: _filled(found[1], ended), pattern)
     began = time.time() - (time.monotonic() - ended.started_at)
-    files = [file for file in iglob(os.path.join(escape(os.getcwd()), name)) if os.path.getmtime(file) >= began - 1]
-    return f"core dumped: {files[0]}" if files else f"core dumped as {pattern}, where the worker was"
+    for file in iglob(name):
+        with suppress(OSError):  # it is gone by now
+            if os.path.getmtime(file) >= began - 1:
+                return f"core dumped: {os.path.abspath(file)}"
+    return f"core dumped as {pattern}, where the worker was"
 
 
 def _filled(letter: str, ended: Exit) -> str:
@@ -76,6 +80,6 @@ def _filled(letter: str, ended: Exit) -> str:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text().strip()
+        return os.fsdecode(file.read_bytes()).strip()
     except OSError:
         return ""

@@ -35,7 +35,7 @@ def test_what_its_error_file_explains_is_not_guessed_at(kills: Kills | None, sen
 
 
 def dumped(folder: Path, pattern: str, uses_pid: str = "0") -> str:
-    (folder / "core_pattern").write_text(pattern + "\n")
+    (folder / "core_pattern").write_bytes(os.fsencode(pattern + "\n"))
     (folder / "core_uses_pid").write_text(uses_pid + "\n")
     return remark(Exit(0, 77, -11, 0.0, 2.0, dumped=True), folder)
 
@@ -48,7 +48,13 @@ def test_a_core_dump_that_a_program_takes_is_looked_for_there(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("pattern", "uses_pid", "name"),
-    [("core", "0", "core"), ("core", "1", "core.77"), ("core.%p", "1", "core.77"), ("%e-%t-%s-%p", "0", "a-9-11-77")],
+    [
+        ("core", "0", "core"),
+        ("core", "1", "core.77"),
+        ("core.%p", "1", "core.77"),
+        ("%e-%t-%s-%p", "0", "a-9-11-77"),
+        ("k\udcf6rne", "0", "k\udcf6rne"),
+    ],
 )
 def test_a_core_dump_is_found_by_the_kernel_s_pattern(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, uses_pid: str, name: str
@@ -67,3 +73,18 @@ def test_an_older_dump_is_not_taken_for_this_one_s(tmp_path: Path, monkeypatch: 
     (tmp_path / "core").touch()
     os.utime(tmp_path / "core", (0, 0))
     assert dumped(tmp_path, "core") == "core dumped as core, where the worker was"
+
+
+def test_a_dump_that_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "core").symlink_to("nowhere")
+    assert dumped(tmp_path, "core") == "core dumped as core, where the worker was"
+
+
+def test_a_directory_that_is_gone_holds_no_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert dumped(tmp_path, "core") == "core dumped as core, where the worker was"
+    (tmp_path / "core").touch()
+    assert dumped(tmp_path, f"{tmp_path}/core") == f"core dumped: {tmp_path}/core"
