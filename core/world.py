@@ -354,13 +354,18 @@ class World:
         return self.id.round
 
 
+def _storable(text: str) -> str:
+    """Return the text as a store takes it. A path may hold bytes that are no text; they are spelled out."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def _message(text: str) -> str:
-    return text[:MESSAGE_MAX]
+    return _storable(text)[:MESSAGE_MAX]
 
 
 def _callstack(text: str) -> str:
     """Return the end of the call stack, which says most."""
-    return text[-CALLSTACK_MAX:]
+    return _storable(text)[-CALLSTACK_MAX:]
 
 
 def _tail(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -369,7 +374,7 @@ def _tail(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 @frozen
 class Fault:
-    """The failure record of one worker. It is bounded, because it travels through a store.
+    """The failure record of one worker. It is bounded, and all of it can be UTF-8, because it travels through a store.
 
     `exit_code` is that of subprocess: negative for a signal. `after_s` is how long the worker had run, `world_size` is the
     number of workers in the round. `host` and `when` (the host's wall clock) are for people, and decide nothing. `remark` is
@@ -418,7 +423,7 @@ class Stacks:
 
 
 def _name_part(text: str) -> str:
-    return text[:NAME_MAX]
+    return _storable(text)[:NAME_MAX]
 
 
 @frozen

@@ -46,6 +46,15 @@ def test_the_longest_fault_is_readable() -> None:
     assert codec.decode_fault(codec.encode_fault(longest)) == longest
 
 
+def test_a_path_that_is_no_text_is_spelled_out() -> None:
+    path, spelled = "/r\udcfcn", r"/r\udcfcn"
+    texts = {"host": path, "when": path, "message": path, "where": path, "log": path, "tail": (path,)}
+    texts |= {"remark": path, "callstack": path, "error_file": path}
+    fault = Fault(Node("n", 1), 0, 0, 0, 1, 1, 0.0, **texts)  # type: ignore[arg-type]
+    assert codec.decode_fault(codec.encode_fault(fault)) == fault
+    assert (fault.log, fault.tail, fault.callstack) == (spelled, (spelled,), spelled)
+
+
 def test_as_many_bytes_as_a_fault_may_have_are_read_and_no_more() -> None:
     assert codec.FAULT_BYTES_MAX == 1024 * 1024
     data = codec.encode_fault(FAULT)

@@ -29,6 +29,8 @@ def test_a_node_that_stays_out_survives_the_journey_and_what_is_no_such_record_i
     longest = codec.encode_unfit(Unfit(NODE, "☃" * 9_999, "x" * 9_999, "☃" * 9_999))
     others = (b"", b"{}", b"[" * 100_000, data[:-1], data + b" " * codec.FAULT_BYTES_MAX)
     assert codec.unfit_of((data, *others)) == (UNFIT,) and len(codec.unfit_of((longest,))) == 1
+    spelled = Unfit(NODE, "\udcff", "\udcff", "\udcff")
+    assert codec.unfit_of((codec.encode_unfit(spelled),)) == (spelled,) and spelled.reason == r"\udcff"
 
 
 def test_the_longest_stacks_are_readable() -> None:
