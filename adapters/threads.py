@@ -1,4 +1,4 @@
-"""Start threads on a host that is short of them for a moment.
+"""Start threads on a host that is short of them for a moment, and hear of an error that ends one.
 
 A limit of threads or of memory (`pids.max`, `ulimit -u`) is often reached for a moment only, because other programs start
 and end. What can pass is tried again.
@@ -36,3 +36,16 @@ def start(
                 text = "this host has no thread left for it (see ulimit -u, and pids.max of the container)"
                 raise NoThread(errno.EAGAIN, f"{thread.name}: {text}") from error
         time.sleep(_PAUSE_S)
+
+
+def guarded(run: Callable[[], None], failed: Callable[[BaseException], object]) -> Callable[[], None]:
+    """Return what a thread runs. `failed` is called from the thread with an error that nobody foresaw, which ends it: the
+    rest of the program would wait for that thread for ever."""
+
+    def run_guarded() -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 the owner is told
+            failed(error)
+
+    return run_guarded

@@ -78,6 +78,10 @@ class Stamps:
 # --- ours
 
 
+def _fails(error: BaseException) -> None:
+    raise error
+
+
 class ElasticAgent:
     """The rendezvous and the heart of one agent, as `adapters/agent/agent.py` runs them; its workers need no time to end."""
 
@@ -89,8 +93,9 @@ class ElasticAgent:
         self._stamps = stamps
         self._round = -1
         held = Held(node, self._profile, settings, Life(os.urandom(8).hex()))
-        self.rendezvous = RendezvousLoop(backend, held, clock, self._hear)
-        self._heart = Heart(backend.clone(), node, settings.keep_alive_interval, clock, lambda *beaten: None)
+        self.rendezvous = RendezvousLoop(backend, held, clock, self._hear, _fails)
+        interval_s = settings.keep_alive_interval
+        self._heart = Heart(backend.clone(), node, interval_s, clock, lambda *beaten: None, _fails)
 
     def start(self) -> None:
         self.rendezvous.start()

@@ -97,6 +97,11 @@ def fault(of: str, round: int = 0, message: str = "boom") -> Fault:
     )
 
 
+def escapes(error: BaseException) -> None:
+    """Let an error out of a thread: pytest tells of it."""
+    raise error
+
+
 def at_once(*calls: Callable[[], object]) -> list[object]:
     """What these calls return, begun together in a thread each."""
     gate = threading.Barrier(len(calls))
@@ -163,8 +168,9 @@ class Peer:
         self.news: SimpleQueue[Seen | StoreSilent | StoreBack | Restored] = SimpleQueue()
         held = Held(self.node, self.profile, settings, Life(life))
         took = trace.took if trace else lambda *given: None
-        self.loop = RendezvousLoop(backend, held, SystemClock(), self._post, took)
-        self.heart = Heart(backend, self.node, settings.keep_alive_interval, SystemClock(), lambda sent_at, life: None)
+        self.loop = RendezvousLoop(backend, held, SystemClock(), self._post, escapes, took)
+        interval_s = settings.keep_alive_interval
+        self.heart = Heart(backend, self.node, interval_s, SystemClock(), lambda sent_at, life: None, escapes)
 
     def __enter__(self) -> Peer:
         self.loop.start()

@@ -104,7 +104,7 @@ from ..workers.stack_handler import StackHandler, stack_handler
 from ..workers.watcher import Watcher
 from ..workers.worker_port import CannotStart, Exit, Shortage, passes
 from .drain_file import DrainFile
-from .inbox import Asked, ChildDied, Died, Heartbeat, Inbox, StandbyTold, Stuck, WorkersReady
+from .inbox import Asked, ChildDied, Died, Heartbeat, Inbox, StandbyTold, Stuck, ThreadFailed, WorkersReady
 from .watchdogs import Watchdogs
 from .worker_group import WorkerGroup
 
@@ -167,10 +167,11 @@ class Agent:
         self._introduced = evolve(introduced, link_port=self._links.server.port) if self._links else introduced
         held = Held(self.node, self._introduced, settings.rendezvous, Life(os.urandom(8).hex()))
         self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.post)
-        self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._trace.took)
+        self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._inbox.failed, self._trace.took)
         self._teller = self._made_teller(backend)
         self._beats = backend.clone()
-        self._heart = Heart(self._beats, self.node, settings.rendezvous.keep_alive_interval, clock, self._has_beaten)
+        interval_s = settings.rendezvous.keep_alive_interval
+        self._heart = Heart(self._beats, self.node, interval_s, clock, self._has_beaten, self._inbox.failed)
         self._lingers = self._is_known_to_leave = self._holds_back = False
         self._group = Group(self.node, settings.group)
         self.failures: list[Exception] = []
@@ -229,7 +230,8 @@ class Agent:
 
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. No process, thread or descriptor
-        of it is left afterwards. Raises CannotTrace or CannotWatch before anything is done."""
+        of it is left afterwards. Raises CannotTrace or CannotWatch before anything is done, RuntimeError for an error in a
+        thread without which there is no agent."""
         child_died = self._inbox.child_died if self._orphans else None
         drain = self._settings.drain
         further = {drain.signal: self._is_drained_by_signal} if drain.signal else {}
@@ -349,6 +351,8 @@ class Agent:
             case Asked(answer):
                 answer()
                 return None
+            case ThreadFailed(name, error):
+                raise RuntimeError(f"the agent cannot go on without its thread {name}: {error!r}") from error
             case Told(handlers.linger):
                 self._lingers = False
                 return None

@@ -50,9 +50,18 @@ class WorkersReady:
 
 @frozen
 class Asked:
-    """The health port asks for a sign of life."""
+    """Something is to be done on the agent's thread: the health port wants a sign of life, a person asks, the hang watch
+    has found something."""
 
     answer: Callable[[], None]
+
+
+@frozen
+class ThreadFailed:
+    """An error that nobody foresaw has ended a thread without which there is no agent."""
+
+    name: str
+    error: BaseException
 
 
 @frozen
@@ -75,6 +84,7 @@ Message: TypeAlias = (
     | StandbyTold
     | WorkersReady
     | Asked
+    | ThreadFailed
     | ChildDied
     | Heartbeat
     | Notice
@@ -116,6 +126,9 @@ class Inbox:
 
     def asked(self, answer: Callable[[], None]) -> None:
         self.post(Asked(answer))
+
+    def failed(self, error: BaseException) -> None:
+        self.post(ThreadFailed(threading.current_thread().name, error))
 
     def watchdog_told(self, name: str, timer: Mapping[str, str]) -> None:
         self.post(WatchdogTold(name, timer, self._clock.now()))

@@ -29,7 +29,7 @@ from ..workers.environment import SCOPE, TRACE
 from .alarm import Alarm
 from .bytecode_progress import Progress
 from .callbacks import Callbacks, State
-from .driver import Driver, log, supervised
+from .driver import Driver, end_process, log
 from .gate import Gate
 from .main_thread import serve
 from .parameters import labels, party, rank_and_world_size, slot
@@ -154,7 +154,7 @@ class Assembly:
             self._parts.progress,
             self._parts.inbox,
             self._parts.orders,
-            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, trace.took, supervised),
+            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, end_process, trace.took),
             self.backend.faults,
             self._me,
             self._clock,

@@ -84,14 +84,11 @@ ENDED_BY_OTHERS = frozenset((*JOB_ENDED.values(), core.Reason.ITERATIONS_SPENT, 
 """The reasons for which the text of the call's end names the failure of another rank."""
 
 
-def supervised(thread: Callable[[], None]) -> None:
-    """Run a thread without which the training would be unsupervised. An error in it (a policy that raises, say) ends the
-    process, and the monitor speaks for it."""
-    try:
-        thread()
-    except BaseException:  # noqa: BLE001 - no caller is left to tell
-        traceback.print_exc()
-        os._exit(INTERNAL)
+def end_process(error: BaseException) -> None:
+    """End the process for an error (a policy that raises, say) in a thread without which the training would be unsupervised.
+    The monitor speaks for it."""
+    traceback.print_exception(error)
+    os._exit(INTERNAL)
 
 
 def _nothing() -> None:
@@ -153,7 +150,8 @@ class Driver:
         """The exception of `finalize`."""
         self._reserved: Reservation | None = None
         self._probe_at: float | None = None
-        self._thread = threading.Thread(target=supervised, args=(self._run,), name="elastic-inprocess", daemon=True)
+        run = threads.guarded(self._run, end_process)
+        self._thread = threading.Thread(target=run, name="elastic-inprocess", daemon=True)
 
     @property
     def token(self) -> int:

@@ -25,6 +25,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, assert_never
 
+from ...core.inprocess.exits import INTERNAL
 from ...core.inprocess.monitoring import (
     Act,
     Bye,
@@ -88,8 +89,8 @@ class Program:
         self._relay: str | None = charge["place"].get("relay")
         self._backend = backend_at(charge["place"], self._clock)
         interval_s = charge["heartbeat_interval_s"]
-        self._heart = Heart(self._backend.clone(), self._node, interval_s, self._clock, lambda *_: None)
-        self._follower = RegisterFollower(self._backend, self._saw, self._page.ring)
+        self._heart = Heart(self._backend.clone(), self._node, interval_s, self._clock, lambda *_: None, self._failed)
+        self._follower = RegisterFollower(self._backend, self._saw, self._page.ring, self._failed)
         self._loops: list[RendezvousLoop] = []
         self._told: SimpleQueue[RendezvousLoop] = SimpleQueue()
         self._state: RendezvousState | None = None
@@ -246,7 +247,7 @@ class Program:
         settings = Settings(leave_timeout=self._rules.leave_s, replace_timeout=replace_s)
         held = Held(self._node, SPEAKER, settings, nonce, mine=mine)
         loop: RendezvousLoop = RendezvousLoop(
-            self._backend, held, self._clock, lambda notice: self._heard(loop, notice)
+            self._backend, held, self._clock, lambda notice: self._heard(loop, notice), self._failed
         )
         try:
             loop.start()
@@ -255,6 +256,11 @@ class Program:
             raise
         self._loops.append(loop)
         loop.submit(Request(handler, Why.FAILED))
+
+    def _failed(self, error: BaseException) -> None:
+        """End this program for an error in one of its threads. The supervisor of a process that lives starts another."""
+        self._say(f"ends: {error!r}")
+        os._exit(INTERNAL)
 
     def _say(self, text: str) -> None:
         if self._log != -1:

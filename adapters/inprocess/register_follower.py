@@ -18,13 +18,22 @@ LONGEST_PAUSE_S = 1.0
 class RegisterFollower:
     """Follows one register until it is stopped."""
 
-    def __init__(self, backend: Backend, seen: Callable[[RendezvousState], None], silent: Callable[[], None]) -> None:
-        """`seen(state)` is called on the follower's thread for each version, the first included."""
+    def __init__(
+        self,
+        backend: Backend,
+        seen: Callable[[RendezvousState], None],
+        silent: Callable[[], None],
+        failed: Callable[[BaseException], object],
+    ) -> None:
+        """`seen(state)` is called on the follower's thread for each version, the first included; `failed` for an error that
+        ends it."""
         self._backend = backend.clone()
         self._seen = seen
         self._silent = silent
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="elastic-following", daemon=True)
+        self._thread = threading.Thread(
+            target=threads.guarded(self._run, failed), name="elastic-following", daemon=True
+        )
 
     def start(self) -> None:
         """Begin to follow. Raises NoThread."""

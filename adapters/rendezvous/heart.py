@@ -31,7 +31,8 @@ class _Stop:
 
 class Heart:
     """`beaten(sent_at, life)` is called, from this thread, for each heartbeat that the store acknowledged, with the life
-    that stands there. `backend` is for this thread alone, and is closed at the end."""
+    that stands there; `failed`, from this thread too, if an error ends it. `backend` is for this thread alone, and is closed
+    at the end."""
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Heart:
         interval_s: float,
         clock: Clock,
         beaten: Callable[[float, Life | None], None],
+        failed: Callable[[BaseException], object],
     ) -> None:
         self._backend = backend
         self._node = node
@@ -47,7 +49,7 @@ class Heart:
         self._clock = clock
         self._beaten = beaten
         self._inbox: SimpleQueue[_Beat | _Stop] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="elastic-heart", daemon=True)
+        self._thread = threading.Thread(target=threads.guarded(self._run, failed), name="elastic-heart", daemon=True)
 
     def start(self) -> None:
         """Begin to beat. Raises NoThread."""

@@ -84,7 +84,6 @@ class _Stop:
 Post = Callable[[Notice], None]
 Took = Callable[..., None]
 """Writes down a step: a function of the core, what it was given and what it answered."""
-Guard = Callable[[Callable[[], None]], None]
 
 
 class RendezvousLoop:
@@ -96,10 +95,10 @@ class RendezvousLoop:
         held: Held,
         clock: Clock,
         post: Post,
+        failed: Callable[[BaseException], object],
         took: Took = lambda *given: None,
-        guard: Guard = lambda thread: thread(),
     ) -> None:
-        """`guard` runs each of the loop's threads, and says what becomes of an error in one."""
+        """`failed` is told of an error that has ended one of the loop's threads: no operation ends any more."""
         self._backend = backend.clone()
         self._waiting = backend.clone()
         self._client = Client(held)
@@ -113,8 +112,8 @@ class RendezvousLoop:
         self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
         self._stall_detector = StallDetector(held.settings.ttl)
         self._threads = [
-            threading.Thread(target=guard, args=(self._run,), name="elastic-rendezvous", daemon=True),
-            threading.Thread(target=guard, args=(self._wait_for_changes,), name="elastic-waiter", daemon=True),
+            threading.Thread(target=threads.guarded(run, failed), name=name, daemon=True)
+            for name, run in (("elastic-rendezvous", self._run), ("elastic-waiter", self._wait_for_changes))
         ]
 
     def start(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable
 from queue import SimpleQueue
 
 from attrs import evolve
@@ -26,23 +25,16 @@ from .loop import Notice, RendezvousLoop
 def asked(backend: Backend, request: Request, settings: Settings, clock: Clock) -> Outcome | Raise:
     """Carry out what an operator asks; return what came of it, with the store's reason if it has not answered. The operation
     has a deadline, so this ends."""
-    notices = SimpleQueue[Notice | Exception]()
-
-    def guard(thread: Callable[[], None]) -> None:
-        try:
-            thread()
-        except Exception as error:  # noqa: BLE001  whoever asks raises it
-            notices.put(error)
-
+    notices = SimpleQueue[Notice | BaseException]()
     me = Node(operator_name(), int(clock.wall() * 1000))
     held = Held(me, Profile(Endpoint("localhost", 1)), settings, Life(os.urandom(8).hex()))
-    loop = RendezvousLoop(backend, held, clock, notices.put, guard=guard)
+    loop = RendezvousLoop(backend, held, clock, notices.put, notices.put)
     silent = ""
     loop.start()
     try:
         loop.submit(request)
         while not isinstance(notice := notices.get(), Told):
-            if isinstance(notice, Exception):
+            if isinstance(notice, BaseException):
                 raise notice
             silent = notice.text if isinstance(notice, StoreSilent) else silent
         answer = notice.answer

@@ -68,12 +68,11 @@ class ElasticRendezvous(RendezvousHandler):
         self._node = Node(f"{address}/torchrun-{os.urandom(4).hex()}", int(clock.wall() * 1000))
         self._events = RendezvousEvents(run_id, str(self._node), self._record)
         self._reserved = Reservation(address)
-        self._inbox: SimpleQueue[Notice] = SimpleQueue()
+        self._inbox: SimpleQueue[Notice | BaseException] = SimpleQueue()
         held = Held(self._node, self._profile(), settings, Life(os.urandom(8).hex()))
-        self._loop = RendezvousLoop(connection.backend, held, clock, self._inbox.put)
-        self._heart = Heart(
-            connection.backend.clone(), self._node, settings.keep_alive_interval, clock, lambda sent_at, life: None
-        )
+        self._loop = RendezvousLoop(connection.backend, held, clock, self._inbox.put, self._inbox.put)
+        interval_s, beats = settings.keep_alive_interval, connection.backend.clone()
+        self._heart = Heart(beats, self._node, interval_s, clock, lambda sent_at, life: None, self._inbox.put)
         self._state: RendezvousState | None = None
         self._over = False
         self._round: RoundStore | None = None
@@ -213,8 +212,9 @@ class ElasticRendezvous(RendezvousHandler):
             except Empty:
                 return
 
-    def _note(self, notice: Notice, asked: Handler | None) -> Outcome | Raise | None:
-        """What it says of the operation that was asked for."""
+    def _note(self, notice: Notice | BaseException, asked: Handler | None) -> Outcome | Raise | None:
+        """What it says of the operation that was asked for. Raises RendezvousStateError, now and at each later call, for an
+        error that has ended a thread of ours: no answer would come."""
         match notice:
             case Told(handlers.watch):
                 self._over = True
@@ -230,6 +230,9 @@ class ElasticRendezvous(RendezvousHandler):
                 log.warning("the store of run %s had lost its state: %s", self._run_id, _restored(by_me))
             case Recorded():
                 pass
+            case BaseException() as error:
+                self._inbox.put(error)
+                raise RendezvousStateError(printable(f"run {self._run_id}: a thread failed: {error!r}")) from error
             case other:
                 assert_never(other)
         return None
@@ -263,9 +266,13 @@ class ElasticRendezvous(RendezvousHandler):
         """Without ending the job for the others."""
         if self._ended:
             return True
-        answer = self._asked(Request(handlers.leave))
-        self._end()
-        return not isinstance(answer, Raise)
+        try:
+            return not isinstance(self._asked(Request(handlers.leave)), Raise)
+        except RendezvousStateError as error:
+            log.warning("run %s could not be left: %s", self._run_id, error)
+            return False
+        finally:
+            self._end()
 
     def _end(self) -> None:
         self._ended = True

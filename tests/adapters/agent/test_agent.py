@@ -225,6 +225,43 @@ def test_when_the_store_does_not_tell_the_failures_the_node_knows_its_own(enviro
     assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 5), (1, 4)]
 
 
+class Slipping(MemoryBackend):
+    """A store whose author made a slip: once workers run, this call raises what is no StoreError."""
+
+    def __init__(self, store: MemoryStore, call: str, begun: threading.Event) -> None:
+        super().__init__(store, CLOCK)
+        self._call, self._begun = call, begun
+
+    def clone(self) -> Slipping:
+        return Slipping(self._store, self._call, self._begun)
+
+    def heartbeat(self, node: Node, counter: int) -> Life | None:
+        self._slip("heartbeat")
+        return super().heartbeat(node, counter)
+
+    def put_fault(self, fault: Fault) -> None:
+        self._slip("put_fault")
+
+    def _slip(self, call: str) -> None:
+        if call == self._call and self._begun.is_set():
+            raise ZeroDivisionError("a slip")
+
+
+@pytest.mark.parametrize(("call", "thread"), [("put_fault", "elastic-rendezvous"), ("heartbeat", "elastic-heart")])
+def test_an_error_that_nobody_foresaw_in_a_thread_ends_the_agent_and_its_workers(
+    environment: dict[str, str], call: str, thread: str
+) -> None:
+    begun = threading.Event()
+    script = "test $LOCAL_RANK = 0 && exec sleep 1000; exit 3" if call == "put_fault" else "exec sleep 1000"
+    made = settings(script, local_world_size=2, environment=environment)
+    quick = evolve(made, rendezvous=evolve(made.rendezvous, keep_alive_interval=0.05, keep_alive_max_attempt=1_000))
+    agent = Agent(quick, Slipping(MemoryStore(), call, begun), CLOCK, Notes(begun.set))
+    with pytest.raises(RuntimeError, match=f"without its thread {thread}: ZeroDivisionError") as raised:
+        agent.run()
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert agent.failures == []
+
+
 AWAY_TRIES = 3
 
 

@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 from attrs import field, frozen
+from conformance import escapes
 from worlds import node
 
 from elastic.adapters.clock import SystemClock
@@ -54,7 +55,7 @@ class Beating:
 def beating(interval_s: float, before: Callable[[], None] = lambda: None) -> Iterator[Beating]:
     backend = Backend(MemoryStore(), before)
     beaten: SimpleQueue[float] = SimpleQueue()
-    heart = Heart(backend, node("a"), interval_s, SystemClock(), lambda sent_at, life: beaten.put(sent_at))
+    heart = Heart(backend, node("a"), interval_s, SystemClock(), lambda sent_at, life: beaten.put(sent_at), escapes)
     heart.start()
     try:
         yield Beating(heart, backend, beaten)
@@ -102,6 +103,21 @@ def test_an_acknowledgement_names_the_time_of_sending() -> None:
         assert one.beaten.get(timeout=ANSWER_S) <= sent_before
 
 
+def test_an_error_that_nobody_foresaw_in_its_thread_is_told() -> None:
+    def slip() -> None:
+        raise ZeroDivisionError("a slip")
+
+    errors = SimpleQueue[BaseException]()
+    backend = Backend(MemoryStore(), slip)
+    heart = Heart(backend, node("a"), NEVER_S, SystemClock(), lambda sent_at, life: None, errors.put)
+    heart.start()
+    try:
+        heart.beat()
+        assert isinstance(errors.get(timeout=ANSWER_S), ZeroDivisionError)
+    finally:
+        heart.stop()
+
+
 def test_a_beat_that_was_not_acknowledged_is_not_told_and_the_next_one_comes() -> None:
     tries = SimpleQueue[None]()
 
@@ -139,7 +155,7 @@ def test_a_store_that_is_gone_at_the_end_keeps_the_heartbeat_and_no_error_escape
 
     asked, escaped = threading.Event(), list[object]()
     monkeypatch.setattr(threading, "excepthook", escaped.append)
-    heart = Heart(Gone(MemoryStore()), node("a"), ANSWER_S, SystemClock(), lambda sent_at, life: None)
+    heart = Heart(Gone(MemoryStore()), node("a"), ANSWER_S, SystemClock(), lambda sent_at, life: None, escapes)
     heart.start()
     heart.stop()
     assert asked.is_set() and not escaped
@@ -175,13 +191,13 @@ def test_nothing_beats_after_the_end() -> None:
 
 
 def test_a_heart_that_never_started_stops() -> None:
-    Heart(Backend(MemoryStore()), node("a"), NEVER_S, SystemClock(), lambda sent_at, life: None).stop()
+    Heart(Backend(MemoryStore()), node("a"), NEVER_S, SystemClock(), lambda sent_at, life: None, escapes).stop()
 
 
 def test_where_a_lease_is_renewed_the_counter_stands_still() -> None:
     backend = Backend(MemoryStore(lease_s=NEVER_S))
     beaten: SimpleQueue[float] = SimpleQueue()
-    heart = Heart(backend, node("a"), 0.02, SystemClock(), lambda sent_at, life: beaten.put(sent_at))
+    heart = Heart(backend, node("a"), 0.02, SystemClock(), lambda sent_at, life: beaten.put(sent_at), escapes)
     heart.start()
     try:
         for _ in range(3):

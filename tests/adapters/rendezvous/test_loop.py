@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 from attrs import evolve, frozen
-from conformance import ANSWER_S, Peer, born, fault
+from conformance import ANSWER_S, Peer, born, escapes, fault
 from processes import comes_true
 from worlds import arrived, node, profile
 
@@ -618,6 +618,7 @@ def stepping(
         held,
         clock,
         lambda notice: None,
+        escapes,
         lambda function, input, now, ask: steps.put(Step(input, now, ask)),
     )
     loop._stall_detector = StallDetector(settings.ttl, clock.now, clock.now)
@@ -749,7 +750,7 @@ def test_what_the_agent_says_is_heard_before_what_a_link_or_a_store_tells(house:
     heard: list[Input] = []
     held = Held(node("a"), profile("a"), ALONE, Life("lifea"))
     loop = RendezvousLoop(
-        house.backend, held, SystemClock(), lambda notice: None, lambda step, fed, *of: heard.append(fed)
+        house.backend, held, SystemClock(), lambda notice: None, escapes, lambda step, fed, *of: heard.append(fed)
     )
     loop.hear_of_link(Linked(node("b"), Says.SUSPECT, 0.0))
     loop.submit(Request(handlers.join))
@@ -759,6 +760,23 @@ def test_what_the_agent_says_is_heard_before_what_a_link_or_a_store_tells(house:
     finally:
         loop.stop()
     assert [type(each) for each in heard[:2]] == [Submitted, Linked]
+
+
+@pytest.mark.parametrize("question", ["get", "wait"])
+def test_an_error_that_nobody_foresaw_in_a_thread_of_it_is_told(house: House, question: str) -> None:
+    def slip(call: Callable[[], object]) -> object:
+        raise ZeroDivisionError("a slip")
+
+    plan, errors = Plan(), SimpleQueue[BaseException]()
+    plan.next(question, slip)
+    held = Held(node("a"), profile("a"), ALONE, Life("lifea"))
+    loop = RendezvousLoop(Planned(house.backend, plan), held, SystemClock(), lambda notice: None, errors.put)
+    loop.start()
+    try:
+        loop.submit(Request(handlers.join))
+        assert isinstance(errors.get(timeout=ANSWER_S), ZeroDivisionError)
+    finally:
+        loop.stop()
 
 
 def test_stopping_waits_for_what_is_under_way(house: House) -> None:

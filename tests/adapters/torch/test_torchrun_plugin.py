@@ -297,6 +297,41 @@ def test_agents_that_disagree_on_their_number_are_told_so(agents: Agents) -> Non
     assert not first.is_closed()
 
 
+class _Slipping(MemoryBackend):
+    """A store whose author made a slip: this call raises what is no StoreError."""
+
+    def __init__(self, store: MemoryStore, call: str) -> None:
+        super().__init__(store, CLOCK)
+        self._call = call
+        setattr(self, call, self._slip)
+
+    def clone(self) -> _Slipping:
+        return _Slipping(self._store, self._call)
+
+    def _slip(self, *given: object) -> None:
+        raise ZeroDivisionError("a slip")
+
+
+def _joins_on(handler: ElasticRendezvous) -> None:
+    while True:
+        handler.next_rendezvous()
+
+
+@pytest.mark.parametrize("call", ["heartbeat", "wait_for_change"])
+def test_an_error_that_nobody_foresaw_in_a_thread_of_it_is_raised_at_each_call(agents: Agents, call: str) -> None:
+    connection = SharedConnection(agents.store)
+    connection.backend = _Slipping(agents.store, call)
+    first = ElasticRendezvous(connection, "job", "localhost", ELASTIC, CLOCK)
+    try:
+        for _ in range(2):
+            with pytest.raises(RendezvousStateError, match="a thread failed: ZeroDivisionError"):
+                _joins_on(first)
+        assert not first.shutdown()
+        assert first.shutdown()
+    finally:
+        first.shutdown()
+
+
 class _Away(MemoryBackend):
     """A store that does not answer."""
 
