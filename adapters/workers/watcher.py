@@ -2,6 +2,9 @@
 
 A pidfd becomes readable when its process is dead (a zombie until it is reaped), so one epoll over pidfds waits for any
 number of them without a look at a clock. A callback runs on this thread, once per pidfd, and must be quick.
+
+An event carries the number of its descriptor. Before it is handled, another thread may close that one and watch another,
+which has the same number; so the descriptor is looked at once more.
 """
 
 from __future__ import annotations
@@ -11,14 +14,16 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from .. import threads
 
 _JOIN_TIMEOUT_S = 5.0
+_ONCE = select.EPOLLIN | select.EPOLLONESHOT
 
 
 class Watcher:
-    """Starts its thread with the first pidfd at the latest. Everything but the callbacks is called by one other thread."""
+    """Starts its thread with the first pidfd at the latest. One other thread calls; callbacks may watch and forget too."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -37,7 +42,7 @@ class Watcher:
         """Call `then` once, on the watcher's thread, when the process is dead, with the time at which that was seen: one
         time for all that were dead by then, however long the callbacks take."""
         self._then[pidfd] = then
-        self._epoll.register(pidfd, select.EPOLLIN | select.EPOLLONESHOT)
+        self._epoll.register(pidfd, _ONCE)
         self.start()
 
     def forget(self, pidfd: int) -> None:
@@ -64,4 +69,17 @@ class Watcher:
                 if ready == self._stop:
                     return
                 if then := self._then.get(ready):
-                    then(seen_at)
+                    if _is_readable(ready):
+                        then(seen_at)
+                    else:
+                        self._watch_on(ready)
+
+    def _watch_on(self, pidfd: int) -> None:
+        with suppress(OSError):  # it has just been forgotten
+            self._epoll.modify(pidfd, _ONCE)
+
+
+def _is_readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
