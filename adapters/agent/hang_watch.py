@@ -29,7 +29,7 @@ from ..terminal import printable
 from ..workers.error_files import leave_error_file
 from ..workers.progress import Page, read_page
 from ..workers.stack_handler import StackHandler
-from ..workers.stacks import Sighting, see
+from ..workers.stacks import Sighting, last_sight
 from ..workers.stuck import state
 
 _JOIN_TIMEOUT_S = 5.0
@@ -170,7 +170,7 @@ class HangWatch:
             return  # it has ended
         try:
             if os.getsid(worker.pid) == worker.pid:
-                seen = see({0: worker.pid}, self._handler, ends=True).get(0)
+                seen = last_sight(worker.pid, self._handler)
                 callstack = seen.callstack if seen else ""
                 leave_error_file(worker.error_file, _why(blame, seen.place if seen else ""), callstack)
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)

@@ -74,9 +74,10 @@ class Watchdogs:
     def _callstack(self, pid: int) -> str:
         if self._handler is None:
             return ""
-        from ..workers.stacks import see
+        from ..workers.stacks import last_sight
 
-        return "".join(sighting.callstack for sighting in see({0: pid}, self._handler, ends=True).values())
+        seen = last_sight(pid, self._handler)
+        return seen.callstack if seen else ""
 
     @property
     def environment(self) -> Mapping[str, str]:

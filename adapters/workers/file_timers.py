@@ -23,7 +23,7 @@ from attrs import define, field, frozen
 
 from .. import threads
 from ..clock import poll_ms
-from .error_files import leave_error_file
+from .error_files import leave_error_file, signal_name
 
 _REST_MAX = 65_536
 """So many bytes of a line that does not end are kept; a client's lines are shorter than PIPE_BUF."""
@@ -77,7 +77,7 @@ class FileTimers:
     tell: Callable[[str, Mapping[str, str]], None] = lambda name, timer: None
     """Called from this thread with torch's name of what was done, and torch's fields of the timer."""
     callstack: Callable[[int], str] = lambda pid: ""
-    """Returns the stack of a process that is to be killed next, as a traceback has it."""
+    """Returns the stack of a process that is to be killed next, as a traceback has it; nothing if it cannot be had."""
     _errors: Mapping[int, Path | None] = field(factory=dict, init=False)
     _timers: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
     _early: dict[tuple[int, str], Timer] = field(factory=dict, init=False)
@@ -150,13 +150,20 @@ class FileTimers:
                 self._kill(timer)
 
     def _claim(self) -> None:
-        """Look at the early timers once more; those of processes that are not followed now are dropped."""
+        """Look at the early timers once more. Those of processes that are not followed now end, and so do those that run."""
         os.eventfd_read(self._followed)
         late = time.monotonic() - _EARLY_S
         for timer in tuple(self._early.values()):
             if timer.ends_at > late:
                 self._kill(timer)
         self._early.clear()
+        self._timers = {key: timer for key, timer in self._timers.items() if self._follows(key[0])}
+
+    def _follows(self, pid: int) -> bool:
+        try:
+            return os.getsid(pid) in self._errors
+        except OSError:
+            return False  # it has ended
 
     def _kill(self, timer: Timer) -> None:
         request = timer.request
@@ -168,13 +175,13 @@ class FileTimers:
             leader = os.getsid(request.pid)
             if leader not in self._errors:
                 self._early[request.key] = timer
-            elif request.signal > 0:
+            elif 0 < request.signal < signal.NSIG:
                 leave_error_file(self._errors[leader], expired(timer), self.callstack(request.pid))
                 self.tell("timer expired", request.as_torch_has_it)
                 signal.pidfd_send_signal(pidfd, request.signal)
                 self.tell("kill worker process", request.as_torch_has_it)
-        except (OSError, ValueError):
-            pass  # it has just ended, or there is no such signal
+        except OSError:
+            pass  # it has just ended
         finally:
             os.close(pidfd)
 
@@ -182,7 +189,7 @@ class FileTimers:
 def expired(timer: Timer) -> str:
     """Return what happened, for the failure's report."""
     request = timer.request
-    name = signal.Signals(request.signal).name
+    name = signal_name(request.signal)
     return f"timer {request.scope_id!r} expired after {timer.span_s:.1f} s: pid {request.pid} was sent {name}"
 
 

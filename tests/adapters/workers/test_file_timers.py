@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from processes import TIMEOUT_S, comes_true, is_alive
 
+from elastic.adapters.agent.watchdogs import Followed, Watchdogs
+from elastic.adapters.launch_settings import STACKS_SIGNAL, WatchdogSettings
 from elastic.adapters.workers import file_timers as module
+from elastic.adapters.workers import stacks
 from elastic.adapters.workers.error_files import read_error_file
 from elastic.adapters.workers.file_timers import FileTimers, parse
+from elastic.adapters.workers.stack_handler import StackHandler
 
 Start = Callable[[], subprocess.Popen[bytes]]
 
@@ -95,6 +100,46 @@ def test_a_timer_that_expires_before_it_is_said_whose_it_is_expires_then(
     assert comes_true(lambda: bool(timers._timers)) and is_alive(stranger.pid)
 
 
+def test_the_timers_of_processes_that_are_followed_no_longer_end(timers: FileTimers, start: Start) -> None:
+    old, worker = start(), start()
+    timers.follow({old.pid: None, worker.pid: None})
+    send(timers, line(old.pid, after_s=60), line(worker.pid, after_s=60), line(1 << 22, after_s=60))
+    assert comes_true(lambda: len(timers._timers) == 3)
+    timers.follow({worker.pid: None})
+    assert comes_true(lambda: [pid for pid, _ in timers._timers] == [worker.pid])
+
+
+def test_a_real_time_signal_is_sent_and_named(timers: FileTimers, start: Start, tmp_path: Path) -> None:
+    worker = start()
+    timers.follow({worker.pid: tmp_path / "error.json"})
+    send(timers, line(worker.pid, signum=signal.SIGRTMIN + 3))
+    assert worker.wait(TIMEOUT_S) == -(signal.SIGRTMIN + 3)
+    found = read_error_file(tmp_path / "error.json")
+    assert found and found.message.endswith(f"pid {worker.pid} was sent SIGRTMIN+3")
+
+
+def test_a_process_whose_stack_cannot_be_had_is_killed_all_the_same(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacks(pids: Collection[int], timeout_s: float) -> Mapping[int, str]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(stacks, "texts_of", lacks)
+    settings, handler = WatchdogSettings(timer_file=str(tmp_path / "timers")), StackHandler(STACKS_SIGNAL, 1023)
+    watchdogs = Watchdogs(settings, lambda *stuck: None, lambda answer: None, lambda name, timer: None, handler)
+    watchdogs.start()
+    try:
+        worker = start()
+        watchdogs.follow({worker.pid: Followed(0, tmp_path / "error.json")})
+        with open(tmp_path / "timers", "wb") as pipe:
+            pipe.write(line(worker.pid))
+        assert worker.wait(TIMEOUT_S) == -signal.SIGKILL
+        found = read_error_file(tmp_path / "error.json")
+        assert found and found.message.startswith("timer 'step' expired")
+    finally:
+        watchdogs.close()
+
+
 def test_each_scope_has_its_own_timer_and_the_first_one_counts(timers: FileTimers, start: Start) -> None:
     worker = start()
     timers.follow({worker.pid: None})
@@ -117,14 +162,14 @@ def test_a_child_of_a_worker_is_killed_and_the_worker_lives(
 
 
 def test_nobody_but_a_worker_that_is_followed_can_be_killed_and_a_signal_of_0_kills_nobody(
-    timers: FileTimers, start: Start
+    timers: FileTimers, start: Start, tmp_path: Path
 ) -> None:
-    stranger, spared, worker = start(), start(), start()
-    timers.follow({spared.pid: None, worker.pid: None})
+    stranger, spared, worker, reason = start(), start(), start(), tmp_path / "error.json"
+    timers.follow({spared.pid: reason, worker.pid: None})
     send(timers, line(stranger.pid), line(os.getpid()), line(spared.pid, signum=0), line(spared.pid, signum=999))
     send(timers, line(1 << 22), line(worker.pid, after_s=0.05))
     assert worker.wait(TIMEOUT_S) == -signal.SIGKILL
-    assert is_alive(stranger.pid) and is_alive(spared.pid)
+    assert is_alive(stranger.pid) and is_alive(spared.pid) and not reason.exists()
 
 
 def test_so_many_timers_are_kept_and_no_more_until_some_end(
