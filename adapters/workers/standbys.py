@@ -208,8 +208,7 @@ class Standbys:
                 return self._leave_out(standby, module, name, by, _words(tainted), _words(others))
             case _:
                 self._discard(standby)
-                self._deaths += 1
-                self._next_at = self._clock() + pause_s(self._deaths, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
+                self._pause()
                 return ()
 
     def _became_ready(self, standby: _Standby, seconds: float, holder: str) -> Sequence[StandbyNews]:
@@ -266,7 +265,22 @@ class Standbys:
 
     def _start(self, command: tuple[str, ...]) -> None:
         """Start a standby. A host that cannot have one now is asked again later."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._guard.expect()
+        try:
+            idles = self._busy and _can_end_idling()
+            standby = self._made(command)
+        except (OSError, ValueError, CannotStart):
+            self._pause()
+            return
+        pid = standby.popen.pid
+        self._guard.hold([pid])
+        if idles:
+            _schedule(pid, os.SCHED_IDLE)
+        self._standbys[pid] = standby
+        self._watch(standby)
+
+    def _made(self, command: tuple[str, ...]) -> _Standby:
+        """Raises OSError, ValueError or CannotStart."""
         path = self._environment.get("PYTHONPATH")
         plan: dict[str, Any] = {
             "attempt": self._attempt,
@@ -275,8 +289,8 @@ class Standbys:
             "of_round": tuple(self._of_round),
             "imports": [(each.module, each.importer, each.file, each.line, each.statement) for each in self._imports],
         }
-        self._guard.expect()
         bound = self._busy and self._environment.get("OMP_NUM_THREADS") == "1"
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs, _file(plan) as plan_file, _file() as stdout, _file() as stderr:
                 environment = {
@@ -293,16 +307,15 @@ class Standbys:
                         pass_fds=(theirs.fileno(), plan_file.fileno()),
                         start_new_session=True,
                     )
-        except (OSError, ValueError, CannotStart):
+        except BaseException:
             ours.close()
-            self._deaths += 1
-            self._next_at = self._clock() + pause_s(self._deaths, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
-            return
-        self._guard.hold([popen.pid])
-        if self._busy and _can_end_idling():
-            _schedule(popen.pid, os.SCHED_IDLE)
-        standby = self._standbys[popen.pid] = _Standby(popen, ours, command)
-        self._watch(standby)
+            raise
+        return _Standby(popen, ours, command)
+
+    def _pause(self) -> None:
+        """Start no standby for a while, longer after each one that has died or could not start."""
+        self._deaths += 1
+        self._next_at = self._clock() + pause_s(self._deaths, _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
 
     def _watch(self, standby: _Standby) -> None:
         self._watcher.forget(standby.control.fileno())

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -390,6 +393,39 @@ def test_a_standby_that_dies_is_replaced_after_a_pause_that_grows(make: Callable
     gate.touch()
     node.becomes_ready()
     assert [type(each) for each in node.news] == [StandbysReady]
+
+
+@contextmanager
+def spare_descriptors(count: int) -> Iterator[None]:
+    """This process can open so many descriptors more."""
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(count + 1)]
+    for each in opened:
+        os.close(each)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened[-1], limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_host_without_descriptors_is_asked_again_for_a_standby(make: Callable[..., Node]) -> None:
+    node = make("import os, sys; sys.exit(0 if 'RANK' in os.environ else 9)")
+    node.begin()
+    node.becomes_ready()
+    node.start(node.spec())
+    node.end()
+    node.standbys.rest(node.now, busy=True)
+    pauses = []
+    for spare in count():
+        node.now = node.standbys.until or 0.0
+        with spare_descriptors(spare):
+            node.standbys.passed(node.now)
+        if node.standbys.pids:
+            break
+        assert node.standbys.until
+        pauses.append(node.standbys.until - node.now)
+    assert pauses[:3] == [1.0, 2.0, 4.0]
 
 
 def test_an_import_that_opens_a_gpu_is_named_once(make: Callable[..., Node], tmp_path: Path) -> None:
