@@ -526,18 +526,9 @@ class Agent:
         """Submit a command to the rendezvous. A node joins each round with a port that no worker has used."""
         self._holds_back = isinstance(command_, Join) and self._standbys is not None and not self._standbys.are_settled
         if isinstance(command_, Join):
-            self._reserve_again()
+            self._reserved.renew()
         if request := requested(command_, self._profile, self._holds_back):
             self._rendezvous.submit(request)
-
-    def _reserve_again(self) -> None:
-        """Reserve another port. A host that has none for now leaves this node its last one, which no worker uses now."""
-        try:
-            reserved = Reservation(self._settings.address)
-        except OSError:
-            return
-        self._reserved.release()
-        self._reserved = reserved
 
     def _start(self, world: World) -> None:
         try:

@@ -389,8 +389,9 @@ class Driver:
     def _join(self, command: core.Join) -> None:
         """Join with a port that no iteration has used. Meanwhile the main thread lets go of the last iteration."""
         if self._reserved:
-            self._reserved.release()
-        self._reserved = Reservation(self._task.address)
+            self._reserved.renew()
+        else:
+            self._reserved = Reservation(self._task.address)
         self._submit(command, self._task.introduction(self._reserved.endpoint))
         errors, self._kept = self._kept.errors, _Iteration()
         self._task.joins()

@@ -29,6 +29,15 @@ class Reservation:
         port, self._held = _in_a_row()
         self.endpoint = Endpoint(address, port)
 
+    def renew(self) -> None:
+        """Hold another port instead. A host that has none for now leaves the last one, which no worker uses by then."""
+        try:
+            port, held = _in_a_row()
+        except OSError:
+            return
+        self.release()
+        self.endpoint, self._held = Endpoint(self.endpoint.address, port), held
+
     def release(self) -> None:
         self._held.close()
 

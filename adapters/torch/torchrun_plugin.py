@@ -159,8 +159,7 @@ class ElasticRendezvous(RendezvousHandler):
                 return found, world
 
     def _join(self) -> World:
-        self._reserved.release()
-        self._reserved = Reservation(self._address)
+        self._reserved.renew()
         answer = self._asked(Request(handlers.join, profile=self._profile()))
         match answer:
             case World():

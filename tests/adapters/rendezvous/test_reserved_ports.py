@@ -116,6 +116,31 @@ def test_a_port_that_is_released_is_free_again_and_releasing_twice_does_no_harm(
         bound(socket.AF_INET, "127.0.0.1", port, reuse=False).close()
 
 
+def test_a_port_that_is_renewed_is_another_one_and_the_last_one_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel would give the last one first."""
+    with Reservation("node-7.example") as held:
+        old = row(held)
+        monkeypatch.setattr(endpoint, "_bind", begins_at(iter(old)))
+        held.renew()
+        assert held.endpoint.address == "node-7.example" and not {*row(held)} & {*old}
+        for port in old:
+            bound(socket.AF_INET, "127.0.0.1", port, reuse=False).close()
+
+
+def test_a_host_without_another_port_leaves_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def has_none(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with Reservation("localhost") as held:
+        before = held.endpoint
+        monkeypatch.setattr(endpoint, "_bind", has_none)
+        held.renew()
+        assert held.endpoint == before
+        for port in row(held):
+            with pytest.raises(OSError, match="in use"):
+                bound(socket.AF_INET, "", port, reuse=False)
+
+
 def test_it_says_how_others_reach_it() -> None:
     with Reservation("node-7.example") as held:
         assert held.endpoint.address == "node-7.example"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
+import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +30,7 @@ from torch.distributed.elastic.rendezvous import (
 )
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.rendezvous import reserved_ports
 from elastic.adapters.rendezvous.reserved_ports import Reservation
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import Backend, OutOfReach, Shown
@@ -191,8 +195,6 @@ def test_the_workers_may_use_the_agents_store_at_the_address_that_they_are_given
 def test_with_sharing_switched_off_as_in_torch_the_workers_get_a_port_that_is_free(
     agents: Agents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import socket
-
     monkeypatch.setenv(NOT_SHARED, "1")
     infos = agents.again(agents.new(), agents.new())
     places = [info.bootstrap_store_info for info in infos]
@@ -295,6 +297,16 @@ def test_agents_that_disagree_on_their_number_are_told_so(agents: Agents) -> Non
         agents.new(ELASTIC).next_rendezvous()
     agents.again(agents.new())
     assert not first.is_closed()
+
+
+def test_a_host_without_another_port_joins_with_the_last_one(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
+    def has_none(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    first = agents.new(ELASTIC)
+    agents.again(first)
+    monkeypatch.setattr(reserved_ports, "_bind", has_none)
+    assert agents.again(first)[0].world_size == 1
 
 
 class _Slipping(MemoryBackend):
