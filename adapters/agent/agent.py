@@ -157,7 +157,8 @@ class Agent:
         self._orphans = orphans
         self._evict = evict
         self._lost: Mapping[Node, int] = {}
-        """The nodes that were evicted and have no seat again, each with the round that was over then."""
+        """The nodes that were evicted and have no seat again, each with the round that was over then. An agent whose workers
+        start again with all others keeps none."""
         self._logs = worker_logs(settings)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
@@ -406,9 +407,10 @@ class Agent:
     def _holds(self, state: RendezvousState) -> Noticed | None:
         """Take the register as it stands. Return that this node has notice there, if its group does not know."""
         before, self._state = self._state, state
-        known, self._lost = self._lost, still_lost(self._lost, before, state)
-        if self._settings.group.alone and self._lost.items() - known.items():
-            self._evict(self._lost_parties, self.node, self._ranks)
+        if self._settings.group.alone:
+            known, self._lost = self._lost, still_lost(self._lost, before, state)
+            if self._lost.items() - known.items():
+                self._evict(self._lost_parties, self.node, self._ranks)
         if state.complete:
             self._ran = state.participants
         if self._links:

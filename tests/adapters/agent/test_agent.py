@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from processes import comes_true
+from worlds import edited, node, nodes, running
 
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
@@ -26,7 +27,7 @@ from elastic.adapters.store.queries import Query, Reply
 from elastic.core import group, rendezvous
 from elastic.core.group import Phase, Stopped
 from elastic.core.group.state import Record, Refused
-from elastic.core.rendezvous import RendezvousState, Status, Token
+from elastic.core.rendezvous import Evict, RendezvousState, Status, Token
 from elastic.core.world import Ending, Fault, Life, Node, Stacks, Verdict, Why
 
 TIMEOUT_S = 60.0
@@ -260,6 +261,22 @@ def test_an_error_that_nobody_foresaw_in_a_thread_ends_the_agent_and_its_workers
         agent.run()
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     assert agent.failures == []
+
+
+@pytest.mark.parametrize(("alone", "kept"), [(None, {}), (group.Alone(1), {node("b"): 0})])
+def test_lost_nodes_are_kept_in_mind_only_where_their_ranks_are_to_be_evicted(
+    alone: group.Alone | None, kept: dict[Node, int]
+) -> None:
+    evicted: list[Any] = []
+    made = settings("true", group=group.Settings(alone=alone))
+    agent = Agent(made, MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes(), evict=lambda *given: evicted.append(given))
+    try:
+        three = running("a b c", restarts=1)
+        agent._holds(three)
+        agent._holds(edited(three, "a", Evict(nodes("b"))))
+        assert agent._lost == kept and len(evicted) == len(kept)
+    finally:
+        agent._close()
 
 
 AWAY_TRIES = 3
