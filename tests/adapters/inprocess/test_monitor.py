@@ -22,6 +22,7 @@ from worlds import node, running
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.relay.relay_server import Relay
+from elastic.core.inprocess.exits import INTERNAL
 from elastic.core.rendezvous import Close, End, RendezvousState, apply
 from elastic.core.world import Ending, Verdict, Why
 
@@ -142,6 +143,39 @@ def test_a_monitor_that_cannot_write_its_log_does_its_work(tmp_path: Path, log: 
         it.monitor()
         it.process.send_signal(signal.SIGKILL)
         assert it.ended() == (0, Why.LOST, "a")
+
+
+SLIPS = """
+import os, sys
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.inprocess import monitor
+from elastic.adapters.inprocess.shared_page import Page
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+
+class Slipping(MemoryBackend):
+    def clone(self):
+        return self
+    def heartbeat(self, node, counter):
+        raise ZeroDivisionError("a slip")
+
+monitor.backend_at = lambda place, clock: Slipping(MemoryStore(), clock)
+page = Page.new()
+descriptors = {"page": page.descriptor, "bell": page.bell, "process": os.pidfd_open(os.getppid())}
+rules = {"unwind_s": 30.0, "grace_s": 30.0, "leave_s": 3.0, "replace_s": 0.0}
+charge = {"node": ["a", 1], "place": {}, "rules": rules, "heartbeat_interval_s": 0.01, "log": sys.argv[1]}
+monitor.Program({**charge, **descriptors}).run()
+"""
+
+
+def test_an_error_that_nobody_foresaw_in_a_thread_of_it_ends_the_monitor(tmp_path: Path) -> None:
+    """The supervisor of its process starts another one."""
+    log = tmp_path / "monitor.log"
+    with subprocess.Popen([sys.executable, "-c", SLIPS, str(log)]) as process:
+        try:
+            assert process.wait(TIMEOUT_S) == INTERNAL
+        finally:
+            process.kill()
+    assert "monitor of a#1: ends: ZeroDivisionError('a slip')" in log.read_text()
 
 
 def test_a_limit_of_a_month_ends_no_monitor(tmp_path: Path) -> None:
