@@ -30,7 +30,8 @@ class Listed(MemoryBackend):
 def test_a_store_that_has_lost_the_register_is_asked_once_until_it_has_one_again() -> None:
     store, seen = MemoryStore(), list[RendezvousState]()
     listed = Listed(store)
-    follower = RegisterFollower(listed, seen.append, lambda: None)
+    failed = list[BaseException]()
+    follower = RegisterFollower(listed, seen.append, lambda: None, failed.append)
     follower.start()
     first, later = born(), grown(born(), "b")
     shown: list[RendezvousState | None] = []
@@ -44,5 +45,5 @@ def test_a_store_that_has_lost_the_register_is_asked_once_until_it_has_one_again
         assert comes_true(lambda: len(listed.waits) > len(shown))
     finally:
         follower.stop()
-    assert seen == [first, later]
+    assert (seen, failed) == ([first, later], [])
     assert listed.waits == [None, first.token, None, later.token]
