@@ -354,18 +354,18 @@ class World:
         return self.id.round
 
 
-def _storable(text: str) -> str:
-    """Return the text as a store takes it. A path may hold bytes that are no text; they are spelled out."""
+def _encodable(text: str) -> str:
+    """Return the text with escapes in place of surrogates, which no store takes: a name that is no UTF-8 has some."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def _message(text: str) -> str:
-    return _storable(text)[:MESSAGE_MAX]
+    return _encodable(text[:MESSAGE_MAX])[:MESSAGE_MAX]
 
 
 def _callstack(text: str) -> str:
     """Return the end of the call stack, which says most."""
-    return _storable(text)[-CALLSTACK_MAX:]
+    return _encodable(text[-CALLSTACK_MAX:])[-CALLSTACK_MAX:]
 
 
 def _tail(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -423,7 +423,7 @@ class Stacks:
 
 
 def _name_part(text: str) -> str:
-    return _storable(text)[:NAME_MAX]
+    return _encodable(text[:NAME_MAX])[:NAME_MAX]
 
 
 @frozen

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 from ...core.inprocess.exits import EXIT_CODES, INTERNAL
@@ -26,7 +27,7 @@ class RestartAbort(SystemExit):
         self.args = args
 
     def __str__(self) -> str:
-        return " ".join(map(str, self.args))
+        return " ".join(map(text_of, self.args))
 
 
 class Stopped(SystemExit):
@@ -81,7 +82,7 @@ def raised(
     if others:
         text += f" ({others})"
     if error is not None:
-        text += f" (last error here: {type(error).__name__}: {error})"
+        text += f" (last error here: {said(error)})"
     stopped = _stopped(reason, text, value)
     stopped.__cause__ = error
     return stopped
@@ -95,6 +96,19 @@ def _stopped(reason: Reason, text: str, value: object) -> Stopped:
             return OutcomeUnknown(reason, text, value)
         case _:
             return Stopped(reason, text)
+
+
+def said(error: BaseException) -> str:
+    """Return an error's type and text. An error that users write may fail to say its text."""
+    return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
+
+
+def text_of(value: object) -> str:
+    """Return a value as text, else its representation, else nothing."""
+    for says in (str, repr):
+        with suppress(Exception):
+            return says(value)
+    return ""
 
 
 def tell(error: BaseException) -> None:

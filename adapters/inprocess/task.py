@@ -18,7 +18,9 @@ from ...core.caller import Terms
 from ...core.inprocess.words import Span
 from ...core.world import Endpoint, Fault, Member, Node, Profile, World
 from ..clock import Clock
+from ..store import numerals
 from .callbacks import Callback, Callbacks, Composed, Mode, State
+from .outcomes import said
 from .user_stack import place
 
 Labels: TypeAlias = Callable[[State, World | None], tuple[tuple[str, str], ...]]
@@ -104,15 +106,15 @@ class Task:
             node=me,
             round=round,
             rank=self.state.rank,
-            local_rank=int(os.environ.get("LOCAL_RANK", "0")),
+            local_rank=numerals.number(os.fsencode(os.environ.get("LOCAL_RANK", ""))) or 0,
             pid=os.getpid(),
             exit_code=0,
             after_s=self._clock.now() - self._since,
             world_size=self.state.world_size,
             host=host,
             when=self._clock.wall_text(),
-            message=f"{type(error).__name__}: {error}".removesuffix(": ") if error else cause,
-            where=place(error) if error else where,
+            message=cause if error is None else said(error),
+            where=where if error is None else place(error),
         )
 
     def code(self, span: Span) -> Callable[[], object]:

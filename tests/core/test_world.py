@@ -96,6 +96,20 @@ def test_a_failure_record_is_bounded() -> None:
     assert len(evolve(fault, tail=("x" * 9_999,)).tail[0]) == MESSAGE_MAX
 
 
+def test_a_failure_record_escapes_what_no_store_takes() -> None:
+    """A name that is no UTF-8 has surrogates in Python. The escapes count as characters."""
+    name, long = "/data/\udcff.jpg", "\udcff" * CALLSTACK_MAX
+    fault = Fault(node("a"), 0, 0, 0, 1, 1, 0.0, message=name, tail=(name, long), callstack=f"{name}é")
+    assert (fault.message, fault.tail[0], fault.callstack) == (
+        r"/data/\udcff.jpg",
+        r"/data/\udcff.jpg",
+        r"/data/\udcff.jpgé",
+    )
+    assert len(fault.tail[1]) == MESSAGE_MAX and fault.tail[1].startswith(r"\udcff\udcff")
+    stack = evolve(fault, callstack=long).callstack
+    assert len(stack) == CALLSTACK_MAX and stack.endswith(r"\udcff\udcff")
+
+
 def test_a_long_call_stack_keeps_its_end() -> None:
     fault = Fault(node("a"), 0, 0, 0, 1, 1, 0.0, callstack="first" + "x" * CALLSTACK_MAX + "last")
     assert len(fault.callstack) == CALLSTACK_MAX

@@ -39,6 +39,11 @@ def test_a_fault_survives_the_journey() -> None:
     assert codec.decode_fault(codec.encode_fault(FAULT)) == FAULT
 
 
+def test_a_fault_with_text_that_is_no_unicode_survives_the_journey() -> None:
+    fault = Fault(Node("n", 1), 0, 0, 0, 1, 1, 0.0, message="/data/\udcff.jpg", where="\ud800.py:1", tail=("\udcff",))
+    assert codec.decode_fault(codec.encode_fault(fault)) == fault
+
+
 def test_the_longest_fault_is_readable() -> None:
     longest = Fault(
         Node("n", 1), 0, 0, 0, 1, 1, 0.0, message="é" * 2 * MESSAGE_MAX, tail=("é" * MESSAGE_MAX,) * 2 * TAIL_MAX
