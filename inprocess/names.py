@@ -38,8 +38,8 @@ SAME = frozenset(
     nested_restarter nested_restarter.NestedRestarterAborted nested_restarter.NestedRestarterFinalized
     nested_restarter.NestedRestarterHandlingCompleted nested_restarter.NestedRestarterHandlingStarting
     rank_assignment rank_assignment.ActivateAllRanks rank_assignment.ActiveWorldSizeDivisibleBy rank_assignment.Layer
-    rank_assignment.LayerFlag rank_assignment.MaxActiveWorldSize rank_assignment.RankFilter rank_assignment.ShiftRanks
-    rank_filter rank_filter.ActiveWorldSizeDivisibleBy rank_filter.MaxActiveWorldSize rank_filter.RankFilter
+    rank_assignment.LayerFlag rank_assignment.MaxActiveWorldSize rank_assignment.ShiftRanks
+    rank_filter rank_filter.ActiveWorldSizeDivisibleBy rank_filter.MaxActiveWorldSize
     rank_filter.WorldSizeDivisibleBy
     state state.FrozenState state.Mode state.State
     terminate terminate.Terminate
@@ -47,6 +47,7 @@ SAME = frozenset(
     """.split()
 )
 
+FILTERED = "the active ranks get the first numbers as `rank` too, in their order, and the reserves those that follow"
 DIFFERENT: Mapping[str, str] = {
     "abort.AbortTorchDistributed": "it also frees ranks that wait in gloo, or for the iteration's TCPStore",
     "abort.AbortTorchDistributed(torch_fr_trace_path)": "a path is refused: set TORCH_NCCL_DUMP_ON_TIMEOUT, and torch "
@@ -71,8 +72,11 @@ DIFFERENT: Mapping[str, str] = {
     "it ends the process with code 70",
     "rank_assignment.RankAssignmentCtx": "without a store to ask",
     "rank_assignment.RankDiscarded": "such a rank becomes a reserve",
+    "rank_assignment.RankFilter": FILTERED,
+    "rank_filter.RankFilter": FILTERED,
     "rank_assignment.Tree": "a branch that is too small waits as reserves; a rank that the launcher starts again has the "
-    "tree grown anew; it is not called for one rank, and does not warn when it renumbers the ranks",
+    "tree grown anew; it is not called for one rank, so a derived class cannot call it either, and it does not warn when it "
+    "renumbers the ranks",
     "store": "it has the TCPStore alone",
     "store.TCPStore": "a process of its own serves it, so it outlives rank 0; under `elastic launch` it is not needed",
     **{
@@ -81,6 +85,7 @@ DIFFERENT: Mapping[str, str] = {
     },
     "wrap.Wrapper": "it takes plain functions, policies and seconds too",
     "wrap.Wrapper(abort)": "one that raises makes its rank leave, since what it left open would pile up",
+    "wrap.Wrapper(barrier_timeout)": "the first iteration waits for three quarters of it, then begins without the missing",
     "wrap.Wrapper(heartbeat_interval)": "how often a rank shows the others that it lives",
     "wrap.Wrapper(initialize)": "a reserve that fails in it leaves, and the others go on",
     "wrap.Wrapper(last_call_wait)": "0 by default: faults at one time are one restart anyway",

@@ -21,7 +21,7 @@ from ...core.rendezvous.state import NODES_MAX
 from ...core.world import COUNT_MAX, Endpoint, Life, Node, Profile, World
 from ..clean_up import run_all
 from ..clock import SystemClock
-from ..rendezvous.loop import RendezvousLoop
+from ..rendezvous.loop import Notice, RendezvousLoop
 from ..store.port import Backend
 from ..store.tcpstore.serving import address_towards
 from ..store.tcpstore.wire import Address
@@ -31,6 +31,7 @@ from .bytecode_progress import Progress
 from .callbacks import Callbacks, State
 from .driver import Driver, end_process, log
 from .gate import Gate
+from .latecomers import Latecomers
 from .main_thread import serve
 from .parameters import labels, party, rank_and_world_size, slot
 from .shared_page import BYE, Bye, Page
@@ -110,6 +111,8 @@ _token = 0
 """The token of the last call's last span."""
 _last_state: State | None = None
 """The state at the end of the last call: RANK and WORLD_SIZE have other values since."""
+_size_before = 0
+"""The world size at the end of the call before it; before the first call, that of the launcher."""
 
 
 class Assembly:
@@ -143,7 +146,7 @@ class Assembly:
     def carry_through(self) -> Finished:
         """Carry the call through on the main thread. Return how it ended. Only a rank that serves the store waits for the
         clean-up as well."""
-        global _last_state, _token
+        global _last_state, _size_before, _token
         call = inprocess.Call(self._plan.settings, token=_token)
         self._trace = trace = traced(self._plan.trace or os.environ.get(TRACE), self._held, call, self._clock)
         driver = Driver(
@@ -154,7 +157,9 @@ class Assembly:
             self._parts.progress,
             self._parts.inbox,
             self._parts.orders,
-            lambda post: RendezvousLoop(self.backend, self._held, self._clock, post, end_process, trace.took),
+            lambda post: RendezvousLoop(
+                self.backend, self._held, self._clock, self._latecomers(post).told, end_process, trace.took
+            ),
             self.backend.faults,
             self._me,
             self._clock,
@@ -172,10 +177,14 @@ class Assembly:
             self._let_go()
             raise
         finished = serve(self._parts.gate, self._parts.orders)
+        _size_before = _last_state.world_size if _last_state else self.task.state.initial_world_size
         _token, _last_state = driver.token, self.task.state
         if self._connection.serves:
             driver.join()
         return finished
+
+    def _latecomers(self, post: Callable[[Notice], None]) -> Latecomers:
+        return Latecomers(post, self._me, self._held.settings, self.task.state.initial_world_size)
 
     def _let_go(self) -> None:
         """Clean up. The register knows how the call ended, or the monitor tells it."""
@@ -194,11 +203,18 @@ def _place() -> tuple[int, int]:
     return rank_and_world_size()
 
 
-def _first_wait(own: inprocess.Settings) -> float:
-    """Return how long the first iteration waits for all ranks. Ranks that the last call missed may be gone for good."""
+def _first_target(world_size: int, upscale: bool) -> int:
+    """Return how many ranks the first iteration waits for. One that two calls were without may be gone for good. One that
+    can come later is not waited for."""
+    if _last_state is None:
+        return world_size
+    return _last_state.world_size if upscale else max(_last_state.world_size, _size_before)
+
+
+def _first_wait(own: inprocess.Settings, target: int) -> float:
+    """Return how long it waits for them, and for those that the last call was without."""
     waits = FIRST_CALL * own.barrier_timeout
-    missing = _last_state is not None and _last_state.world_size < _last_state.initial_world_size
-    return min(waits, own.heartbeat_timeout) if missing else waits
+    return min(waits, own.heartbeat_timeout) if _last_state and _last_state.world_size < target else waits
 
 
 def _profile() -> Profile:
@@ -213,12 +229,13 @@ def _rendezvous(plan: Plan, world_size: int) -> Settings:
     rank, however many processes the launcher has started with it."""
     own = plan.settings
     upscale = os.environ.get(SCOPE) == "rank" if plan.upscale is None else plan.upscale
+    target = _first_target(world_size, upscale)
     return Settings(
         limits=Limits(1, NODES_MAX, COUNT_MAX - 1),
-        first_target=world_size,
+        first_target=target,
         join_timeout=own.barrier_timeout,
         last_call_timeout=own.last_call_wait,
-        first_call_timeout=_first_wait(own),
+        first_call_timeout=_first_wait(own, target),
         keep_alive_interval=own.heartbeat_interval,
         keep_alive_max_attempt=max(2, math.ceil(own.heartbeat_timeout / own.heartbeat_interval)),
         leave_timeout=own.leave_timeout,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import elastic.adapters.inprocess.assembly as assembly
 import elastic.inprocess as inprocess
 from elastic.adapters.clock import Clock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
@@ -36,8 +37,6 @@ class Here:
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import elastic.adapters.inprocess.assembly as assembly
-
     monkeypatch.setattr(assembly, "_last_state", None)
     for name in ("ELASTIC_RELAY", "ELASTIC_TRACE"):
         monkeypatch.delenv(name, raising=False)
@@ -86,6 +85,33 @@ def test_a_function_that_fails_is_called_until_the_controller_gives_up_each_time
         with pytest.raises(RestartAbort):
             function()
     assert iterations == [0, 1, 2] * 2
+
+
+def test_a_rank_that_is_not_there_in_time_is_missed_aloud(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(assembly, "FIRST_CALL", 0.001)
+    assert wrapper()(lambda: "alone")() == "alone"
+    assert "the first iteration begins without 1 of 2 ranks (1), which did not come in 0.12 s" in caplog.text
+
+
+@pytest.mark.parametrize(("upscale", "warned"), [(True, 1), (False, 2)])
+def test_a_later_call_waits_for_no_rank_that_can_come_later_or_that_two_were_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, upscale: bool, warned: int
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(assembly, "FIRST_CALL", 0.001)
+    states: list[FrozenState] = []
+
+    @wrapper(upscale=upscale)
+    def function(call: inprocess.CallWrapper = None) -> None:  # type: ignore[assignment]
+        states.append(call.state)
+
+    for _ in range(3):
+        function()
+    assert [(each.world_size, each.initial_world_size) for each in states] == [(1, 2)] * 3
+    assert caplog.text.count("the first iteration begins without") == warned
 
 
 def test_user_code_may_ask_for_a_restart() -> None:
