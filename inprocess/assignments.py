@@ -11,17 +11,18 @@ answer is still a function of the world.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeGuard
 
 from attrs import astuple, define, field, frozen
 
 from ..adapters.inprocess.callbacks import State as Place
 from ..core.policies import LineUp, Policy
-from ..core.world import Member, World
+from ..core.world import NAME_MAX, Member, World
 from .compose import Compose
 from .rank_assignment import (
     ActivateAllRanks,
@@ -38,8 +39,10 @@ from .state import Mode, State
 from .topology import Topology
 
 PLACE, KEY, TREE = "its place", "its key", "its tree"
-"""The names of the labels, which no label of a node has: this rank's place, the names of its groups with their number, the
+"""The names of the labels, which no label of a node has: this rank's place, the names of its groups in numbered pieces, the
 digest of its last tree."""
+KEY_MAX = 64
+"""Most characters of a group's name. Of a longer one, and of one that is not printable, the digest is the name."""
 NUMBERING = (ShiftRanks, FillGaps, FilterCountGroupedByKey)
 """Assignments that say nothing of which ranks are active: all are, if no other says more."""
 KEPT = 16
@@ -54,6 +57,17 @@ class NoStore:
             f"ctx.store.{name}: there is no store to ask. A rank assignment is a function of the context alone, and each "
             "rank calls it for all ranks"
         )
+
+
+@frozen
+class Groups(NoStore):
+    """The store of a context for an assignment that asks for the groups of all ranks."""
+
+    names: Mapping[int, str]
+
+    def get_keys(self, ranks: Iterable[int]) -> list[str | None]:
+        """Return the names of these ranks' groups, None for lost ranks."""
+        return [self.names.get(rank) for rank in ranks]
 
 
 @frozen
@@ -124,7 +138,7 @@ class Assigned:
     def by(cls, assignment: Any) -> Assigned:
         """Take the parts of an assignment apart. Raises ValueError."""
         steps = _steps(assignment)
-        if len(steps) > 1 and any(isinstance(each, Tree) for each in steps):
+        if len(steps) > 1 and any(_is_tree(each) for each in steps):
             raise ValueError("rank_assignment: a Tree stands alone, and is composed with no other assignment")
         if all(type(each) in NUMBERING for each in steps):
             steps = [*steps, ActivateAllRanks()]
@@ -138,11 +152,10 @@ class Assigned:
     def says(self, place: Place, world: World | None) -> tuple[tuple[str, str], ...]:
         """Return this rank's labels. `world` is its last one."""
         own = State(**vars(place))
-        names = [str(key(own) if callable(key) else key) for key in self._keys()]
-        labels = {
-            PLACE: str(_Said.by(place, world)),
-            **{f"{KEY} {number:02}": name for number, name in enumerate(names)},
-        }
+        names = [_short(key(own) if callable(key) else key) for key in self._keys()]
+        text = json.dumps(names, ensure_ascii=False) if names else ""
+        pieces = {f"{KEY} {at // NAME_MAX:02}": text[at : at + NAME_MAX] for at in range(0, len(text), NAME_MAX)}
+        labels = {PLACE: str(_Said.by(place, world)), **pieces}
         if world is not None and (tree := self._tree_of.get(_slots(world.members))):
             labels[TREE] = tree
         return tuple(sorted(labels.items()))
@@ -151,7 +164,7 @@ class Assigned:
         """Return the keys of all steps, in their order."""
         found = []
         for step in self.steps:
-            if isinstance(step, Tree):
+            if _is_tree(step):
                 found += [layer.key_or_fn for layer in step.layers]
             elif isinstance(step, FilterCountGroupedByKey):
                 found.append(step.key_or_fn)
@@ -161,8 +174,8 @@ class Assigned:
 
     def _applied(self, line: LineUp) -> LineUp:
         said = {member: _Said.of(member) for member in (*line.active, *line.reserves)}
-        if isinstance(self.steps[0], Tree):
-            return self._by_tree(self.steps[0], {each.initial_rank: member for member, each in said.items()})
+        if _is_tree(tree := self.steps[0]):
+            return self._by_tree(tree, {each.initial_rank: member for member, each in said.items()})
         return self._by_steps(said)
 
     def _by_steps(self, said: Mapping[Member, _Said]) -> LineUp:
@@ -173,18 +186,15 @@ class Assigned:
         left = dict[int, RankAssignmentCtx]()
         for rank, member in ranks.items():
             state = said[member].state(rank, size)
-            left[rank] = RankAssignmentCtx(
-                replace(state, active_world_size=None) if is_grown else state, NoStore(), set(lost)
-            )
-        number = 0
+            state = replace(state, active_world_size=None) if is_grown else state
+            left[rank] = RankAssignmentCtx(state, None, set(lost))
+        names = {rank: iter(_names(member)) for rank, member in ranks.items()}
         for step in self.steps:
+            store = NoStore()
             if isinstance(step, FilterCountGroupedByKey):
-                keys = {ctx.state.rank: _key(ranks[rank], number) for rank, ctx in left.items()}
-                for ctx in left.values():
-                    ctx.terminated_ranks = step.unfit(keys, ctx.terminated_ranks)  # type: ignore[arg-type]
-                number += 1
-                continue
-            left = {rank: after for rank, ctx in left.items() if (after := _after(step, ctx))}
+                named = {rank: next(names[rank]) for rank in ranks}
+                store = Groups({ctx.state.rank: named[rank] for rank, ctx in left.items()})  # type: ignore[misc]
+            left = {rank: after for rank, ctx in left.items() if (after := _after(step, ctx, store))}
         active = {ctx.state.active_rank: ranks[rank] for rank, ctx in left.items() if _is_active(ctx.state)}
         resting = [(ctx.state.rank or 0, rank) for rank, ctx in left.items() if not _is_active(ctx.state)]
         places = sorted(active, key=_or_none)
@@ -199,7 +209,7 @@ class Assigned:
         told = {dict(member.profile.labels).get(TREE, "") for member in homes.values()}
         before = self._trees.get(told.pop()) if len(told) == 1 else None
         if before is None:
-            names = {home: _names(step, member) for home, member in homes.items()}
+            names = {home: _names(member) for home, member in homes.items()}
             tree = Topology.grown(tuple(step.layers), names)
         else:
             tree = deepcopy(before)
@@ -223,8 +233,22 @@ def _steps(assignment: Any) -> Sequence[Any]:
 
 
 def _name(step: object) -> str:
-    numbers = [str(value) for value in getattr(step, "__dict__", {}).values() if isinstance(value, int)]
+    """Return what all ranks must have in common. What users' own classes hold may be a rank's own."""
+    is_ours = type(step).__module__ == RankAssignment.__module__
+    numbers = [str(value) for value in vars(step).values() if isinstance(value, int)] if is_ours else []
     return " ".join((type(step).__name__, *numbers))
+
+
+def _is_tree(step: object) -> TypeGuard[Tree]:
+    """Return True unless users' code stands before the tree's own call."""
+    return isinstance(step, Tree) and type(step).__call__ is Tree.__call__
+
+
+def _short(key: object) -> str:
+    text = str(key)
+    if len(text) <= KEY_MAX and text.isprintable():
+        return text
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _put(kept: dict[Any, Any], key: Any, value: object) -> None:
@@ -257,10 +281,12 @@ def _numbers(said: Mapping[Member, _Said]) -> tuple[dict[int, Member], int]:
     return ranks, size
 
 
-def _after(step: Callable[[RankAssignmentCtx], RankAssignmentCtx], ctx: RankAssignmentCtx) -> RankAssignmentCtx | None:
+def _after(
+    step: Callable[[RankAssignmentCtx], RankAssignmentCtx], ctx: RankAssignmentCtx, store: NoStore
+) -> RankAssignmentCtx | None:
     """Return the context after a step; None if the step discards this rank."""
     try:
-        return step(replace(ctx, terminated_ranks=set(ctx.terminated_ranks)))
+        return step(replace(ctx, store=store, terminated_ranks=set(ctx.terminated_ranks)))
     except RankDiscarded:
         return None
 
@@ -273,9 +299,8 @@ def _or_none(rank: int | None) -> int:
     return -1 if rank is None else rank
 
 
-def _key(member: Member, number: int) -> str:
-    return dict(member.profile.labels)[f"{KEY} {number:02}"]
-
-
-def _names(step: Tree, member: Member) -> list[str]:
-    return [_key(member, number) for number in range(len(step.layers))]
+def _names(member: Member) -> list[str]:
+    """Return the names of a member's groups."""
+    text = "".join(text for name, text in member.profile.labels if name.startswith(KEY))
+    found: list[str] = json.loads(text or "[]")
+    return found

@@ -227,6 +227,47 @@ def test_a_rank_that_was_given_another_policy_is_named() -> None:
         place(Assigned.by(ShiftRanks()).policy, World(WorldId(Life("here", 1), 0), (member,)))
 
 
+def test_attributes_of_a_user_s_own_class_make_no_two_policies() -> None:
+    class Logged(ShiftRanks):
+        def __init__(self, rank: int) -> None:
+            self.rank = rank
+
+    names = [Assigned.by(Compose(MaxActiveWorldSize(3), Logged(rank))).policy.name for rank in range(2)]
+    assert names == ["Logged + MaxActiveWorldSize 3"] * 2
+
+
+def test_a_call_of_a_user_s_own_stands_before_the_one_that_it_derives_from() -> None:
+    class WithoutOne(FilterCountGroupedByKey):
+        def __call__(self, ctx: RankAssignmentCtx) -> RankAssignmentCtx:
+            after = super().__call__(ctx)
+            after.terminated_ranks = after.terminated_ranks | {1}
+            return after
+
+    class Backwards(Tree):
+        def __call__(self, ctx: RankAssignmentCtx) -> RankAssignmentCtx:
+            assert ctx.state.rank is not None
+            ctx.state = replace(ctx.state, mode=Mode.ACTIVE, active_rank=ctx.state.world_size - 1 - ctx.state.rank)
+            return ctx
+
+    pairs = WithoutOne(partial(group_of, 2), (2).__eq__)
+    shifts = Compose(ActivateAllRanks(), ShiftRanks(), pairs)
+    assert job(5, shifts).meets(0, *range(5)) == [0, 2, 3]
+    assert job(3, Backwards([Layer()])).meets(0, *range(3)) == [2, 1, 0]
+
+
+@pytest.mark.parametrize("text", ["node-1\n", "a\tb", "/\udcff", "x" * 300, "", 'a"b', "é" * 64])
+def test_a_group_may_have_any_name(text: str) -> None:
+    pairs = [FilterCountGroupedByKey(lambda state, n=rank // 2: f"{text}{n}", (2).__eq__) for rank in range(5)]  # type: ignore[misc]
+    running = job(5, *(Compose(ActivateAllRanks(), ShiftRanks(), each) for each in pairs))
+    assert running.meets(0, *range(5)) == [0, 1, 2, 3]
+
+
+def test_a_tree_may_have_many_layers() -> None:
+    branches = [Layer(key_or_fn=f"a switch with quite a long name, number {number}") for number in range(40)]
+    running = job(4, *(Tree([Layer(), *branches, Layer(key_or_fn=says(-rank // 2))]) for rank in range(4)))
+    assert running.meets(0, *range(4)) == [0, 1, 2, 3]
+
+
 def test_there_is_no_store_to_ask() -> None:
     class Asks(RankAssignment):
         def __call__(self, ctx: RankAssignmentCtx) -> RankAssignmentCtx:
