@@ -36,22 +36,38 @@ class Compose(Composed):
     def __init__(self, *instances: Callable[..., Any] | Policy) -> None:
         pass
 
-    @property
-    def parts(self) -> tuple[Callable[..., Any], ...]:
-        return self.instances
-
     def __call__(self, *arguments: Any) -> Any:
         """Call all, the last first. What follows one that returns None gets the arguments that it got."""
         returned: Any = None
-        for each in reversed(self.instances):
-            returned = each(*arguments)
-            if returned is None and arguments not in ((), (None,)):
-                warnings.warn(f"Compose: {_name(each)} returned nothing, not what the next is to get", stacklevel=2)
-            elif isinstance(returned, tuple):
-                arguments = returned
-            elif _takes_any(each):
-                arguments = (returned,)
+        for part in reversed(self.instances):
+            returned = part(*arguments)
+            arguments = _handed_on(part, arguments, returned)
         return returned
+
+    def each(self, *arguments: Any) -> Any:
+        """Do the same, and go on if one raises: what follows it gets the arguments that it got. Raises the first error."""
+        returned: Any = None
+        errors = list[BaseException]()
+        for part in reversed(self.instances):
+            try:
+                returned = (part.each if isinstance(part, Composed) else part)(*arguments)
+                arguments = _handed_on(part, arguments, returned)
+            except BaseException as error:  # noqa: BLE001 - it is raised when all have run
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return returned
+
+
+def _handed_on(part: Callable[..., Any], arguments: tuple[Any, ...], returned: Any) -> tuple[Any, ...]:
+    """Return what the callable that follows this part gets."""
+    if returned is None and arguments not in ((), (None,)):
+        warnings.warn(f"Compose: {_name(part)} returned nothing, not what the next is to get", stacklevel=3)
+    elif isinstance(returned, tuple):
+        return returned
+    elif _takes_any(part):
+        return (returned,)
+    return arguments
 
 
 def _common(instances: tuple[object, ...]) -> type:

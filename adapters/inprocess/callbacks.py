@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
@@ -71,17 +70,10 @@ class Callbacks:
 class Composed:
     """Several callbacks as one."""
 
-    @property
-    def parts(self) -> tuple[Callback, ...]:
-        """The callbacks. The last is called first."""
-        raise NotImplementedError
-
     def __call__(self, *arguments: Any) -> Any:
         """Call all of them."""
         raise NotImplementedError
 
-    def each(self, state: State) -> None:
-        """Call all of them, the last first, also if one fails: a clean-up runs to its end. Raises the first error."""
-        with ExitStack() as rest:
-            for callback in self.parts:
-                rest.callback(callback, state)
+    def each(self, *arguments: Any) -> Any:
+        """Call all of them, also if one fails: a clean-up runs to its end. Raises the first error."""
+        raise NotImplementedError

@@ -84,16 +84,33 @@ def test_what_is_composed_is_of_the_nearest_class_of_all() -> None:
     assert policy.name == "shift + shift"
 
 
-def test_each_of_several_aborts_runs_even_if_another_fails() -> None:
-    called: list[str] = []
+def part(name: str, called: list[tuple[str, int]], error: BaseException | None = None) -> Abort:
+    """An abort that hands on the state of the next iteration, or fails."""
 
-    def fails(state: FrozenState) -> None:
-        called.append("fails")
-        raise ValueError("first")
+    def aborts(self: object, state: FrozenState) -> FrozenState:
+        called.append((name, state.iteration))
+        if error:
+            raise error
+        return replace(state, iteration=state.iteration + 1)
 
+    made: Abort = type("Part", (Abort,), {"__call__": aborts})()
+    return made
+
+
+def test_each_of_several_aborts_runs_even_if_another_fails_and_gets_what_the_one_before_returned() -> None:
+    called: list[tuple[str, int]] = []
+    inner: Any = Compose(part("c", called), part("d", called, ValueError("first")), part("e", called))
+    outer: Any = Compose(part("a", called, KeyError("second")), part("b", called), inner, part("f", called))
     with pytest.raises(ValueError, match="first"):
-        Compose(lambda state: called.append("runs"), fails).each(STATE)
-    assert called == ["fails", "runs"]
+        outer.each(STATE)
+    assert called == [("f", 2), ("e", 3), ("d", 4), ("c", 4), ("b", 3), ("a", 4)]
+
+
+def test_several_aborts_of_which_none_fails_return_what_the_last_one_did() -> None:
+    called: list[tuple[str, int]] = []
+    aborts: Any = Compose(part("a", called), Compose(part("b", called), part("c", called)))
+    assert aborts.each(STATE) == replace(STATE, iteration=5)
+    assert called == [("c", 2), ("b", 3), ("a", 4)]
 
 
 def test_what_cannot_be_called_is_not_composed() -> None:
