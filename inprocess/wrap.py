@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -23,17 +24,22 @@ Given = ParamSpec("Given")
 
 
 def _translating(init: Callable[Given, None]) -> Callable[Given, None]:
-    """Return the constructor, which also takes a rank assignment as `rank_assignment`, and `rank_filter`."""
+    """Return the constructor, which also takes a rank assignment as `rank_assignment`, and `rank_filter`, and keeps what it
+    was given."""
+    parameters = inspect.signature(init).parameters.values()
+    defaults = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
 
     @functools.wraps(init)
     def made(*bare: Any, **given: Any) -> None:
+        shown = {**defaults, "rank_filter": None, **given}
         assigned = _assigned(given.get("rank_assignment"), given.pop("rank_filter", None))
         if assigned is not None:
             given["rank_assignment"] = assigned.policy
         init(*bare, **given)
+        own: Any = bare[0]
         if assigned is not None:
-            own: Any = bare[0]
             own.plan = evolve(own.plan, labels=assigned.says)
+        own.given = {name: value for name, value in shown.items() if name not in vars(own)}
 
     return made
 
@@ -55,6 +61,18 @@ class Wrapper(wrapper.Wrapper):
     __doc__ = wrapper.Wrapper.__doc__
     if not TYPE_CHECKING:  # a type checker knows the parameters from the base
         __init__ = _translating(wrapper.Wrapper.__init__)
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a parameter as it was given."""
+            if name in (given := vars(self).get("given", {})):
+                return given[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Raises AttributeError for a parameter: it would have no effect."""
+            if name in vars(self).get("given", {}):
+                raise AttributeError(f"{name}: a wrapper's parameters are given when it is made")
+            super().__setattr__(name, value)
 
     def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:
         """Return the wrapped function. What it raises at its end is a RestartError. Raises TypeError."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import FrozenInstanceError, replace
-from typing import Any
+from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
@@ -178,6 +180,30 @@ def test_a_process_group_that_exists_at_the_call_is_refused() -> None:
     finally:
         distributed.destroy_process_group()
     assert function() == "trained"
+
+
+def test_a_wrapper_shows_the_parameters_that_it_was_given_and_takes_no_others_later() -> None:
+    class Own(inprocess.Wrapper):
+        def __init__(self, tag: str) -> None:
+            super().__init__(store_factory=Here, soft_timeout=timedelta(seconds=30), abort=None)
+            self.tag = tag
+
+    made: Any = Own("mine")
+    assert (made.tag, made.store_factory, made.soft_timeout, made.hard_timeout) == (
+        "mine",
+        Here,
+        timedelta(seconds=30),
+        90,
+    )
+    assert (made.abort, made.rank_assignment, made.enabled) == (None, None, True)
+    with pytest.raises(AttributeError, match=r"^initialize: a wrapper's parameters are given when it is made$"):
+        made.initialize = limited(1)
+    with pytest.raises(AttributeError, match="Own' object has no attribute 'monitor'"):
+        _ = made.monitor
+    made.enabled = False
+    assert copy(made)(fails) is fails
+    assignment = inprocess.rank_assignment.ShiftRanks()
+    assert cast(Any, wrapper(rank_assignment=assignment)).rank_assignment is assignment
 
 
 def test_a_state_is_told_to_each_callback_and_replaced_states_go_to_the_next_part() -> None:
