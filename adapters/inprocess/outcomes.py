@@ -35,6 +35,7 @@ class Stopped(SystemExit):
 
     def __init__(self, reason: Reason, text: str) -> None:
         super().__init__(EXIT_CODES[reason] or INTERNAL)
+        self.args = reason, text
         self.reason = reason
         self.text = text
 
@@ -55,6 +56,7 @@ class OutcomeUnknown(Stopped):
 
     def __init__(self, reason: Reason, text: str, value: object) -> None:
         super().__init__(reason, text)
+        self.args = reason, text, value
         self.value = value
 
 
@@ -117,6 +119,7 @@ def tell(error: BaseException) -> None:
         return
     cause = error.__cause__
     callstack = "".join(traceback.format_exception(cause)) if cause else ""
-    sys.stderr.write(f"{callstack}elastic: {error}\n")
+    with suppress(AttributeError, OSError, ValueError):  # none, one that nobody reads, a closed one
+        sys.stderr.write(f"{callstack}elastic: {error}\n")
     if path := os.environ.get(ERROR_FILE_VARIABLE):
         leave_error_file(Path(path), str(error), callstack)

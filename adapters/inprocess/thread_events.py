@@ -29,6 +29,9 @@ class Drained(SystemExit):
     def __init__(self) -> None:
         super().__init__(143)
 
+    def __reduce__(self) -> tuple[type[Drained], tuple[()]]:
+        return Drained, ()  # its text is its code
+
 
 class How(Enum):
     """How a span of user code ended."""
