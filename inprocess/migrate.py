@@ -7,17 +7,18 @@ It exits with 0 if all names are there, with 1 if one is absent or unknown, and 
 from __future__ import annotations
 
 import ast
+import re
 import sys
+import tokenize
 import warnings
 from collections import Counter
-from pathlib import Path
 
 from attrs import define, field, frozen
 
 from ..adapters.terminal import printed, why
-from .names import Kind, full, told
+from .names import ABSENT, DIFFERENT, SAME, TOP, Kind, full, told
 
-THEIRS, OURS = "nvidia_resiliency_ext.inprocess", "elastic.inprocess"
+WHOLE, THEIRS, OURS = "nvidia_resiliency_ext", "nvidia_resiliency_ext.inprocess", "elastic.inprocess"
 USAGE = "usage: python -m elastic.inprocess.migrate FILE...\n"
 
 
@@ -63,25 +64,37 @@ class Reader(ast.NodeVisitor):
     """A dotted path of the program, as `inprocess.abort`, to the name of the package, as `abort`; the package is empty."""
     found: list[Use] = field(factory=list)
 
+    whole: dict[str, int] = field(factory=dict)
+    """The names of the program that mean the package around it, and the lines of their imports."""
+
     def visit_Import(self, node: ast.Import) -> None:
         for each in node.names:
             inner = _inner(each.name)
             if inner is not None:
                 self.bound[each.asname or each.name] = inner
-                self._imported(node, inner, ast.unparse(node))
+                self._imported(node, inner, ast.unparse(node).replace(THEIRS, OURS))
+            elif each.name == WHOLE:
+                self.whole[each.asname or WHOLE] = node.lineno
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         if node.level or node.module is None:
             return
         for each in node.names:
             inner = _inner(node.module if each.name == "*" else f"{node.module}.{each.name}")
-            if inner is not None:
-                self.bound[each.asname or each.name] = inner
-                self._imported(node, inner, ast.unparse(node))
+            if inner is None:
+                continue
+            self.bound |= _by_star(inner) if each.name == "*" else {each.asname or each.name: inner}
+            self._imported(node, inner, _import_from(node))
 
-    def _imported(self, node: ast.stmt, inner: str, text: str) -> None:
-        changed = text.replace(THEIRS, OURS).replace("from nvidia_resiliency_ext import", "from elastic import")
-        self.found.append(Use(node.lineno, inner, "" if changed == text else changed))
+    def _imported(self, node: ast.AST, inner: str, text: str) -> None:
+        self.found.append(Use(node.lineno, inner, "" if text == ast.unparse(node) else text))  # type: ignore[attr-defined]
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """The name of a module, for importlib."""
+        if isinstance(node.value, str) and re.fullmatch(rf"{re.escape(THEIRS)}[\w.]*", node.value):
+            inner = _inner(node.value)
+            if inner is not None:
+                self._imported(node, inner, repr(node.value.replace(THEIRS, OURS)))
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if not self._read(node):
@@ -106,6 +119,10 @@ class Reader(ast.NodeVisitor):
     def _name(self, node: ast.expr) -> str | None:
         """Return the package's name that an expression means; None if it means none."""
         path = _path(node)
+        if path[1:2] == ["inprocess"] and path[0] in self.whole:
+            change = f"import {OURS}  # and what it is used by: {path[0]}.inprocess"
+            self.found.append(Use(self.whole[path[0]], "", change))
+            return ".".join(path[2:])
         for cut in range(len(path), 0, -1):
             inner = self.bound.get(".".join(path[:cut]))
             if inner is not None:
@@ -121,6 +138,29 @@ def _inner(name: str) -> str | None:
         if name.startswith(f"{package}."):
             return name.removeprefix(f"{package}.")
     return None
+
+
+def _import_from(node: ast.ImportFrom) -> str:
+    """Return the text of an import as it is to be. What is not of this package stays where it is."""
+    if node.module != WHOLE:
+        star = (
+            "  # of its names the classes alone are looked for"
+            if (node.module, node.names[0].name) == (THEIRS, "*")
+            else ""
+        )
+        return ast.unparse(node).replace(THEIRS, OURS) + star
+    ours, others = ([each for each in node.names if (each.name == "inprocess") is wanted] for wanted in (True, False))
+    texts = [ast.unparse(ast.ImportFrom("elastic", ours, 0))]
+    return "; ".join(texts + [ast.unparse(ast.ImportFrom(WHOLE, others, 0))] * bool(others))
+
+
+def _by_star(inner: str) -> dict[str, str]:
+    """Return the names that `from ... import *` binds: of a module all that are known, of the package its classes. The names
+    of its modules are those of many variables."""
+    if not inner:
+        return dict(TOP)
+    names = (name.removeprefix(f"{inner}.") for name in (*SAME, *DIFFERENT, *ABSENT) if name.startswith(f"{inner}."))
+    return {name: f"{inner}.{name}" for name in names if name.isidentifier()}
 
 
 def _path(node: ast.expr) -> list[str]:
@@ -172,11 +212,12 @@ def run(paths: list[str]) -> int:
 def _text(path: str) -> str:
     """Return a program's text. Raises Unreadable."""
     try:
-        return Path(path).read_text()
+        with tokenize.open(path) as file:
+            return file.read()
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read: {why(error)}") from error
-    except ValueError as error:
-        raise Unreadable(f"{path}: cannot be read: no text in UTF-8") from error
+    except (SyntaxError, ValueError) as error:
+        raise Unreadable(f"{path}: cannot be read: no text in UTF-8 or in the encoding that it names") from error
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def test_a_program_s_names_are_told_by_line_and_its_imports_as_they_are_to_be() 
         "train.py:2: change the import: import elastic.inprocess as inprocess, os",
         "train.py:3: change the import: from elastic import inprocess as ip",
         "train.py:4: monitor_process.MonitorProcess: absent (another process does this, which imports no torch)",
-        "train.py:5: change the import: from elastic.inprocess import *",
+        "train.py:5: change the import: from elastic.inprocess import *  # of its names the classes alone are looked for",
         f"train.py:8: Wrapper: different ({DIFFERENT['wrap.Wrapper']})",
         f"train.py:9: Wrapper(abort): different ({DIFFERENT['wrap.Wrapper(abort)']})",
         f"train.py:9: abort.AbortTorchDistributed: different ({DIFFERENT['abort.AbortTorchDistributed']})",
@@ -96,6 +96,43 @@ def test_a_program_s_names_are_told_by_line_and_its_imports_as_they_are_to_be() 
         f"train.py:11: Wrapper(nonsense): unknown (no name of nvidia-resiliency-ext {RELEASE})",
     ]
     assert kinds == {Kind.SAME: 4, Kind.DIFFERENT: 4, Kind.ABSENT: 1, Kind.UNKNOWN: 1}
+
+
+WHOLE = """
+import nvidia_resiliency_ext, importlib
+import nvidia_resiliency_ext as nvrx
+from nvidia_resiliency_ext import inprocess as ip, fault_tolerance
+from nvidia_resiliency_ext.inprocess.store import *
+from nvidia_resiliency_ext.inprocess import *
+
+nvrx.fault_tolerance, nvrx
+nvrx.inprocess.State(0, 1), nvrx.inprocess.utils
+nvidia_resiliency_ext.inprocess.State
+importlib.import_module("nvidia_resiliency_ext.inprocess.state")
+State, FileStore, Wrapper
+"""
+
+
+def test_names_are_found_by_the_whole_package_by_a_star_and_by_a_text() -> None:
+    told, kinds = migrate.lines("train.py", migrate.uses(WHOLE, "train.py"))
+    both = "from elastic import inprocess as ip; from nvidia_resiliency_ext import fault_tolerance"
+    absent = ABSENT["store.FileStore"]
+    assert told == [
+        "train.py:2: change the import: import elastic.inprocess  # and what it is used by: nvidia_resiliency_ext.inprocess",
+        "train.py:3: change the import: import elastic.inprocess  # and what it is used by: nvrx.inprocess",
+        f"train.py:4: change the import: {both}",
+        "train.py:5: change the import: from elastic.inprocess.store import *",
+        "train.py:6: change the import: from elastic.inprocess import *  # of its names the classes alone are looked for",
+        "train.py:9: utils: absent (a part of that wrapper's own works)",
+        "train.py:11: change the import: 'elastic.inprocess.state'",
+        f"train.py:12: store.FileStore: absent ({absent})",
+        f"train.py:12: wrap.Wrapper: different ({DIFFERENT['wrap.Wrapper']})",
+    ]
+    assert kinds == {Kind.SAME: 2, Kind.DIFFERENT: 2, Kind.ABSENT: 2}
+
+
+def test_a_whole_package_that_is_used_for_other_things_is_no_matter() -> None:
+    assert migrate.uses("import nvidia_resiliency_ext as n, os\nn.fault_tolerance, n, os.path", "train.py") == []
 
 
 def test_names_that_are_ours_alone_are_no_matter() -> None:
@@ -122,6 +159,22 @@ def test_the_command_says_what_a_program_uses_and_runs_none_of_it(tmp_path: Path
     assert f"{other}:1: utils: absent (a part of that wrapper's own works)\n" in both.stdout
     helped = ran("--help")
     assert helped.returncode == 0 and "runs nothing of the program" in helped.stdout
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbfimport nvidia_resiliency_ext.inprocess as ip\nip.utils\n",
+        b"# coding: latin-1\nimport nvidia_resiliency_ext.inprocess as ip\nip.utils, '\xe9'\n",
+    ],
+)
+def test_a_program_is_read_in_its_own_encoding(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_bytes(content)
+    assert migrate.run([str(file)]) == 1
+    assert "utils: absent" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
