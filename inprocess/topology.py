@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Flag, auto
 from heapq import nlargest
 from typing import Any
@@ -25,7 +26,7 @@ class LayerFlag(Flag):
     """Among the active ranks of the branches of this layer: the last one takes the place."""
 
 
-@define
+@dataclass
 class Layer:
     """One level of a topology. `key_or_fn` names the branch of a rank, or returns the name for the rank's state.
 

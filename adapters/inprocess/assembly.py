@@ -115,6 +115,15 @@ _size_before = 0
 """The world size at the end of the call before it; before the first call, that of the launcher."""
 
 
+def _forked() -> None:
+    """Forget the last call's place: this process has RANK and WORLD_SIZE of its own. It goes on with the next register."""
+    global _last_state
+    _last_state = None
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class Assembly:
     """The assembly of one call."""
 

@@ -29,15 +29,15 @@ class State:
     function.
 
     `fn_exception` is the error that this rank's code raised in the iteration that is over; None if another rank failed. It
-    is a dataclass, since users' code may ask `dataclasses` for its fields.
+    is a dataclass, since users' code may ask `dataclasses` for its fields. Only a state that a program makes lacks places.
     """
 
     rank: int
     world_size: int
-    active_rank: int | None
-    active_world_size: int
-    initial_rank: int
-    initial_world_size: int
+    active_rank: int | None = None
+    active_world_size: int = None  # type: ignore[assignment]
+    initial_rank: int = None  # type: ignore[assignment]
+    initial_world_size: int = None  # type: ignore[assignment]
     iteration: int = 0
     mode: Mode = Mode.INITIALIZED
     fn_exception: BaseException | None = None

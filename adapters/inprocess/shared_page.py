@@ -11,6 +11,7 @@ The memory is a file without a name: a program that inherits its descriptor maps
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 from enum import IntEnum
@@ -22,6 +23,7 @@ from .user_stack import own
 
 WORDS: Final = 32
 BYTES: Final = 8 * WORDS
+STDERR: Final = 2
 NS: Final = 1_000_000_000
 """Nanoseconds in a second."""
 
@@ -86,6 +88,16 @@ class Bye(IntEnum):
     """The register may still count on this rank."""
 
 
+def to_inherit(descriptor: int) -> int:
+    """Return the descriptor under a number that a child's standard streams do not take: here one may be closed."""
+    if descriptor > STDERR:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
+    finally:
+        os.close(descriptor)
+
+
 class Page:
     """The mapped page. `words` is its content as integers. A program that inherits the two descriptors maps the same
     page."""
@@ -98,9 +110,9 @@ class Page:
     @classmethod
     def new(cls) -> Page:
         """Return a page of zeros. Raises OSError if the process has no descriptor left."""
-        descriptor = os.memfd_create("elastic-inprocess")
+        descriptor = to_inherit(os.memfd_create("elastic-inprocess"))
         os.ftruncate(descriptor, BYTES)
-        return cls(descriptor, os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        return cls(descriptor, to_inherit(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)))
 
     @own
     def ring(self) -> None:

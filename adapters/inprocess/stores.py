@@ -74,6 +74,9 @@ def master_at_first() -> tuple[Address, bool]:
     return address, os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
+os.register_at_fork(after_in_child=master_at_first.cache_clear)
+
+
 def _run(space: str) -> str:
     run_id, count = (os.environ.get(name, "0") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"))
     return f"inprocess/{run_id}/{count}/{space}"

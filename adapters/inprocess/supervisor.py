@@ -29,7 +29,7 @@ from .. import threads
 from ..clean_up import run_all
 from ..secret_variables import without_secrets
 from .alarm import Alarm
-from .shared_page import Page
+from .shared_page import Page, to_inherit
 
 log = logging.getLogger("elastic.inprocess")
 
@@ -86,7 +86,7 @@ class Supervisor:
         self._charge = charge
         self._alarm = alarm
         self._python = python
-        self._self = os.pidfd_open(os.getpid())
+        self._self = to_inherit(os.pidfd_open(os.getpid()))
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd = -1

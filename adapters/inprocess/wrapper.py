@@ -182,8 +182,6 @@ class CallWrapper:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._parts = Parts()
-        self._gate, self._progress = self._parts.gate, self._parts.progress
         self._call: Assembly | None = None
 
     # --- for the function
@@ -243,6 +241,8 @@ class CallWrapper:
                 "the function"
             )
         try:
+            self._parts = Parts()
+            self._gate, self._progress = self._parts.gate, self._parts.progress
             with installed(self._gate, self._parts.page):
                 value: Result | None = self._run(function)
         finally:

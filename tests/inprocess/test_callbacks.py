@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, asdict, replace
+from dataclasses import FrozenInstanceError, asdict, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +27,7 @@ from elastic.inprocess.nested_restarter import (
     NestedRestarterHandlingCompleted,
     NestedRestarterHandlingStarting,
 )
+from elastic.inprocess.rank_assignment import Layer
 from elastic.inprocess.terminate import Terminate
 
 STATE = FrozenState(0, 4, 0, 3, 0, 4, iteration=2)
@@ -200,6 +201,15 @@ def test_a_restarter_around_the_job_reads_each_step_from_one_rank(capsys: pytest
     bases = [Initialize, Abort, Completion, Terminate]
     kinds = [began, NestedRestarterHandlingStarting(), NestedRestarterFinalized(), NestedRestarterAborted()]
     assert all(isinstance(each, base) for each, base in zip(kinds, bases, strict=True))
+
+
+def test_a_program_may_make_and_replace_values_as_dataclasses() -> None:
+    assert asdict(FrozenState(rank=0, world_size=1)) == asdict(
+        FrozenState(0, 1, None, None, None, None, 0, Mode.INITIALIZED, None)  # type: ignore[arg-type]
+    )
+    layer = Layer(1, 2, "rack")
+    assert replace(layer, max_ranks=3) == Layer(1, 3, "rack")
+    assert [each.name for each in fields(layer)] == ["min_ranks", "max_ranks", "key_or_fn", "flag"]
 
 
 def test_a_state_can_be_changed_copied_and_frozen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,25 @@ from elastic.core.inprocess.monitoring import Rules
 
 TIMEOUT_S = 60.0
 
+CLOSED = """
+import os, sys
+from pathlib import Path
+for number in sys.argv[2:]:
+    os.close(int(number))
+from elastic.adapters.inprocess.shared_page import BYE, Bye, Page
+from elastic.adapters.inprocess.supervisor import Charge, Supervisor
+from elastic.core.inprocess.monitoring import Rules
+from elastic.core.world import Node
+
+page = Page.new()
+charge = Charge(Node("a", 1), {"relay": "/none", "space": "one"}, Rules(), 1.0, Path(sys.argv[1]))
+supervisor = Supervisor(page, charge)
+supervisor.start()
+page.words[BYE] = Bye.SETTLED
+page.ring()
+supervisor.close(60.0)
+"""
+
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
@@ -33,6 +52,14 @@ def test_a_monitor_that_is_done_before_it_is_let_go_of_is_followed_by_none(caplo
         finally:
             supervisor.close(TIMEOUT_S)
         assert (supervisor.starts, caplog.messages) == (1, [])
+
+
+@pytest.mark.parametrize("closed", [("0",), ("0", "1", "2")])
+def test_a_process_without_standard_streams_has_a_monitor(tmp_path: Path, closed: tuple[str, ...]) -> None:
+    """The monitor's own streams take the numbers of what it inherits, unless those are larger."""
+    log = tmp_path / "log"
+    subprocess.run([sys.executable, "-c", CLOSED, str(log), *closed], check=True)
+    assert "beside" in log.read_text()
 
 
 def test_a_log_that_cannot_be_opened_is_told_once(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from ports import reserved
 
 import elastic
 from elastic.adapters.clock import SystemClock
@@ -39,6 +41,28 @@ signal.signal(signal.SIGTERM, lambda signum, frame: print("told to go"))
 print(Wrapper(store_factory=Here)(lambda: "trained")())
 """
 """The main thread asks whether it serves the store when it knows how the call ended, and not before."""
+
+
+FORKED = """
+import os
+from elastic.inprocess import CallWrapper, Wrapper
+
+@Wrapper()
+def train(call: CallWrapper = None):
+    return call.state.rank, call.state.world_size
+
+print(train())
+read, write = os.pipe()
+for rank in range(2):
+    if os.fork() == 0:
+        os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_PORT=os.environ["OTHER_PORT"])
+        os.write(write, f"{train()}\\n".encode())
+        os._exit(0)
+for _ in range(2):
+    os.wait()
+os.close(write)
+print(*sorted(open(read).read().splitlines()), sep="\\n")
+"""
 
 
 def test_spans_are_timedeltas_or_seconds() -> None:
@@ -253,6 +277,32 @@ def test_a_call_that_does_not_fit_is_refused_and_not_made_again_for_ever() -> No
     for arguments in ((), (1, None, 3)):
         with pytest.raises(TypeError, match=r"missing a required argument: 'options'; it is train|too many positional"):
             train(*arguments)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_process_that_is_forked_after_a_call_is_the_rank_that_its_own_variables_say() -> None:
+    with reserved() as first, reserved() as other:
+        places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(first), "OTHER_PORT": str(other)}
+        alone = {name: value for name, value in os.environ.items() if not name.startswith("ELASTIC_")}
+        ran = subprocess.run(
+            [sys.executable, "-c", FORKED], env={**alone, **places}, capture_output=True, text=True, check=False
+        )
+    assert (ran.returncode, ran.stdout) == (0, "(0, 1)\n(0, 2)\n(1, 2)\n")
+
+
+def test_calls_that_are_refused_leave_no_descriptor_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASTER_ADDR", "localhost")
+
+    @Wrapper()
+    def train(options: int) -> int:
+        return options
+
+    def refused() -> set[str]:
+        with pytest.raises(TypeError):
+            train()
+        return set(os.listdir("/proc/self/fd"))
+
+    assert refused() == refused()
 
 
 @pytest.mark.usefixtures("nothing_left")
