@@ -255,14 +255,28 @@ def _end_as_json(end: WorkerEnd) -> dict[str, Any]:
 
 
 def write_report(path: str, report: Report) -> None:
-    """Write it whole or not at all, and through no link that somebody else has put beside it. Raises OSError."""
+    """Write it whole or not at all, and through no link that somebody else has put beside it. A pipe, a device and this
+    process's own output keep their place: it is written into them. Raises OSError."""
+    text = json.dumps(as_json(report), indent=2) + "\n"
+    if _keeps_its_place(path):
+        into = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        os.set_blocking(into, True)  # only the open waits for nobody
+        with open(into, "w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    path = os.path.realpath(path)
     temporary = f"{path}.{os.urandom(8).hex()}"
     try:
         with open(temporary, "x", encoding="utf-8") as file:
-            json.dump(as_json(report), file, indent=2)
-            file.write("\n")
+            file.write(text)
         os.replace(temporary, path)
     except OSError:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _keeps_its_place(path: str) -> bool:
+    if os.path.isfile(path):
+        return os.path.realpath(path) in map(os.path.realpath, ("/proc/self/fd/1", "/proc/self/fd/2"))
+    return os.path.exists(path) and not os.path.isdir(path)

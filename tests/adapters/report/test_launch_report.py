@@ -231,6 +231,42 @@ def test_a_report_is_not_written_through_a_link_that_stands_beside_it(tmp_path: 
     assert json.loads(path.read_text())["format"] == 1
 
 
+def test_a_report_goes_into_a_pipe_and_does_not_take_its_place(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_report(str(pipe), report(SUCCEEDED))
+    assert pipe.is_fifo()
+    with open(reader, encoding="utf-8") as told:
+        assert json.load(told)["format"] == 1
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_pipe_that_nobody_reads_keeps_nobody_waiting_for_a_report(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="No such device"):
+        write_report(str(tmp_path / "pipe"), report(SUCCEEDED))
+
+
+def test_a_report_that_is_named_by_a_link_replaces_what_the_link_names(tmp_path: Path) -> None:
+    file, link = tmp_path / "of_monday.json", tmp_path / "report.json"
+    link.symlink_to(file)
+    write_report(str(link), report(SUCCEEDED))
+    assert json.loads(file.read_text())["format"] == 1
+    assert link.is_symlink()
+
+
+def test_a_report_is_appended_to_the_file_that_is_this_process_output(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "stdout"
+    own.symlink_to("/proc/self/fd/1")
+    os.write(1, b"of the workers\n")
+    write_report(str(own), report(SUCCEEDED))
+    before, _, told = capfd.readouterr().out.partition("\n")
+    assert (before, json.loads(told)["format"]) == ("of the workers", 1)
+
+
 def test_the_json_names_the_nodes_that_are_set_aside() -> None:
     told = as_json(report(state=with_one_aside()))["set_aside"]
     assert told == [{"node": "b#1", "host": "b", "failures": 2, "cooldown_s": 600.0}]
