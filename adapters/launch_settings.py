@@ -5,6 +5,7 @@ A bad value is refused when the settings are made; the message has the value and
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import zlib
@@ -39,7 +40,10 @@ def _sayable(name: str) -> str:
 
 
 def _digest(path: str) -> str:
-    """Return a checksum of a file, to compare it by; nothing for a file that cannot be read, or that is large."""
+    """Return a checksum of a file, to compare it by; nothing for one that cannot be read, or is large, or is no regular file:
+    a pipe can be read once, and that is for the worker."""
+    if not os.path.isfile(path):
+        return ""
     try:
         with open(path, "rb") as file:
             text = file.read(_DIGESTED_MAX + 1)

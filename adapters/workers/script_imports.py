@@ -77,10 +77,10 @@ def imports_of(program: Program | Function, path: Sequence[str], pythonpath: str
             reader.path = _path(own, pythonpath, path)
             reader.read(Path(name, "__main__.py") if is_folder else Path(name), "__main__", "")
         case Program(Kind.PATH, name):
-            reader.path = _path(os.getcwd(), pythonpath, path)
+            reader.path = _path("", pythonpath, path)
             reader.read(Path(name), "__main__", "")
         case Program(Kind.MODULE, name):
-            reader.path = _path(os.getcwd(), pythonpath, path)
+            reader.path = _path("", pythonpath, path)
             reader.run_module(name)
         case Function(module=module):
             reader.path = list(path)
@@ -128,7 +128,9 @@ class _Reader:
 
     def read(self, file: Path, name: str, package: str) -> None:
         """Read one module of the user's."""
-        if file in self._seen or len(self._seen) == _FILES_MAX:
+        if (
+            file in self._seen or len(self._seen) == _FILES_MAX or not file.is_file()
+        ):  # a pipe is for the worker to read
             return
         self._seen.add(file)
         try:

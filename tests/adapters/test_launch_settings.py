@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,3 +44,15 @@ def test_values_at_the_edge_are_taken() -> None:
     made = LaunchSettings(PROGRAM, local_world_size=LOCAL_WORLD_SIZE_MAX, run_id="r" * NAME_MAX, role="é / ü")
     assert isinstance(made.program, Program)
     assert made.program.command == ("python", "-u", "train.py")
+
+
+def test_a_script_that_can_be_read_once_is_left_to_the_worker(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print()")
+    assert Program(Kind.SCRIPT, str(script)).identity == ("train.py", "3422c0d9")
+    reader, writer = os.pipe()
+    os.write(writer, b"print()")
+    os.close(writer)
+    assert Program(Kind.SCRIPT, f"/proc/self/fd/{reader}").identity == (str(reader), "")
+    assert os.read(reader, 100) == b"print()"
+    os.close(reader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -255,3 +256,12 @@ def test_modules_that_import_each_other_are_read_once(tmp_path: Path) -> None:
 
 def test_modules_may_be_named_instead() -> None:
     assert early(named(("torch", "a.b"))) == ["import torch", "import a.b"]
+
+
+def test_a_script_that_can_be_read_once_is_left_to_the_worker(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"import alpha")
+    os.close(writer)
+    assert of(tmp_path, Program(Kind.SCRIPT, f"/proc/self/fd/{reader}")) == Imports()
+    assert os.read(reader, 100) == b"import alpha"
+    os.close(reader)
