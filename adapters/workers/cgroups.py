@@ -13,6 +13,8 @@ from attrs import frozen
 
 _PROC = Path("/proc")
 _LIMITS = ("memory.max", "memory.limit_in_bytes")
+_ANY_NAME = "surrogateescape"
+"""The name of a mount or of a cgroup is bytes, as that of any file is."""
 _UNLIMITED = 1 << 60
 """Version 1 shows a number just below 2**63 where there is no limit."""
 
@@ -75,8 +77,8 @@ def counter(proc: Path = _PROC) -> Counter | None:
 def _candidates(proc: Path) -> Iterator[Path]:
     """Yield the files from the cgroup itself up to its mount."""
     try:
-        groups = (proc / "self" / "cgroup").read_text().splitlines()
-        mounts = (proc / "self" / "mountinfo").read_text().splitlines()
+        groups = (proc / "self" / "cgroup").read_text(errors=_ANY_NAME).split("\n")[:-1]
+        mounts = (proc / "self" / "mountinfo").read_text(errors=_ANY_NAME).split("\n")[:-1]
     except OSError:
         return
     for kind, name in (("memory", "memory.oom_control"), ("", "memory.events")):

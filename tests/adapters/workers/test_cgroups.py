@@ -29,8 +29,8 @@ class Host:
     def counter(self, groups: str, mount: str = V2, vmstat: str = "") -> Counter | None:
         proc = self.folder / "proc"
         (proc / "self").mkdir(parents=True)
-        (proc / "self" / "cgroup").write_text(groups)
-        (proc / "self" / "mountinfo").write_text(mount.format(mount=self.folder / "cgroup"))
+        (proc / "self" / "cgroup").write_text(groups, errors="surrogateescape")
+        (proc / "self" / "mountinfo").write_text(mount.format(mount=self.folder / "cgroup"), errors="surrogateescape")
         (proc / "vmstat").write_text(vmstat)
         return counter(proc)
 
@@ -70,6 +70,13 @@ def test_a_group_below_the_mount_s_root_is_found_from_there(host: Host) -> None:
     inner = host.group("inner", memory_events="oom_kill 0\n")
     found = host.counter("0::/kubepods/pod7/inner\n", V2.replace(" / {", " /kubepods/pod7 {"))
     assert found == Counter(inner / "memory.events", True)
+
+
+def test_a_mount_or_a_group_whose_name_is_no_utf_8_does_not_hide_the_others(host: Host, tmp_path: Path) -> None:
+    job = host.group("job\udcff", memory_events="oom_kill 5\n")
+    found = host.counter("0::/job\udcff\n", "31 23 0:27 / /mnt/\udcc3 rw - tmpfs tmpfs rw\n" + V2)
+    assert found == Counter(job / "memory.events", True)
+    assert found.since(4) == Kills(1, True)
 
 
 def test_without_a_group_s_count_the_host_s_stands_in_and_without_any_there_is_none(host: Host, tmp_path: Path) -> None:
