@@ -230,7 +230,10 @@ def counters(pid: int) -> Sequence[str]:
     """Return how often the main thread has gone to sleep, and how often it has touched new memory."""
     folder = Path(f"/proc/{pid}/task/{pid}")
     try:
-        status, numbers = (folder / "status").read_text(), (folder / "stat").read_text().rpartition(") ")[2].split()
+        status, stat = ((folder / name).read_text(errors="replace") for name in ("status", "stat"))
     except OSError:
         return ()
-    return (*(line for line in status.splitlines() if line.startswith("voluntary")), *numbers[7:8])
+    return (
+        *(line for line in status.splitlines() if line.startswith("voluntary")),
+        *stat.rpartition(") ")[2].split()[7:8],
+    )

@@ -301,7 +301,7 @@ def _how(error: BaseException, token: int) -> How:
 
 
 def _blocked(task: int) -> set[signal.Signals]:
-    for line in Path(f"/proc/self/task/{task}/status").read_text().splitlines():
+    for line in Path(f"/proc/self/task/{task}/status").read_text(errors="replace").splitlines():
         if line.startswith("SigBlk:"):
             mask = int(line.split()[1], 16)
             return {signum for signum in signal.Signals if mask >> (signum - 1) & 1}

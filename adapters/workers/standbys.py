@@ -404,7 +404,7 @@ def _without(imports: Sequence[EarlyImport], module: str, instead: Sequence[str]
 
 def _can_end_idling() -> bool:
     """Return True if this process may end SCHED_IDLE: by CAP_SYS_NICE, or by its limit for nice values."""
-    with open("/proc/self/status") as status:
+    with open("/proc/self/status", errors="replace") as status:
         capabilities = next(int(line.split()[1], 16) for line in status if line.startswith("CapEff:"))
     needed = 20 - os.getpriority(os.PRIO_PROCESS, 0)
     return bool(capabilities & _CAP_SYS_NICE) or resource.getrlimit(resource.RLIMIT_NICE)[0] >= needed

@@ -67,7 +67,7 @@ class StuckWatch:
 def state(pid: int, proc: Path = _PROC) -> str | None:
     """Return the kernel's letter for the process' state; None if there is no such process."""
     try:
-        return (proc / str(pid) / "stat").read_text().rpartition(") ")[2][:1]
+        return (proc / str(pid) / "stat").read_text(errors="replace").rpartition(") ")[2][:1]
     except OSError:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -11,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
-from processes import comes_true, is_stopped
+from processes import comes_true, cut_name, is_stopped
 from worlds import LIFE, node, profile
 
-from elastic.adapters.agent.hang_watch import Followed, Followers, HangWatch, Standing, sign
+from elastic.adapters.agent.hang_watch import Followed, Followers, HangWatch, Standing, counters, sign
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.stack_records import Seen
@@ -138,3 +139,8 @@ def test_a_shell_that_waits_for_a_child_moves_as_its_child_does() -> None:
         assert comes_true(moves)
         assert sign(Sighting(process.pid, "text", (asleep,))) == "text"
         inwards.close()
+
+
+def test_a_process_whose_name_is_cut_in_a_character_is_looked_at_like_any() -> None:
+    with cut_name():
+        assert len(counters(os.getpid())) == 2

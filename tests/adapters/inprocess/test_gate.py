@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from processes import cut_name
 from spans import TIMEOUT_S, Stage, stage
 
 from elastic.adapters.inprocess.gate import SIGNUM
@@ -537,6 +538,11 @@ def test_a_blocked_signal_is_named(on: Stage) -> None:
         assert on.gate.impediment() == "the program has blocked SIGURG in its main thread"
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [SIGNUM])
+
+
+def test_a_process_whose_name_is_cut_in_a_character_is_looked_at_like_any(on: Stage) -> None:
+    with cut_name():
+        test_a_blocked_signal_is_named(on)
 
 
 def test_a_function_that_was_not_called_from_the_main_thread_ends_at_its_safe_points() -> None:

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 import pytest
 from attrs import frozen
 from launches import PROGRAMS
-from processes import TIMEOUT_S, comes_true
+from processes import TIMEOUT_S, comes_true, cut_name
 
 from elastic.adapters.workers.stuck import LOOKS, StuckWatch, state, stuck
 
@@ -116,3 +116,8 @@ def test_one_that_wakes_in_between_is_not_stuck_nor_is_one_whose_watch_stood_sti
 def test_a_process_that_is_gone_has_no_state_and_no_place(tmp_path: Path) -> None:
     assert state(1 << 22) is None
     assert stuck(1 << 22, 2.0) == "pid 4194304 was in uninterruptible sleep (state D) for 2 s, and was given up"
+
+
+def test_a_process_whose_name_is_cut_in_a_character_is_looked_at_like_any() -> None:
+    with cut_name():
+        assert state(os.getpid()) == "R"
