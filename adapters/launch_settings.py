@@ -40,8 +40,8 @@ def _sayable(name: str) -> str:
 
 
 def _digest(path: str) -> str:
-    """Return a checksum of a file, to compare it by; nothing for one that cannot be read, or is large, or is no regular file:
-    a pipe can be read once, and that is for the worker."""
+    """Return a checksum of a file, to compare it by; nothing for one that cannot be read, or that is large. A pipe is not
+    read, because the worker needs what is in it."""
     if not os.path.isfile(path):
         return ""
     try:
