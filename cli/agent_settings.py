@@ -21,6 +21,7 @@ from ..adapters.launch_settings import (
     WatchdogSettings,
 )
 from ..adapters.workers.environment import TRACE
+from ..adapters.workers.logs import temporaries
 from ..adapters.workers.nvml import NoDevices
 from ..adapters.workers.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
@@ -272,8 +273,9 @@ def watchdog_settings(environment: Mapping[str, str]) -> WatchdogSettings:
 def _timer_file(environment: Mapping[str, str]) -> str | None:
     if environment.get(ENABLE_TIMER) != "1":
         return None
-    folder = environment.get("TMPDIR") or "/tmp"
-    return environment.get(TIMER_FILE) or os.path.join(folder, f"watchdog_timer_{os.urandom(8).hex()}")
+    return environment.get(TIMER_FILE) or os.path.join(
+        temporaries(environment), f"watchdog_timer_{os.urandom(8).hex()}"
+    )
 
 
 def _read(read: Callable[[str], Read], variable: str, text: str, also: str = "") -> Read:

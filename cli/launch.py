@@ -24,6 +24,7 @@ from ..adapters.store.connection import AgentConnection
 from ..adapters.store.relay.relay_server import Relay
 from ..adapters.terminal import printed, why
 from ..adapters.threads import NoThread
+from ..adapters.workers.logs import CannotLog
 from ..adapters.workers.orphans import Orphans
 from ..adapters.workers.spawner import Spawner
 from ..adapters.workers.worker_port import CannotStart
@@ -278,7 +279,7 @@ def _run(
     try:
         evict = {"evict": relay.evict} if relay else {}
         agent = Agent(settings, connection.backend, clock, observer, trace, spawner, orphans, **evict)
-    except ValueError as reason:
+    except CannotLog as reason:
         raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
     except OSError as error:
         more = "; write: ulimit -n 4096" if error.errno == errno.EMFILE else ""

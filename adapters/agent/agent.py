@@ -148,7 +148,7 @@ class Agent:
         orphans: Orphans | None = None,
         evict: Evict = lambda parties, me, awaited: None,
     ) -> None:
-        """Raises ValueError if no log directory can be made, OSError if the host has no port or descriptor left."""
+        """Raises CannotLog, and OSError if the host has no port or descriptor left."""
         self._settings = settings
         self._clock = clock
         self._observer = observer
@@ -159,7 +159,7 @@ class Agent:
         self._lost: Mapping[Node, int] = {}
         """The nodes that were evicted and have no seat again, each with the round that was over then. An agent whose workers
         start again with all others keeps none."""
-        self._logs = worker_logs(settings)
+        self._logs = worker_logs(settings, observer.saw)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))

@@ -20,6 +20,7 @@ from ...core.world import Node, Stacks, World
 from ..clock import Clock
 from ..rendezvous.loop import Notice as Notice
 from ..rendezvous.loop import Recorded as Recorded
+from ..workers.worker_port import LogsLost as LogsLost
 from ..workers.worker_port import StandbyNews
 from ..workers.worker_port import StandbySaid as StandbySaid
 from ..workers.worker_port import StandbysReady as StandbysReady
@@ -96,6 +97,7 @@ News: TypeAlias = (
     | Restored
     | TraceLost
     | StandbyNews
+    | LogsLost
 )
 """The news of the agent."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -14,7 +14,7 @@ from .environment import PARTY, command, environment, party
 from .logs import ERROR_FILE_VARIABLE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
 from .progress import VARIABLE as PROGRESS
 from .progress import page_again, page_path
-from .worker_port import WorkerSpec
+from .worker_port import LogsLost, WorkerSpec
 
 
 @frozen
@@ -83,10 +83,10 @@ def again(attempt: Attempt, number: int) -> Attempt:
     return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))
 
 
-def worker_logs(settings: LaunchSettings) -> WorkerLogs:
-    """Return what says where the workers write. Raises ValueError if no log directory can be made."""
+def worker_logs(settings: LaunchSettings, tell: Callable[[LogsLost], None]) -> WorkerLogs:
+    """Return what says where the workers write. Raises CannotLog."""
     if settings.logs_plugin is None:
-        return OwnLogs(settings.logs, make_run_directory(settings.logs.directory, settings.run_id))
+        return OwnLogs(settings.logs, make_run_directory(settings.logs.directory, settings.run_id), tell)
     from .plugged_logs import PluggedLogs
 
     return PluggedLogs(settings.logs_plugin, settings.logs)

@@ -23,11 +23,11 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from ..launch_settings import Logs, Std
+from ..launch_settings import Logs, Std, Streams
 from ..terminal import printable, why
-from .worker_port import Duplicate, Sink
+from .worker_port import Duplicate, LogsLost, Sink
 
 STDOUT, STDERR, ERROR_FILE, STACKS_FILE = "stdout.log", "stderr.log", "error.json", "stacks.txt"
 ERROR_FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"
@@ -62,12 +62,17 @@ class WorkerLogs(Protocol):
         """Remove what nobody needs; no worker writes any more."""
 
 
+class CannotLog(Exception):
+    """There can be no log directory. The text names the place, the reason and the remedy."""
+
+
 @frozen
 class OwnLogs:
-    """Files of the run directory."""
+    """Files of the run directory. `tell` hears once for each round that has none, because its directories cannot be made."""
 
     logs: Logs
     directory: RunDirectory
+    tell: Callable[[LogsLost], None] = lambda lost: None
 
     @property
     def report_path(self) -> str | None:
@@ -75,17 +80,24 @@ class OwnLogs:
         return str(self.directory.root / "report.json") if kept and self.directory.root else None
 
     def places(self, round: int, environments: dict[int, dict[str, str]]) -> Mapping[int, Place]:
-        return {rank: self._place(round, rank, environment) for rank, environment in environments.items()}
+        try:
+            directories = {rank: self.directory.attempt(round, rank) for rank in environments}
+        except OSError as error:  # a disk that is full in the middle of a round stops no worker either
+            self.tell(
+                LogsLost(f"{self.directory.root}: {why(error)}: the output of round {round} is on the console only")
+            )
+            logs = evolve(self.logs, redirects=Streams())
+            return {rank: self._place(None, rank, each, logs) for rank, each in environments.items()}
+        return {rank: self._place(directories[rank], rank, each, self.logs) for rank, each in environments.items()}
 
     def close(self) -> None:
         self.directory.remove_if_unused()
 
-    def _place(self, round: int, local_rank: int, environment: dict[str, str]) -> Place:
-        directory = self.directory.attempt(round, local_rank)
+    def _place(self, directory: Path | None, local_rank: int, environment: dict[str, str], logs: Logs) -> Place:
         error_file = directory / ERROR_FILE if directory else None
         environment[ERROR_FILE_VARIABLE] = str(error_file or "")
         stacks_file = directory / STACKS_FILE if directory and not self.directory.temporary else None
-        return Place(*sinks(self.logs, local_rank, directory), error_file, stacks_file)
+        return Place(*sinks(logs, local_rank, directory), error_file, stacks_file)
 
 
 def sinks(logs: Logs, local_rank: int, directory: Path | None) -> tuple[Sink, Sink]:
@@ -144,18 +156,26 @@ class RunDirectory:
 
 
 def make_run_directory(log_dir: str | None, run_id: str) -> RunDirectory:
-    """Raises ValueError, in one line, if no directory can be made at `log_dir`."""
+    """Raises CannotLog if no directory can be made at `log_dir`."""
     if log_dir and Path(log_dir) == NOWHERE:
         return RunDirectory(None)
-    base = Path(os.path.abspath(log_dir or os.environ.get("TMPDIR") or "/tmp"))
+    place = log_dir or temporaries(os.environ)
     try:
-        base.mkdir(parents=True, exist_ok=True)
+        base = Path(os.path.abspath(place))
+        if log_dir:
+            base.mkdir(parents=True, exist_ok=True)
         temporary = None if log_dir else _make_new(base, "torchelastic")
         return RunDirectory(_make_new(temporary or base, file_name(run_id)), temporary)
     except (FileExistsError, NotADirectoryError) as error:
-        raise ValueError(f"{log_dir or base}: a file is in the way; name a directory") from error
+        raise CannotLog(f"{place}: a file is in the way; name a directory") from error
     except OSError as error:
-        raise ValueError(f"{log_dir or base}: {why(error)}; name a directory that can be written to") from error
+        raise CannotLog(f"{place}: {why(error)}; name a directory that can be written to") from error
+
+
+def temporaries(environment: Mapping[str, str]) -> str:
+    """Return the directory of temporary files: TMPDIR, if that is one."""
+    folder = environment.get("TMPDIR", "")
+    return folder if os.path.isdir(folder) else "/tmp"
 
 
 def file_name(run_id: str) -> str:

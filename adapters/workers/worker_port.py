@@ -124,6 +124,13 @@ class StandbySaid:
     text: str
 
 
+@frozen
+class LogsLost:
+    """The workers of a round run without log files; the text says why."""
+
+    text: str
+
+
 StandbyNews: TypeAlias = StandbysReady | StandbySaid
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from ...adapters.launch_settings import LaunchSettings
 from ...adapters.report.news import (
+    LogsLost,
     News,
     Recorded,
     Restored,
@@ -108,7 +109,7 @@ class StatusLines:
                 self._say(f"suspected hang: {sentences.hang(news, self._state)}")
             case TraceLost(text):
                 self._say(f"the trace ends here, the job goes on: {text}")
-            case StandbySaid(text):
+            case StandbySaid(text) | LogsLost(text):
                 self._say(text)
             case StandbysReady(standbys, seconds):
                 self._say(f"{count(standbys, 'standby')} ready, imports took {seconds:.1f} s")

@@ -208,7 +208,7 @@ STARTED: list[tuple[tuple[str | bytes, ...], Mapping[str, str], str]] = [
     (("",), {}, "SCRIPT is empty; write the name of a script, a module (--module) or a program (--no-python)"),
     (("--trace=adir/nowhere/x", "x"), {}, "--trace=adir/nowhere/x: no file can be written there"),
     (("--report=" + "r" * 256, "x"), {}, f"--report={'r' * (WORD_MAX - 9)}…"),
-    (("x",), {"TMPDIR": "/dev/full"}, "TMPDIR=/dev/full: a file is in the way; name a directory"),
+    (("x",), {"TMPDIR": "/proc"}, "TMPDIR=/proc: no such file or directory; name a directory that can be written to"),
     (("x",), {"PYTHON_EXEC": "/dev/full"}, "PYTHON_EXEC=/dev/full: not a regular file; name a Python, or unset it"),
     (
         ("--event-log-handler=console", "x"),

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from narration import FAULT, Story
 
-from elastic.adapters.report.news import Recorded, TraceLost
+from elastic.adapters.report.news import LogsLost, Recorded, TraceLost
 from elastic.core.group import Alone
 from elastic.core.group.state import Beaten, Elapsed, Over, Reaped, Signalled
 from elastic.core.world import Why
@@ -135,6 +135,18 @@ def test_a_signal_while_no_worker_runs() -> None:
     story.reads(
         """
         elastic  SIGTERM: leaving, no worker runs
+        """
+    )
+
+
+def test_a_round_without_log_files_is_reported() -> None:
+    story = Story()
+    story.status.saw(LogsLost("logs/none_1: no space left on device: the output of round 0 is on the console only"))
+    story.starts(0.12)
+    story.reads(
+        """
+        elastic  logs/none_1: no space left on device: the output of round 0 is on the console only
+        elastic  round 0: 1 node, 2 workers, started in 0.1 s
         """
     )
 

@@ -41,9 +41,12 @@ def test_the_health_port_is_this_host_s_alone_unless_an_address_is_named() -> No
         assert (said.health_host, said.health_port) == (host, 8080)
 
 
-def test_a_timer_pipe_without_a_name_gets_a_random_one_in_tmpdir() -> None:
-    names = {watchdog_settings({"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TMPDIR": "/t"}).timer_file for _ in range(2)}
-    assert len(names) == 2 and all(name and name.startswith("/t/watchdog_timer_") for name in names)
+def test_a_timer_pipe_without_a_name_gets_a_random_one_in_tmpdir(tmp_path: Path) -> None:
+    given = {"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TMPDIR": str(tmp_path)}
+    names = {watchdog_settings(given).timer_file for _ in range(2)}
+    assert len(names) == 2 and all(name and name.startswith(f"{tmp_path}/watchdog_timer_") for name in names)
+    name = watchdog_settings({**given, "TMPDIR": str(tmp_path / "not_there")}).timer_file
+    assert name and name.startswith("/tmp/watchdog_timer_")
 
 
 def test_a_bad_value_of_a_watchdog_s_variable_is_a_mistake(

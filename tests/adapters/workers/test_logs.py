@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 
 from elastic.adapters.launch_settings import Logs, Std, Streams, parse_streams
 from elastic.adapters.workers import logs
-from elastic.adapters.workers.logs import OwnLogs, file_name, line_prefix, make_run_directory, sinks, tail
-from elastic.adapters.workers.worker_port import Duplicate, Sink
+from elastic.adapters.workers.logs import (
+    CannotLog,
+    OwnLogs,
+    Place,
+    file_name,
+    line_prefix,
+    make_run_directory,
+    sinks,
+    tail,
+)
+from elastic.adapters.workers.worker_port import Duplicate, LogsLost, Sink
 
 
 def test_one_digit_is_for_all_ranks() -> None:
@@ -143,13 +152,38 @@ def test_dev_null_stores_nothing() -> None:
     run.remove_if_unused()
 
 
+def test_a_round_whose_directories_cannot_be_made_runs_on_the_console_and_it_is_told_once(tmp_path: Path) -> None:
+    told: list[LogsLost] = []
+    asked = Logs(str(tmp_path), redirects=ALL, tee=Streams(ranks={1: Std.OUT}), shown=frozenset({0, 1}))
+    own = OwnLogs(asked, make_run_directory(str(tmp_path), "job"), told.append)
+    assert own.directory.root is not None
+    own.directory.root.rmdir()
+    own.directory.root.symlink_to("/proc")  # where nobody makes a directory, root neither
+    environments: dict[int, dict[str, str]] = {rank: {} for rank in range(3)}
+    places = own.places(4, environments)
+    assert places[0] == Place(Sink(), Sink(), None)
+    assert places[1] == Place(Sink(Path("/dev/null"), console=True), Sink(), None)
+    assert places[2] == Place(Sink(Path("/dev/null"), console=False), Sink(Path("/dev/null"), console=False), None)
+    assert environments == {rank: {"TORCHELASTIC_ERROR_FILE": ""} for rank in range(3)}
+    why = "no such file or directory: the output of round 4 is on the console only"
+    assert told == [LogsLost(f"{own.directory.root}: {why}")]
+
+
+def test_a_tmpdir_that_is_not_there_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "not" / "there"))
+    run = make_run_directory(None, "job")
+    run.remove_if_unused()
+    assert run.temporary is not None and run.temporary.parent == Path("/tmp") and not run.temporary.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_log_directory_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for path in (file, file / "below"):
-        with pytest.raises(ValueError, match=f"^{path}: a file is in the way; name a directory$"):
+        with pytest.raises(CannotLog, match=f"^{path}: a file is in the way; name a directory$"):
             make_run_directory(str(path), "job")
-    with pytest.raises(ValueError, match=r"^/proc/logs: no such file"):
+    with pytest.raises(CannotLog, match=r"^/proc/logs: no such file"):
         make_run_directory("/proc/logs", "job")
 
 
