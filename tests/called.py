@@ -54,6 +54,29 @@ def fail_under_torch_s_record() -> None:
     record(train)()
 
 
+class Awkward:
+    """Can be pickled, but made again only by two arguments."""
+
+    def __init__(self, one: int, two: int) -> None:
+        self.both = one, two
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Awkward, (1,)
+
+
+def return_or_not(rank_1: str) -> object:
+    """Rank 1 returns what no one can read, or ends without a word."""
+    if os.environ["RANK"] != "1":
+        return "kept"
+    if rank_1 == "ends":
+        os._exit(0)
+    return Awkward(1, 2)
+
+
+def names(*, function: str, start_method: str, self: str, entrypoint: str) -> str:
+    return f"{function} {start_method} {self} {entrypoint}"
+
+
 def end(code: int) -> None:
     sys.exit(code)
 

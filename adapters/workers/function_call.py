@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,16 +29,24 @@ class Calling:
     spawner: Spawner | None
     """This forks the workers. It is None if the agent executes them."""
 
-    def values(self, round: int, ranks: Ranks) -> Mapping[int, Any]:
-        """Return the values of this node's workers in a round that succeeded, by rank."""
-        folder = self.program.folder
-        files = {worker.rank: value_file(folder, round, worker.rank) for worker in ranks.workers}
-        return {rank: pickle.loads(file.read_bytes()) for rank, file in files.items()}
+    def values(self, round: int, ranks: Ranks) -> tuple[dict[int, Any], dict[int, str]]:
+        """Return the values of this node's workers in a round that succeeded, by rank, and why others are lost."""
+        values, lost = dict[int, Any](), dict[int, str]()
+        for worker in ranks.workers:
+            file = value_file(self.program.folder, round, worker.rank)
+            if not file.exists():
+                lost[worker.rank] = "it left none: it ended its process by os._exit, or executed another program"
+                continue
+            try:
+                values[worker.rank] = pickle.loads(file.read_bytes())
+            except Exception as error:  # noqa: BLE001 - whatever a user's class raises
+                lost[worker.rank] = f"it cannot be read here: {type(error).__name__}: {error}"
+        return values, lost
 
 
 @contextmanager
 def calling(
-    start_method: StartMethod, function: Callable[..., Any], *arguments: Any, **named: Any
+    start_method: StartMethod, function: Callable[..., Any], /, *arguments: Any, **named: Any
 ) -> Iterator[Calling]:
     """Ready to be called by workers, until the end. Raises ValueError if it cannot be given to a process started anew."""
     call = Call(function, arguments, named)

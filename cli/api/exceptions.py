@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from attrs import frozen
@@ -24,7 +25,10 @@ NOT_AVAILABLE = "<N/A>"
 
 
 class LaunchError(Exception):
-    """The job did not succeed. The text is the report, as the command prints it."""
+    """The job did not succeed, and the text is the report, as the command prints it. Or it did, and a value is lost."""
+
+    values: Mapping[int, Any] = MappingProxyType({})
+    """What other workers of this node returned, by rank, where a value is lost."""
 
     def __init__(self, text: str, report: Report) -> None:
         Exception.__init__(self, text)  # not torch's, which would print a report of its own
@@ -94,6 +98,16 @@ def error(name: str, text: str, report: Report) -> LaunchError:
             )
         case _:
             return LaunchError(text, report)
+
+
+def lost_values(values: Mapping[int, Any], lost: Mapping[int, str], report: Report) -> LaunchError:
+    """Return what to raise for a job that succeeded, and of which these ranks' values are lost."""
+    raised = LaunchError(
+        "the job succeeded, but a value is lost: " + "; ".join(f"rank {rank}: {why}" for rank, why in lost.items()),
+        report,
+    )
+    raised.values = values
+    return raised
 
 
 def _with_torch_s(ours: Kind, module: str) -> Kind:

@@ -22,7 +22,7 @@ from ...core.group.state import Unawaited
 from ...core.world import Ending, Verdict
 from ..agent_settings import script_program
 from ..launch import launched
-from .exceptions import error
+from .exceptions import error, lost_values
 from .program_settings import LaunchSettings, options_of, without_dashes
 
 Given = ParamSpec("Given")
@@ -60,7 +60,10 @@ class Launch:
                 raise ValueError("standby: workers that are forked have done their imports; write start_method='spawn'")
             with calling(self.settings.start_method, entrypoint, *arguments, **named) as called:
                 report = self._run(called.program, name_of(entrypoint), called.spawner)
-                return dict(called.values(report.result.round, report.result.ranks))
+                values, lost = called.values(report.result.round, report.result.ranks)
+            if lost:
+                raise lost_values(values, lost, report)
+            return values
         name, options = _script(entrypoint, arguments, named), options_of(self.settings)
         report = self._run(_with_value_errors(script_program, options, name, arguments, os.environ), name)
         return {worker.rank: None for worker in report.result.ranks.workers}

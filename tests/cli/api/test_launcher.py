@@ -152,6 +152,30 @@ def test_a_worker_that_exits_with_0_returns_none(method: StartMethod) -> None:
     assert elastic.launch(settings(method))(called.end, 0) == {0: None, 1: None}
 
 
+@pytest.mark.parametrize(
+    ("rank_1", "why"),
+    [
+        ("ends", "it left none: it ended its process by os._exit, or executed another program"),
+        (
+            "is awkward",
+            "it cannot be read here: TypeError: Awkward.__init__() missing 1 required positional argument: 'two'",
+        ),
+    ],
+)
+def test_a_value_that_is_lost_after_a_job_that_succeeded_is_told_by_its_rank(rank_1: str, why: str) -> None:
+    with pytest.raises(elastic.LaunchError) as raised:
+        elastic.launch(settings("fork"))(called.return_or_not, rank_1)
+    assert str(raised.value) == f"the job succeeded, but a value is lost: rank 1: {why}"
+    assert raised.value.values == {0: "kept"}
+    assert raised.value.report.exit_code == 0
+
+
+@METHOD
+def test_a_function_s_arguments_may_have_any_name(method: StartMethod) -> None:
+    given = {"function": "a", "start_method": "b", "self": "c", "entrypoint": "d"}
+    assert elastic.launch(settings(method, 1))(called.names, **given) == {0: "a b c d"}
+
+
 @METHOD
 def test_a_value_may_be_large(method: StartMethod) -> None:
     size = 20_000_000
