@@ -54,13 +54,16 @@ def run(arguments: list[str]) -> int:
     import click
 
     from .mistakes import USAGE, one_line
-    from .render.text import say
+    from .render.text import CannotPrint, say
     from .root import root
 
     try:
         return root.main(arguments, prog_name="elastic", standalone_mode=False) or 0
     except click.exceptions.Exit as exit:
         return exit.exit_code
+    except CannotPrint as reason:
+        say(f"elastic: standard output: {reason}", err=True)
+        return os.EX_IOERR
     except click.ClickException as mistake:
         say(one_line(mistake), err=True)
         return USAGE

@@ -114,8 +114,8 @@ def _watch(looking: Looking, options: StatusOptions) -> None:
                 live.show(Wait(None, None, f"{time.strftime('%H:%M:%S')}  {first}", shown), looking.at())
             elif new and _missing(looking):
                 say(f"elastic status: {_missing(looking)}", err=True)
-            elif new and state:
-                _show(looking.job, state, options)
+            elif new and state and not _show(looking.job, state, options):
+                break  # nobody reads it
             if state and state.closed:
                 break
             known_at = looking.at() if state else known_at
@@ -133,13 +133,13 @@ def _missing(looking: Looking) -> str:
     return "" if looking.job.state else "the store knows nothing of this job any more; asking again"
 
 
-def _show(job: Job, state: RendezvousState, options: StatusOptions) -> None:
+def _show(job: Job, state: RendezvousState, options: StatusOptions) -> bool:
+    """Print the job. Return False if nobody reads it."""
     if options.json:
-        say_data(data(job, state), indent=None if options.watch else 2)
-        return
+        return say_data(data(job, state), indent=None if options.watch else 2)
     when = f"{time.strftime('%H:%M:%S')}  " if options.watch else ""
     first, *others = lines(job, state)
-    say(f"{when}{first}", *others, *([""] if options.watch else []))
+    return say(f"{when}{first}", *others, *([""] if options.watch else []))
 
 
 def job_code(state: RendezvousState) -> int:

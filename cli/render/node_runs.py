@@ -48,7 +48,7 @@ class Written:
 class Narrator:
     """A listener that prints what happens, as it happens, and remembers it."""
 
-    say: Callable[[str], None] | None
+    say: Callable[[str], object] | None
     said: list[tuple[float, str, str]] = field(factory=list)
 
     def hears(self, at: float, who: str, what: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 
 import click
 
-from ...adapters.terminal import printable, printed
+from ...adapters.terminal import printable, printed, why
 
 
 def count(number: int, thing: str) -> str:
@@ -25,14 +26,29 @@ def first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
-def say(*lines: str, err: bool = False) -> None:
-    """Print lines for people."""
-    click.echo(printed(*lines), err=err, nl=False)
+class CannotPrint(Exception):
+    """Standard output takes no text, as on a full disk. The text is the reason."""
 
 
-def say_data(data: object, indent: int | None = 2) -> None:
-    """Print data for programs: JSON, which spells control characters out too. Without `indent` it is one line."""
-    click.echo(json.dumps(data, indent=indent))
+def say(*lines: str, err: bool = False) -> bool:
+    """Print lines for people. Return False if nobody reads them."""
+    return _print(printed(*lines), err)
+
+
+def say_data(data: object, indent: int | None = 2) -> bool:
+    """Print data for programs: JSON, which spells control characters out too. Without `indent` it is one line. Return
+    False if nobody reads it."""
+    return _print(json.dumps(data, indent=indent) + "\n")
+
+
+def _print(text: str, err: bool = False) -> bool:
+    try:
+        click.echo(text, err=err, nl=False)
+    except OSError as error:
+        if not err and error.errno != errno.EPIPE:
+            raise CannotPrint(why(error)) from None
+        return False
+    return True
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -37,3 +40,22 @@ def test_the_manual_names_every_exit_code() -> None:
         str(code) for name, code in vars(exit_codes).items() if name.isupper() and name not in ("SIGNALLED", "USAGE")
     ]
     assert len(codes) == 5 and all(f" {code} " in told for code in (*codes, "2", "128+n"))
+
+
+def printed_to(stdout: int) -> tuple[int, str]:
+    """Run a command that succeeds and prints; return its exit code and its standard error."""
+    command = [sys.executable, "-m", "elastic", "simulate", "--runs", "1"]
+    ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+    return ended.returncode, ended.stderr
+
+
+def test_a_command_whose_output_is_lost_does_not_tell_the_job_s_failure() -> None:
+    with open("/dev/full", "w") as full:
+        assert printed_to(full.fileno()) == (os.EX_IOERR, "elastic: standard output: no space left on device\n")
+
+
+def test_a_command_whose_reader_has_gone_ends_with_the_code_that_it_has_anyway() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert printed_to(writer) == (0, "")
+    os.close(writer)

@@ -148,6 +148,23 @@ def test_a_watch_shows_each_change_until_the_job_is_over(tcpstore_job: Jobs, lau
     assert last["state"] == "succeeded" and watch.returncode in (0, -signal.SIGKILL)
 
 
+def test_a_watch_that_nobody_reads_any_more_ends(tcpstore_job: Jobs, launch: Launcher) -> None:
+    two = tcpstore_job("1:2", "--last-call=0")
+    agents = [two.node("a")]
+    run(agents)
+    words = [ELASTIC, "status", f"--rdzv-endpoint={two.store}", f"--rdzv-id={two.run_id}", "--watch", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=launch.environment) as watch:
+        assert watch.stdout and watch.stderr
+        try:
+            assert states(json.loads(watch.stdout.readline())) == ["running"]
+            watch.stdout.close()
+            agents.append(two.node("b"))
+            assert (watch.wait(TIMEOUT_S), watch.stderr.read()) == (0, b"")
+        finally:
+            watch.kill()
+    assert codes(end(agents)) == [0, 0]
+
+
 def test_a_watch_on_a_terminal_is_rewritten_in_place_and_ends_by_a_signal(tcpstore_job: Jobs, launch: Launcher) -> None:
     two = tcpstore_job("1:2", "--last-call=0")
     agents = [two.node("a")]
