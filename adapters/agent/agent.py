@@ -617,9 +617,12 @@ class Agent:
 
     def _begin_standbys(self) -> None:
         if self._standbys:
-            self._prepare()
-            for said in self._standbys.begin():
-                self._observer.saw(said)
+            try:
+                self._prepare()
+                for said in self._standbys.begin():
+                    self._observer.saw(said)
+            except OSError:  # the first worker says what is missing
+                self._hold_back_no_longer()
             self._say_if_prepared()
 
     def _hear_standby(self, pid: int) -> None:
@@ -634,7 +637,11 @@ class Agent:
 
     def _say_if_prepared(self) -> None:
         """Let this node ask for a seat in a running job, if its standbys are what it waits for."""
-        if self._holds_back and self._standbys and self._standbys.are_settled:
+        if self._standbys and self._standbys.are_settled:
+            self._hold_back_no_longer()
+
+    def _hold_back_no_longer(self) -> None:
+        if self._holds_back:
             self._holds_back = False
             self._rendezvous.submit(Prepared())
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
 
 from launches import ELASTIC, PROGRAMS, TIMEOUT_S, Launcher
 from wrapped import comes_to, job
@@ -62,6 +65,19 @@ def test_a_job_that_has_succeeded_ends_with_0_whatever_its_clean_up_lacks(launch
         ended = job.ends()
     assert ended.code == 0, ended.err
     assert "all 2 workers succeeded" in ended.err and "Traceback" not in ended.err
+
+
+def test_standbys_end_no_agent_that_has_too_few_descriptors(tmp_path: Path) -> None:
+    script, said = tmp_path / "train.py", set[str]()
+    script.touch()
+    for limit in count(13, 3):
+        command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", ELASTIC, "launch", "--standby", str(script)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        assert "Traceback" not in ended.stderr
+        if ended.returncode == 0:
+            break
+        said.update(re.findall("cannot start the workers: too many open files", ended.stderr))
+    assert said
 
 
 def test_a_host_without_a_free_thread_is_told_in_one_line() -> None:
