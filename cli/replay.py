@@ -121,7 +121,8 @@ def _draw(path: str, judged: Sequence[_Judged]) -> None:
         )
     history = judged[0].history
     try:
-        Path(path).write_text(picture(lanes(history), f"replay: {count(len(history.runs), _who(history))}"))
+        drawn = picture(lanes(history), f"replay: {count(len(history.runs), _who(history))}")
+        Path(path).write_text(drawn, encoding="utf-8")
     except OSError as error:
         raise Mistake(f"--picture={path}: {why(error)}") from None
 

@@ -109,7 +109,7 @@ def _tells(asked: Asked, number: int) -> int:
 
 def _replays(asked: Asked, path: str) -> int:
     try:
-        story = parsed(Path(path).read_text().splitlines())
+        story = parsed(Path(path).read_text(encoding="utf-8").splitlines())
     except OSError as error:
         raise Mistake(f"--replay={path}: {why(error)}") from None
     except (StoryError, UnicodeDecodeError) as reason:
@@ -154,7 +154,7 @@ def _written(asked: Asked, run: Run, number: int | None) -> list[node_runs.Writt
 
 def _write(what: str, path: str, text: str) -> node_runs.Written:
     try:
-        Path(path).write_text(text)
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         return node_runs.Written(what, path, why(error))
     return node_runs.Written(what, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -316,6 +317,16 @@ def test_one_job_is_drawn(replay: Replay, tmp_path: Path) -> None:
     assert code == SUCCEEDED
     assert drawn.read_text().startswith("<svg")
     assert "replay: 2 agents" in drawn.read_text()
+
+
+def test_a_picture_is_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:
+    pair, drawn = finished(), tmp_path / "job.svg"
+    files = [*map(str, written(tmp_path, pair.a, pair.b)), f"--picture={drawn}"]
+    foreign = {**os.environ, "LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-X", "utf8=0", "-m", "elastic", "replay", *files]
+    ended = subprocess.run(command, env=foreign, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert not drawn.read_text("utf-8").isascii()
 
 
 def test_a_picture_of_several_jobs_or_to_a_bad_path_is_a_mistake(replay: Replay, tmp_path: Path) -> None:

@@ -219,6 +219,16 @@ def test_the_story_goes_to_the_file_of_the_option(simulate: Simulate) -> None:
     assert sorted(each.name for each in Path().iterdir() if each.suffix in (".story", ".svg")) == ["x.story", "x.svg"]
 
 
+def test_files_are_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:
+    script = (
+        "-X utf8=0 -m elastic simulate --seed=3 --runs=40 --jobs=1 --only=1 --picture=x.svg --story=x.story".split()
+    )
+    foreign = {**os.environ, "LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "utf-8"}
+    ended = subprocess.run([sys.executable, *script], cwd=tmp_path, env=foreign, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert "·" in (tmp_path / "x.svg").read_text("utf-8")
+
+
 def test_a_story_that_cannot_be_written_is_printed_all_the_same(simulate: Simulate) -> None:
     given = ("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")
     file = json.loads(simulate(*given, "--json")[1])["violations"][0]["run"]
