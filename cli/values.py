@@ -318,12 +318,19 @@ on_hang = _one_of(OnHang)
 
 def new_file(text: str) -> str:
     """Read the name of a file that can be made or replaced."""
-    folder, name = os.path.split(os.path.abspath(text))
+    folder, name = os.path.split(_absolute(text))
     if not text or os.path.isdir(text) or not os.access(text if os.path.exists(text) else folder, os.W_OK):
         raise ValueError("no file can be written there; name a file in a directory that exists")
     if len(os.fsencode(name)) > FILE_NAME_MAX:
         raise ValueError(f"a file's name has at most {FILE_NAME_MAX} bytes; write a shorter one")
     return text
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        raise ValueError("this working directory was removed; go to another one") from None
 
 
 def report_file(text: str) -> str:
@@ -356,7 +363,7 @@ def new_picture(text: str) -> str:
 def _file_or_directory(text: str) -> str:
     """Read the name of a file that can be made or appended to, or of a directory; one that is to be made ends with a /."""
     if text.endswith("/") or os.path.isdir(text):
-        folder = text.rstrip("/") or "/"
+        folder = _absolute(text)
         if os.path.exists(folder) and not (os.path.isdir(folder) and os.access(folder, os.W_OK)):
             raise ValueError("no file can be made there; name a directory that can be written to")
         return text

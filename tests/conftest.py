@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import leftovers
@@ -33,6 +34,15 @@ def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     leftovers.kill(left, token)
     if left:
         pytest.fail("left behind, killed now:\n" + "\n".join(f"  {process}" for process in left), pytrace=False)
+
+
+@pytest.fixture
+def gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a working directory that was removed."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
 
 
 @pytest.fixture

@@ -33,7 +33,10 @@ _loaded: dict[tuple[str, str], Findings] = {}
 def loaded(path: str, name: str) -> Findings:
     """Return the property `name` of the file `path`. Raises ValueError."""
     if (path, name) not in _loaded:
-        file = os.path.abspath(path)
+        try:
+            file = os.path.abspath(path)
+        except FileNotFoundError:  # this working directory was removed
+            file = path
         _loaded[path, name] = _held_to(f"{path}:{name}", file, _function(path, name, file))
     return _loaded[path, name]
 

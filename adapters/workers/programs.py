@@ -82,7 +82,10 @@ def _find(name: str, path: str) -> str:
 
 
 def _from_here(path: str) -> str:
-    return "" if os.path.isabs(path) else f" in {os.getcwd()}"
+    try:
+        return "" if os.path.isabs(path) else f" in {os.getcwd()}"
+    except FileNotFoundError:
+        return ": this working directory was removed"
 
 
 def _check_mode(found: str, name: str) -> None:

@@ -244,6 +244,13 @@ def test_a_log_directory_that_cannot_be_made_is_a_mistake(mistake: Callable[...,
     )
 
 
+@pytest.mark.parametrize("option", ["--report=x.json", "--trace=x.ndjson", "--trace=traces/"])
+def test_a_file_of_a_working_directory_that_was_removed_is_a_mistake(
+    mistake: Callable[..., str], gone: None, option: str
+) -> None:
+    assert mistake(option, "/x") == f"{option}: this working directory was removed; go to another one"
+
+
 def test_a_mistake_leaves_no_file_behind(mistake: Callable[..., str], tmp_path: Path) -> None:
     mistake(f"--log-dir={tmp_path}/logs", "--nnodes=0", "x")
     assert os.listdir(tmp_path) == []

@@ -205,6 +205,13 @@ def test_a_violation_is_shrunk_written_and_told_with_the_command_that_replays_it
     assert "one failure: 2 failures" in Path(f"{stem}.svg").read_text()
 
 
+def test_a_property_of_a_working_directory_that_was_removed_is_a_mistake(
+    simulate: Simulate, gone: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["simulate", "--property=own.py:one_failure"]) == 2
+    assert capfd.readouterr().err == "elastic: --property=own.py:one_failure: no such file or directory\n"
+
+
 def test_the_printed_command_replays_the_violation(simulate: Simulate) -> None:
     out = simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")[1]
     again = re.search(r"replay      elastic simulate (.*)\n", out)

@@ -48,6 +48,10 @@ def test_what_does_not_exist_is_named(tmp_path: Path) -> None:
     assert refusal("") == "'': a program's name is empty"
 
 
+def test_what_does_not_exist_in_a_working_directory_that_was_removed_is_named(gone: None) -> None:
+    assert refusal("./no-such") == "./no-such: no such file: this working directory was removed"
+
+
 def test_a_link_to_nothing_is_told_from_no_file(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("gone")
     assert refusal(f"{tmp_path}/link") == f"{tmp_path}/link: no such file or directory"

@@ -258,6 +258,10 @@ def test_modules_may_be_named_instead() -> None:
     assert early(named(("torch", "a.b"))) == ["import torch", "import a.b"]
 
 
+def test_a_module_is_found_from_a_working_directory_that_was_removed(tmp_path: Path, gone: None) -> None:
+    assert [each.module for each in of(tmp_path, Program(Kind.MODULE, "beta.deep")).early] == ["beta", "beta.deep"]
+
+
 def test_a_script_that_can_be_read_once_is_left_to_the_worker(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.write(writer, b"import alpha")
