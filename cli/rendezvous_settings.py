@@ -51,9 +51,17 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
         spans["last_call_timeout"] = options.last_call
     try:
         made = rendezvous.Settings(rendezvous.Limits(*_sizes(options), options.max_restarts), **spans)
+        made = evolve(made, limits=evolve(made.limits, agreed=_agreed(options, made)))
     except ValueError as reason:
         raise Mistake(f"--rdzv-conf: {reason}") from None
     return _behind_the_fence(options, made) if options.on_store_loss == "stop" else made
+
+
+def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:
+    """Return the options that all agents must be given alike. With other spans they would declare each other dead, and with
+    other scopes their ranks would never meet."""
+    beats = f"keep_alive_interval={made.keep_alive_interval:g},keep_alive_max_attempt={made.keep_alive_max_attempt}"
+    return f"--restart-scope={options.restart_scope} --rdzv-conf={beats}"
 
 
 def peer_links(options: LaunchOptions) -> bool:

@@ -10,6 +10,9 @@ from elastic.cli.agent_settings import launch_settings, script_program
 from elastic.cli.launch import launch
 from elastic.cli.launch_options import LaunchOptions
 
+AGREED = "--restart-scope=group --rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
+"""What all agents of a job are given alike where nobody says anything."""
+
 
 def options(*arguments: str) -> LaunchOptions:
     """Return the options of a command line; `arguments` end where SCRIPT begins."""

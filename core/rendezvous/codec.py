@@ -58,7 +58,7 @@ from .state import (
     make_seat,
 )
 
-FORMAT = 6
+FORMAT = 7
 BYTES_MAX = 8 * 2**20
 """The most bytes of a register, compressed or not. A larger value is refused unread."""
 PLAIN_MAX = 4_096
@@ -114,6 +114,7 @@ class _Limits(_Wire):
     min_nodes: Annotated[int, Meta(ge=1, le=NODES_MAX)]
     max_nodes: Annotated[int, Meta(ge=1, le=NODES_MAX)]
     max_restarts: Count
+    agreed: Text
 
 
 class _Profile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -246,7 +247,7 @@ def _to_wire(state: RendezvousState) -> _State:
         life=_life(state.life),
         base=state.base,
         version=state.version,
-        limits=_Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts),
+        limits=_Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts, limits.agreed),
         round=state.round,
         generation=state.generation,
         complete=state.complete,
@@ -339,7 +340,7 @@ def _from_wire(wire: _State) -> RendezvousState:
         job=wire.job,
         life=Life(*wire.life),
         base=wire.base,
-        limits=Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts),
+        limits=Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts, limits.agreed),
         version=wire.version,
         round=wire.round,
         generation=wire.generation,

@@ -16,7 +16,7 @@ from attrs import Attribute, Factory, field, frozen
 
 from ..derived import Memo, beside, derived
 from ..evolving import maker
-from ..world import COUNT_MAX, Generation, Life, Member, Node, Notice, Profile, Verdict, Why, World, WorldId
+from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Member, Node, Notice, Profile, Verdict, Why, World, WorldId
 
 NODES_MAX = 4_096
 """The most seats of a register, whose size is bounded."""
@@ -124,11 +124,15 @@ _member = maker(Member)
 
 @frozen
 class Limits:
-    """The limits that all agents of a job must agree on: nodes, and restarts of the whole job. Genesis writes them."""
+    """The limits that all agents of a job must agree on: nodes, and restarts of the whole job. Genesis writes them.
+
+    `agreed` spells what else all were given alike. It is compared, and decides nothing more.
+    """
 
     min_nodes: int = field(default=1)
     max_nodes: int = field(default=1)
     max_restarts: int = field(default=0)
+    agreed: str = field(default="")
 
     @min_nodes.validator
     def _at_least_one(self, attribute: Attribute[int], value: int) -> None:
@@ -144,6 +148,11 @@ class Limits:
     def _not_negative(self, attribute: Attribute[int], value: int) -> None:
         if not 0 <= value < COUNT_MAX:
             raise ValueError(f"max_restarts: 0 or more and below {COUNT_MAX}, not {value}")
+
+    @agreed.validator
+    def _is_text(self, attribute: Attribute[str], value: str) -> None:
+        if len(value) > NAME_MAX or not value.isprintable():
+            raise ValueError(f"agreed: at most {NAME_MAX} printable characters, not {value!r}")
 
 
 @frozen

@@ -255,4 +255,6 @@ def _explained(failure: Fail, ctx: Context) -> str:
 
 
 def _spelled(limits: Limits) -> str:
-    return f"--nnodes={limits.min_nodes}:{limits.max_nodes} --max-restarts={limits.max_restarts}"
+    return (
+        f"--nnodes={limits.min_nodes}:{limits.max_nodes} --max-restarts={limits.max_restarts} {limits.agreed}".rstrip()
+    )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commandlines import AGREED
 
 from elastic.adapters.launch_settings import (
     HANDLED,
@@ -48,7 +49,7 @@ def test_the_defaults(settings: Parse) -> None:
     made = settings("train.py")
     assert made.program == Program(Kind.SCRIPT, "train.py", (), sys.executable)
     assert (made.local_world_size, made.role, made.slot, made.address) == (1, "default", None, "localhost")
-    assert made.rendezvous.limits == Limits(1, 1, 0)
+    assert made.rendezvous.limits == Limits(1, 1, 0, AGREED)
     assert made.store == "in memory"
     assert (made.rendezvous.last_call_timeout, made.rendezvous.ttl, made.group.fence) == (5.0, 5.0, None)
     assert (made.group.grace, made.group.shutdown_timeout) == (30.0, 30.0)
@@ -96,7 +97,7 @@ def test_every_argument_after_the_script_belongs_to_it(settings: Parse) -> None:
     arguments = ("--nnodes=9", "-h", "--no-such-option", "--", "--max-restarts", "1")
     made = settings("--max-restarts=2", "train.py", *arguments)
     assert isinstance(made.program, Program) and made.program.arguments == arguments
-    assert made.rendezvous.limits == Limits(1, 1, 2)
+    assert made.rendezvous.limits == Limits(1, 1, 2, AGREED)
 
 
 def test_the_script_is_not_taken_from_a_variable(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:

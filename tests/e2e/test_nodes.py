@@ -243,8 +243,10 @@ def test_a_node_that_comes_when_its_job_of_several_nodes_has_succeeded_ends_with
     [
         ("tcpstore", ("--nnodes=3",), "--nnodes=2:2 --max-restarts=1", "--nnodes=3:3 --max-restarts=1"),
         ("etcd", ("--max-restarts=2",), "--nnodes=2:2 --max-restarts=1", "--nnodes=2:2 --max-restarts=2"),
+        ("tcpstore", ("--restart-scope=rank",), "--restart-scope=group --rdzv", "--restart-scope=rank --rdzv"),
+        ("etcd", ("--rdzv-conf=keep_alive_interval=9",), "keep_alive_interval=0.5,keep", "keep_alive_interval=9,keep"),
     ],
-    ids=["nnodes", "max-restarts"],
+    ids=["nnodes", "max-restarts", "scope", "spans"],
     indirect=["job"],
 )
 def test_a_node_that_was_told_other_limits_is_refused_with_both_values(

@@ -72,7 +72,7 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
         "life": ["life", 1],
         "base": [[0, 0]],
         "version": 1,
-        "limits": {"min_nodes": 1, "max_nodes": 2, "max_restarts": 0},
+        "limits": {"min_nodes": 1, "max_nodes": 2, "max_restarts": 0, "agreed": ""},
         "round": 0,
         "generation": 0,
         "complete": False,
@@ -124,12 +124,12 @@ VALID = encode(CLOSED)
         b"[]",
         b"7",
         b"{}",
-        b'{"format": 6}',
+        b'{"format": 7}',
         pickle.dumps(CLOSED.token),
         VALID + b"}",
         VALID + VALID,
         VALID.replace(b"life", b"l\xffe", 1),
-        b'{"format":6,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"format":7,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 1_000_000,
         b'{"a":' * 100_000,
     ],
@@ -280,7 +280,7 @@ def test_the_columns_of_a_compressed_register_are_checked() -> None:
         (zlib.compress(b"garbage"), "no register state: "),
         (zlib.compress(LARGE), "no register state: "),
         (zlib.compress(b" " * (BYTES_MAX + 1)), f"more than the {BYTES_MAX} that a register may hold"),
-        (zlib.compress(b'{"format": 7}'), "format 7, this version reads format 6"),
+        (zlib.compress(b'{"format": 8}'), "format 8, this version reads format 7"),
     ],
     ids=["cut", "longer", "nothing", "broken", "no zlib", "no JSON", "compressed twice", "huge inside", "newer"],
 )
@@ -323,18 +323,18 @@ def test_seats_that_stand_unchanged_in_the_next_version_are_not_built_again() ->
 
 
 def test_a_format_that_never_was_is_refused() -> None:
-    with pytest.raises(Refused, match="format 0, this version reads format 6"):
-        decode(encode(register("2")).replace(b'"format":6', b'"format":0'))
+    with pytest.raises(Refused, match="format 0, this version reads format 7"):
+        decode(encode(register("2")).replace(b'"format":7', b'"format":0'))
 
 
 def test_a_register_of_the_first_format_is_refused_by_its_number() -> None:
-    with pytest.raises(Refused, match="format 1, this version reads format 6"):
+    with pytest.raises(Refused, match="format 1, this version reads format 7"):
         decode(b'{"format": 1, "life": "life", "version": 3}')
 
 
 def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
-    with pytest.raises(Refused, match="format 7, this version reads format 6"):
-        decode(b'{"format": 7, "seats": {"new": "shape"}}')
+    with pytest.raises(Refused, match="format 8, this version reads format 7"):
+        decode(b'{"format": 8, "seats": {"new": "shape"}}')
 
 
 SEAT = ("seats", 0)

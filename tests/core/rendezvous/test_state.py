@@ -10,7 +10,7 @@ from worlds import LIFE, arrived, edited, node, profile, register, reseated, run
 
 from elastic.core.rendezvous import Done, Leave, Limits, Seat, Status, Token, blank
 from elastic.core.rendezvous.state import NODES_MAX
-from elastic.core.world import COUNT_MAX, Generation, Member, Node, World, WorldId
+from elastic.core.world import COUNT_MAX, NAME_MAX, Generation, Member, Node, World, WorldId
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,9 @@ def test_limits_reach_from_one_node_without_restarts_to_as_many_as_can_be_writte
     assert Limits(1, NODES_MAX, COUNT_MAX - 1).max_nodes == NODES_MAX
     with pytest.raises(ValueError, match="max_restarts"):
         Limits(1, 1, COUNT_MAX + 1)
+    for text in ("a\nb", "x" * (NAME_MAX + 1)):
+        with pytest.raises(ValueError, match=r"^agreed: at most 256 printable characters, not '"):
+            Limits(agreed=text)
 
 
 def test_a_round_in_which_one_is_done_and_another_gone_is_finishing() -> None:

@@ -18,6 +18,7 @@ from elastic.core.rendezvous import (
     Evict,
     Held,
     Leave,
+    Limits,
     Observe,
     Raise,
     RendezvousState,
@@ -138,6 +139,10 @@ def test_a_failure_says_why_in_words() -> None:
     held = holding("c", arrived(register("1:4"), "a"), Settings(limits=register("2:4", 3).limits))
     said = "the job runs with --nnodes=1:4 --max-restarts=0, this agent was given --nnodes=2:4 --max-restarts=3"
     assert trouble(asked(join, held)) == (Why.LIMITS, said)
+    agreed = evolve(arrived(register("1"), "a"), limits=Limits(agreed="--restart-scope=group"))
+    held = holding("c", agreed, Settings(limits=Limits(agreed="--restart-scope=rank")))
+    said = "--max-restarts=0 --restart-scope=group, this agent was given --nnodes=1:1 --max-restarts=0 --restart-scope=rank"
+    assert trouble(asked(join, held)) == (Why.LIMITS, f"the job runs with --nnodes=1:1 {said}")
     state = arrived(register("1:4"), "a")
     (seat,) = state.seats.values()
     state = evolve(state, seats={node("a"): evolve(seat, profile=evolve(seat.profile, program="train.py"))})
