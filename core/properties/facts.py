@@ -128,8 +128,8 @@ class Decided:
 
 @frozen
 class GaveUp:
-    """An operation of an agent cannot be done. The store had last answered at `answered_at` (-inf: never). It had last left
-    a question or a wait unanswered at `tried_at`."""
+    """An operation of an agent cannot be done. The store had last answered at `answered_at` (-inf: never). The last
+    question that it left unanswered was asked at `tried_at`."""
 
     held: Held
     handler: Handler

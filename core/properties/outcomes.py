@@ -310,6 +310,8 @@ def _of_refusal(past: Past, fact: GaveUp) -> Iterator[Finding]:
         if not _has_lasted(max(waited, silence), settings.join_timeout):
             what = "is a spare, and" if past.is_spare else f"has waited for {waited:g} s, awake and no spare, and"
             yield "L7", f"{me} {what} gives up"
+    elif why is Why.UNCONFIRMED and fact.handler is watch and _runs(held):
+        yield "O2", f"{me} stops its workers because the store is silent"
     elif why is Why.UNCONFIRMED:
         spans: Mapping[Handler, tuple[float, float]] = {
             leave: (past.leaves_since, settings.leave_timeout),
@@ -332,6 +334,11 @@ def _of_refusal(past: Past, fact: GaveUp) -> Iterator[Finding]:
         yield "O2", f"{me} may not drain itself, as if an operator had asked"
     if why is Why.PROGRAM and all(seat.profile.program in ("", held.profile.program) for seat in seats.values()):
         yield "O2", f"{me} is refused for its program, which is that of all"
+
+
+def _runs(held: Held) -> bool:
+    seat = held.state.seats.get(held.node) if held.state else None
+    return seat is not None and seat.status in (Status.IN, Status.RESERVE)
 
 
 def of_operator(answer: Deed | Why, state: RendezvousState | None, insists: bool) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..group import MOVES, Group, Phase
 from ..group.state import (
+    KILL_S,
     SIGKILL,
     Cause,
     Check,
@@ -77,8 +78,8 @@ ALWAYS = {
     "G3": "what the others must know comes before our own workers are stopped, and nobody is signalled who is dead",
     "G4": "success is marked when all workers have succeeded, and none was ready to leave; a failure ends a running world",
     "G5": "ended is final, and nothing lives then",
-    "G6": "whoever stops or leaves has a way out",
-    "G7": "a node with a check joins after one that found it fit, and is checked again only after a failure of its own",
+    "G6": "whoever stops or leaves has a way out, and its workers have their grace",
+    "G7": "a node with a check, and no other, is checked: it joins if it is fit, and again only after a failure of its own",
 }
 """Properties that must hold at every point of every run, beside those of one state and of one step (`verify`)."""
 EVENTUALLY = {
@@ -249,6 +250,8 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
         yield "G2", f"joins while workers {sorted(after.running)} live"
     if Join in kinds and after.notice:
         yield "G2", "joins though it is drained"
+    if Check in kinds and not before.settings.checks:
+        yield "G7", "is checked, and has no check"
     if Join in kinds and before.settings.checks and not _may_join(before, event):
         yield "G7", "joins without the word of its check"
     yield from _of_moving(fact, Signal in kinds)
@@ -273,6 +276,8 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
     again = isinstance(event, Signalled) and before.phase is Phase.LEAVING and before.running
     if again and Signal(SIGKILL) not in commands:
         yield "G6", "a second signal that does not kill"
+    if Signal(SIGKILL) in commands and not _may_kill(before, event):
+        yield "G6", "kills workers that have time left"
     if after.phase is Phase.LEAVING and not after.left and after.until is None:
         yield "G6", "leaves without end"
     stops = after.phase is Phase.STOPPING and before.phase is not Phase.STOPPING
@@ -280,6 +285,19 @@ def _of_step(fact: Stepped) -> Iterator[Finding]:
         yield "G6", "stops without end"
     if Start in kinds and after.fence_at is not None and after.fence_at - fact.at < after.settings.ttl / 4:
         yield "F1", f"started at {fact.at:g}, to be fenced at {after.fence_at:g}"
+
+
+def _may_kill(before: Group, event: Event) -> bool:
+    """Return True if a second signal came, the workers have had their grace, the fence falls or the node must be gone."""
+    if not isinstance(event, Elapsed):
+        return isinstance(event, Signalled) and before.phase is Phase.LEAVING
+    settings, is_told = before.settings, before.phase is Phase.LEAVING and not before.drained
+    ends = (
+        (before.stopped_at, settings.shutdown_timeout if is_told else settings.grace),
+        (before.fence_at, 0.0),
+        (before.gone_by, -KILL_S),
+    )
+    return any(since is not None and event.at >= since + span for since, span in ends)
 
 
 def _may_join(before: Group, event: Event) -> bool:

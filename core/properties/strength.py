@@ -45,7 +45,7 @@ LAWS: Mapping[str, str] = {
     "S9 strong": "the same with the fence on, and the other is no member",
     "S10": "a write leaves a verdict",
     "S14": "a job is closed as succeeded",
-    "S14b": "a seat becomes DONE",
+    "S14b": "a seat becomes DONE, or RESERVE",
     "S15": "a node is told that it has left",
     "S17": "workers start",
     "S18": "two worlds of one job run at once, completed in two lives, and a node runs one that does not stand",

@@ -53,7 +53,6 @@ from ..rendezvous import (
     Counted,
     Heartbeats,
     Input,
-    Missed,
     Proposals,
     Pushed,
     Raise,
@@ -80,7 +79,7 @@ BEFORE_ALL: Place = (0, 0, "")
 ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
 """What the store answers to a question about the register, or tells by itself."""
 
-UNANSWERED = (Silent, Unknown, Missed)
+UNANSWERED = (Silent, Unknown)
 """What an agent is fed where the store did not answer."""
 
 Dated = tuple[tuple[Place, int], Fact]
@@ -210,7 +209,8 @@ def _of_agent(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterato
     for known, moment in _knowing(run, states):
         if isinstance(moment.step, Asked) and not run.calls:
             answered_at = moment.at if isinstance(moment.step.fed, ANSWERS) else answered_at
-            tried_at = moment.at if isinstance(moment.step.fed, UNANSWERED) else tried_at
+            failed = isinstance(moment.step.fed, UNANSWERED)
+            tried_at = moment.before.client.asked_at if failed else tried_at
             yield from (((known, 1), fact) for fact in _of_client(moment, moment.step.fed, answered_at, tried_at))
         else:
             yield from (((known, 1), fact) for fact in _of_moment(moment))

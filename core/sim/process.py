@@ -73,7 +73,7 @@ class Process:
     answered_at: float = -math.inf
     """The store last answered then, in true time."""
     tried_at: float = -math.inf
-    """The store last left a question or a wait unanswered then, in true time."""
+    """It asked the last question that the store left unanswered then, in true time."""
     waits_for_push: bool = False
     """Its waiter waits, or is about to tell what it has seen."""
     watch: Token | None = None

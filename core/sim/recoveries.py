@@ -202,8 +202,8 @@ class Recoveries:
     """Somebody was out of reach at the last look."""
     marked: bool = False
     """A fault waited for somebody's next message at the last look."""
-    few: bool = False
-    """There were too few for a world at the last look."""
+    waits: bool = False
+    """There were too few for a world at the last look, or a drained node was at work."""
     watched: bool = True
     """Somebody with a seat was there to notice a silence at the last look."""
     bounds: dict[frozenset[Kind], float] = field(factory=dict)
@@ -287,10 +287,11 @@ class Recoveries:
 
     def _sees(self, living: list[Process], now: float) -> None:
         """Note which faults are under way, and which wait for their time."""
-        until, far, marked, staying = max(self.store.down_until, self.store.full_until), False, False, 0
+        until, staying = max(self.store.down_until, self.store.full_until), 0
+        far = marked = waits = False
         late = 0.0  # what was sent to a slow node comes so late, also when it is slow no longer
         for each in living:
-            far = far or _has_notice(each)
+            waits = waits or _has_notice(each)
             staying += each.group.phase is not Phase.LEAVING
             if not each.faulty:
                 continue
@@ -303,10 +304,10 @@ class Recoveries:
                 marked = marked or each.delays > 0
             else:
                 each.faulty = ends > now or each.stopped_since is not None
-        few = staying < self.setting.min
+        waits = waits or staying < self.setting.min
         self.heard_at = max(self.heard_at, until, late, now if far or self.far or marked or self.marked else 0.0)
-        self.calm_at = max(self.calm_at, until, now if far or few or self.far or self.few else 0.0)
-        self.far, self.few, self.marked = far, few, marked  # until now, if they no longer are
+        self.calm_at = max(self.calm_at, until, now if far or waits or self.far or self.waits else 0.0)
+        self.far, self.waits, self.marked = far, waits, marked  # until now, if they no longer are
 
     def _rests(self, register: RendezvousState | None, living: list[Process]) -> bool:
         if register is None or register.closed:

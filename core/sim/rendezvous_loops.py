@@ -121,7 +121,7 @@ class RendezvousLoops:
         if process.loop_until and self._stands(process, self.hears, process, fed):
             return
         if type(fed) in UNANSWERED:
-            process.tried_at = self.future.now
+            process.tried_at = process.true(process.client.asked_at)
         self._steps(process, fed)
         begun = 0
         while (ask := process.ask) is not None and process.alive:
@@ -335,9 +335,9 @@ JUDGED = frozenset({Arrive, End, Leave, Complete, Overdue, Close, Drain})
 """The edits whose cause is judged when they are decided."""
 TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
 """The asks that a turn makes."""
-UNANSWERED = frozenset({Silent, Unknown, Missed})
-"""These are fed where the store did not answer."""
-PROMPTS = UNANSWERED | {NoState, Woke, Linked}
+UNANSWERED = frozenset({Silent, Unknown})
+"""These are fed where the store did not answer a question."""
+PROMPTS = UNANSWERED | {Missed, NoState, Woke, Linked}
 """After these a node may ask again, though the register has not changed."""
 ANSWERED = (Shown, Heartbeats, Counted, Proposals, Did, Unknown)
 """The answers after which a client hears what was held back."""

@@ -77,6 +77,7 @@ class Witness:
             self._judges_evidence(*process.accused[1:], after)
         fact = Wrote(process.node, before, write.edit, after, here)
         self.judge.saw(fact)
+        self._judges_reserves(fact)
         if fact.completes and process.held.policy is not None and not after.policy:
             raise Violation("V13", f"{process.name} completes round {after.round}, and does not sign its world")
         self.lost_worlds.wrote(fact, process.format)
@@ -92,6 +93,17 @@ class Witness:
         if self.tell:
             self.narrates(process.name, sentence(write.edit, after))
         self.moved()
+
+    def _judges_reserves(self, fact: Wrote) -> None:
+        """Judge S14b: a node that becomes a reserve has no work in its world."""
+        after, was = fact.after, fact.before.those(Status.RESERVE) if fact.before else ()
+        for node in () if isinstance(fact.edit, Restore) else after.those(Status.RESERVE):
+            if node in was:
+                continue
+            self.judge.strength.armed["S14b"] += 1
+            process = self.by_node[node]
+            if not (process.idle and process.ran and process.ran.id == after.world_id):
+                raise Violation("S14b", f"{node} is a reserve in round {after.round}, in which its workers have work")
 
     def moved(self) -> None:
         """Look at the world after something changed. Raises Violation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from groups import FAIL, FIT, RUN, SUCCEED, closed, commands, exited, led, lost, over, ready, refused, world
+from groups import FAIL, FIT, RUN, SUCCEED, beat, closed, commands, exited, led, lost, over, ready, refused, world
 
 from elastic.core.group import Alone, Group, Phase, Settings, transition
 from elastic.core.group.state import (
@@ -248,3 +248,8 @@ def test_workers_that_could_not_be_started_end_the_job_also_when_the_round_is_ov
     passing = Unstartable("no memory", 0.0, passes=True)
     assert told(moving(), passing) == (Phase.MOVING, (RecordUnstartable("no memory"),))
     assert told(moving(passing), ready(1)) == (Phase.JOINING, (Move(world(1)), End(Why.FAILED), Join()))
+
+
+def test_a_success_of_an_earlier_round_counts_in_no_other() -> None:
+    again = led(*RUN, exited(0), over(0), exited(1, -15), Reaped(2.0), ready(1), beat(), settings=TWICE)
+    assert told(again, exited(0, 76), exited(1, 76)) == (Phase.STOPPING, (Record(1, 76, 0.0), End(Why.FAILED)))

@@ -371,6 +371,7 @@ def test_leaving_workers_have_the_shutdown_timeout_then_SIGKILL() -> None:
 
 def test_leaving_with_workers_the_leave_timeout_passes_and_the_workers_still_have_theirs() -> None:
     assert led(*LEAVING).until == 6.0
+    assert told(led(*LEAVING), Elapsed(6.0)) == (Phase.LEAVING, ())
     assert led(*LEAVING, Elapsed(6.0)).until == 31.0
 
 

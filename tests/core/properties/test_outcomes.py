@@ -8,7 +8,7 @@ import math
 import pytest
 from attrs import evolve
 from groups import FAIL, FENCED, RUN, beat, exited, led, noticed, over, ready
-from worlds import arrived, edited, holding, node, profile, register, running, with_one_aside
+from worlds import arrived, edited, holding, node, profile, register, reseated, running, with_one_aside
 
 from elastic.core.group import Group, Phase, begin, transition
 from elastic.core.group import Settings as GroupSettings
@@ -54,6 +54,7 @@ from elastic.core.rendezvous import (
     RendezvousState,
     Restore,
     Settings,
+    Status,
     Violation,
     close,
     drain,
@@ -169,7 +170,8 @@ def test_a_refusal_has_its_reason_in_the_register(right: GaveUp, wrong: GaveUp) 
 
 
 def a_gives_up(handler: Handler, at: float, answered_at: float = math.inf, **settings: float) -> GaveUp:
-    held = holding("a", running(), Settings(**settings))  # type: ignore[arg-type]
+    stands = reseated(running(), a=Status.DONE) if handler is watch else running()
+    held = holding("a", stands, Settings(**settings))  # type: ignore[arg-type]
     return GaveUp(held, handler, Why.UNCONFIRMED, at, min(answered_at, at))
 
 
@@ -226,6 +228,15 @@ def test_a_store_that_was_not_asked_is_not_silent() -> None:
     asked, unasked = (evolve(a_gives_up(end, 99.0, 9.0, join_timeout=30.0), tried_at=at) for at in (60.0, 50.0))
     assert broken(asked) is None
     assert broken(unasked) == "O2"
+
+
+@pytest.mark.parametrize("status", [Status.IN, Status.RESERVE])
+def test_O2_no_silence_of_the_store_stops_running_workers(status: Status) -> None:
+    state = reseated(running("a b"), b=status)
+    silent = GaveUp(evolve(holding("b", None), state=state), watch, Why.UNCONFIRMED, 9_999.0, 0.0)
+    assert broken(silent) == "O2"
+    done = evolve(silent, held=evolve(silent.held, state=reseated(state, b=Status.DONE)))
+    assert broken(done) is None
 
 
 # --- ends

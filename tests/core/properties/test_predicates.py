@@ -10,9 +10,10 @@ from attrs import evolve
 from groups import ALONE, CHECKED, FENCED, GROUPS, RUN, beat, closed, exited, led, lost, over, ready
 from worlds import arrived, edited, holding, node, profile, register, running
 
-from elastic.core.group import Group, Phase, transition
+from elastic.core.group import Group, Phase, Settings, transition
 from elastic.core.group.state import (
     SIGKILL,
+    Check,
     Checked,
     Command,
     Elapsed,
@@ -466,6 +467,7 @@ NOBODY = frozenset[int]()
 GROUP = evolve(led(ready()), phase=Phase.RUNNING, running=frozenset({0, 1}))
 UNKNOWN = GROUPS["checking, cause unknown"]
 LEAVING = evolve(GROUP, phase=Phase.LEAVING)
+STOPPING = evolve(GROUP, phase=Phase.STOPPING, stopped_at=0.0)
 DRAINED = evolve(GROUP, running=NOBODY, notice=Notice(20.0, "a test"))
 ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
 """Workers that restart alone: in their world, and on their way into the next one."""
@@ -490,6 +492,10 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G6", stepped(evolve(GROUP, running=NOBODY), Signalled(15, 1.0), Phase.LEAVING)),
         ("G6", stepped(GROUP, over(), Phase.STOPPING)),
         ("G6", stepped(evolve(GROUP, phase=Phase.STOPPING), Signalled(15, 1.0), Phase.STOPPING)),
+        ("G6", stepped(STOPPING, Elapsed(29.9), Phase.STOPPING, Signal(SIGKILL))),
+        ("G6", stepped(STOPPING, Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL), leave_by=5.0)),
+        ("G6", stepped(GROUP, over(), Phase.STOPPING, Signal(SIGKILL))),
+        ("G7", stepped(STOPPING, GroupReaped(1.0), Phase.CHECKING, Check(), running=NOBODY)),
         ("G7", stepped(led(settings=CHECKED), Checked(False, "", 1.0), Phase.JOINING, Join())),
         ("G7", stepped(led(settings=CHECKED), over(), Phase.JOINING, Join())),
         ("G7", stepped(GROUPS["stopping, cause here"], GroupReaped(1.0), Phase.JOINING, Join(), running=NOBODY)),
@@ -521,8 +527,18 @@ def test_G5_an_ended_group_hears_more_but_does_not_change() -> None:
 
 
 def test_a_killing_stop_needs_no_other_end() -> None:
-    judged(stepped(GROUP, over(), Phase.STOPPING, Signal(SIGKILL)))
+    running = evolve(GROUP, settings=FENCED, acked_at=0.0)
+    judged(stepped(running, Elapsed(3.0), Phase.STOPPING, Signal(SIGKILL)))
     judged(stepped(evolve(GROUP, phase=Phase.LEAVING, left=True), Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL)))
+
+
+def test_G6_workers_are_killed_at_the_end_of_their_grace_at_the_fence_and_when_their_node_must_be_gone() -> None:
+    fenced = evolve(STOPPING, settings=FENCED, acked_at=0.0)
+    told = evolve(LEAVING, stopped_at=0.0, settings=Settings(shutdown_timeout=40.0), left=True)
+    drained = evolve(LEAVING, stopped_at=0.0, gone_by=20.0, drained=True, left=True)
+    for group, at in ((STOPPING, 30.0), (fenced, 3.0), (told, 40.0), (drained, 19.0)):
+        judged(stepped(group, Elapsed(at), group.phase, Signal(SIGKILL)))
+        broken("G6", stepped(group, Elapsed(at - 0.1), group.phase, Signal(SIGKILL)))
 
 
 def test_a_step_that_does_nothing_is_not_judged() -> None:

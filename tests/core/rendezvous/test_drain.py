@@ -211,6 +211,11 @@ def test_an_operator_who_does_not_insist_leaves_the_job_the_nodes_that_it_needs(
     assert asks(running("a b"), "b", edit) == edit
     assert asks(arrived(running("a b"), "c"), "operator", edit) == edit  # the spare takes its place
     assert asks(drained(arrived(running("a b"), "c"), "c"), "operator", edit) == Fail(Why.NEEDED)
+    three = running("a b c", "2:3")
+    assert asks(three, "operator", edit) == edit
+    assert asks(drained(three, "c"), "operator", edit) == Fail(Why.NEEDED)  # c is in, and has notice
+    for status in (Status.GONE, Status.ABSENT):
+        assert asks(reseated(three, c=status), "operator", edit) == Fail(Why.NEEDED)
 
 
 def test_a_leaving_node_neither_joins_nor_does_chores() -> None:

@@ -18,6 +18,7 @@ from elastic.core.rendezvous import (
     Observe,
     Operation,
     Raise,
+    Reserve,
     Settings,
     Wait,
     Write,
@@ -93,8 +94,14 @@ def test_a_spare_beside_a_register_that_it_cannot_read_gives_up_in_its_words() -
     assert turn(begun(handlers.join), held, 610.0) == Raise(Fail(Why.ILLEGAL), "format 5")
 
 
-def test_running_workers_are_not_stopped_for_it_however_long_it_lasts() -> None:
-    assert not given_up(turn(begun(handlers.watch), running(), 1e9))
+@pytest.mark.parametrize("reserve", [False, True])
+def test_running_workers_and_reserves_are_not_stopped_for_it_however_long_it_lasts(reserve: bool) -> None:
+    held = running(tried_at=1e9 - 1.0)
+    if reserve:
+        assert held.state
+        held = evolve(held, state=apply(held.state, Reserve(0), A))
+    assert not given_up(turn(begun(handlers.watch), held, 1e9))
+    assert given_up(turn(begun(handlers.end), held, 1e9))
 
 
 def test_nor_for_a_write_whose_outcome_is_unknown_however_short_the_exit_barrier_is() -> None:

@@ -16,9 +16,21 @@ from elastic.core.group import Alone, Phase
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Gone, Reaped, Signalled
 from elastic.core.properties import facts
-from elastic.core.rendezvous import Limits, Passed, Pushed, RendezvousState, Restore, Settings, Shown, Woke, Write
+from elastic.core.rendezvous import (
+    Drawn,
+    Limits,
+    Passed,
+    Pushed,
+    RendezvousState,
+    Restore,
+    Settings,
+    Shown,
+    Silent,
+    Woke,
+    Write,
+)
 from elastic.core.replay.comparison import Moment, Replayed, replayed
-from elastic.core.replay.evidence import _of_client, _of_group, broken
+from elastic.core.replay.evidence import _of_agent, _of_client, _of_group, broken
 from elastic.core.replay.history import History, histories
 from elastic.core.replay.steps import Asked, Started, Stepped, shown
 
@@ -403,3 +415,13 @@ def test_a_notice_is_noted_when_the_register_knows_of_it() -> None:
 
 def _facts(moment: Moment) -> list[facts.Fact]:
     return list(_of_client(moment, moment.step.fed, 0.0, 0.0)) if isinstance(moment.step, Asked) else []
+
+
+def test_a_question_counts_as_asked_when_it_was_asked_and_not_when_its_silence_was_heard() -> None:
+    agent = Agent("a", Shared())
+    agent.feeds(Drawn(0.0))
+    asked_at = agent.client.asked_at
+    agent.shared.now += 600.0
+    agent.feeds(Silent("no answer"), Passed())
+    (given_up,) = (fact for _, fact in _of_agent(replayed(agent.trace), {}) if isinstance(fact, facts.GaveUp))
+    assert given_up.tried_at == asked_at < given_up.at - 600.0

@@ -146,6 +146,14 @@ def test_L10_asks_nothing_while_somebody_could_not_hear(fault: str) -> None:
     assert made.witness.recoveries.heard_at > 9.0
 
 
+def test_L10_asks_for_a_dead_node_s_seat_beside_a_drained_one_that_is_at_work() -> None:
+    made = world(*THREE, setting=OF_THREE)
+    for slot in "bc":
+        watches_nobody(at(made, slot))
+    with pytest.raises(Violation, match=r"L10: a#1 died"):
+        then(made, "hang b", "notice b 60", "crash a", f"pass {bound_of_the_dead(made.setting) + 1}")
+
+
 def test_L10_counts_from_when_somebody_is_there_to_notice() -> None:
     setting = "world helping=1"
     newcomer = world("start a", "start b", "slow b 0.6", "pass 1", "crash a", "pass 5", setting=setting)

@@ -10,7 +10,7 @@ from simulated import TWO, at, both_running, hangs, remembers, then, world
 from worlds import reseated
 
 from elastic.core.group import Phase
-from elastic.core.rendezvous import Status, Violation
+from elastic.core.rendezvous import Request, Status, Violation, reserve
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.sim.run import converges, tell
@@ -122,6 +122,20 @@ def test_L2_a_node_that_gives_up_in_a_world_that_is_well_is_found() -> None:
     made.witness.well_at = 10.0
     with pytest.raises(Violation, match="L2: a has found no world, but all has been well for long"):
         made.does(Operation(Kind.PASS, span=20.0))
+
+
+def test_S14b_a_node_whose_workers_have_work_and_that_becomes_a_reserve_is_found() -> None:
+    made = both_running()
+    made.agents.loops.submit(at(made, "b"), Request(reserve))
+    with pytest.raises(Violation, match="S14b: b#1 is a reserve in round 0, in which its workers have work"):
+        made.does(Operation(Kind.PASS, span=1.0))
+
+
+def test_L7_a_question_counts_as_asked_when_it_was_asked() -> None:
+    made = both_running()
+    a = at(made, "a")
+    then(made, "cut-in a 9", "pause-loop a 6", "pass 6.01")
+    assert a.tried_at < made.future.now - 5.0
 
 
 def test_an_illegal_register_is_named() -> None:

@@ -1,0 +1,11 @@
+# a question counts as asked when its silence is heard
+# L7: c#1 is a spare, and gives up
+world nodes=3 min=1 max=2 join=60
+start a
+start b
+start c
+pass 5
+cut-in c 68
+pass 3
+pause-loop c 80
+pass 100
