@@ -49,7 +49,7 @@ from .facts import (
     WaitsForever,
     Wrote,
 )
-from .outcomes import Pasts
+from .outcomes import NEVER, Pasts
 from .predicates import of_group, of_programs, of_ranks, of_restore, of_write
 from .strength import Strength, by_decision, by_refusal, by_start, by_step, by_write
 
@@ -62,9 +62,9 @@ all before it. A property keeps in the judge's notes what it must remember."""
 class Judge:
     """The memory by which the next fact of a run is judged.
 
-    `fenced`: the agents run with --on-store-loss=stop. `assign` is the policy that gives a world its ranks. `excused` are
-    nodes whose agent was paused: a paused agent cannot stop its workers in time. `also` are a user's own properties, asked
-    after ours.
+    `fenced`: the agents run with --on-store-loss=stop. `assign` is the policy that gives a world its ranks. `excused` maps
+    each node whose agent was paused to when that ends, by its clock: a paused agent cannot stop its workers in time. `also`
+    are a user's own properties, asked after ours.
     """
 
     fenced: bool = False
@@ -84,7 +84,7 @@ class Judge:
     begun: set[Life] = field(factory=set)
     left: set[Node] = field(factory=set)
     leaving: set[Node] = field(factory=set)
-    excused: set[Node] = field(factory=set)
+    excused: dict[Node, float] = field(factory=dict)
     misled: dict[Node, int] = field(factory=dict)
     """Nodes that were evicted on evidence though they lived -> the round that was open then. They are told, but late."""
     alone: set[Node] = field(factory=set)
@@ -118,7 +118,7 @@ class Judge:
                 if fact.commands or fact.after.phase is not fact.before.phase or isinstance(fact.event, Signalled):
                     arms(by_step(fact))
                     yield from of_group(fact)
-                yield from self.pasts.stepped(fact, fact.after.node in self.excused)
+                yield from self.pasts.stepped(fact, self.excused.get(fact.after.node, -NEVER), self.strength)
             case Wrote():
                 arms(by_write(fact))
                 yield from self._wrote(fact)

@@ -43,6 +43,7 @@ from ..rendezvous.verify import Finding
 from ..world import Node, Profile, Verdict, Why, WorldId
 from .facts import Began, Decided, GaveUp, Holds, Left, Noted, Slept, Stepped
 from .predicates import is_beside_another_program
+from .strength import Strength
 
 SLACK_S = 1e-6
 """Two sums of the same spans may differ by so much."""
@@ -106,6 +107,8 @@ class Past:
     ended_at: float = NEVER
     gone_by: float = NEVER
     """By when it must be gone, by the notices that it was given."""
+    noticed_at: float = NEVER
+    """When it was given the first of these."""
     ready: set[int] = field(factory=set)
     """The workers of its world that said they are ready to leave."""
     owes: WorldId | None = None
@@ -168,6 +171,7 @@ class Past:
             self.is_checked &= event.by not in (None, fact.before.node)
         elif isinstance(event, Noticed):
             self.gone_by = min(self.gone_by, at + event.notice.deadline_s)
+            self.noticed_at = min(self.noticed_at, at)
         elif isinstance(event, ReadyToLeave):
             self.ready.add(event.local_rank)
         if fact.after.phase is not fact.before.phase:
@@ -208,8 +212,8 @@ class Pasts:
     def noted(self, fact: Noted) -> None:
         del self.past(fact.node).drains[:1]
 
-    def stepped(self, fact: Stepped, excused: bool) -> Iterator[Finding]:
-        """Note what the agent was told, and judge its end. `excused`: it may have stood still."""
+    def stepped(self, fact: Stepped, stood_until: float, strength: Strength) -> Iterator[Finding]:
+        """Note what the agent was told, and judge its end. It last stood still until `stood_until`."""
         past = self.past(fact.after.node)
         past.stepped(fact)
         if fact.before.settings.checks:
@@ -218,8 +222,11 @@ class Pasts:
             yield "O7", f"{fact.after.node} leaves before its workers are ready, its time has come or its round is over"
         if fact.after.phase is Phase.ENDED and fact.before.phase is not Phase.ENDED:
             yield from _of_end(past, fact)
-            late = fact.at > past.gone_by + SLACK_S
-            if isinstance(fact.after.outcome, Drained) and late and not excused:
+            if not isinstance(fact.after.outcome, Drained):
+                return
+            if stood_until > past.noticed_at:
+                strength.excused["O8"] += 1
+            elif fact.at > past.gone_by + SLACK_S:
                 yield "O8", f"{fact.after.node} is gone {fact.at - past.gone_by:g} s after its deadline"
 
     def gave_up(self, fact: GaveUp) -> Iterator[Finding]:

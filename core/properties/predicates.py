@@ -68,7 +68,7 @@ ALWAYS = {
     "O4": "nobody is overdue, no last call is over and no newcomer ends a round before the time",
     "O5": "nobody leaves unasked, but after the time of its join or of the exit barrier",
     "O7": "a drained node goes on until its workers are ready, its time has come or its round is over",
-    "O8": "a drained node is gone by its deadline, unless its agent stood still",
+    "O8": "a drained node is gone by its deadline, unless its agent stood still since its notice",
     "O9": "who is set aside comes back after its cool-down, or when it is called",
     "O10": "a node whose standbys are not ready asks for no seat in a world that runs without it",
     "O6": "who ends a round as fenced was in it and runs no workers, and only who could not start says so",

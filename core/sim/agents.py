@@ -33,7 +33,7 @@ from ..group.state import (
 )
 from ..node import farewell, follows, requested
 from ..properties.facts import Began, Stepped
-from ..rendezvous import Errand, Prepared, Request, reserve
+from ..rendezvous import Errand, Prepared, Request, Violation, reserve
 from ..world import Notice, Profile
 from . import narration, sometimes
 from .chance import Choose
@@ -58,6 +58,7 @@ class Agents:
     network: Network
     witness: Witness
     turns_max: int
+    """A group whose timer passes more often than this at one point in time spins."""
     loops: RendezvousLoops = field(init=False)
     hearts: Hearts = field(init=False)
     workers: Workers = field(init=False)
@@ -146,6 +147,10 @@ class Agents:
         if process.elapse_at != at or self.network.waits(process, self._elapses, process, at):
             return
         process.elapse_at = math.inf
+        process.elapses = process.elapses + 1 if process.elapsed_at == self.future.now else 0
+        process.elapsed_at = self.future.now
+        if process.elapses >= self.turns_max:
+            raise Violation("L6", f"the timer of {process.name} passes without end")
         until, now = process.group.until, process.clock(self.future.now)
         if until is not None and now >= until:
             self.hear(process, Elapsed(now))

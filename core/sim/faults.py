@@ -113,7 +113,7 @@ class Faults:
             process.stood_since = self.future.now
         process.stood_until = max(process.stood_until, until)
         if process.stopped_since is not None or process.stood_until - process.stood_since > self.fence:
-            self.witness.judge.excused.add(process.node)
+            self.witness.judge.excused[process.node] = process.clock(process.stood_until)
 
     def _is_killed(self, process: Process, span: float) -> None:
         """Kill the agent. Its workers die with it, or so much later."""

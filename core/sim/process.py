@@ -88,6 +88,9 @@ class Process:
     beaten_at: float = -math.inf
     """It sent the last heartbeat that was acknowledged then, by its clock."""
     elapse_at: float = math.inf
+    elapsed_at: float = -math.inf
+    """Its group's timer last passed then, in true time, and had so often before at that time:"""
+    elapses: int = 0
     prepared_at: float = 0.0
     """Its standbys are ready then."""
     holds_back: bool = False

@@ -116,10 +116,12 @@ class World:
             raise ValueError(
                 f"{operation}: there is no slot {operation.slot} in this world ({slots[0]} to {slots[-1]})"
             )
-        process = self.at(operation.slot)
-        if process is not None:
-            self.witness.lost_worlds.befalls(process, operation.kind)
         kind, span = operation.kind, operation.span
+        process = self.at(operation.slot)
+        if process is not None and not means_something(kind, process, self.setting):
+            process = None
+        if process is not None:
+            self.witness.lost_worlds.befalls(process, kind)
         if kind is Kind.PASS:
             self.future.passes(self.future.now + span)
         elif kind in STARTS:
@@ -133,7 +135,7 @@ class World:
         elif kind in OF_STORE:
             self._said(kind, "store", str(operation))
             self.faults.befall_store(kind, span)
-        elif process is not None and means_something(kind, process, self.setting):
+        elif process is not None:
             self._said(kind, process.name, str(operation))
             self.faults.befall(process, kind, span)
         self.witness.moved()

@@ -84,7 +84,7 @@ class Workers:
         self._are_in(process, world)
         process.codes = []
         if self.future.now - process.stood_until > process.held.settings.ttl:
-            self.judge.excused.discard(process.node)  # what it was told since it stood still is what it starts by
+            self.judge.excused.pop(process.node, None)  # what it was told since it stood still is what it starts by
         self.judge.saw(Started(process.node, world))
         if process.unstartable:
             process.unstartable = False

@@ -124,6 +124,10 @@ def test_a_node_that_wanted_to_end_its_round_hears_whose_write_did_or_the_verdic
         return heard(Told(end, Settled(), evolve(holding("a", running(), ran=0), state=state)), 7.0)
 
     assert told(ended) == RoundOver(0, Why.FAILED, node("b"), 7.0, Generation("life", 1))
+    later = edited(
+        arrived(edited(running(restarts=2), "b", EndRound(0, Why.FAILED)), "a b"), "b", EndRound(1, Why.FAILED)
+    )
+    assert told(later) == RoundOver(0, None, None, 7.0, Generation("life", 2))
     assert over.closed and told(over) == Closed(over.closed, 7.0)
 
 

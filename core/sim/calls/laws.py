@@ -181,6 +181,8 @@ def ended(world: World) -> None:
     closed = world.register.closed if world.register else None
     if world.clean and not (closed and closed.ending is Ending.SUCCEEDED and world.rings == 0):
         raise Broken("I15", f"nothing went wrong, but {closed or 'no verdict'} after {world.rings} timers")
+    if world.clean and (sad := [str(rank.node) for rank in world.ranks if isinstance(rank.returned, Raised)]):
+        raise Broken("I15", f"nothing went wrong, but the calls of {', '.join(sad)} raise")
 
 
 def _gone(world: World, rank: Rank) -> None:

@@ -84,8 +84,8 @@ def gives_up(at: float, why: Why = Why.TIMEOUT, answered_at: float = math.inf, h
     return GaveUp(held, handler, why, at, min(answered_at, at))
 
 
-def broken(*facts: Fact) -> str | None:
-    judge = Judge()
+def broken(*facts: Fact, judge: Judge | None = None) -> str | None:
+    judge = judge or Judge()
     try:
         for fact in facts:
             judge.saw(fact)
@@ -508,9 +508,10 @@ def test_O8_a_drained_node_is_gone_by_its_deadline() -> None:
     assert broken(*past) is None
     late = evolve(stepped(past[-1]), at=60.1, event=GroupReaped(60.1))
     assert broken(*past[:-1], late) == "O8"
-    judge = Judge(excused={late.after.node})
-    for fact in (*past[:-1], late):
-        judge.saw(fact)
+    for stood_until, number in ((0.1, None), (0.0, "O8")):
+        judge = Judge(excused={late.after.node: stood_until})
+        assert broken(*past[:-1], late, judge=judge) == number
+        assert judge.strength.excused["O8"] == (number is None)
 
 
 def test_O2_the_time_of_the_first_notice_that_is_not_told_yet_counts() -> None:

@@ -242,7 +242,7 @@ def test_S9_strong_with_a_fence_those_of_an_evicted_node_are_dead_too() -> None:
     alone = World(WORLD.id._replace(round=1), WORLD.members[1:])
     judged(Started(A, WORLD), Started(B, alone))
     broken("S9 strong", Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True))
-    judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, excused={A}))
+    judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, excused={A: 9.0}))
     judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, leaving={A}))
     judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, superseded={A}))
 

@@ -448,7 +448,10 @@ def test_i18_only_a_rank_that_fails_the_same_way_too_often_gives_up_the_job() ->
 
 
 def test_i15_if_nothing_goes_wrong_the_job_succeeds_without_a_timer() -> None:
-    broken("I15", lambda: laws.ended(evolve(Stage().rests().world, rings=1)))
+    ended = Stage().rests().world
+    broken("I15", lambda: laws.ended(evolve(ended, rings=1)))
+    sad = evolve(ended.ranks[0], returned=Raised(Reason.EXITED))
+    broken("I15", lambda: laws.ended(evolve(ended, ranks=(sad, *ended.ranks[1:]))))
 
 
 def test_i16_no_thread_waits_for_ever() -> None:

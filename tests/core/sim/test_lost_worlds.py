@@ -124,6 +124,10 @@ def test_a_node_that_is_not_well_when_the_store_is_lost_is_excused(trouble: str)
     assert asked_of(then(both_running(), trouble, "empty")) == {"b"}
 
 
+def test_what_has_no_effect_excuses_nobody() -> None:
+    assert asked_of(then(both_running(), "hang a", "empty", "fail a")) == {"a", "b"}
+
+
 @pytest.mark.parametrize("trouble", ["hang a", "twice a 1", "unstartable a", "succeed a"])
 def test_what_does_a_well_node_no_harm_excuses_nobody(trouble: str) -> None:
     made = then(both_running(), trouble, "empty")

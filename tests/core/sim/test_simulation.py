@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from attrs import evolve
+from attrs import evolve, fields, frozen
 from simulated import TWO, at, both_running, hangs, remembers, then, world
 from worlds import reseated
 
-from elastic.core.group import Phase
+from elastic.core.group import Group, Phase
+from elastic.core.group.state import Elapsed
 from elastic.core.rendezvous import Request, Status, Violation, reserve
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
@@ -106,6 +107,24 @@ def test_L6_a_process_that_spins_is_seen() -> None:
     made = World(QUICK, turns_max=1)
     with pytest.raises(Violation, match="L6: a spins"):
         made.does(Operation(Kind.START, "a"))
+
+
+@frozen
+class Spins(Group):
+    """A group whose timer is always due."""
+
+    @property
+    def until(self) -> float:
+        return 0.0
+
+
+def test_L6_a_timer_that_is_due_and_does_nothing_is_seen() -> None:
+    made = both_running()
+    a = at(made, "a")
+    a.group = Spins(**{each.name: getattr(a.group, each.name) for each in fields(Group)})
+    made.agents.hear(a, Elapsed(a.clock(made.future.now)))
+    with pytest.raises(Violation, match="L6: the timer of a passes without end"):
+        then(made, "pass 1")
 
 
 def test_L6_a_process_that_asks_without_end_is_seen() -> None:
