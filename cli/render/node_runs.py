@@ -74,6 +74,7 @@ def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str])
         f" {' · '.join(head)}",
         *row("register", " · ".join(_register(tally, took_s))),
         *found(tally, _faults(tally), "" if shows_enough(what.shape, tally) else _warning(tally)),
+        *(row("never done", ", ".join(missed)) if (missed := _never_done(what.shape, tally)) else ()),
         line("seed", f"{what.seed:#x} · any run again: {again(what, command)}"),
     ]
 
@@ -130,6 +131,12 @@ def _faults(tally: Tally) -> list[str]:
     """Return the faults, the most frequent first. Starts and successes are none."""
     often = sorted(tally.done.items(), key=lambda each: (-each[1], each[0].value))
     return [f"{kind.value}{TIE}{times:,}" for kind, times in often if kind not in NO_FAULT]
+
+
+def _never_done(shape: Shape, tally: Tally) -> list[str]:
+    """Return the faults that were asked for by name, and never happened."""
+    asked = [kind for kind in dict.fromkeys(DRAWN) if kind in shape.faults]
+    return [kind.value for kind in asked if kind not in tally.done] if len(asked) < len({*DRAWN}) else []
 
 
 def rarest_of(tally: Tally) -> str:

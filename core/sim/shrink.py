@@ -15,7 +15,7 @@ from attrs import fields
 
 from ..evolving import evolve
 from .run import Run, tell
-from .story import QUICK, Kind, Operation, Setting, Story, slot
+from .story import QUICK, SPAN_MAX, Kind, Operation, Setting, Story, slot
 
 TRIES = 3_000
 PAIRS_MAX = 24
@@ -79,8 +79,9 @@ def _merged(story: Story) -> Iterator[Story]:
     """Yield the story with two neighbouring waits as one."""
     operations = story.operations
     for index, (this, following) in enumerate(pairwise(operations)):
-        if this.kind is Kind.PASS and following.kind is Kind.PASS:
-            one = Operation(Kind.PASS, span=this.span + following.span)
+        span = this.span + following.span
+        if this.kind is Kind.PASS and following.kind is Kind.PASS and span <= SPAN_MAX:
+            one = Operation(Kind.PASS, span=span)
             yield evolve(story, operations=(*operations[:index], one, *operations[index + 2 :]))
 
 
@@ -93,11 +94,15 @@ def _in_fewer_nodes(story: Story) -> Iterator[Story]:
         operations = tuple(evolve(each, slot=names.get(each.slot, "")) for each in story.operations)
         for nodes in range(max(len(used), 1), setting.nodes):
             sizes = {"nodes": nodes, "min": min(setting.min, nodes), "max": min(setting.max, nodes)}
-            yield Story(evolve(setting, **sizes), operations)
+            yield Story(_sized(setting, **sizes), operations)
     if setting.max > setting.min:
-        yield evolve(story, setting=evolve(setting, max=setting.max - 1))
+        yield evolve(story, setting=_sized(setting, max=setting.max - 1))
     if setting.min > 1:
         yield evolve(story, setting=evolve(setting, min=setting.min - 1))
+
+
+def _sized(setting: Setting, **sizes: int) -> Setting:
+    return evolve(setting, first_target=min(setting.first_target, sizes["max"]), **sizes)
 
 
 def _plainer(setting: Setting) -> Iterator[Setting]:

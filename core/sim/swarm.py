@@ -132,6 +132,8 @@ class Shape:
     """At most so many operations; each run has a budget of its own."""
 
     def __attrs_post_init__(self) -> None:
+        for other in self.faults - {*DRAWN}:
+            raise ValueError(f"faults: {other!r} is none of DRAWN, as Kind.CRASH is")
         if self.nodes < 1 or self.operations < 0:
             raise ValueError(f"at least 1 node and no less than 0 operations, not {self.nodes} and {self.operations}")
         if self.min is not None and not 1 <= self.min <= min(self.nodes, self.max or self.nodes):
@@ -170,6 +172,8 @@ def setting(choose: Choose, shape: Shape) -> Setting:
     helped = _strict(helped)
     if shape.faults >= frozenset(DRAWN):
         helped = _unkind(helped)
+    if shape.faults & {*CHECK_FAULTS}:
+        helped = evolve(helped, checks=int(helped.seed % CHECKED_ONE_IN == 2))
     return helped if drawn.seed % PATIENT_ONE_IN else _patient(helped)
 
 
@@ -195,8 +199,8 @@ def _unkind(drawn: Setting) -> Setting:
         drawn = evolve(drawn, unlike=2 + seed // UNLIKE_ONE_IN % 2)
     if seed % PARTIES_ONE_IN == 2:
         drawn = evolve(drawn, party=2 + seed // PARTIES_ONE_IN % 2, party_wait=PARTY_WAIT_S)
-    checks, reserves = seed % CHECKED_ONE_IN == 2, 1 + seed // RESERVES_ONE_IN % 2
-    drawn = evolve(drawn, checks=int(checks), reserves=reserves if seed % RESERVES_ONE_IN == 3 else 0)
+    if seed % RESERVES_ONE_IN == 3:
+        drawn = evolve(drawn, reserves=1 + seed // RESERVES_ONE_IN % 2)
     if seed % ALONE_ONE_IN == 1:
         drawn = evolve(drawn, alone=1 + seed // ALONE_ONE_IN % ALONE_MOST)
     if seed % TARGETED_ONE_IN == 3:
@@ -237,7 +241,7 @@ class Swarm:
     def __attrs_post_init__(self) -> None:
         self.bag = [kind for kind in self._wanted(FAULTS) for _ in range(one(self.choose, WEIGHTS))]
         self.rare = self.choose(2) == 1
-        self.strange = self.shape.faults >= frozenset(DRAWN) and self.choose(3) == 0
+        self.strange = bool(self.shape.faults & {*STRANGE}) and self.choose(3) == 0
         self.losses = self.choose(LOSSES_MAX + 1) if self.choose(2) else 0
         least = min(5, self.shape.operations)
         self.left = least + self.choose(self.shape.operations - least + 1)
@@ -275,7 +279,7 @@ class Swarm:
         if self.rare and self.choose(RARELY) == 0:
             return self._to(world, one(self.choose, self._wanted(RARE)))
         if self.strange and self.choose(STRANGE_ONE_IN) == 0:
-            return self._to(world, one(self.choose, STRANGE))
+            return self._to(world, one(self.choose, self._wanted(STRANGE)))
         if self.losses and self.choose(LOSSES_ONE_IN) == 0:
             self.losses -= 1
             return self._to(world, one(self.choose, self._wanted(LOSSES)))

@@ -132,6 +132,12 @@ def test_a_fresh_seed_is_printed(simulate: Simulate) -> None:
     assert first != second
 
 
+def test_a_fault_that_was_asked_for_and_never_happened_is_named(simulate: Simulate) -> None:
+    out = simulate("--runs=3", "--jobs=1", "--faults=unstartable,crash", "--operations=0")[1]
+    assert "\n never done  crash, unstartable\n" in out
+    assert "never done" not in simulate("--runs=3", "--jobs=1", "--operations=0")[1]
+
+
 def test_the_result_is_the_same_on_one_core_and_on_several(simulate: Simulate) -> None:
     alike = ("--runs=40", "--seed=3", "--property=own.py:one_failure", "--json")
     (one_code, one), (two_code, two) = simulate(*alike, "--jobs=1"), simulate(*alike, "--jobs=2")

@@ -58,9 +58,15 @@ def test_a_world_has_the_backend_that_was_asked_for() -> None:
 
 
 def test_only_the_faults_that_were_asked_for_happen() -> None:
-    for kinds in (frozenset[Kind](), frozenset((Kind.CRASH,))):
-        done = {kind for seed in range(12) for kind in wander(seed, Shape(faults=kinds)).world.done}
+    strange, checks = frozenset((Kind.START_NEXT, Kind.START_BACK)), frozenset((Kind.UNFIT, Kind.BREAK_CHECK))
+    for kinds in (frozenset[Kind](), frozenset((Kind.CRASH,)), strange, checks):
+        done = {kind for seed in range(60) for kind in wander(seed, Shape(faults=kinds)).world.done}
         assert done == kinds | {Kind.START}
+
+
+def test_a_fault_is_one_of_those_that_can_be_drawn() -> None:
+    with pytest.raises(ValueError, match="faults: 'crash' is none of DRAWN"):
+        Shape(faults=frozenset({"crash"}))  # type: ignore[arg-type]
 
 
 def test_no_more_faults_happen_than_were_asked_for() -> None:

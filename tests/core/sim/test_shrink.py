@@ -54,6 +54,17 @@ def test_waits_become_one_and_round() -> None:
     assert str(run.story) == "world nodes=1 max=1\npass 10"
 
 
+def test_a_world_with_a_first_target_shrinks_too() -> None:
+    assert small(f"{LONG.splitlines()[0]} first_target=4\nfail a\nfail b", "first_target", "fail") == (
+        "world nodes=1 max=1 first_target=1\nfail a"
+    )
+
+
+def test_waits_are_merged_up_to_the_longest_that_there_is() -> None:
+    waits = "world\npass 600000\npass 600000"
+    assert small(waits, "pass 600000\npass 600000") == waits.replace("world", "world nodes=1 max=1")
+
+
 def test_two_operations_that_can_only_go_together_are_left_out() -> None:
     def even(story: str) -> bool:
         return story.count("fail") % 2 == 0 and "crash" in story
