@@ -115,6 +115,13 @@ def test_the_monitor_ends_user_code_of_a_round_that_is_over_after_the_driver_s_t
     assert SayEnd(3) not in firsts(did)
 
 
+def test_the_driver_has_its_time_in_each_round_that_is_over() -> None:
+    watched = Watched(evolve(TRAINS, over=True))
+    watched.watch(110.0, 111.0)
+    watched.sight = evolve(TRAINS, token=8, round=4, stamp=120.0, over=True)
+    assert watched.watch(120.0, 121.0)[0] == (120.02, Want(8))
+
+
 def test_the_monitor_asks_nothing_of_a_span_that_ends_in_time() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     assert watched.look(110.0) == ()

@@ -289,6 +289,12 @@ def test_a_node_that_lost_its_seat_returns_without_a_port() -> None:
     assert again.returns
 
 
+def test_a_node_that_had_no_seat_arrives_with_its_port_whatever_it_was_shown() -> None:
+    mine = evolve(profile("z"), link_port=7)
+    shown = saw(introduced(holding("z", ABC), mine), edited(ABC, "a", Evict(nodes("b"))), 1, 1)
+    assert action(join, shown) == Arrive(mine)
+
+
 def test_a_node_whose_arrival_may_have_landed_returns_without_a_port_too() -> None:
     fresh = introduced(holding("b", None), evolve(profile("b"), link_port=7))
     unsure = unanswered(fresh, None, 0.0)
