@@ -94,6 +94,10 @@ def _smaller(asked: Asked, number: int) -> node_runs.Found:
     """Run the broken run again in this process; return the least of it that breaks the same."""
     say(f"elastic  run {number:,}: looking for the least of it that breaks the same", err=True)
     run = wander(run_seed(asked.what.seed, number), asked.what.shape, also=asked.also)
+    if run.violation is None:
+        raise Mistake(
+            f"--property: run {number:,} breaks it no more; a property remembers in judge.notes, nowhere else"
+        )
     return node_runs.Found(number, len(run.story.operations), shrunk(run))
 
 

@@ -140,11 +140,16 @@ def asked_for(options: SimulateOptions, ctx: click.Context) -> Asked:
     """Return what the options ask for of nodes. Raises Mistake if they do not fit together."""
     if options.replay and options.only is not None:
         raise Mistake("--replay and --only: a story is one run already; leave one of them out")
+    for param in _given(ctx) if options.replay else ():
+        if param.name not in FOR_A_STORY:
+            raise Mistake(f"{param.opts[0]}: is for runs that are drawn; leave it out, or --replay")
     if options.recoveries and (options.replay or options.only is not None):
         raise Mistake("--recoveries: is a table of many runs; leave out --only and --replay")
     return Asked(options, Campaign(_chosen_seed(options), _shape(options), options.property), _command(ctx))
 
 
+FOR_A_STORY = ("replay", "property", "story", "picture", "recoveries", "json")
+"""The options that go with --replay."""
 FOR_CALLS = ("nodes", "seed", "runs", "steps", "jobs", "only", "property", "json", "calls")
 """The options that go with --calls."""
 

@@ -45,7 +45,7 @@ def _held_to(given: str, file: str, function: Any) -> Findings:
     def findings(*seen: object) -> Iterator[Finding]:
         try:
             yield from map(_pair, function(*seen))
-        except Exception as error:  # noqa: BLE001 - whatever a user's function raises
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's function raises
             raise PropertyFailed(f"{given}: {_said(error, file)}; {_USE.format(_SEEN[len(seen)])}") from None
 
     return findings
@@ -53,6 +53,8 @@ def _held_to(given: str, file: str, function: Any) -> Findings:
 
 def _pair(given: Any) -> Finding:
     match given:
+        case ("", _):
+            raise TypeError("a finding has no name")
         case (str(name), str(sentence)):
             return name, sentence
         case other:
@@ -81,7 +83,7 @@ def _function(path: str, name: str, file: str) -> Any:
     return found
 
 
-def _said(error: Exception, file: str) -> str:
+def _said(error: BaseException, file: str) -> str:
     """Return the error as text, with the last line of the file in its traceback."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     where = f" (line {lines[-1]})" if lines else ""

@@ -36,6 +36,7 @@ def drawn(story: Story, also: tuple[Property, ...] = (), own: Own = CORE) -> tup
     pen = Pen(world)
     world.witness.judge.also = (*also, pen.saw)
     run = told(world, story, does=pen.does)
+    world.witness.judge.also = also  # the pen draws this run alone, and none that is made of it
     return run, pen.lanes(run)
 
 

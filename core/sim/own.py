@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 
 from ..caller import Terms, signature
 from ..group import Settings as GroupSettings
 from ..policies import Policy
-from ..rendezvous import Decision, Held, Operation, Settings, turn
+from ..rendezvous import Decision, Held, Operation, Settings, handlers, turn
 from ..rendezvous.client import Turn
 from ..rendezvous.context import Handler
 from ..world import World
@@ -22,16 +23,30 @@ from ..world import World
 NAMED = (
     *("limits", "join_timeout", "last_call_timeout", "keep_alive_interval", "keep_alive_max_attempt"),
     *("overdue_timeout", "upscale_after", "helping_above", "done_above", "leased", "barrier_timeout", "party_timeout"),
-    *("ttl", "max_node_failures", "grace", "shutdown_timeout", "start_timeout", "fence", "checks"),
+    *("ttl", "max_node_failures", "first_target", "grace", "shutdown_timeout", "start_timeout", "fence", "checks"),
 )
 """The settings of both machines that `Setting` has, by a name of its own."""
+
+
+HANDLERS: frozenset[object] = frozenset(
+    (
+        *(handlers.join, handlers.watch, handlers.end, handlers.done, handlers.reserve, handlers.leave),
+        *(handlers.close, handlers.drain, handlers.linger, handlers.declare_dead),
+    )
+)
+
+
+def _of_the_core(instance: object, attribute: Attribute[Any], value: Mapping[Handler, Handler]) -> None:
+    for each in value:
+        if each not in HANDLERS:
+            raise ValueError(f"handlers: {each!r} is no handler of the core's, as handlers.watch is")
 
 
 @frozen
 class Own:
     """The user's parts. What is not given is the core's."""
 
-    handlers: Mapping[Handler, Handler] = field(factory=dict)
+    handlers: Mapping[Handler, Handler] = field(factory=dict, validator=_of_the_core)
     """The core's handler → the user's, which decides in its place."""
     policy: Policy | None = None
     """The rank policy of every node. The node that completes a world writes the digest of it (`RendezvousState.policy`)."""

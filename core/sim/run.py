@@ -35,6 +35,8 @@ class Run:
     story: Story
     world: World
     violation: Violation | None = None
+    ends: bool = True
+    """The world was healed after the story, and brought to its end."""
 
 
 def run_seed(seed: int, run: int) -> int:
@@ -85,7 +87,7 @@ def told(world: World, story: Story, ends: bool = True, does: Callable[[World, O
             converges(world)
     except Violation as found:
         violation = found
-    return Run(story, world, violation)
+    return Run(story, world, violation, ends)
 
 
 # --- the end of a run

@@ -27,7 +27,7 @@ SIZES = ("nodes", "min", "max")
 
 def shrunk(run: Run, tries: int = TRIES, again: Callable[[Story], Run] | None = None) -> Run:
     """Return the run without what its violation does not need; a run without a violation is returned as it is."""
-    again = again or partial(tell, also=run.world.witness.judge.also, own=run.world.own)
+    again = again or partial(tell, ends=run.ends, also=run.world.witness.judge.also, own=run.world.own)
     while run.violation is not None:
         number = run.violation.number
         smaller = None

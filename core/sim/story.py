@@ -175,7 +175,7 @@ class Operation:
             raise ValueError(f"{self.span:g} is no span {span}")
 
     def __str__(self) -> str:
-        words = [self.kind.value, self.slot, f"{self.span:g}" if self.kind.takes_span else ""]
+        words = [self.kind.value, self.slot, _spelled(self.span) if self.kind.takes_span else ""]
         return " ".join(word for word in words if word)
 
 
@@ -272,6 +272,11 @@ class Setting:
         if self.drift > 0.1:
             raise ValueError(f"drift: at most 0.1, not {self.drift}")
         self.rendezvous, self.group  # noqa: B018  refused here, not in the middle of a run
+        if self.min > self.nodes:
+            raise ValueError(f"min: at most nodes, {self.nodes}, not {self.min}")
+        for given in ("last_call", "standbys"):
+            if getattr(self, given) >= self.join:
+                raise ValueError(f"{given}: less than join, {self.join:g}, not {getattr(self, given):g}")
         least = self.grace + self.fence + 2
         if self.fence and self.overdue < least:
             raise ValueError(f"overdue: with a fence at least grace + fence + 2, {least:g}, not {self.overdue:g}")
@@ -348,7 +353,9 @@ def _differing(setting: Setting) -> list[str]:
 
 
 def _spelled(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """Return the shortest text that is read as this value."""
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return short if not isinstance(value, float) or float(short) == value else str(value)
 
 
 @frozen

@@ -132,8 +132,8 @@ class Shape:
     """At most so many operations; each run has a budget of its own."""
 
     def __attrs_post_init__(self) -> None:
-        for other in self.faults - {*DRAWN}:
-            raise ValueError(f"faults: {other!r} is none of DRAWN, as Kind.CRASH is")
+        if others := sorted(self.faults - {*DRAWN}, key=str):
+            raise ValueError(f"faults: {', '.join(map(str, others))}: none of DRAWN, as Kind.CRASH is")
         if self.nodes < 1 or self.operations < 0:
             raise ValueError(f"at least 1 node and no less than 0 operations, not {self.nodes} and {self.operations}")
         if self.min is not None and not 1 <= self.min <= min(self.nodes, self.max or self.nodes):

@@ -68,6 +68,23 @@ def true(judge, fact):
 
 def alone(judge, fact):
     yield "a sentence"
+
+
+def nameless(judge, fact):
+    yield "", "a sentence"
+
+
+def exits(judge, fact):
+    raise SystemExit(0)
+
+
+told = []
+
+
+def remembers(judge, fact):
+    if not told:
+        told.append(fact)
+        yield "once", "the first of all facts"
 """
 
 Simulate = Callable[..., tuple[int, str]]
@@ -338,6 +355,8 @@ MISTAKES = [
         "--recoveries: is a table of many runs; leave out --only and --replay",
     ),
     ("--only=1 --seed=1 --replay=x", "--replay and --only: a story is one run already; leave one of them out"),
+    ("--replay=x --nodes=9", "--nodes: is for runs that are drawn; leave it out, or --replay"),
+    ("--faults=crash --replay=x", "--faults: is for runs that are drawn; leave it out, or --replay"),
     ("--replay=none.story", "--replay=none.story: no such file or directory"),
     ("--replay=own.txt", "--replay=own.txt: line 1: 'pass 1': the first line says `world`, with its settings"),
     (
@@ -373,6 +392,8 @@ def test_an_unknown_fault_is_answered_with_those_that_are_most_like_it(
         ("too_few", "TypeError: too_few() takes 1 positional argument but 2 were given"),
         ("true", "TypeError: 'bool' object is not iterable"),
         ("alone", "TypeError: 'a sentence' is no pair of text"),
+        ("nameless", "TypeError: a finding has no name"),
+        ("exits", "SystemExit: 0 (line 22)"),
     ],
 )
 @pytest.mark.parametrize("given", ["--runs=3 --jobs=1", "--runs=3 --jobs=2", "--seed=3 --only=0 --json"])
@@ -383,6 +404,12 @@ def test_an_error_in_a_property_is_a_mistake_and_no_violation(
         f"--property=slips.py:{name}: {slip}; it is called with the judge and a fact, and yields pairs of text: a name and "
         "a sentence"
     )
+
+
+@pytest.mark.usefixtures("simulate")
+def test_a_property_that_remembers_outside_of_the_judge_is_a_mistake(capfd: pytest.CaptureFixture[str]) -> None:
+    code: Any = run(["simulate", "--runs=1", "--jobs=1", "--property=slips.py:remembers"])
+    assert code == 2 and "a property remembers in judge.notes" in capfd.readouterr().err
 
 
 ALL = frozenset(DRAWN)

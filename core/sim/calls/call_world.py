@@ -172,6 +172,10 @@ class Shape:
     """True if each step takes time, by chance. Else all orders of steps are as likely, and time passes when nothing else
     can happen."""
 
+    def __attrs_post_init__(self) -> None:
+        if self.ranks < 1:
+            raise ValueError(f"ranks: at least 1, not {self.ranks}")
+
 
 LIFE = Life("calls")
 PROFILE = Profile(Endpoint("h", 1), party=Party("alone", 1))

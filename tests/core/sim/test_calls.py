@@ -458,6 +458,11 @@ def test_i16_no_thread_waits_for_ever() -> None:
     broken("I16", lambda: laws.ended(RUNNING.world))
 
 
+def test_a_world_has_a_rank() -> None:
+    with pytest.raises(ValueError, match="ranks: at least 1, not 0"):
+        Shape(0)
+
+
 def test_a_walk_names_the_law_that_broke() -> None:
     never_enough = Shape(2, terms=Terms(at_most(1), min_active_world_size=2))
     tale = walked(0, never_enough)

@@ -9,12 +9,15 @@ import pytest
 
 from elastic.core.properties.facts import Fact, Started
 from elastic.core.properties.judge import Judge
+from elastic.core.rendezvous import Action, Close, Context, handlers
 from elastic.core.replay.lanes import Lanes, Mark, Span
-from elastic.core.sim.drawing import drawn
+from elastic.core.sim.drawing import STORE, drawn
+from elastic.core.sim.own import Own
 from elastic.core.sim.run import wander
+from elastic.core.sim.shrink import shrunk
 from elastic.core.sim.story import parsed
 from elastic.core.sim.swarm import Shape
-from elastic.core.world import Node
+from elastic.core.world import Ending, Node, Verdict, Why
 
 A, B = Node("a", 1), Node("b", 1)
 
@@ -110,6 +113,12 @@ def never(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
         yield "never", f"{fact.node} starts workers"
 
 
+def test_a_run_that_was_drawn_is_shrunk() -> None:
+    run, _ = drawn(parsed(["world", "start a", "start b", "pass 1"]), (never,))
+    assert run.violation
+    assert str(shrunk(run).story) == "world nodes=1 max=1"
+
+
 def test_a_violation_is_drawn_where_the_run_stopped() -> None:
     run, told = drawn(parsed(ONE.split("; ")), also=(never,))
     assert run.violation
@@ -117,9 +126,14 @@ def test_a_violation_is_drawn_where_the_run_stopped() -> None:
 
 
 def test_a_violation_before_any_start_is_drawn_at_the_store() -> None:
-    """No node can start in a world of one node that needs two."""
-    _, told = drawn(parsed(["world nodes=1 min=2 max=2"]))
-    assert [(mark.node, mark.kind) for mark in told.marks][-1][1] == "violation"
+    """An operator closes a job that is not there."""
+
+    def closes(ctx: Context, deadline: float) -> Action:
+        return Close(Verdict(Ending.CANCELLED, 0, ctx.me, Why.OPERATOR))
+
+    run, told = drawn(parsed(["world", "cancel", "pass 1"]), own=Own({handlers.close: closes}))
+    assert run.violation and run.violation.number == "V14"
+    assert [(mark.node, mark.kind) for mark in told.marks][-1] == (STORE, "violation")
 
 
 @pytest.mark.parametrize("seed", range(6))

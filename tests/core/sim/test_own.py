@@ -55,12 +55,18 @@ def test_nodes_have_the_user_s_settings() -> None:
     ("own", "complaint"),
     [
         (sim.Own(settings=lambda given: Settings(given.limits)), "join_timeout: is 60.0 by the world's Setting"),
+        (sim.Own(settings=lambda given: evolve(given, first_target=1)), "first_target: is 0 by the world's Setting"),
         (sim.Own(group=lambda given: GroupSettings()), "grace: is 3.0 by the world's Setting"),
     ],
 )
 def test_a_setting_that_the_world_counts_by_is_said_in_one_place(own: sim.Own, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         sim.World(STORY.setting, own=own)
+
+
+def test_a_handler_is_given_for_one_of_the_core_s() -> None:
+    with pytest.raises(ValueError, match="handlers: 'watch' is no handler of the core's"):
+        sim.Own({"watch": lets_nobody_in})  # type: ignore[dict-item]
 
 
 def test_a_run_is_shrunk_and_drawn_in_the_world_in_which_it_was_found() -> None:

@@ -65,6 +65,16 @@ def test_waits_are_merged_up_to_the_longest_that_there_is() -> None:
     assert small(waits, "pass 600000\npass 600000") == waits.replace("world", "world nodes=1 max=1")
 
 
+def test_a_story_that_was_told_without_its_end_is_shrunk_without_one() -> None:
+    run = tell(parsed(["world", "start a", "pass 5", "fail a", "pass 5"]), ends=False, also=(any_failure,))
+    assert run.violation and not shrunk(run).ends
+
+
+def any_failure(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
+    if isinstance(fact, Wrote) and fact.after.failures:
+        yield "X2", "a failure"
+
+
 def test_two_operations_that_can_only_go_together_are_left_out() -> None:
     def even(story: str) -> bool:
         return story.count("fail") % 2 == 0 and "crash" in story

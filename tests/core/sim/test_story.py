@@ -108,6 +108,24 @@ def test_a_world_s_defaults_are_production_s() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("world nodes=2 min=3", "min: at most nodes, 2, not 3"),
+        ("world join=15 last_call=120", "last_call: less than join, 15, not 120"),
+        ("world standbys=100", "standbys: less than join, 60, not 100"),
+    ],
+)
+def test_a_world_that_cannot_come_to_run_is_refused(line: str, complaint: str) -> None:
+    with pytest.raises(StoryError, match=complaint):
+        parsed([line])
+
+
+def test_a_span_is_written_as_it_is_read() -> None:
+    text = "world grace=3.0000001\npass 3600.021\npass 0.02"
+    assert str(parsed(text.splitlines())) == text
+
+
+@pytest.mark.parametrize(
     ("given", "complaint"),
     [
         ((Kind.CRASH,), "crash takes a slot, not ''"),
