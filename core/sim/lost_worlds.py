@@ -101,7 +101,8 @@ class LostWorlds:
         unanswered_s = ANSWER_TIMEOUT_S if self.fenced else 0.0  # a heartbeat that was cut off holds the next one up
         since = max(now - unanswered_s, 0.0)
         late = process.late_until > now  # it hears of the loss after that
-        stands = process.stands_until > now or cut_until > since or process.delay > 0 or late
+        goes = process.group.notice is not None
+        stands = process.stands_until > now or cut_until > since or process.delay > 0 or late or goes
         return process.alive and not stands and process.stopped_since is None and (heard or not self.fenced)
 
     @property

@@ -1,0 +1,8 @@
+# A drained node is gone by its deadline, also when its world was lost.
+world nodes=1 max=1
+start a
+pass 1
+notice a 5
+outage 5
+older 1
+pass 10
