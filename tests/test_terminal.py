@@ -30,6 +30,7 @@ WORKERS = "a worker's own output"
 OUTLETS = {
     "adapters/inprocess/deadlines.py": WORKERS,
     "adapters/inprocess/driver.py": WORKERS,
+    "adapters/inprocess/latecomers.py": WORKERS,
     "adapters/inprocess/outcomes.py": WORKERS,
     "adapters/inprocess/supervisor.py": WORKERS,
     "adapters/inprocess/tracing.py": WORKERS,

@@ -91,7 +91,7 @@ def measured(setting: sim.Setting, incident: Incident, times: int, back: float) 
         world.does(sim.Operation(sim.Kind.START, slot))
     world.does(sim.Operation(sim.Kind.PASS, span=SETTLED_S))
     if not watch.up:
-        raise click.ClickException("this job never starts: look at --nodes, --min and --max")
+        raise click.ClickException(f"this job never starts in {SETTLED_S:g} s: look at --nodes, --max and --last-call")
     began_s, began = watch.down_s, watch.times
     for operation in incidents(setting, incident, times, back):
         world.does(operation)

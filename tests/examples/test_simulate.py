@@ -73,7 +73,7 @@ def test_with_a_spare_it_costs_until_the_loss_is_noticed(downtime: ModuleType) -
 
 
 def test_a_job_that_never_starts_is_said_to_be_one(downtime: ModuleType) -> None:
-    result = CliRunner().invoke(downtime.main, ["--nodes=2", "--min=3", "--max=3"])
+    result = CliRunner().invoke(downtime.main, ["--nodes=2", "--min=1", "--max=3", "--last-call=100"])
     assert result.exit_code == 1
     assert "this job never starts" in result.output
 

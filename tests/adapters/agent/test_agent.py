@@ -24,6 +24,7 @@ from elastic.adapters.report.worker_ends import How
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import OutOfReach, Shown
 from elastic.adapters.store.queries import Query, Reply
+from elastic.adapters.workers.logs import CannotLog
 from elastic.core import group, rendezvous
 from elastic.core.group import Phase, Stopped
 from elastic.core.group.state import Record, Refused
@@ -195,7 +196,7 @@ def test_a_signal_while_it_tidies_up_does_not_undo_it_either(environment: dict[s
 
 def test_a_log_directory_that_cannot_be_made_is_refused_before_anything_starts() -> None:
     with pytest.raises(
-        ValueError, match=r"^/proc/logs: no such file or directory; name a directory that can be written to"
+        CannotLog, match=r"^/proc/logs: no such file or directory; name a directory that can be written to"
     ):
         Agent(settings("true", logs=Logs("/proc/logs")), MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes())
 
