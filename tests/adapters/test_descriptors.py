@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("adapters", "cli")
 MAKERS = {"os.dup", "os.dup2", "socket.dup", "socket.fromfd", "fcntl.F_DUPFD", "fcntl.F_DUPFD_CLOEXEC", "F_DUPFD"}
 OWNERS = {
+    "adapters/inprocess/shared_page.py": "the page's close, and the supervisor's",
     "adapters/inprocess/torch_sockets.py": "_tcp closes it, also if it is no socket",
     "adapters/store/tcpstore/store_host.py": "a with statement of the program that serves the store",
     "adapters/workers/console.py": "the console's close",

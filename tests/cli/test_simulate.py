@@ -231,8 +231,9 @@ def test_a_violation_is_shrunk_written_and_told_with_the_command_that_replays_it
 def test_a_property_of_a_working_directory_that_was_removed_is_a_mistake(
     simulate: Simulate, gone: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["simulate", "--property=own.py:one_failure"]) == 2
-    assert capfd.readouterr().err == "elastic: --property=own.py:one_failure: no such file or directory\n"
+    """Under a name of its own: a property is loaded once in a process."""
+    assert run(["simulate", "--property=gone.py:one_failure"]) == 2
+    assert capfd.readouterr().err == "elastic: --property=gone.py:one_failure: no such file or directory\n"
 
 
 def test_the_printed_command_replays_the_violation(simulate: Simulate) -> None:

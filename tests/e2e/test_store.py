@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from attrs import define
-from jobs import Jobs, alive, codes, end, kill, lose, run, slots, worlds
+from jobs import CONF, Jobs, alive, codes, end, kill, lose, run, slots, worlds
 from launches import ELASTIC, TIMEOUT_S, Launcher
 from leftovers import alive_with
 from ports import reserved
@@ -22,7 +22,7 @@ from processes import dies, is_alive
 from elastic.adapters.store.tcpstore.serving import StoreHost, serve
 from elastic.adapters.store.tcpstore.wire import Address
 
-IMPATIENT = "--rdzv-conf=is_host=false,join_timeout=3"
+IMPATIENT = f"--rdzv-conf={CONF}is_host=false,join_timeout=3"
 """Not for the agent that serves the store, since that takes its time to start."""
 PATIENT = "keep_alive_interval=0.3,keep_alive_max_attempt=200,"
 """As quick as the others, but nobody is lost in a minute."""

@@ -123,6 +123,8 @@ class TimeLaws:
             raise Broken("I20", f"{rank.node}: {limit.timer.value} passes {due_at - now:g} s early")
         if limit.timer in OF_PROGRESS and now == memory.woke_at and due_at < now - PAUSE_S:
             raise Broken("I20", f"{rank.node}: {limit.timer.value} passes though its host has just stood still")
+        if limit.timer is Timer.UNWIND and rank.main.at is At.USER and rank.page.depth:
+            raise Broken("I20", f"{rank.node}: an atomic section is no longer waited for, whatever it gets on")
 
     def _due_at(self, memory: Memory, rank: Rank, limit: Deadline) -> float:
         began_at = memory.began_at[limit]

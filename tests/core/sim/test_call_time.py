@@ -153,6 +153,14 @@ def test_i22_a_span_that_was_asked_to_end_may_be_killed_after_its_time() -> None
     terminated(changed(TRAINS, call=unwinding), 30.0)
 
 
+def test_i20_an_atomic_section_has_no_other_limit_than_progress() -> None:
+    rank = TRAINS.ranks[0]
+    unwinding = evolve(rank.call, phase=Phase.UNWINDING, asked=True, over=True, abort=Aborting.RUNNING)
+    inside = changed(TRAINS, call=unwinding, page=evolve(rank.page, depth=1))
+    passes = Move("time passes", 0, limit(Timer.UNWIND, inside))
+    broken("I20", lambda: laws(inside).took(inside, passes, inside, 30.0))
+
+
 def test_i22_an_atomic_section_that_a_round_waits_for_keeps_the_limit_of_progress() -> None:
     pending = changed(TRAINS, call=evolve(TRAINS.ranks[0].call, phase=Phase.PENDING, asked=True, over=True))
     terminated(pending, 90.0)
