@@ -107,13 +107,13 @@ def _watch(looking: Looking, options: StatusOptions) -> None:
     with until_signalled():
         new, known_at = True, looking.at()
         while looking.at() - known_at < SILENT_MAX_S:
-            state = looking.job.state
+            state, missing = looking.job.state, _missing(looking)
             if live and state:
                 first, *others = lines(looking.job, state)
-                shown = (*others, *([_missing(looking)] if _missing(looking) else []))
+                shown = (*others, *([missing] if missing else []))
                 live.show(Wait(None, None, f"{time.strftime('%H:%M:%S')}  {first}", shown), looking.at())
-            elif new and _missing(looking):
-                say(f"elastic status: {_missing(looking)}", err=True)
+            elif new and missing:
+                say(f"elastic status: {missing}", err=True)
             elif new and state and not _show(looking.job, state, options):
                 break  # nobody reads it
             if state and state.closed:

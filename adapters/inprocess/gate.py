@@ -123,9 +123,10 @@ class Gate:
     def check(self) -> None:
         """Raise here if this span must end: a safe point. Do nothing in another thread, which nobody ends."""
         words = self._page.words
-        if threading.get_ident() != self._main:
+        wanted = not words[DEPTH] and self._wanted(words)
+        if not (wanted or self._due) or threading.get_ident() != self._main:
             return
-        if not words[DEPTH] and self._wanted(words) and not self._cleans_up(words):
+        if wanted and not self._cleans_up(words):
             raise self._injection(words)
         if self._due and words[ARMED]:
             self._signal(self._due, sys._getframe(1))

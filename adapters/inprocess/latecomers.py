@@ -1,5 +1,5 @@
-"""What is told of ranks that come too late for the first iteration of a call: nobody waits for them for ever, and they
-return None if no other iteration follows."""
+"""Warnings of ranks that come too late for the first iteration of a call. Nobody waits for them for ever, and they return
+None if no other iteration follows."""
 
 from __future__ import annotations
 

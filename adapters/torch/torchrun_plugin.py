@@ -212,8 +212,8 @@ class ElasticRendezvous(RendezvousHandler):
                 return
 
     def _note(self, notice: Notice | BaseException, asked: Handler | None) -> Outcome | Raise | None:
-        """What it says of the operation that was asked for. Raises RendezvousStateError, now and at each later call, for an
-        error that has ended a thread of ours: no answer would come."""
+        """Return what it says of the operation that was asked for. Raises RendezvousStateError, now and at each later call,
+        for an error that has ended a thread of ours: no answer would come."""
         match notice:
             case Told(handlers.watch):
                 self._over = True

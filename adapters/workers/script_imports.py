@@ -128,10 +128,10 @@ class _Reader:
 
     def read(self, file: Path, name: str, package: str) -> None:
         """Read one module of the user's."""
-        if (
-            file in self._seen or len(self._seen) == _FILES_MAX or not file.is_file()
-        ):  # a pipe is for the worker to read
+        if file in self._seen or len(self._seen) == _FILES_MAX:
             return
+        if not file.is_file():
+            return  # a pipe is for the worker to read
         self._seen.add(file)
         try:
             body = ast.parse(file.read_bytes()).body

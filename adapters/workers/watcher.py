@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from .. import threads
+from .process_groups import died_within
 
 _JOIN_TIMEOUT_S = 5.0
 _ONCE = select.EPOLLIN | select.EPOLLONESHOT
@@ -69,7 +70,7 @@ class Watcher:
                 if ready == self._stop:
                     return
                 if then := self._then.get(ready):
-                    if _is_readable(ready):
+                    if died_within(ready, 0):
                         then(seen_at)
                     else:
                         self._watch_on(ready)
@@ -77,9 +78,3 @@ class Watcher:
     def _watch_on(self, pidfd: int) -> None:
         with suppress(OSError):  # it has just been forgotten
             self._epoll.modify(pidfd, _ONCE)
-
-
-def _is_readable(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))

@@ -15,9 +15,11 @@ from attrs import Attribute, field, frozen
 from ..caller import Terms, signature
 from ..group import Settings as GroupSettings
 from ..policies import Policy
-from ..rendezvous import Decision, Held, Operation, Settings, handlers, turn
+from ..rendezvous import Decision, Held, Operation, Settings, turn
 from ..rendezvous.client import Turn
 from ..rendezvous.context import Handler
+from ..rendezvous.handlers import declare_dead
+from ..replay.plain import HANDLERS as RECORDED
 from ..world import World
 
 NAMED = (
@@ -27,13 +29,8 @@ NAMED = (
 )
 """The settings of both machines that `Setting` has, by a name of its own."""
 
-
-HANDLERS: frozenset[object] = frozenset(
-    (
-        *(handlers.join, handlers.watch, handlers.end, handlers.done, handlers.reserve, handlers.leave),
-        *(handlers.close, handlers.drain, handlers.linger, handlers.declare_dead),
-    )
-)
+HANDLERS: frozenset[object] = frozenset((*RECORDED.values(), declare_dead))
+"""The core's handlers: those that a trace may name, and the one of ranks that another register declares dead."""
 
 
 def _of_the_core(instance: object, attribute: Attribute[Any], value: Mapping[Handler, Handler]) -> None:
