@@ -14,6 +14,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
@@ -147,6 +148,8 @@ class Driver:
         self._kept = _Iteration()
         self._last_error: BaseException | None = None
         self._unfinished: BaseException | None = None
+        self._untold: Callable[[], None] | None = None
+        """Tells the log of the error with which a span has just ended: the others hear of it first."""
         """The exception of `finalize`."""
         self._reserved: Reservation | None = None
         self._probe_at: float | None = None
@@ -206,7 +209,7 @@ class Driver:
         self._trace.took(transition, event, commands, now)
         self._timers = running(self._timers, self._call, now)
         self._tell_monitor()
-        tell: Callable[[], None] | None = None
+        tell, self._untold = self._untold, None
         if isinstance(event, core.Elapsed):
             tell = self._late.passed(event.deadline, self._kept.span, self._call.round)
         if tell and core.Kill() in commands:
@@ -321,14 +324,8 @@ class Driver:
                 self._task.faulted(ended.error)
             span = kept.span.value if kept.span else ""
             told = ended.error if ended.how is How.EXCEPTION else None
-            log.error(
-                "rank %s, iteration %s: %s ended by %r",
-                self._me.slot,
-                self._call.round,
-                span,
-                ended.error,
-                exc_info=told,
-            )
+            text, where = "rank %s, iteration %s: %s ended by %r", (self._me.slot, self._call.round, span)
+            self._untold = partial(log.error, text, *where, ended.error, exc_info=told)
 
     def _told(self, told: Told) -> core.Event | None:
         match told.answer:
@@ -355,7 +352,10 @@ class Driver:
                 log.info("rank %s: %s", self._me.slot, command)
                 self._submit(command, self._task.profile)
             case core.Run(span, token):
-                self._order(span, token)
+                if code := self._task.code(span):
+                    self._order(span, token, code)
+                else:
+                    self._soon.append(core.SpanEnded(token, HOWS[How.OK]))
             case core.Want(token):
                 self._soon.append(core.GateRead(token, self._gate.want(token)))
             case core.Inject():
@@ -397,7 +397,7 @@ class Driver:
         self._task.joins()
         self._orders.put(Release(errors))
 
-    def _order(self, span: core.Span, token: int) -> None:
+    def _order(self, span: core.Span, token: int, code: Callable[[], object]) -> None:
         settings, watched = self._call.settings, span in WATCHED
         self._kept.span = span
         self._probe_at = self._clock.now() + self._task.probe_s if watched else None
@@ -406,7 +406,7 @@ class Driver:
                 token,
                 self._call.round or 0,
                 SPANS[span],
-                self._task.code(span),
+                code,
                 self._call.active,
                 int(settings.soft_timeout * NS) if watched else 0,
                 int((settings.hard_timeout if watched else settings.callback_timeout + settings.unwind_timeout) * NS),

@@ -1,4 +1,8 @@
-"""A follower of the register: a thread that waits for each next version, and writes nothing."""
+"""A follower of the register: a thread that waits for the next version, and writes nothing.
+
+It rests after each version. A restart makes a version for its end and one for each arrival, within milliseconds. The first
+says that the round is over. The others concern those who write them, and need the cores meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from ..store.port import Backend, StoreError
 
 LONGEST_PAUSE_S = 1.0
 """The longest pause between two questions to a store that does not answer."""
+REST_S = 0.02
+"""From one version to the question for the next. A monitor leaves its driver as long to act (`Rules.patience_s`)."""
 
 
 class RegisterFollower:
@@ -24,12 +30,14 @@ class RegisterFollower:
         seen: Callable[[RendezvousState], None],
         silent: Callable[[], None],
         failed: Callable[[BaseException], object],
+        rest_s: float = REST_S,
     ) -> None:
-        """`seen(state)` is called on the follower's thread for each version, the first included; `failed` for an error that
-        ends it."""
+        """`seen(state)` is called on the follower's thread for the version that is there, and for the newest one after each
+        rest; `failed` for an error that ends it."""
         self._backend = backend.clone()
         self._seen = seen
         self._silent = silent
+        self._rest_s = rest_s
         self._stopped = threading.Event()
         self._thread = threading.Thread(
             target=threads.guarded(self._run, failed), name="elastic-following", daemon=True
@@ -60,3 +68,4 @@ class RegisterFollower:
             before, state = state, shown.state
             if state is not None and state is not before:
                 self._seen(state)
+                self._stopped.wait(self._rest_s)

@@ -117,22 +117,21 @@ class Task:
             where=where if error is None else place(error),
         )
 
-    def code(self, span: Span) -> Callable[[], object]:
-        """Return what the main thread runs as this span."""
-        calls, state = self._callbacks, self.state
-        match span:
-            case Span.INITIALIZE:
-                return lambda: (_called(calls.initialize, state), _called(calls.health_check, state))
-            case Span.FUNCTION:
-                return self._function
-            case Span.FINALIZE:
-                return lambda: _called(calls.finalize, state)
-            case Span.CHECK:
-                return lambda: _called(calls.health_check, state)
-            case Span.COMPLETE:
-                return lambda: _called(calls.completion, state)
-            case Span.TERMINATE:
-                return lambda: _called(calls.terminate, replace(state, mode=Mode.TERMINATED))
+    def code(self, span: Span) -> Callable[[], object] | None:
+        """Return what the main thread runs as this span; None if the user gave nothing for it."""
+        if span is Span.FUNCTION:
+            return self._function
+        calls = self._callbacks
+        steps = {
+            Span.INITIALIZE: (calls.initialize, calls.health_check),
+            Span.FINALIZE: (calls.finalize,),
+            Span.CHECK: (calls.health_check,),
+            Span.COMPLETE: (calls.completion,),
+            Span.TERMINATE: (calls.terminate,),
+        }[span]
+        state = replace(self.state, mode=Mode.TERMINATED) if span is Span.TERMINATE else self.state
+        given = [each for each in steps if each is not None]
+        return (lambda: [each(state) for each in given]) if given else None
 
     def abort(self) -> None:
         """Run the user's abort. Of several as one, each runs even if another fails. Raises the first error."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FDINFO = Path("/proc/self/fdinfo")
-FDS = Path("/proc/self/fd")
+FDS = "/proc/self/fd"
 TIMEVAL_BYTES = 16
 
 
@@ -42,7 +42,7 @@ def _descriptors(kind: str) -> list[int]:
     found = []
     for name in os.listdir(FDS):
         try:
-            if os.readlink(FDS / name).startswith(kind):
+            if os.readlink(f"{FDS}/{name}").startswith(kind):
                 found.append(int(name))
         except OSError:
             continue  # closed meanwhile

@@ -81,7 +81,7 @@ def _without_own(steps: Iterable[tuple[FrameType, int]]) -> StackSummary:
 
 def place(error: BaseException) -> str:
     """Return where this error was raised, as `file:line in function`."""
-    return innermost(traceback.extract_tb(error.__traceback__))
+    return innermost(StackSummary.extract(traceback.walk_tb(error.__traceback__), limit=-1, lookup_lines=False))
 
 
 def innermost(frames: StackSummary) -> str:

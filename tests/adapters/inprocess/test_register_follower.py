@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from conformance import born, grown
 from processes import comes_true
 
@@ -47,3 +49,19 @@ def test_a_store_that_has_lost_the_register_is_asked_once_until_it_has_one_again
         follower.stop()
     assert (seen, failed) == ([first, later], [])
     assert listed.waits == [None, first.token, None, later.token]
+
+
+def test_versions_that_come_while_it_rests_are_not_asked_for() -> None:
+    store, seen = MemoryStore(), list[RendezvousState]()
+    first, second, third = born(), grown(born(), "b"), grown(grown(born(), "b"), "c")
+    store.state = first
+    listed = Listed(store)
+    follower = RegisterFollower(listed, seen.append, lambda: None, lambda _: None, rest_s=threading.TIMEOUT_MAX)
+    follower.start()
+    try:
+        assert comes_true(lambda: bool(seen))
+        for before, after in ((first, second), (second, third)):
+            assert listed.set(after, before.token).state == after
+    finally:
+        follower.stop()
+    assert (seen, listed.waits) == ([first], [None])

@@ -1,4 +1,4 @@
-"""A rank's failure records, whatever its code raised and its environment says."""
+"""A rank's failure records, whatever its code raised and its environment says; and what it runs as each span."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.inprocess.callbacks import Callbacks
 from elastic.adapters.inprocess.task import Task
 from elastic.core.caller import Terms
+from elastic.core.inprocess.words import Span
 from elastic.core.policies import shift
 from elastic.core.world import Endpoint, Profile
 
@@ -22,10 +23,14 @@ class SaysNothing(Exception):
     __repr__ = __str__
 
 
+def task_with(callbacks: Callbacks) -> Task:
+    given = callbacks, Terms(shift()), Profile(Endpoint("localhost", 1)), (0, 1), 1.0, "here", SystemClock()
+    return Task(lambda: None, *given, lambda state, world: ())
+
+
 @pytest.fixture
 def task() -> Task:
-    given = Callbacks(), Terms(shift()), Profile(Endpoint("localhost", 1)), (0, 1), 1.0, "here", SystemClock()
-    return Task(lambda: None, *given, lambda state, world: ())
+    return task_with(Callbacks())
 
 
 @pytest.mark.parametrize(
@@ -49,3 +54,23 @@ def test_a_local_rank_that_is_no_number_counts_as_0(
     if given is not None:
         monkeypatch.setenv("LOCAL_RANK", given)
     assert task.fault(node("a"), 0, None, "over").local_rank == number
+
+
+@pytest.mark.parametrize(
+    ("span", "names"),
+    [
+        (Span.INITIALIZE, ["initialize", "health_check"]),
+        (Span.FINALIZE, ["finalize"]),
+        (Span.CHECK, ["health_check"]),
+        (Span.COMPLETE, ["completion"]),
+        (Span.TERMINATE, ["terminate"]),
+    ],
+)
+def test_a_span_runs_what_the_user_gave_for_it_and_is_none_without(task: Task, span: Span, names: list[str]) -> None:
+    called = list[str]()
+    each = {name: lambda _, name=name: called.append(name) for name in names}
+    code = task_with(Callbacks(**each)).code(span)
+    assert code is not None
+    code()
+    assert called == names
+    assert task.code(span) is None
