@@ -186,6 +186,8 @@ class Assembly:
             self._let_go()
             raise
         finished = serve(self._parts.gate, self._parts.orders)
+        if self._parts.page.is_private:
+            return finished
         _size_before = _last_state.world_size if _last_state else self.task.state.initial_world_size
         _token, _last_state = driver.token, self.task.state
         if self._connection.serves:

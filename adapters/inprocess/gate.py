@@ -58,7 +58,7 @@ from .shared_page import (
     Page,
     Seen,
 )
-from .thread_events import Drained, Ended, How, Injected, LeftAtomic, Order, Signalled
+from .thread_events import Drained, Ended, Finished, How, Injected, LeftAtomic, Order, Signalled
 from .user_stack import call_users, is_importing, is_users, own, stack
 
 SIGNUM: Final = signal.SIGURG
@@ -91,14 +91,21 @@ class Gate:
     # --- the main thread's side
 
     @own
-    def run(self, order: Order) -> None:
-        """Run a span of user code, and post how it ended."""
+    def run(self, order: Order) -> Finished | None:
+        """Run a span of user code, and post how it ended. The call is its process's alone: in a child that the code forked,
+        return what the code returned there, or raise what it raised."""
+        words = self._page.words
         ended = self._armed(order)
+        if self._page.words is not words:
+            if ended.error is not None:
+                raise ended.error
+            return Finished(ended.value, None)
         self._rearm(0)
         self._post(ended)
         if due := self._due:
             self._due = 0
             self._tell(due)
+        return None
 
     @own
     def _armed(self, order: Order) -> Ended:
@@ -114,10 +121,15 @@ class Gate:
             self._page.ring()
             value = call_users(order.code)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is handed on
-            words[OVER], words[ARMED] = order.token, 0
+            self._disarm(order.token)
             return Ended(order.token, _how(error, order.token), None, error)
-        words[OVER], words[ARMED] = order.token, 0
+        self._disarm(order.token)
         return Ended(order.token, How.OK, value, None)
+
+    @own
+    def _disarm(self, token: int) -> None:
+        words = self._page.words  # in a forked child its own
+        words[OVER], words[ARMED] = token, 0
 
     @own
     def check(self) -> None:

@@ -13,13 +13,15 @@ from .thread_events import Finished, Order, Release, ToMain
 
 
 def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
-    """Carry out the orders until the call is over. Return how it ended."""
+    """Carry out the orders until the call is over. Return how it ended; in a child that user code forked, how that code
+    did."""
     frozen = False
     while True:
         order = orders.get()
         match order:
             case Order():
-                gate.run(order)
+                if finished := gate.run(order):
+                    return finished
             case Release(errors):
                 _let_go(errors)
                 wait_in_python()

@@ -114,9 +114,14 @@ class Page:
         os.ftruncate(descriptor, BYTES)
         return cls(descriptor, to_inherit(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)))
 
+    @property
+    def is_private(self) -> bool:
+        """True in a forked child, which has no monitor."""
+        return self.bell == -1
+
     @own
     def ring(self) -> None:
-        """Wake the monitor. Do nothing in a forked child, which has no monitor."""
+        """Wake the monitor, if there is one."""
         if self.bell != -1:
             os.eventfd_write(self.bell, 1)
 

@@ -18,6 +18,7 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TypeAlias
 
 import pytest
@@ -25,9 +26,10 @@ from processes import cut_name
 from spans import TIMEOUT_S, Stage, stage
 
 from elastic.adapters.inprocess.gate import SIGNUM
+from elastic.adapters.inprocess.main_thread import serve
 from elastic.adapters.inprocess.sections import Atomic, Limited
 from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page
-from elastic.adapters.inprocess.thread_events import Drained, How, Injected, LeftAtomic, Signalled
+from elastic.adapters.inprocess.thread_events import Drained, Finished, How, Injected, LeftAtomic, Signalled, ToMain
 
 FOR_EVER_S = 3600
 MICROSECONDS = FOR_EVER_S * 1_000_000
@@ -583,6 +585,32 @@ def test_a_forked_child_writes_no_word_of_its_parent_s_page_and_has_python_s_han
         return os.waitstatus_to_exitcode(status)
 
     assert on.run(fork).value == 0
+
+
+def exits() -> int:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("code", [exits, lambda: 3], ids=["exits", "returns"])
+def test_a_forked_child_ends_the_call_for_itself_alone(on: Stage, code: Callable[[], int]) -> None:
+    parent, orders, came = os.getpid(), SimpleQueue[ToMain](), object()
+
+    def fork() -> object:
+        if not (pid := os.fork()):
+            return code()
+        _, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status), on.page.words[ARMED]
+
+    orders.put(order := on.order(fork))
+    orders.put(Finished(None, None))
+    try:
+        came = serve(on.gate, orders).value
+    except SystemExit as error:
+        came = error.code
+    finally:
+        if os.getpid() != parent:
+            os._exit(3 if came == 3 else 9)
+    assert on.end().value == (3, order.token)
 
 
 def test_a_page_is_seen_by_whoever_maps_its_descriptor() -> None:

@@ -64,6 +64,27 @@ os.close(write)
 print(*sorted(open(read).read().splitlines()), sep="\\n")
 """
 
+FORKED_WITHIN = """
+import os
+from elastic.inprocess import CallWrapper, Wrapper
+
+parent = os.getpid()
+
+@Wrapper()
+def train(call: CallWrapper = None):
+    if port := os.environ.pop("OTHER_PORT", None):
+        for rank in range(2):
+            if os.fork() == 0:
+                os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_PORT=port)
+                return "forked"
+        for _ in range(2):
+            os.wait()
+    return call.state.rank, call.state.world_size
+
+first = train()
+print(first if os.getpid() == parent else (first, train()), flush=True)
+"""
+
 
 def test_spans_are_timedeltas_or_seconds() -> None:
     made = Wrapper(soft_timeout=timedelta(minutes=1), hard_timeout=90, heartbeat_timeout=2.5).plan.settings
@@ -279,15 +300,25 @@ def test_a_call_that_does_not_fit_is_refused_and_not_made_again_for_ever() -> No
             train(*arguments)
 
 
+ALONE, OF_TWO = "(0, 1)", ["(0, 2)", "(1, 2)"]
+
+
 @pytest.mark.usefixtures("nothing_left")
-def test_a_process_that_is_forked_after_a_call_is_the_rank_that_its_own_variables_say() -> None:
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [(FORKED, [ALONE, *OF_TWO]), (FORKED_WITHIN, [*(f"('forked', {place})" for place in OF_TWO), ALONE])],
+    ids=["after", "within"],
+)
+def test_a_process_that_is_forked_after_a_call_or_within_is_the_rank_that_its_own_variables_say(
+    program: str, told: list[str]
+) -> None:
     with reserved() as first, reserved() as other:
         places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(first), "OTHER_PORT": str(other)}
         alone = {name: value for name, value in os.environ.items() if not name.startswith("ELASTIC_")}
         ran = subprocess.run(
-            [sys.executable, "-c", FORKED], env={**alone, **places}, capture_output=True, text=True, check=False
+            [sys.executable, "-c", program], env={**alone, **places}, capture_output=True, text=True, check=False
         )
-    assert (ran.returncode, ran.stdout) == (0, "(0, 1)\n(0, 2)\n(1, 2)\n")
+    assert (ran.returncode, sorted(ran.stdout.splitlines())) == (0, sorted(told))
 
 
 def test_calls_that_are_refused_leave_no_descriptor_open(monkeypatch: pytest.MonkeyPatch) -> None:
