@@ -50,7 +50,7 @@ class Alarm:
     def __init__(self, slack_s: float = SLACK_S) -> None:
         """Create the timer. Raises OSError if the kernel gives none."""
         self._slack_ns = int(slack_s * NS)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._limit = 0
         self._pid = os.getpid()
         self._timer = ctypes.c_void_p()

@@ -19,7 +19,8 @@ that hangs, together with the process.
 
 The driver writes its request and then reads the depth. The main thread writes the depth and then reads the request. Both do
 so under one lock: the driver sees that the main thread is in an atomic section, or the main thread sees that it may not
-enter one. So nothing is torn down under an atomic section.
+enter one. So nothing is torn down under an atomic section. A signal's handler that interrupts the lock's holder may enter a
+section itself: it takes the lock again, and leaves the depth as it was.
 
 The exception is raised into a frame of its own, `call_users`, and the frame that called it catches it: CPython 3.11 and 3.12
 skip the handlers of a frame whose `try` begins with a tight loop.
@@ -74,7 +75,7 @@ class Gate:
         self._page = page
         self._post = post
         self._alarm = alarm
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._main = threading.get_ident()
         self._task = threading.get_native_id()
         self._due = 0

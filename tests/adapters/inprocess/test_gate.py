@@ -19,16 +19,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from processes import cut_name
 from spans import TIMEOUT_S, Stage, stage
 
-from elastic.adapters.inprocess.gate import SIGNUM
+from elastic.adapters.inprocess.alarm import Alarm
+from elastic.adapters.inprocess.gate import SIGNUM, Gate
 from elastic.adapters.inprocess.main_thread import serve
 from elastic.adapters.inprocess.sections import Atomic, Limited
-from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, NS, WANT_MONITOR, Page
 from elastic.adapters.inprocess.thread_events import Drained, Finished, How, Injected, LeftAtomic, Signalled, ToMain
 
 FOR_EVER_S = 3600
@@ -475,6 +476,54 @@ def test_a_section_has_limits_of_its_own_and_gives_back_the_old_ones(on: Stage) 
 
     on.run(train)
     assert seen == [(50, 90), (0, 0), (5, 9)]
+
+
+class Interrupted:
+    """A lock. Its `at`-th holder handles a signal as soon as it has the lock."""
+
+    def __init__(self, lock: threading.Lock, at: int, handler: Callable[[], None]) -> None:
+        self._lock = lock
+        self._left = at
+        self._handler = handler
+
+    def __enter__(self) -> None:
+        assert self._lock.acquire(blocking=False), "the handler waits for the code that it interrupts"
+        self._left -= 1
+        if not self._left:
+            self._handler()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("kind", ["atomic", "limited"])
+def test_a_signal_s_handler_may_enter_a_section_while_its_thread_enters_or_leaves_one(
+    on: Stage, kind: str, at: int
+) -> None:
+    entered: list[tuple[int, int, int]] = []
+    alarm = Alarm()
+    gate = Gate(on.page, on.events.put, alarm)
+
+    def section() -> AbstractContextManager[None]:
+        return Atomic(gate) if kind == "atomic" else Limited(gate, 50 * NS, 90 * NS, lambda: None)
+
+    def handler() -> None:
+        with section():
+            entered.append((on.page.words[DEPTH], *gate.limits()))
+
+    def train() -> tuple[int, int, int]:
+        locked: Any = gate if kind == "atomic" else alarm
+        locked._lock = Interrupted(locked._lock, at, handler)
+        with section():
+            pass
+        return (on.page.words[DEPTH], *gate.limits())
+
+    gate.run(on.order(train))
+    alarm.close()
+    assert on.end().value == (0, 0, 0)
+    ((depth, *limits),) = entered
+    assert limits == [50 * NS, 90 * NS] if kind == "limited" else depth
 
 
 # --- SIGINT and SIGTERM
