@@ -1,14 +1,24 @@
-"""The main thread, which called the wrapped function: it carries out the driver's orders until the call is over."""
+"""The main thread, which called the wrapped function: it carries out the driver's orders until the call is over.
+
+A handler that the program has put on a signal may raise while no user code runs. What it raises is raised in the next
+initialize or function. If none follows, the call raises it.
+"""
 
 from __future__ import annotations
 
 import gc
+import signal
 import traceback
+from functools import partial
 from queue import SimpleQueue
+from typing import NoReturn
+
+from attrs import evolve
 
 from .aborts import forget_groups
 from .gate import Gate
 from .master_wait import wait_in_python
+from .shared_page import Span
 from .thread_events import Finished, Order, Release, ToMain
 
 
@@ -16,23 +26,36 @@ def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
     """Carry out the orders until the call is over. Return how it ended; in a child that user code forked, how that code
     did."""
     frozen = False
+    late: BaseException | None = None
     while True:
-        order = orders.get()
-        match order:
-            case Order():
-                if finished := gate.run(order):
-                    return finished
-            case Release(errors):
-                _let_go(errors)
+        order: ToMain | None = None
+        try:
+            order = orders.get()
+            if isinstance(order, Release):
                 wait_in_python()
+                _let_go(order.errors)
                 if not frozen:
                     gc.freeze()  # objects from before the call need no look after each iteration
                     frozen = True
-            case Finished():
-                if frozen:
-                    gc.unfreeze()
-                return order
+        except BaseException as error:  # noqa: BLE001 - of a handler of the program's own
+            late = error
+            if not isinstance(error, Exception):
+                gate.signalled(signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM, None)
+        if isinstance(order, Order):
+            if late is not None and order.span in (Span.INITIALIZE, Span.FUNCTION):
+                order, late = evolve(order, code=partial(_raise, late)), None
+            if finished := gate.run(order):
+                return finished
+        elif isinstance(order, Finished):
+            if frozen:
+                gc.unfreeze()
+            goes_first = late is not None and (order.error is None or not isinstance(late, Exception))
+            return Finished(None, late) if goes_first else order
         del order
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
 
 
 def _let_go(errors: tuple[BaseException, ...]) -> None:

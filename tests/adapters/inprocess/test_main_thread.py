@@ -1,0 +1,95 @@
+"""What the main thread does between two spans of user code."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+
+import pytest
+from attrs import evolve
+from spans import TIMEOUT_S, Stage, stage
+
+from elastic.adapters.inprocess.main_thread import serve
+from elastic.adapters.inprocess.shared_page import Span
+from elastic.adapters.inprocess.thread_events import Ended, Finished, How, Order, Signalled, ToMain
+
+SIGNUM = signal.SIGUSR1
+
+
+class Orders(SimpleQueue[ToMain]):
+    """Orders. A signal comes before the first one, while the main thread waits."""
+
+    is_quiet = False
+
+    def get(self, block: bool = True, timeout: float | None = None) -> ToMain:
+        if not self.is_quiet:
+            self.is_quiet = True
+            signal.raise_signal(SIGNUM)
+        return super().get(block, timeout)
+
+
+@pytest.fixture
+def on() -> Iterator[Stage]:
+    with stage() as made:
+        yield made
+
+
+@pytest.fixture
+def raising() -> Iterator[Callable[[BaseException], None]]:
+    """Install a handler that raises this."""
+    before = signal.getsignal(SIGNUM)
+
+    def install(error: BaseException) -> None:
+        def handler(*_: object) -> None:
+            raise error
+
+        signal.signal(SIGNUM, handler)
+
+    yield install
+    signal.signal(SIGNUM, before)
+
+
+def served(on: Stage, *orders: ToMain) -> Finished:
+    queue = Orders()
+    for order in orders:
+        queue.put(order)
+    return serve(on.gate, queue)
+
+
+def spans(on: Stage, *kinds: Span) -> list[Order]:
+    return [evolve(on.order(lambda: "whole"), span=kind) for kind in kinds]
+
+
+def test_what_a_handler_raises_between_two_spans_is_raised_in_the_next_function(
+    on: Stage, raising: Callable[[BaseException], None]
+) -> None:
+    raising(error := TimeoutError("too slow"))
+    last = Finished(7, None)
+    assert served(on, *spans(on, Span.FINALIZE, Span.CHECK, Span.INITIALIZE, Span.FUNCTION), last) is last
+    ends = [on.end() for _ in range(4)]
+    assert [each.how for each in ends] == [How.OK, How.OK, How.EXCEPTION, How.OK]
+    assert ends[2].error is error
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), TimeoutError()], ids=repr)
+@pytest.mark.parametrize("at_last", [None, SystemExit(79)], ids=repr)
+def test_if_no_function_follows_the_call_raises_it_unless_the_call_fails_by_itself(
+    on: Stage, raising: Callable[[BaseException], None], raised: BaseException, at_last: BaseException | None
+) -> None:
+    raising(raised)
+    error = served(on, Finished(7, at_last)).error
+    assert error is (at_last if at_last and isinstance(raised, Exception) else raised)
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"), [(SystemExit(3), signal.SIGTERM), (KeyboardInterrupt(), signal.SIGINT)], ids=repr
+)
+def test_a_rank_whose_handler_exits_leaves_at_once(
+    on: Stage, raising: Callable[[BaseException], None], raised: BaseException, told: signal.Signals
+) -> None:
+    raising(raised)
+    served(on, *spans(on, Span.TERMINATE), Finished(None, None))
+    first = on.events.get(timeout=TIMEOUT_S)
+    assert first == Signalled(told)
+    assert isinstance(on.events.get(timeout=TIMEOUT_S), Ended)
