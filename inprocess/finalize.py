@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..adapters.inprocess.health_checks import TimedOut, within
-from ..adapters.inprocess.parameters import Duration, seconds
+from ..adapters.inprocess.parameters import Duration, span
 from .exception import TimeoutError
 from .state import FrozenState
 
@@ -32,7 +32,7 @@ class ThreadedFinalize(Finalize):
         args: tuple[Any, ...] | None = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        self._timeout_s = seconds("timeout", timeout)
+        self._timeout_s = span("timeout", timeout)
         self._fn, self._args, self._kwargs = fn, args or (), kwargs or {}
 
     def __call__(self, state: FrozenState) -> FrozenState:

@@ -17,7 +17,7 @@ from attrs import frozen
 from .. import threads
 from ..workers.nvml import load_nvml
 from .callbacks import State
-from .parameters import seconds
+from .parameters import span
 
 Check: TypeAlias = Callable[[State], object]
 
@@ -36,7 +36,7 @@ class TimedOut(TimeoutError):
 def within(timeout: timedelta | float, check: Check) -> Check:
     """Return the check with a time limit. A check that hangs in a device driver cannot be ended: its thread is left
     behind."""
-    timeout_s = seconds("timeout", timeout)
+    timeout_s = span("timeout", timeout)
 
     def limited(state: State) -> None:
         raised: list[BaseException] = []
@@ -63,7 +63,7 @@ class CudaHealthCheck:
     """Checks that this rank's GPU computes and finishes its work. Does nothing if CUDA is not in use."""
 
     def __init__(self, timeout: timedelta | float = 30.0) -> None:
-        self._timeout_s = seconds("timeout", timeout)
+        self._timeout_s = span("timeout", timeout)
 
     def __call__(self, state: State) -> None:
         torch = sys.modules.get("torch")

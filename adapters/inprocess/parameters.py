@@ -5,10 +5,11 @@ A wrong type raises TypeError, a value that cannot work ValueError.
 
 from __future__ import annotations
 
+import math
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ...core.policies import Policy, chain, shift
 from ...core.world import NAME_MAX, Party, came_later
@@ -21,12 +22,27 @@ REPLACE_WAIT_S = 0.5
 """A standby is in the function of the next iteration sooner. A process that imports torch first is not."""
 
 
+LONGEST_S: Final = 1e9
+"""The longest span: 31 years. The kernel and the shared page count nanoseconds in 64 bits."""
+
+
 def seconds(name: str, value: object) -> float:
+    """Return a span of any length; inf for a number that no float holds."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name}: a timedelta or seconds, not {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def span(name: str, value: object) -> float:
+    """Return a span that timers can measure."""
+    if (found := seconds(name, value)) > LONGEST_S:
+        raise ValueError(f"{name}: at most {LONGEST_S:.0f} seconds, not {found:g}")
+    return found
 
 
 def count(name: str, value: object) -> int | None:

@@ -28,6 +28,7 @@ from .callables import misfit, returns_at_once, wanting, with_value
 from .callbacks import Callback, Callbacks, State
 from .outcomes import tell
 from .parameters import (
+    LONGEST_S,
     Duration,
     absolute_path,
     at_least_one,
@@ -37,6 +38,7 @@ from .parameters import (
     replace_wait_s,
     seconds,
     something_to_call,
+    span,
     yes_or_no,
 )
 from .sections import Atomic, Limited
@@ -139,7 +141,7 @@ class Wrapper:
         self.enabled = yes_or_no("enabled", enabled)
         self.plan = Plan(
             inprocess.Settings(
-                **{name: seconds(name, value) for name, value in spans.items()},
+                **{name: span(name, value) for name, value in spans.items()},
                 max_iterations=count("max_iterations", max_iterations),
                 max_faults=count("max_rank_faults", max_rank_faults),
                 max_repeats=count("max_repeats", max_repeats),
@@ -219,7 +221,7 @@ class CallWrapper:
         return Atomic(self._gate)
 
     def section(self, name: str, limit: Duration) -> Limited:
-        """Return a stretch of code that may make no progress for so long."""
+        """Return a stretch of code that may make no progress for so long; more than 31 years is no limit."""
         soft, hard = self._limits()
         limits = watchdog.within(watchdog.Limits(soft, hard), seconds(f"section {name}: limit", limit))
         return Limited(self._gate, _ns(limits.soft_s), _ns(limits.hard_s), self._limits_changed)
@@ -297,4 +299,4 @@ _alone = threading.Lock()
 
 
 def _ns(seconds: float) -> int:
-    return int(seconds * NS) if math.isfinite(seconds) else 0
+    return int(seconds * NS) if seconds <= LONGEST_S else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, fields, replace
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from elastic.adapters.inprocess.callbacks import Composed
+from elastic.adapters.inprocess.health_checks import within
 from elastic.inprocess import Compose, FrozenState, Mode, RestartAbort, State, shift
 from elastic.inprocess.abort import (
     Abort,
@@ -19,7 +21,7 @@ from elastic.inprocess.abort import (
 from elastic.inprocess.completion import Completion
 from elastic.inprocess.exception import TimeoutError
 from elastic.inprocess.finalize import Finalize, ThreadedFinalize
-from elastic.inprocess.health_check import FaultCounter, FaultCounterExceeded, HealthCheck
+from elastic.inprocess.health_check import CudaHealthCheck, FaultCounter, FaultCounterExceeded, HealthCheck
 from elastic.inprocess.initialize import Initialize, RetryController
 from elastic.inprocess.nested_restarter import (
     NestedRestarterAborted,
@@ -152,6 +154,16 @@ def test_a_rank_that_has_failed_too_often_is_unhealthy() -> None:
     with pytest.raises(FaultCounterExceeded, match="rank 0: 2 faults of its own, at most 1"):
         check(FAULTY)
     assert FaultCounter()(FAULTY) is FAULTY
+
+
+@pytest.mark.parametrize(
+    "made",
+    [lambda s: ThreadedFinalize(s, print), CudaHealthCheck, lambda s: within(s, print)],
+    ids=["finalize", "cuda", "within"],
+)
+def test_a_time_limit_that_no_thread_can_wait_for_is_refused(made: Callable[[timedelta], object]) -> None:
+    with pytest.raises(ValueError, match=r"^timeout: at most 1000000000 seconds, not"):
+        made(timedelta.max)
 
 
 def test_a_finalize_in_a_thread_ends_in_its_time_and_tells_its_error() -> None:

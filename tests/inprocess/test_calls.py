@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import FrozenInstanceError, replace
@@ -13,6 +14,7 @@ import pytest
 import elastic.adapters.inprocess.assembly as assembly
 import elastic.inprocess as inprocess
 from elastic.adapters.clock import Clock
+from elastic.adapters.inprocess.parameters import LONGEST_S
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.inprocess.exception import HealthCheckError, RestartAbort, RestartError, Stopped
 from elastic.inprocess.rank_assignment import RankAssignmentCtx
@@ -71,6 +73,23 @@ def limited(iterations: int) -> inprocess.initialize.RetryController:
 def test_a_call_returns_the_function_s_value_and_may_be_made_again() -> None:
     function = wrapper()(lambda a, *, b: (a, b))
     assert [function(1, b=2), function(1, b=2)] == [(1, 2)] * 2
+
+
+@pytest.mark.parametrize("limit", [timedelta.max, math.inf, 1e11, 10**400, 1e10], ids=str)
+def test_a_section_that_may_take_longer_than_anybody_waits_has_no_limit(limit: Any) -> None:
+    def train(call: inprocess.CallWrapper) -> tuple[int, int]:
+        with call.section("upload", limit):
+            return call._gate.limits()
+
+    assert wrapper(max_iterations=1)(train)() == (0, 0)
+
+
+def test_the_longest_spans_that_a_wrapper_takes_can_be_measured() -> None:
+    least = {"soft_timeout": LONGEST_S / 4, "hard_timeout": LONGEST_S / 2, "heartbeat_timeout": LONGEST_S / 2}
+    names = ("barrier", "completion", "unwind", "abort", "callback", "leave", "confirm", "store")
+    given = least | {f"{name}_timeout": LONGEST_S for name in names}
+    given |= dict.fromkeys(("last_call_wait", "replace_wait", "repeat_window", "termination_grace_time"), LONGEST_S)
+    assert wrapper(max_iterations=1, **given)(lambda: 5)() == 5
 
 
 def test_a_function_that_fails_is_called_until_the_controller_gives_up_each_time_that_it_is_called() -> None:
