@@ -12,13 +12,11 @@ from queue import SimpleQueue
 from elastic.adapters.inprocess.gate import Gate
 from elastic.adapters.inprocess.shared_page import NS, Page, Span
 from elastic.adapters.inprocess.signal_handlers import installed
-from elastic.adapters.inprocess.thread_events import Ended, LeftAtomic, Order, Signalled
+from elastic.adapters.inprocess.thread_events import Ended, FromGate, Order
 
 PAUSE_S = 0.002
 """Between two sendings of the signal."""
 TIMEOUT_S = 90.0
-
-Event = Ended | LeftAtomic | Signalled
 
 
 class Stage:
@@ -26,7 +24,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.page = Page.new()
-        self.events: SimpleQueue[Event] = SimpleQueue()
+        self.events: SimpleQueue[FromGate] = SimpleQueue()
         self.gate = Gate(self.page, self.events.put)
         self._tokens = count(1)
         self.clean_s = 0.0

@@ -51,6 +51,7 @@ from .thread_events import (
     LeftAtomic,
     Message,
     Order,
+    PutOff,
     Release,
     Signalled,
     StoreStarted,
@@ -79,6 +80,8 @@ HOWS = {
 }
 
 
+AGAIN_S = 0.01
+"""The pause between two sendings of a signal that the gate puts off."""
 NO_MORE = "no further iteration may begin"
 """The record of a rank that ends the job for the failures of others."""
 ENDED_BY_OTHERS = frozenset((*JOB_ENDED.values(), core.Reason.ITERATIONS_SPENT, core.Reason.TOO_FEW))
@@ -153,6 +156,8 @@ class Driver:
         """The exception of `finalize`."""
         self._reserved: Reservation | None = None
         self._probe_at: float | None = None
+        self._again_at: float | None = None
+        """When a signal that the gate puts off is sent again."""
         run = threads.guarded(self._run, end_process)
         self._thread = threading.Thread(target=run, name="elastic-inprocess", daemon=True)
 
@@ -259,7 +264,7 @@ class Driver:
         if self._soon:
             return (self._soon.popleft(),)
         passes_at = until(self._timers, self._marks())
-        wake_at = min(passes_at, self._probe_at or float("inf"))
+        wake_at = min(passes_at, self._probe_at or float("inf"), self._again_at or float("inf"))
         left = min(max(wake_at - self._clock.now(), 0.0), threading.TIMEOUT_MAX)
         try:
             message = self._inbox.get(timeout=left)
@@ -274,8 +279,15 @@ class Driver:
         if self._probe_at is not None and now >= self._probe_at:
             is_probed = self._call.span in WATCHED and self._progress.probe(self._call.token)
             self._probe_at = now + self._task.probe_s if is_probed else None
+        if self._again_at is not None and now >= self._again_at:
+            self._inject_again()
         self._timers, events = passed(self._timers, now, self._marks())
         return events
+
+    def _inject_again(self) -> None:
+        self._again_at = self._clock.now() + AGAIN_S if self._gate.puts_off() else None
+        if self._again_at is not None:
+            self._gate.inject()
 
     def _marks(self) -> Marks | None:
         return marks(self._page.words, self._call.token)
@@ -288,6 +300,9 @@ class Driver:
                 return core.AtomicLeft(token)
             case Signalled(signum):
                 return core.Interrupted() if signum == signal.SIGINT else core.Terminated()
+            case PutOff():
+                self._inject_again()
+                return None
             case AbortEnded(error):
                 self._last_error = error or self._last_error
                 return core.AbortEnded(failed=error is not None)

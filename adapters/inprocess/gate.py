@@ -59,12 +59,12 @@ from .shared_page import (
     Page,
     Seen,
 )
-from .thread_events import Drained, Ended, Finished, How, Injected, LeftAtomic, Order, Signalled
+from .thread_events import Drained, Ended, Finished, FromGate, How, Injected, LeftAtomic, Order, PutOff, Signalled
 from .user_stack import call_users, is_importing, is_users, own, stack
 
 SIGNUM: Final = signal.SIGURG
 
-Post: TypeAlias = Callable[[Ended | LeftAtomic | Signalled], None]
+Post: TypeAlias = Callable[[FromGate], None]
 Handler: TypeAlias = Callable[[int, FrameType | None], object]
 
 
@@ -250,6 +250,7 @@ class Gate:
             self._signal(signum, frame)
         else:
             self._due = signum
+            self._post(PutOff())
 
     @own
     def _tell(self, signum: int) -> None:
@@ -281,6 +282,11 @@ class Gate:
     def inject(self) -> None:
         """Send the main thread the signal. Repeat it until the span has ended."""
         signal.pthread_kill(self._main, SIGNUM)
+
+    def puts_off(self) -> bool:
+        """Return True while SIGINT or SIGTERM waits for user code to go on: `inject` hands it on. An atomic section hands it
+        on at its end."""
+        return bool(self._due) and not self._page.words[DEPTH]
 
     def seen(self) -> Seen:
         """Return the span under way and its progress."""

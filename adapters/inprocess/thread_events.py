@@ -85,6 +85,11 @@ class Signalled:
     signum: int
 
 
+@frozen
+class PutOff:
+    """SIGINT or SIGTERM came in code of the wrapper that user code had called, and waits for its end."""
+
+
 @frozen(eq=False)
 class AbortEnded:
     """The user's abort is over; `error` is what it raised."""
@@ -118,4 +123,5 @@ class Finished:
 
 
 ToMain: TypeAlias = Order | Release | Finished
-Message: TypeAlias = Ended | LeftAtomic | Signalled | AbortEnded | StoreStarted | LimitsChanged | Notice
+FromGate: TypeAlias = Ended | LeftAtomic | Signalled | PutOff
+Message: TypeAlias = FromGate | AbortEnded | StoreStarted | LimitsChanged | Notice

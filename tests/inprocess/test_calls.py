@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 from collections.abc import Callable
 from copy import copy
 from dataclasses import FrozenInstanceError, replace
@@ -10,11 +12,15 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from spans import TIMEOUT_S
 
 import elastic.adapters.inprocess.assembly as assembly
 import elastic.inprocess as inprocess
 from elastic.adapters.clock import Clock
+from elastic.adapters.inprocess.gate import SIGNUM
 from elastic.adapters.inprocess.parameters import LONGEST_S
+from elastic.adapters.inprocess.thread_events import Drained
+from elastic.adapters.inprocess.user_stack import own
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.inprocess.exception import HealthCheckError, RestartAbort, RestartError, Stopped
 from elastic.inprocess.rank_assignment import RankAssignmentCtx
@@ -151,6 +157,30 @@ def test_what_is_no_exception_ends_the_call_as_itself(error: type[BaseException]
     with pytest.raises(error) as ended:
         wrapper()(ends)()
     assert type(ended.value) is error
+
+
+@own
+def is_told_to_go() -> None:
+    """The first signal by which the driver hands it on comes to nothing."""
+    came, injected = threading.Event(), signal.getsignal(SIGNUM)
+
+    def comes_to_nothing(*_: object) -> None:
+        signal.signal(SIGNUM, injected)
+        came.set()
+
+    signal.signal(SIGNUM, comes_to_nothing)
+    signal.raise_signal(signal.SIGTERM)
+    came.wait(TIMEOUT_S)
+
+
+def test_a_signal_that_comes_while_user_code_calls_the_wrapper_is_user_code_s_at_once() -> None:
+    def train() -> None:
+        is_told_to_go()
+        threading.Event().wait(TIMEOUT_S)
+
+    with pytest.raises(SystemExit) as ended:
+        wrapper(max_iterations=1)(train)()
+    assert type(ended.value) is Drained
 
 
 def test_an_initialize_that_fails_is_a_fault_of_its_rank() -> None:

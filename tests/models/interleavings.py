@@ -25,13 +25,13 @@ from attrs import Factory, define
 
 from elastic.adapters.inprocess.gate import SIGNUM, Gate
 from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_MONITOR, WORDS, Page, Span
-from elastic.adapters.inprocess.thread_events import Ended, How, Injected, LeftAtomic, Order, Signalled
+from elastic.adapters.inprocess.thread_events import Ended, FromGate, How, Injected, Order
 from elastic.adapters.inprocess.user_stack import USERS
 
 TIMEOUT_S = 90.0
 TOKEN = 7
 Program = Callable[[Gate, list[str]], object]
-Make = Callable[[Page, Callable[[Ended | LeftAtomic | Signalled], None]], Gate]
+Make = Callable[[Page, Callable[[FromGate], None]], Gate]
 
 
 class Asker(Enum):
@@ -179,7 +179,7 @@ class _Game:
                 self._begin_driver()
         self.played.accesses += 1
 
-    def _posted(self, event: Ended | LeftAtomic | Signalled) -> None:
+    def _posted(self, event: FromGate) -> None:
         self.played.log.append(type(event).__name__)
         if isinstance(event, Ended):
             self._ended.append(event)

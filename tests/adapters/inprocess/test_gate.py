@@ -30,7 +30,17 @@ from elastic.adapters.inprocess.gate import SIGNUM, Gate
 from elastic.adapters.inprocess.main_thread import serve
 from elastic.adapters.inprocess.sections import Atomic, Limited
 from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, NS, WANT_MONITOR, Page
-from elastic.adapters.inprocess.thread_events import Drained, Finished, How, Injected, LeftAtomic, Signalled, ToMain
+from elastic.adapters.inprocess.thread_events import (
+    Drained,
+    Finished,
+    How,
+    Injected,
+    LeftAtomic,
+    PutOff,
+    Signalled,
+    ToMain,
+)
+from elastic.adapters.inprocess.user_stack import own
 
 FOR_EVER_S = 3600
 MICROSECONDS = FOR_EVER_S * 1_000_000
@@ -555,6 +565,31 @@ def test_a_drain_waits_for_the_end_of_an_atomic_section(on: Stage) -> None:
 def test_a_signal_in_the_wrapper_is_told_and_raises_nothing(on: Stage, signum: signal.Signals) -> None:
     signal.raise_signal(signum)
     assert on.events.get(timeout=TIMEOUT_S) == Signalled(signum)
+
+
+@own
+def in_the_wrapper(on: Stage) -> bool:
+    signal.raise_signal(signal.SIGTERM)
+    on.gate.inject()
+    return on.gate.puts_off()
+
+
+@pytest.mark.parametrize("section", [nullcontext, Atomic], ids=["at once", "after an atomic section"])
+def test_a_signal_in_the_wrapper_s_code_below_the_program_s_is_put_off_until_the_program_s_goes_on(
+    on: Stage, section: Callable[[object], AbstractContextManager[None]]
+) -> None:
+    puts_off: list[bool] = []
+
+    def train() -> None:
+        with section(on.gate):
+            puts_off.append(in_the_wrapper(on))
+            on.gate.inject()
+        compute()
+
+    on.gate.run(on.order(train))
+    assert on.events.get(timeout=TIMEOUT_S) == PutOff()
+    assert isinstance(on.end().error, Drained)
+    assert puts_off == [section is nullcontext] and not on.gate.puts_off()
 
 
 def test_the_program_s_own_handlers_are_called_in_its_code_and_come_back() -> None:

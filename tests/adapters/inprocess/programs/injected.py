@@ -23,7 +23,7 @@ from elastic.adapters.inprocess.gate import Gate
 from elastic.adapters.inprocess.sections import Atomic
 from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page, Span
 from elastic.adapters.inprocess.signal_handlers import installed
-from elastic.adapters.inprocess.thread_events import Ended, How, Injected, LeftAtomic, Order, Signalled
+from elastic.adapters.inprocess.thread_events import Ended, FromGate, How, Injected, Order
 
 SENDER = f"""
 import mmap, os, random, signal, sys, time
@@ -121,7 +121,7 @@ class User:
 def main(spans: int, seed: int) -> None:
     chance = random.Random(seed)
     page = Page.new()
-    events: SimpleQueue[Ended | LeftAtomic | Signalled] = SimpleQueue()
+    events: SimpleQueue[FromGate] = SimpleQueue()
     gate = Gate(page, events.put)
     user = User(gate, chance)
     came_of: Counter[str] = Counter()

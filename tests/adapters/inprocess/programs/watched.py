@@ -25,7 +25,7 @@ from elastic.adapters.inprocess.gate import Gate
 from elastic.adapters.inprocess.shared_page import BYE, LEAVING, Bye, Page, Span
 from elastic.adapters.inprocess.signal_handlers import installed
 from elastic.adapters.inprocess.supervisor import Charge, Supervisor
-from elastic.adapters.inprocess.thread_events import Ended, Injected, LeftAtomic, Order, Signalled
+from elastic.adapters.inprocess.thread_events import Ended, FromGate, Injected, Order
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
 
@@ -40,7 +40,7 @@ def say(text: str) -> None:
 def main(kind: str) -> None:
     given = json.loads(sys.stdin.readline())
     page = Page.new()
-    events: SimpleQueue[Ended | LeftAtomic | Signalled] = SimpleQueue()
+    events: SimpleQueue[FromGate] = SimpleQueue()
     alarm = Alarm(given["slack_s"])
     gate = Gate(page, events.put, alarm)
     rules = Rules(**given["rules"])
