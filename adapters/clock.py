@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Protocol
 
@@ -30,6 +31,18 @@ class SystemClock:
 
     def wall_text(self) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def boot() -> str:
+    """Return the id that this host has kept, with its monotonic clock, since its start."""
+    try:
+        with open(_BOOT_ID, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return os.urandom(16).hex()
 
 
 _POLL_MAX_S = 2_000_000.0

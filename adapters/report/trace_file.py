@@ -25,14 +25,13 @@ from ...core.rendezvous import Held
 from ...core.replay.lines import CUT, FORMAT, LINE_MAX, NAME, Corrupt, encoded
 from ...core.replay.steps import STEPS, Calling, Header, Step, Working
 from .. import threads
-from ..clock import Clock
+from ..clock import Clock, boot
 from ..terminal import why
 from .news import CannotTrace, TraceLost
 from .packed_lines import Shape, packed, unpacked
 
 _FLAGS = os.O_RDWR | os.O_APPEND
 _PART = re.compile(r"\.([1-9]\d{0,8})")
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _QUEUE_MAX = 100_000
 """Steps that may wait for the disk; more end the trace."""
 _PAUSES_MAX = 10
@@ -164,16 +163,7 @@ class TraceFile:
 def _header(held: Held, machine: Working | Calling, clock: Clock) -> Header:
     times = clock.wall(), clock.now()
     host = os.uname().nodename
-    return Header(NAME, FORMAT, held.node, host, _boot(), *times, held.profile, held.nonce, held.settings, machine)
-
-
-def _boot() -> str:
-    """Return the id that this host's monotonic clock has kept since its start."""
-    try:
-        with open(_BOOT_ID, encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return os.urandom(16).hex()
+    return Header(NAME, FORMAT, held.node, host, boot(), *times, held.profile, held.nonce, held.settings, machine)
 
 
 def _place(path: str, header: Header) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ... import threads
+from ...clock import boot
 from ..port import Backend
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _SUN_PATH_MAX = 107
 _BACKLOG = 1_024
 _JOIN_S = 5.0
 _PREFIX = "elastic-relay-"
-_SOCKET = "socket"
 _SETTLED_S = 60.0
 """A folder that is younger may belong to an agent that does not listen yet."""
 _PAUSE_S = 0.1
@@ -47,7 +47,9 @@ class Relay:
         """Serve at once. Raises OSError if no socket can be made."""
         self._open_space = open_space
         self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self.path = str(self._directory / _SOCKET)
+        self._socket_name = boot()[-12:]
+        """It names this host, for agents of other hosts that share this directory: a socket refuses them."""
+        self.path = str(self._directory / self._socket_name)
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._spaces: Spaces | None = None
@@ -97,13 +99,13 @@ class Relay:
         if len(os.fsencode(self.path)) > _SUN_PATH_MAX:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
-            self.path = str(self._directory / _SOCKET)
+            self.path = str(self._directory / self._socket_name)
         self._listening.bind(self.path)
         os.chmod(self.path, 0o600)
         self._listening.listen(_BACKLOG)
 
     def _run(self) -> None:
-        _remove_left_over(self._directory.parent)
+        _remove_left_over(self._directory.parent, self._socket_name)
         while True:
             try:
                 accepted, _ = self._listening.accept()
@@ -148,24 +150,25 @@ class Relay:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _remove_left_over(parent: Path) -> None:
-    """Remove the relays' folders in which nobody listens any more: an agent that was killed could not remove its own."""
+def _remove_left_over(parent: Path, socket_name: str) -> None:
+    """Remove the folders of this host's relays in which nobody listens any more: an agent that was killed could not remove
+    its own."""
     for folder in parent.glob(f"{_PREFIX}*"):
         try:
             found = folder.lstat()
             ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-            if ours and time.time() - found.st_mtime > _SETTLED_S and not _listens(folder / _SOCKET):
+            if ours and time.time() - found.st_mtime > _SETTLED_S and _refuses(folder / socket_name):
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:
-            continue  # another agent has removed it, or there is no descriptor to look by
+            continue  # another host's; or another agent has removed it, or there is no descriptor to look by
 
 
-def _listens(path: Path) -> bool:
-    """Return True if some process listens on this socket. Raises OSError if that cannot be told."""
+def _refuses(path: Path) -> bool:
+    """Return True if no process listens on this socket. Raises OSError if that cannot be told."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_PAUSE_S)
         try:
             probe.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-    return True
+        except ConnectionRefusedError:
+            return True
+    return False

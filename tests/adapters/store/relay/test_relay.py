@@ -115,8 +115,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_the_folder_of_a_relay_whose_agent_was_killed_is_removed_by_the_next_agent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tmp_path = tmp_path_factory.mktemp("t")  # a socket's path is short
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     killed, just_killed = (
@@ -130,11 +131,15 @@ def test_the_folder_of_a_relay_whose_agent_was_killed_is_removed_by_the_next_age
     alive = Relay(in_memory)
     others = tmp_path / "elastic-relay-of-somebody"
     others.write_text("no folder")
-    for folder in (killed, Path(alive.path).parent, others):
+    of_another_host = tmp_path / "elastic-relay-there"  # if TMPDIR is shared; here its socket refuses
+    of_another_host.mkdir()
+    with socket.socket(socket.AF_UNIX) as there:
+        there.bind(str(of_another_host / "0123456789ab"))
+    for folder in (killed, Path(alive.path).parent, others, of_another_host):
         os.utime(folder, (0, 0))
     served = Relay(in_memory)
     assert comes_true(lambda: not killed.exists())
-    assert Path(alive.path).exists() and others.exists()
+    assert Path(alive.path).exists() and others.exists() and of_another_host.exists()
     assert just_killed.exists(), "an agent that is about to listen has such a folder, too"
     with clients(alive) as make:
         assert make().set(born(), None).state == born()
