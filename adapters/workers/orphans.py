@@ -45,23 +45,29 @@ class Orphans:
 
     def kill(self) -> None:
         """Kill those that live, and those that they leave as orphans, and be given none any longer; call this when all other
-        children are gone."""
+        children are gone. Raises OSError if some live on."""
         try:
-            self._kill()
+            if lasting := self._killed():
+                raise OSError(f"orphans that could not be killed live on: {', '.join(map(str, sorted(lasting)))}")
         finally:
             if self._adopts:
                 self._adopts = False
                 _ask_for_orphans(False)
 
-    def _kill(self) -> None:
+    def _killed(self) -> set[int]:
+        """Return those that live on: another user's, and those that the kernel holds on to."""
+        lasting = set[int]()
         for _ in range(_PASSES_MAX):
-            orphans = [pid for pid in _children() if pid not in self._before]
+            orphans = set(_children()) - self._before - lasting
             if not orphans:
-                return
+                break
             for pid in orphans:
-                os.kill(pid, signal.SIGKILL)
-            if not all(_dies(pid) for pid in orphans):
-                return
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except PermissionError:
+                    lasting.add(pid)
+            lasting.update(pid for pid in orphans - lasting if not _dies(pid))
+        return lasting
 
 
 def _ask_for_orphans(asks: bool) -> None:

@@ -1,0 +1,40 @@
+"""The orphans that an agent has at its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from elastic.adapters.workers.programs import find_setpriv
+
+WITH_ANOTHER_USERS = """
+import os, subprocess
+from elastic.adapters.workers.orphans import Orphans
+
+def child(*words):
+    return subprocess.Popen([*words, "sh", "-c", "echo; exec sleep 1000"], stdout=subprocess.PIPE)
+
+orphans = Orphans()
+before, another_users, after = child(), child("setpriv", "--reuid=1"), child()
+for each in (before, another_users, after):
+    each.stdout.readline()  # so setpriv has done its work
+print(another_users.pid)
+try:
+    orphans.kill()
+except OSError as error:
+    print(error)
+print(*(each.pid for each in (before, another_users, after) if os.path.exists(f"/proc/{each.pid}")))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may start a process as another user")
+def test_an_orphan_that_may_not_be_killed_saves_no_other() -> None:
+    """A root without CAP_KILL may kill no process of another user, such as one that sudo has started."""
+    here = [find_setpriv(), "--bounding-set=-kill", sys.executable, "-c", WITH_ANOTHER_USERS]
+    said = subprocess.run(here, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    os.kill(int(said[0]), signal.SIGKILL)
+    assert said[1:] == [f"orphans that could not be killed live on: {said[0]}", said[0]]
