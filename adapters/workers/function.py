@@ -182,13 +182,18 @@ def _reap_orphans(workers: set[int]) -> None:
 
 
 def _kill_descendants() -> None:
+    lasting = set[int]()
     for _ in range(_PASSES_MAX):
-        if not (children := _children()):
+        if not (children := set(_children()) - lasting):
             return
         for pid in children:
-            with suppress(ProcessLookupError, PermissionError):
+            try:
                 os.kill(pid, signal.SIGKILL)
-        for pid in children:
+            except ProcessLookupError:
+                pass
+            except PermissionError:  # another user's
+                lasting.add(pid)
+        for pid in children - lasting:
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
 
