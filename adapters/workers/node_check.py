@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from attrs import define, field, frozen
 
@@ -92,8 +93,15 @@ class NodeChecks:
             return
         assert process.stdout
         with process.stdout as output:
-            found = self._watched(process, output.fileno())
-        reaper.kill_all_carriers(token.encode(), _PASS_S)
+            try:
+                found = self._watched(process, output.fileno())
+            except OSError as error:
+                found = Finding(True, f"the node check cannot be watched: {why(error)}")
+                self._kill(process)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_DYING_TIMEOUT_S)
+        with suppress(OSError):  # no descriptor to look by; the agent's end looks again
+            reaper.kill_all_carriers(token.encode(), _PASS_S)
         self.tell(found.is_fit, found.text)
 
     def _started(self, token: str) -> subprocess.Popen[bytes] | None:
@@ -118,9 +126,7 @@ class NodeChecks:
         pidfd = os.pidfd_open(process.pid)
         try:
             end = _end_of(pidfd, output, time.monotonic() + self.settings.timeout)
-            with self._lock:
-                self._pid = None
-            send(process.pid, signal.SIGKILL)
+            self._kill(process)
             if end is None:
                 died_within(pidfd, _DYING_TIMEOUT_S)
                 process.poll()
@@ -129,6 +135,12 @@ class NodeChecks:
             return found(process.wait(), end)
         finally:
             os.close(pidfd)
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill the command's group, before the command is reaped."""
+        with self._lock:
+            self._pid = None
+        send(process.pid, signal.SIGKILL)
 
 
 def found(code: int, output: bytes) -> Finding:

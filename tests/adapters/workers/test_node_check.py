@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +80,52 @@ def test_a_check_that_is_killed_or_cannot_start_is_a_warning(tmp_path: Path, mon
     monkeypatch.setenv("PATH", "/nowhere")
     is_fit, text = checked(tmp_path, "")
     assert is_fit and text.startswith("the node check cannot be started: setpriv: not found")
+
+
+def test_a_check_that_cannot_be_watched_is_killed_and_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[int]()
+
+    def none_left(pid: int) -> int:
+        started.append(pid)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pidfd_open", none_left)
+    told = checked(tmp_path, "import time; time.sleep(1e6)")
+    assert told == (True, "the node check cannot be watched: too many open files")
+    assert not Path(f"/proc/{started[0]}").exists()
+
+
+TAKES_ALL_DESCRIPTORS = """
+import os, resource
+from contextlib import suppress
+from pathlib import Path
+
+agent = os.getppid()
+
+def is_watched():
+    for each in Path(f"/proc/{agent}/fdinfo").iterdir():
+        with suppress(OSError):
+            if f"Pid:\\t{os.getpid()}\\n" in each.read_text():
+                return True
+
+while not is_watched():
+    pass
+resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, resource.prlimit(agent, resource.RLIMIT_NOFILE)[1]))
+print("the disk is full")
+raise SystemExit(1)
+"""
+
+
+def test_a_finding_counts_also_where_no_descriptor_is_left_to_look_for_what_the_check_leaves_behind(
+    tmp_path: Path,
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        assert checked(tmp_path, TAKES_ALL_DESCRIPTORS) == (False, "the disk is full")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_the_end_of_the_agent_ends_a_check(tmp_path: Path) -> None:
