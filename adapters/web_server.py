@@ -105,6 +105,8 @@ class WebServer(ClientServer[_Client]):
         data = client.connection.recv(REQUEST_MAX)
         if not data and not client.out:
             raise ConnectionResetError
+        if not data:  # and it still takes its answer
+            self._selector.modify(client.connection, selectors.EVENT_WRITE)
         if client.answered:
             return  # one request is all that a client has
         client.request += data

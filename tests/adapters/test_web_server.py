@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import selectors
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from processes import comes_true
 
 from elastic.adapters.web_server import Content, WebServer, is_for
 
@@ -135,6 +137,20 @@ def test_a_client_that_does_not_read_holds_up_nobody_and_misses_what_is_between(
             until(quick, f":{number}\n\n".encode())
         found = until(slow, b":39\n\n")
         assert len(found) < 40_000_000 and found.count(b"event: state") < 40
+
+
+def waits_for(server: WebServer) -> list[int]:
+    """The events of its clients that the server waits for."""
+    keys = [server._selector.get_map().get(descriptor) for descriptor in list(server._clients)]
+    return [key.events for key in keys if key]
+
+
+def test_a_client_that_has_said_all_and_does_not_read_wakes_the_server_no_more() -> None:
+    with served() as server, connected(server) as client:
+        client.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        assert comes_true(lambda: waits_for(server) == [selectors.EVENT_WRITE])
+        assert until(client, LARGE).endswith(LARGE)
 
 
 def test_a_client_that_says_nothing_is_hung_up_on() -> None:
