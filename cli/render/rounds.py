@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from signal import SIGKILL
 from typing import TypeVar
 
 from ...adapters.workers.error_files import exit_sentence, signal_name
 from ...core.caller import WHY_OVER
-from ...core.group.state import Elapsed, Event, Exited, Over, Signalled, Unstartable
+from ...core.group.state import (
+    Elapsed,
+    End,
+    Exited,
+    Noticed,
+    Over,
+    ReadyToLeave,
+    Refused,
+    Signal,
+    Signalled,
+    Unstartable,
+)
 from ...core.inprocess import words
 from ...core.replay.call_restarts import Restart
 from ...core.replay.timeline import Recovery, Round
@@ -104,7 +116,7 @@ def _recovery(recovery: Recovery, known: Mapping[Node, str]) -> str:
         ("complete", recovery.complete_at),
         ("workers started", recovery.started_at),
     )
-    seen = _seen(recovery.event, _named([recovery.first], known))
+    seen = _seen(recovery, _named([recovery.first], known))
     return _then(recovery.detected_at, seen, moments)
 
 
@@ -130,8 +142,10 @@ def span(seconds: float) -> str:
     return f"{seconds:.1f} s" if abs(seconds) >= 0.1 else f"{seconds * 1000:.0f} ms"
 
 
-def _seen(event: Event, node: str) -> str:
-    match event:
+def _seen(recovery: Recovery, node: str) -> str:
+    match recovery.event:
+        case Exited(code=0) | Noticed() | ReadyToLeave():
+            return f"{node} left"
         case Exited(local_rank, code):
             return f"worker {local_rank} of {node} failed ({exit_sentence(code)})"
         case Over():
@@ -140,8 +154,14 @@ def _seen(event: Event, node: str) -> str:
             return f"{node} got {signal_name(signum)}"
         case Unstartable():
             return f"{node} could not start its workers"
-        case Elapsed():
+        case Elapsed() if Signal(SIGKILL) in recovery.commands:
             return f"{node} had lost the store and stopped its workers"
+        case Elapsed() if End(Why.FAILED) in recovery.commands:
+            return f"{node} waited in vain for another node to end the round"
+        case Elapsed():
+            return f"{node} left"
+        case Refused(why):
+            return f"{node} was refused ({why.value})"
         case _:
             return f"{node} heard that the job is over"
 

@@ -44,12 +44,13 @@ class Round:
 @frozen
 class Recovery:
     """The time from the end of one world to the start of the next, on the agents of one boot. `first` is the node that saw
-    the end, by `event`."""
+    the end, by `event`, and answered it by `commands`."""
 
     ended: int
     began: int
     first: Node
     event: Event
+    commands: tuple[Command, ...]
     detected_at: float
     stopped_at: float | None
     """When the last worker of the old world was dead."""
@@ -106,7 +107,7 @@ class _Moments:
     """Pairs of a round and the time at which a node wrote that it is there."""
     complete: tuple[tuple[int, float], ...]
     started: tuple[tuple[int, float], ...]
-    over: tuple[tuple[int, float, Node, Event], ...]
+    over: tuple[tuple[int, float, Node, Event, tuple[Command, ...]], ...]
     dead: tuple[tuple[int, float], ...]
     """Pairs of a round and the time at which the last of a node's workers of that round was dead."""
 
@@ -123,7 +124,9 @@ def _on(history: History, boot: str) -> Iterator[Recovery]:
         tuple((state.round, at) for at, moment in moments if (state := moment.after.held.state) and state.complete),
         tuple((moment.step.round, at) for at, moment in moments if isinstance(moment.step, Started)),
         tuple(
-            (world.round, at, moment.after.group.node, event) for at, moment in moments for world, event in _end(moment)
+            (world.round, at, moment.after.group.node, event, commands)
+            for at, moment in moments
+            for world, event, commands in _end(moment)
         ),
         tuple((world.round, at) for at, moment in moments if (world := moment.before.group.world) and _dies(moment)),
     )
@@ -134,7 +137,9 @@ def _on(history: History, boot: str) -> Iterator[Recovery]:
             yield _recovery(told, *ends[0], next_)
 
 
-def _recovery(told: _Moments, ended: int, at: float, first: Node, event: Event, began: int) -> Recovery:
+def _recovery(
+    told: _Moments, ended: int, at: float, first: Node, event: Event, commands: tuple[Command, ...], began: int
+) -> Recovery:
     stopped = [when for round, when in told.dead if round == ended and when >= at]
     complete_at = min((when for round, when in told.complete if round == began), default=None)
     joined = [when for round, when in told.arrivals if round == began and (complete_at is None or when <= complete_at)]
@@ -144,6 +149,7 @@ def _recovery(told: _Moments, ended: int, at: float, first: Node, event: Event, 
         began,
         first,
         event,
+        commands,
         at,
         max(stopped, default=None),
         max(joined, default=None),
@@ -157,12 +163,12 @@ def _arrival(moment: Moment, history: History) -> Write | None:
     return write if write and isinstance(write.edit, Arrive | Together) else None
 
 
-def _end(moment: Moment) -> Iterator[tuple[World, Event]]:
-    """Yield the world that ends for a node in this step, with the event that ended it."""
+def _end(moment: Moment) -> Iterator[tuple[World, Event, tuple[Command, ...]]]:
+    """Yield the world that ends for a node in this step, with the event that ended it and what it made the node do."""
     before, after, step = moment.before.group, moment.after.group, moment.step
     leaves = before.phase in _AT_WORK and after.phase not in _AT_WORK
     if leaves and before.world and isinstance(step, Stepped) and step.event:
-        yield before.world, step.event
+        yield before.world, step.event, step.commands
 
 
 _AT_WORK = (Phase.RUNNING, Phase.BARRIER)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from signal import SIGKILL, SIGTERM
 from typing import Any
 
 import pytest
@@ -20,14 +21,28 @@ from elastic.cli.exit_codes import FAILED, SUCCEEDED
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
 from elastic.cli.render.rounds import names, rank_names, rendered, rendered_call, span
-from elastic.core.group.state import Closed, Elapsed, Event, Exited, Signalled, Unstartable
+from elastic.core.group.state import (
+    Closed,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Exited,
+    Leave,
+    Noticed,
+    ReadyToLeave,
+    Refused,
+    Signal,
+    Signalled,
+    Unstartable,
+)
 from elastic.core.inprocess import words
 from elastic.core.inprocess.words import How, Span
 from elastic.core.replay.call_restarts import restarts
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.history import histories
 from elastic.core.replay.timeline import recoveries, rounds
-from elastic.core.world import Ending, Node, Verdict, Why
+from elastic.core.world import Ending, Node, Notice, Verdict, Why
 
 Replay = Callable[..., tuple[int, str]]
 Change = Callable[[bytes], bytes]
@@ -286,20 +301,26 @@ def test_nodes_are_named_by_host_then_slot_then_incarnation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "words"),
+    ("event", "commands", "words"),
     [
-        (Exited(1, -9, 0.0, 0.0), "worker 1 of b failed (killed by SIGKILL)"),
-        (Signalled(15, 0.0), "b got SIGTERM"),
-        (Unstartable("why", 0.0), "b could not start its workers"),
-        (Elapsed(0.0), "b had lost the store and stopped its workers"),
-        (Closed(Verdict(Ending.CANCELLED, 0, Node("a", 1), Why.ASKED), 0.0), "b heard that the job is over"),
+        (Exited(1, -9, 0.0, 0.0), (End(Why.FAILED),), "worker 1 of b failed (killed by SIGKILL)"),
+        (Exited(1, 0, 0.0, 0.0), (Leave(),), "b left"),
+        (Signalled(15, 0.0), (Leave(),), "b got SIGTERM"),
+        (Unstartable("why", 0.0), (), "b could not start its workers"),
+        (Elapsed(0.0), (Signal(SIGKILL),), "b had lost the store and stopped its workers"),
+        (Elapsed(0.0), (End(Why.FAILED), Signal(SIGTERM)), "b waited in vain for another node to end the round"),
+        (Elapsed(0.0), (Leave(), Signal(SIGTERM)), "b left"),
+        (Noticed(Notice(9.0, "test"), 0.0), (Leave(),), "b left"),
+        (ReadyToLeave(0, 0.0), (Leave(), Signal(SIGTERM)), "b left"),
+        (Closed(Verdict(Ending.CANCELLED, 0, Node("a", 1), Why.ASKED), 0.0), (), "b heard that the job is over"),
+        (Refused(Why.SUPERSEDED, "why", 0.0), (), "b was refused (superseded)"),
     ],
 )
-def test_the_cause_of_a_recovery_is_named(event: Event, words: str) -> None:
+def test_the_cause_of_a_recovery_is_named(event: Event, commands: tuple[Command, ...], words: str) -> None:
     pair = finished()
     (history,) = histories([replayed(pair.a.trace), replayed(pair.b.trace)])
     (recovery,) = recoveries(history)
-    told = rendered(rounds(history), [evolve(recovery, event=event)], names(history.hosts))
+    told = rendered(rounds(history), [evolve(recovery, event=event, commands=commands)], names(history.hosts))
     assert told[1].startswith(f"     then   0.3 s: {words} · ")
 
 

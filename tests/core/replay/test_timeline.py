@@ -7,7 +7,7 @@ from traced import Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
 
 from elastic.core.group import Phase
-from elastic.core.group.state import Exited, Over, Unstartable
+from elastic.core.group.state import End, Exited, Over, Unstartable
 from elastic.core.rendezvous import Limits, Settings
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.history import History, histories
@@ -49,6 +49,7 @@ def test_a_recovery_names_its_first_witness_and_each_moment_in_order() -> None:
     (only,) = recoveries(history(FINISHED))
     assert (only.ended, only.began, only.first) == (0, 1, node("b"))
     assert isinstance(only.event, Exited)
+    assert End(Why.FAILED) in only.commands
     moments = [only.detected_at, only.stopped_at, only.joined_at, only.complete_at, only.started_at]
     assert None not in moments
     assert moments == sorted(at for at in moments if at is not None)
