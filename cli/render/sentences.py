@@ -14,6 +14,7 @@ from ...core.group import Group, Phase
 from ...core.group.state import HEARD_S
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import clock, hint, named, set_aside
+from ...core.rendezvous.state import known_as
 from ...core.world import Fault, Node, Notice, Why, World
 from .text import count, first_line
 
@@ -32,12 +33,8 @@ def who(node: Node, host: str, state: RendezvousState | None, world: World | Non
 
 
 def names_of(state: RendezvousState) -> dict[Node, str]:
-    """Return the name of each node of the register, as `who` gives it."""
-    slots: dict[str, set[str]] = {}
-    for node, seat in state.seats.items():
-        slots.setdefault(seat.profile.host, set()).add(node.slot)
-    hosts = {node: seat.profile.host for node, seat in state.seats.items()}
-    return {node: node.slot if len(slots[host]) > 1 else host for node, host in hosts.items()}
+    """Return the name of each node of the register."""
+    return dict(zip(state.seats, known_as(state, state.seats), strict=True))
 
 
 def round_began(world: World, took_s: float) -> str:

@@ -58,7 +58,7 @@ def hint(state: RendezvousState | None, last_call_timeout: float) -> str:
 
 
 def named(state: RendezvousState, nodes: Sequence[Node]) -> str:
-    """Return the nodes by the names that people know: the host, or the slot if several nodes share a host."""
+    """Return the nodes by the names that people know: the host, or the slot if several slots share a host."""
     names = known_as(state, nodes)
     if len(names) <= NAMES_MAX:
         return ", ".join(names)

@@ -364,8 +364,9 @@ class RendezvousState:
 
 
 def known_as(state: RendezvousState, nodes: Iterable[Node]) -> list[str]:
-    """Return the names that people know: a node's host, or its slot if several nodes share the host."""
-    shared = Counter(seat.profile.host for seat in state.seats.values())
+    """Return the names that people know: a node's host, or its slot if several slots share the host."""
+    slots = dict.fromkeys((seat.profile.host, node.slot) for node, seat in state.seats.items())
+    shared = Counter(host for host, _ in slots)
     hosts = {node: state.seats[node].profile.host for node in nodes}
     return [host if shared[host] == 1 else node.slot for node, host in hosts.items()]
 

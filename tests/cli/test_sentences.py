@@ -13,7 +13,8 @@ from elastic.adapters.report.news import Restored, StoreSilent
 from elastic.cli.render import sentences
 from elastic.core import group
 from elastic.core.group import Group
-from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, RendezvousState, Restore, restored
+from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, Restore, restored
+from elastic.core.rendezvous.state import known_as
 from elastic.core.world import Ending, Fault, Life, Member, Node, Verdict, Why, World, WorldId
 
 SETTINGS = LaunchSettings(Program(Kind.SCRIPT, "x"), store="gpu-01:29400", group=group.Settings(fence=3.0))
@@ -55,6 +56,17 @@ def test_agents_that_share_a_host_are_named_by_their_slots() -> None:
     assert [sentences.who(node(name), "gpu", state) for name in "ab"] == ["a", "b"]
     assert sentences.who(node("a"), "gpu", on_one_host(arrived(register("3"), "a"))) == "gpu"
     assert sentences.who(node("a"), "gpu", None) == "gpu"
+
+
+def test_two_incarnations_of_one_slot_are_one_agent_of_their_host() -> None:
+    left = edited(edited(running("a b"), "a", Done(0)), "a", Leave())
+    back = arrived(left, "a#2")
+    seats = {
+        each: evolve(seat, profile=evolve(seat.profile, host=f"gpu-{each.slot}")) for each, seat in back.seats.items()
+    }
+    names = {node("a"): "gpu-a", node("a#2"): "gpu-a", node("b"): "gpu-b"}
+    assert known_as(evolve(back, seats=seats), list(names)) == list(names.values())
+    assert sentences.names_of(evolve(back, seats=seats)) == names
 
 
 def test_a_spare_waits_without_a_limit() -> None:
