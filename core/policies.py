@@ -126,7 +126,7 @@ def count_multiple_of(number: int) -> Condition:
 
 
 def chain(*policies: Policy) -> Policy:
-    """Apply the policies one after the other. Without any, ranks are by arrival and all members are active."""
+    """Apply the policies one after the other. Without any, all members are active, and ranked in their order."""
 
     def apply(line: LineUp) -> LineUp:
         for policy in policies:

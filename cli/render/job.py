@@ -139,7 +139,7 @@ def groups(stacks: tuple[Stacks, ...]) -> list[dict[str, Any]]:
 
 
 def rows_of(job: Job, state: RendezvousState) -> list[Row]:
-    """Return the nodes in the order of their arrival."""
+    """Return the nodes in the order of their seats."""
     ranks, names = _ranks(state), names_of(state)
     return [
         Row(

@@ -222,7 +222,7 @@ class Context:
 
     @property
     def awake(self) -> tuple[Node, ...]:
-        """The seated nodes that are not dead, in the order of arrival. They do chores in this order."""
+        """The seated nodes that are not dead, in the order of their seats. They do chores in this order."""
         if self.state is None:
             return ()
         present = self.state.present

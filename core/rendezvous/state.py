@@ -193,7 +193,7 @@ def _read_only(seats: Mapping[Node, Seat]) -> Mapping[Node, Seat]:
 class RendezvousState:
     """The register.
 
-    `seats` is sorted by arrival. `version` counts the writes. `quorum_at` is the version at which the open round reached the
+    `seats` is sorted by `order`. `version` counts the writes. `quorum_at` is the version at which the open round reached the
     minimum. `target` is the number of nodes that a round waits for without a last call (0: the maximum).
 
     `job` is the nonce of genesis, and never changes. `base` is the rank of the state that this life was made from. The life
@@ -242,7 +242,7 @@ class RendezvousState:
         return counted
 
     def those(self, *statuses: Status) -> tuple[Node, ...]:
-        """Return the nodes whose seat has one of these statuses, in the order of arrival."""
+        """Return the nodes whose seat has one of these statuses, in the order of their seats."""
         census, count = self.census, 0
         for status in statuses:
             count += census[status]
@@ -278,7 +278,7 @@ class RendezvousState:
 
     @derived
     def members(self) -> tuple[Node, ...]:
-        """The members of a complete round, in the order of arrival."""
+        """The members of a complete round, in the order of their seats."""
         return self.those(*MEMBERS)
 
     @derived

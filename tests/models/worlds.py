@@ -87,7 +87,7 @@ def with_one_aside(failures: int = 2, cooldown_s: float = 600.0) -> RendezvousSt
 
 
 def seats(state: RendezvousState) -> Mapping[str, str]:
-    """Return the status of each seat by the node's name, in the order of arrival."""
+    """Return the status of each seat by the node's name, in the order of the seats."""
     return {name(who): seat.status.value for who, seat in state.seats.items()}
 
 

@@ -71,7 +71,7 @@ def test_a_violation_carries_its_number_and_says_what_is_wrong() -> None:
 ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
     "two seats of one order": ("S5", with_order(running(), b=0)),
     "two seats of one order before another": ("S5", with_order(running("a b c"), b=0)),
-    "seats that are not sorted by arrival": ("S5", with_order(running(), a=1, b=0)),
+    "seats that are not in their order": ("S5", with_order(running(), a=1, b=0)),
     "an order that will be given again": ("S5", evolve(running(), next_order=1)),
     "an order far beyond the next one": ("S5", evolve(running(), next_order=0)),
     "two incarnations of one slot": (
