@@ -11,8 +11,8 @@ finds.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -83,6 +83,7 @@ NoticeWire = tuple[Deadline, Name]
 FailingWire = tuple[Annotated[int, Meta(ge=1, le=COUNT_MAX)], Annotated[float, Meta(ge=0, le=COOLDOWN_MAX_S)]]
 Marked = Annotated[str, Meta(min_length=1, max_length=NAME_MAX + 1)]
 SEATS = Meta(max_length=NODES_MAX)
+Made = TypeVar("Made")
 
 
 class Refused(ValueError):
@@ -94,6 +95,19 @@ Epoch = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 
 class _Wire(Struct, forbid_unknown_fields=True):
     pass
+
+
+def _read(data: bytes, most: int, what: str, decoder: msgspec.json.Decoder[Any], made: Callable[[Any], Made]) -> Made:
+    """Return what is made of the wire value in these bytes. Raise Refused, with the reason, if there is none."""
+    if len(data) > most:
+        raise Refused(f"{len(data)} bytes, more than the {most} of a {what}")
+    try:
+        wire = decoder.decode(data)
+        if wire.format != FORMAT:
+            raise ValueError(f"format {wire.format}, this version reads format {FORMAT}")
+        return made(wire)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Refused(f"no {what}: {error}") from error
 
 
 class _Verdict(_Wire):
@@ -403,6 +417,10 @@ def _node_and_profile(
 _KNOWN = _Known()
 
 
+def _node(wire: _Fault | _Unfit | _Stacks) -> Node:
+    return Node(wire.slot, wire.incarnation)
+
+
 def _pair(node: Node) -> tuple[str, int]:
     return (node.slot, node.incarnation)
 
@@ -427,6 +445,7 @@ class _Proposal(_Wire, array_like=True):
 
 
 class _Entrant(_Wire, array_like=True):
+    format: ClassVar[int] = FORMAT  # the proposal tells its own
     node: tuple[Name, Count]
     proposal: msgspec.Raw
 
@@ -444,20 +463,16 @@ def encode_proposal(proposal: Proposal) -> bytes:
 
 def decode_proposal(data: bytes) -> Proposal:
     """Return the proposal in these bytes. Raise Refused, with the reason, if there is none."""
-    if len(data) > PROPOSAL_BYTES_MAX:
-        raise Refused(f"{len(data)} bytes, more than the {PROPOSAL_BYTES_MAX} of a proposal")
-    try:
-        wire = _proposal.decode(data)
-        if wire.format != FORMAT:
-            raise ValueError(f"format {wire.format}, this version reads format {FORMAT}")
-        era = Token(Life(*wire.life), wire.stale_before)
-        if wire.arrive is not None and wire.done is None:
-            return Proposal(era, Arrive(_profile(wire.arrive)), wire.enters)
-        if wire.done is not None and wire.arrive is None and not wire.enters:
-            return Proposal(era, Done(wire.done))
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(f"no proposal: {error}") from error
-    raise Refused("no proposal: it is to arrive, or to be done")
+    return _read(data, PROPOSAL_BYTES_MAX, "proposal", _proposal, _proposal_of)
+
+
+def _proposal_of(wire: _Proposal) -> Proposal:
+    era = Token(Life(*wire.life), wire.stale_before)
+    if wire.arrive is not None and wire.done is None:
+        return Proposal(era, Arrive(_profile(wire.arrive)), wire.enters)
+    if wire.done is not None and wire.arrive is None and not wire.enters:
+        return Proposal(era, Done(wire.done))
+    raise ValueError("it is to arrive, or to be done")
 
 
 def decode_proposals(data: Mapping[Node, bytes]) -> Iterator[tuple[Node, Proposal]]:
@@ -479,7 +494,7 @@ def decode_entrants(data: Iterable[bytes], era: Token | None) -> Mapping[Node, P
     found = {}
     for each in data:
         try:
-            node, proposal = _decode_entrant(each)
+            node, proposal = _read(each, PROPOSAL_BYTES_MAX, "proposal to enter", _entrant, _entrant_of)
         except Refused:
             continue
         if proposal.enters and proposal.era == era:
@@ -487,14 +502,8 @@ def decode_entrants(data: Iterable[bytes], era: Token | None) -> Mapping[Node, P
     return found
 
 
-def _decode_entrant(data: bytes) -> tuple[Node, Proposal]:
-    if len(data) > PROPOSAL_BYTES_MAX:
-        raise Refused(f"{len(data)} bytes, more than the {PROPOSAL_BYTES_MAX} of a proposal")
-    try:
-        wire = _entrant.decode(data)
-        return Node(*wire.node), decode_proposal(bytes(wire.proposal))
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(f"no proposal to enter: {error}") from error
+def _entrant_of(wire: _Entrant) -> tuple[Node, Proposal]:
+    return Node(*wire.node), decode_proposal(bytes(wire.proposal))
 
 
 class _Fault(_Wire):
@@ -551,16 +560,13 @@ def encode_fault(fault: Fault) -> bytes:
 
 def decode_fault(data: bytes) -> Fault:
     """Return the failure record in these bytes. Raise Refused, with the reason, if there is none."""
-    if len(data) > FAULT_BYTES_MAX:
-        raise Refused(f"{len(data)} bytes, more than the {FAULT_BYTES_MAX} of a fault record")
-    try:
-        wire = _fault.decode(data)
-        node = Node(wire.slot, wire.incarnation)
-        place = wire.round, wire.rank, wire.local_rank, wire.pid, wire.exit_code, wire.after_s, wire.world_size
-        said = wire.host, wire.when, wire.message, wire.where, wire.log, wire.tail
-        return Fault(node, *place, *said, wire.remark, wire.callstack, wire.error_file)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(f"no fault record: {error}") from error
+    return _read(data, FAULT_BYTES_MAX, "fault record", _fault, _fault_of)
+
+
+def _fault_of(wire: _Fault) -> Fault:
+    place = wire.round, wire.rank, wire.local_rank, wire.pid, wire.exit_code, wire.after_s, wire.world_size
+    said = wire.host, wire.when, wire.message, wire.where, wire.log, wire.tail
+    return Fault(_node(wire), *place, *said, wire.remark, wire.callstack, wire.error_file)
 
 
 class _Unfit(_Wire):
@@ -581,17 +587,21 @@ def encode_unfit(unfit: Unfit) -> bytes:
 
 def unfit_of(records: Iterable[bytes]) -> tuple[Unfit, ...]:
     """Return the nodes that stay out, of which each record tells that can be read."""
-    return tuple(unfit for data in records if (unfit := _decoded_unfit(data)))
+    return tuple(_readable(records))
 
 
-def _decoded_unfit(data: bytes) -> Unfit | None:
-    if len(data) > FAULT_BYTES_MAX:
-        return None
-    try:
-        wire = _unfit.decode(data)
-        return Unfit(Node(wire.slot, wire.incarnation), wire.host, wire.when, wire.reason)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
+def _readable(records: Iterable[bytes]) -> Iterator[Unfit]:
+    for data in records:
+        try:
+            yield _read(
+                data,
+                FAULT_BYTES_MAX,
+                "record of an unfit node",
+                _unfit,
+                lambda wire: Unfit(_node(wire), wire.host, wire.when, wire.reason),
+            )
+        except Refused:
+            continue
 
 
 class _Stacks(_Wire):
@@ -611,13 +621,9 @@ def encode_stacks(stacks: Stacks) -> bytes:
 
 def decode_stacks(data: bytes) -> Stacks:
     """Return the stacks in these bytes. Raise Refused, with the reason, if there are none."""
-    if len(data) > STACKS_BYTES_MAX:
-        raise Refused(f"{len(data)} bytes, more than the {STACKS_BYTES_MAX} of stacks")
-    try:
-        wire = _stacks.decode(data)
-        return Stacks(Node(wire.slot, wire.incarnation), wire.round, wire.places)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(f"no stacks: {error}") from error
+    return _read(
+        data, STACKS_BYTES_MAX, "record of stacks", _stacks, lambda wire: Stacks(_node(wire), wire.round, wire.places)
+    )
 
 
 def stacks_of(records: Mapping[Node, bytes]) -> tuple[Stacks, ...]:

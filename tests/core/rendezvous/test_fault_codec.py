@@ -77,6 +77,7 @@ def test_as_many_bytes_as_a_fault_may_have_are_read_and_no_more() -> None:
         b"[" * 10_000,
         pickle.dumps(FAULT.message),
         b"x" * (codec.FAULT_BYTES_MAX + 1),
+        changed(format=codec.FORMAT + 1),
         changed(rank=-1),
         changed(rank="5"),
         changed(slot=""),
@@ -86,7 +87,7 @@ def test_as_many_bytes_as_a_fault_may_have_are_read_and_no_more() -> None:
         changed(world_size=0),
         changed(callstack="x" * (CALLSTACK_MAX + 1)),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(codec.Refused):

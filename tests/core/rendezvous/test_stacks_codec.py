@@ -27,7 +27,8 @@ UNFIT = Unfit(NODE, "gpu-03", "12:00:00", "GPU 3 has lost its memory ☃")
 def test_a_node_that_stays_out_survives_the_journey_and_what_is_no_such_record_is_left_out() -> None:
     data = codec.encode_unfit(UNFIT)
     longest = codec.encode_unfit(Unfit(NODE, "☃" * 9_999, "x" * 9_999, "☃" * 9_999))
-    others = (b"", b"{}", b"[" * 100_000, data[:-1], data + b" " * codec.FAULT_BYTES_MAX)
+    foreign = json.dumps({**json.loads(data), "format": codec.FORMAT + 1}).encode()
+    others = (b"", b"{}", b"[" * 100_000, data[:-1], data + b" " * codec.FAULT_BYTES_MAX, foreign)
     assert codec.unfit_of((data, *others)) == (UNFIT,) and len(codec.unfit_of((longest,))) == 1
     spelled = Unfit(NODE, "\udcff", "\udcff", "\udcff")
     assert codec.unfit_of((codec.encode_unfit(spelled),)) == (spelled,) and spelled.reason == r"\udcff"
@@ -45,6 +46,7 @@ def test_the_longest_stacks_are_readable() -> None:
         b"",
         b"[" * 10_000,
         b"x" * (codec.STACKS_BYTES_MAX + 1),
+        changed(format=codec.FORMAT - 1),
         changed(slot=""),
         changed(round=-1),
         changed(more=1),
