@@ -34,6 +34,7 @@ from elastic.core import group, inprocess
 from elastic.core.group import state as of_group
 from elastic.core.inprocess import monitoring, words
 from elastic.core.inprocess.settings import RELATIONS
+from elastic.core.properties.predicates import ALWAYS, EVENTUALLY
 from elastic.core.properties.strength import ELSEWHERE, LAWS
 from elastic.core.rendezvous import Limits, RendezvousState, Settings, Status, actions, handlers
 from elastic.core.rendezvous.context import Fact
@@ -87,6 +88,11 @@ def test_every_place_of_the_document_that_is_cited_is_there() -> None:
     anchors = {anchor(heading) for heading in re.findall(r"^#+ (.+)$", DOCUMENT, re.MULTILINE)}
     cites = {str(file): re.findall(r"protocol\.md(#[\w-]+| §)", file.read_text()) for file in everything()}
     assert {file: found for file, found in cites.items() if not {each[1:] for each in found} <= anchors} == {}
+
+
+def test_every_property_that_neither_verify_nor_lives_judges_has_a_sentence_for_people() -> None:
+    of_steps = {number for number, each in properties(DOCUMENT).items() if each.judged_in & {"verify", "lives"}}
+    assert {**ALWAYS, **EVENTUALLY}.keys() == LAWS.keys() - of_steps
 
 
 def test_it_is_counted_how_often_each_law_that_the_simulator_judges_is_armed() -> None:

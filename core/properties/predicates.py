@@ -47,7 +47,7 @@ ALWAYS = {
     "S3": "ranks are dense, and prefix sums of the local world sizes",
     "S9": "when workers of a world start, those of earlier ones are dead, but for those of a node that is no member of it",
     "S9 strong": "with the fence on these too, unless their agent was paused, leaves, is superseded or a link lied",
-    "S14b": "DONE says that the node's workers succeeded in this round",
+    "S14b": "DONE says that the node's workers succeeded in this round, and RESERVE that they have no work in it",
     "S15": "who has left is never seated again, but by a restore of an older register",
     "S19": "a batch seats who proposes to enter in its era of an open round, and ends that era",
     "S20": "a world is in the order of its nodes' groups, places, hosts in the first round, and last order or arrival",
@@ -80,6 +80,7 @@ ALWAYS = {
     "G5": "ended is final, and nothing lives then",
     "G6": "whoever stops or leaves has a way out, and its workers have their grace",
     "G7": "a node with a check, and no other, is checked: it joins if it is fit, and again only after a failure of its own",
+    "G8": "where workers restart alone, they live through a change of nodes, and into no other generation; elsewhere none does",
 }
 """Properties that must hold at every point of every run, beside those of one state and of one step (`verify`)."""
 EVENTUALLY = {

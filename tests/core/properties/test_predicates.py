@@ -42,7 +42,7 @@ from elastic.core.properties.facts import (
     Wrote,
 )
 from elastic.core.properties.judge import Judge
-from elastic.core.properties.predicates import ALWAYS, EVENTUALLY, fences, of_group, of_restore, of_write
+from elastic.core.properties.predicates import fences, of_group, of_restore, of_write
 from elastic.core.ranks import Ranks, WorkerRanks, assign
 from elastic.core.rendezvous import (
     Arrive,
@@ -555,10 +555,6 @@ def test_a_fence_is_known_when_it_falls() -> None:
     fenced, _ = transition(running, Elapsed(3.0))
     assert fences(running, Elapsed(3.0), fenced)
     assert not fences(running, over(), transition(running, over())[0])
-
-
-def test_every_property_has_a_sentence() -> None:
-    assert all(sentence and number for number, sentence in {**ALWAYS, **EVENTUALLY}.items())
 
 
 def test_L6_only_a_spare_joins_without_end() -> None:
