@@ -248,9 +248,10 @@ class Judge:
         if not seen:
             yield from of_ranks(world, self.assign(world))
         members = {member.node for member in world.members}
-        if any(self._is_earlier(earlier, world.id) for earlier in self.worlds):
-            self.strength.armed["S9"] += 1
-            self.strength.armed["S9 strong"] += self.fenced
+        earlier = [each for id, each in self.worlds.items() if self._is_earlier(id, world.id)]
+        self.strength.armed["S9"] += bool(earlier)
+        outside = self.fenced and any(member.node not in members for each in earlier for member in each.members)
+        self.strength.armed["S9 strong"] += outside
         for other, ran in self.running.items():
             if self._is_earlier(ran.id, world.id):
                 yield from self._still_running(other, ran, fact, other in members)

@@ -80,7 +80,7 @@ ALWAYS = {
     "G5": "ended is final, and nothing lives then",
     "G6": "whoever stops or leaves has a way out, and its workers have their grace",
     "G7": "a node with a check, and no other, is checked: it joins if it is fit, and again only after a failure of its own",
-    "G8": "where workers restart alone, they live through a change of nodes, and into no other generation; elsewhere none does",
+    "G8": "where workers restart alone, they live through a change of nodes, but into no other generation; elsewhere never",
 }
 """Properties that must hold at every point of every run, beside those of one state and of one step (`verify`)."""
 EVENTUALLY = {

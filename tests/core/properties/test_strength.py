@@ -30,7 +30,7 @@ from elastic.core.rendezvous import (
     leave,
     restored,
 )
-from elastic.core.world import Ending, Life, Verdict, Why
+from elastic.core.world import Ending, Life, Verdict, Why, World
 
 TWO = running("a b", size="2:3", restarts=1)
 OPEN = edited(TWO, "a", End(0, Why.FAILED))
@@ -120,8 +120,14 @@ def test_a_start_arms_what_speaks_of_it() -> None:
     assert armed(first) == {"S17", "S3"}
     assert armed(first, second) == {"S17", "S3", "S2"}
     judge = Judge(fenced=True)
-    assert {"S9", "S9 strong"} <= armed(first, Started(A, later), judge=judge)
+    assert armed(first, Started(A, later), judge=judge) == {"S17", "S3", "S9"}
     assert judge.strength.excused.total() == 0
+
+
+def test_S9_strong_is_armed_where_a_node_of_an_earlier_world_is_no_member() -> None:
+    first, without_a = Started(A, TWO.world), Started(B, World(TWO.world.id._replace(round=1), TWO.world.members[1:]))
+    assert "S9 strong" not in armed(first, without_a)
+    assert "S9 strong" in armed(first, without_a, judge=Judge(fenced=True))
 
 
 def test_S9_is_excused_by_an_agent_that_leaves() -> None:
