@@ -199,7 +199,7 @@ def _unfit(report: Report) -> list[str]:
     """Return the nodes that stay out, each with the reason; of many the last ones."""
     unfit, state = report.result.unfit, report.result.state
     told = [f"{who(each.node, each.host, state)} ({first_line(each.reason)})" for each in unfit[-PLACES:]]
-    return [*([f"{len(unfit) - PLACES} nodes before"] if len(unfit) > PLACES else []), *told]
+    return _last_of(len(unfit), told)
 
 
 def _set_aside(report: Report) -> list[str]:
@@ -210,7 +210,13 @@ def _set_aside(report: Report) -> list[str]:
     those = state.those(Status.ASIDE)
     seats = [(node, state.seats[node]) for node in those[-PLACES:]]
     told = [f"{who(node, seat.profile.host, state)} ({set_aside(seat)})" for node, seat in seats]
-    return [*([f"{len(those) - PLACES} nodes before"] if len(those) > PLACES else []), *told]
+    return _last_of(len(those), told)
+
+
+def _last_of(number: int, told: Sequence[str]) -> list[str]:
+    """Return what is told of the last nodes of this number, after a count of the others."""
+    before = number - len(told)
+    return [*([f"{count(before, 'node')} before"] if before else []), *told]
 
 
 def _more(ranks: Sequence[int]) -> str:

@@ -356,4 +356,4 @@ def test_the_report_names_the_nodes_that_are_set_aside_of_many_the_last_ones() -
     seat = state.seats[Node("b", 1)]
     more = {Node(f"n{each}", 1): evolve(seat, order=10 + each) for each in range(PLACES)}
     many = told(OVER_BUDGET, FAULT, state=evolve(state, seats={**state.seats, **more}, next_order=99))
-    assert "1 nodes before" in many
+    assert "1 node before" in many
