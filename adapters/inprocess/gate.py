@@ -152,13 +152,13 @@ class Gate:
 
     @own
     def limits(self) -> tuple[int, int]:
-        """Return the soft and the hard limit in force."""
+        """Return the soft and the hard limit in force, in nanoseconds."""
         words = self._page.words
         return words[SOFT], words[HARD]
 
     @own
     def limit(self, soft: int, hard: int) -> None:
-        """Put other limits in force, from now on. Not a safe point."""
+        """Put other limits (nanoseconds) in force, from now on. Not a safe point."""
         words = self._page.words
         words[STAMP] = time.monotonic_ns()
         words[SOFT], words[HARD] = soft, hard

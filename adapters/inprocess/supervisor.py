@@ -48,7 +48,7 @@ _pid_files = threading.Lock()
 
 @frozen
 class Charge:
-    """The monitor's charge: the node that it speaks for, the place of the register (`Store.place`), and its rules."""
+    """The monitor's charge: the node that it speaks for, the register (`RankConnection.route`), and its rules."""
 
     node: Node
     place: Mapping[str, object]
