@@ -2,7 +2,7 @@
 
     agent's thread      start: setpriv --pdeathsig KILL -- program …      without preexec_fn, hence safe beside threads
     watcher's thread    the worker's pidfd is readable: on_exit           the dead worker keeps its process id for now
-    agent's thread      collect: kill its group, reap it, wait for the end of its group
+    agent's thread      collect: reap it, kill its group, wait for the end of its group
 
 Two things end a worker whose agent was killed. The parent-death signal follows the *thread* that forked, so the agent's
 own thread calls `start`. The reaper also reaches the worker's children. The agent waits for what it kills, so that no
@@ -105,9 +105,11 @@ class SubprocessWorkers:
 
     def signal(self, signum: int) -> None:
         for worker in self._running.values():
-            groups.send(worker.process.pid, signum)
-            if signum != signal.SIGKILL:  # which a stopped process obeys; any other signal waits until it runs again
-                groups.send(worker.process.pid, signal.SIGCONT)
+            if signum == signal.SIGKILL:
+                groups.kill(worker.process.pid)  # `collect` ends its group
+            else:
+                groups.send(worker.process.pid, signum)
+                groups.send(worker.process.pid, signal.SIGCONT)  # for a stopped one, on which the signal waits
 
     def collect(self, local_rank: int, pid: int) -> Exit | None:
         worker = self._taken(local_rank, pid)
@@ -117,9 +119,10 @@ class SubprocessWorkers:
         worker = self._taken(local_rank, pid)
         if worker is None:
             return None
-        groups.send(pid, signal.SIGKILL)
+        groups.kill(pid)
         if groups.died_within(worker.pidfd, GIVE_UP_TIMEOUT_S):
             return self._collected(local_rank, worker, self._reap(worker))
+        groups.send(pid, signal.SIGKILL)
         self._left_behind.append(worker.process)
         return self._collected(local_rank, worker, Death(-signal.SIGKILL))
 
@@ -205,12 +208,12 @@ class SubprocessWorkers:
         return self._counter.since(self._killed) if self._counter and self._killed is not None else None
 
     def _reap(self, worker: _Worker) -> Death:
-        """Kill and reap a worker, read its exit code, and see its group end. Its number is its own until then."""
+        """Kill and reap a worker, read its exit code, and end its group. Its number is its own until it is reaped."""
         pid = worker.process.pid
-        groups.send(pid, signal.SIGKILL)
+        groups.kill(pid)
         self._guard.forget(pid)
         death = worker.process.reap()
-        groups.wait_for_end(pid)
+        groups.end(pid)
         return death
 
     def _release(self, worker: _Worker) -> None:

@@ -11,8 +11,10 @@ import os
 import select
 import signal
 import time
+from contextlib import suppress
 
 from ..clock import poll_ms
+from .reaper import cleans_up
 
 WAIT_TIMEOUT_S = 5.0
 """A process that was killed is waited for so long: a driver may hold on to it for seconds."""
@@ -35,18 +37,31 @@ def died_within(pidfd: int, timeout_s: float) -> bool:
     return bool(poll.poll(poll_ms(timeout_s)))
 
 
-def wait_for_end(group: int, timeout_s: float = WAIT_TIMEOUT_S) -> bool:
-    """Wait for the members of a group that was sent SIGKILL and whose leader is reaped; return True if none lives.
+def kill(leader: int) -> None:
+    """Kill the leader of a group, which is not reaped yet, and nothing else."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(leader, signal.SIGKILL)
 
-    Nearly always the first question answers it. Else those that are still dying are looked up in /proc, where one that
-    is dead but not yet reaped by its own parent does not count.
+
+def end(group: int, timeout_s: float = WAIT_TIMEOUT_S) -> bool:
+    """Kill what is left of a group whose leader is reaped, and wait for its death; return True if nothing lives.
+
+    Nearly always the first question answers it. Else the members are looked up in /proc, where one that is dead but not
+    yet reaped by its own parent does not count. Nor does one that only cleans up behind the others: it is left alone, and
+    not waited for.
     """
     deadline = time.monotonic() + timeout_s
     while send(group, 0):
         alive = members(group)
-        if not alive:
+        others = [pid for pid in alive if not cleans_up(pid)]
+        if not others:
             return True
-        if not all(_end(pid, group, deadline) for pid in alive):
+        if len(others) == len(alive):
+            send(group, signal.SIGKILL)
+        for pid in others:  # all of them, before the wait for one
+            _end(pid, group, 0.0)
+        if not all(_end(pid, group, deadline) for pid in others):
+            send(group, signal.SIGKILL)
             return False
     return True
 

@@ -12,6 +12,8 @@ This program inherits the listening socket of the agent's links, and never looks
 until this program ends, which is when the last process that it knows of is dead: no world starts beside workers that are
 still being torn down.
 
+Last come the processes that only remove what the others leave in shared memory (`cleans_up`): they get a moment for it.
+
 The kernel's parent-death signal (setpriv) kills the workers themselves without this program. It does not reach their
 children, nor a worker that had not asked for it yet.
 
@@ -31,10 +33,13 @@ _PASSES_MAX = 100
 """Looks through /proc at most: a program that forks faster than it is killed must not keep this one for ever."""
 _DYING_TIMEOUT_S = 10.0
 """The processes that one pass killed are waited for so long; a driver may take seconds to let go of one."""
+_CLEANING_TIMEOUT_S = 5.0
+"""What cleans up ends by itself within milliseconds, unless somebody else holds its pipe."""
 STARTING = "?"
 """The name of no group. The agent holds it while it starts processes."""
 _EXEC_TIMEOUT_S = 0.1
 """A new worker may take so long from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
+_TRACKER = b"from multiprocessing.resource_tracker import main"
 _READS_MAX = 1000
 _READ_PAUSE_S = 0.001
 """So often, with this pause, a process is looked at that is in the middle of an exec."""
@@ -62,12 +67,22 @@ def kill_groups(held: set[str]) -> None:
 
 
 def kill_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> bool:
-    """Kill every process that has the token in its environment and wait for its death; return True if there was one."""
-    found = carriers(token)
-    for pid in found:
-        _kill(pid)
-    _wait_for(found, dying_timeout_s)
+    """Kill every process that has the token in its environment and wait for its death; return True if there was one. What
+    cleans up behind the others is spared."""
+    found = [pid for pid in carriers(token) if not cleans_up(pid)]
+    _kill_all(found, dying_timeout_s)
     return bool(found)
+
+
+def cleans_up(pid: int) -> bool:
+    """Return True if this process only removes the shared memory and the semaphores that others leave: multiprocessing's
+    resource tracker, or torch's manager of shared memory. It ends by itself when those others are dead."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as command:
+            words = command.read().split(b"\0")
+    except OSError:
+        return False  # gone
+    return words[0].rpartition(b"/")[2] == b"torch_shm_manager" or any(word.startswith(_TRACKER) for word in words)
 
 
 def carriers(token: bytes) -> list[int]:
@@ -76,10 +91,19 @@ def carriers(token: bytes) -> list[int]:
 
 
 def kill_all_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> None:
-    """Kill the carriers, and those that they start meanwhile."""
+    """Kill the carriers, and those that they start meanwhile; then what has not finished cleaning up behind them."""
     passes = 1
     while kill_carriers(token, dying_timeout_s) and passes < _PASSES_MAX:
         passes += 1
+    if cleaning := carriers(token):
+        _wait_for(cleaning, min(_CLEANING_TIMEOUT_S, dying_timeout_s))
+        _kill_all(carriers(token), dying_timeout_s)
+
+
+def _kill_all(pids: list[int], dying_timeout_s: float) -> None:
+    for pid in pids:
+        _kill(pid)
+    _wait_for(pids, dying_timeout_s)
 
 
 def _kill(pid_or_minus_group: int) -> None:
@@ -120,6 +144,7 @@ def _wait_for(pids: list[int], dying_timeout_s: float = _DYING_TIMEOUT_S) -> Non
     """Wait until all of them are dead: one that is being torn down still shows its environment."""
     import select
 
+    ends_at = time.monotonic() + dying_timeout_s
     pidfds = []
     for pid in pids:
         try:
@@ -129,7 +154,7 @@ def _wait_for(pids: list[int], dying_timeout_s: float = _DYING_TIMEOUT_S) -> Non
     for pidfd in pidfds:
         ready = select.poll()
         ready.register(pidfd, select.POLLIN)
-        ready.poll(dying_timeout_s * 1000)
+        ready.poll(max(ends_at - time.monotonic(), 0) * 1000)
         os.close(pidfd)
 
 
@@ -162,6 +187,12 @@ def outlive(groups: set[str]) -> None:
 
 def end(held: set[str], token: bytes) -> None:
     began_at = time.monotonic()
+    members = living(held)
+    cleaning = [pid for pid in members if cleans_up(pid)]
+    if cleaning:
+        for pid in set(members).difference(cleaning):
+            _kill(pid)
+        kill_all_carriers(token)
     kill_groups(held)
     kill_all_carriers(token)
     if STARTING in held:

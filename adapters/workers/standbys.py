@@ -132,7 +132,7 @@ class Standbys:
         """Kill and reap all standbys. Idempotent."""
         self._next_at, self._commands = None, []
         for standby in self._standbys.values():
-            groups.send(standby.popen.pid, 9)
+            groups.kill(standby.popen.pid)
         run_all(*(partial(self._discard, standby) for standby in list(self._standbys.values())), self._spawner.close)
 
     # --- their lives
@@ -348,15 +348,15 @@ class Standbys:
         standby.control.close()
 
     def _discard(self, standby: _Standby) -> None:
-        """Kill and reap a standby, and see its group end."""
+        """Kill and reap a standby, and end its group."""
         pid = standby.popen.pid
         if pid not in self._standbys:
             return
         self._let_go(standby)
-        groups.send(pid, 9)
+        groups.kill(pid)
         self._guard.forget(pid)
         standby.popen.wait()
-        groups.wait_for_end(pid)
+        groups.end(pid)
 
 
 def imports(program: Program | Function, environment: Mapping[str, str], preload: Sequence[str] | None) -> Imports:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -151,6 +152,33 @@ def test_no_process_of_a_workers_group_lives_once_it_is_collected(node: Node, tm
     assert len(left) == 3 and not any(is_alive(pid) for pid in left)
 
 
+LEAVES = """
+import os, subprocess, sys
+from multiprocessing.shared_memory import SharedMemory
+child = subprocess.Popen(["sleep", "1000"])
+print(SharedMemory(create=True, size=9).name, child.pid, flush=True)
+"""
+
+
+@pytest.mark.parametrize("ends", ["collect", "signal", "give_up", "close"])
+def test_what_a_worker_leaves_in_shared_memory_is_removed_behind_it(node: Node, tmp_path: Path, ends: str) -> None:
+    out, last = tmp_path / "out", "os._exit(3)" if ends == "collect" else "child.wait()"
+    python = WorkerSpec(0, (sys.executable, "-c", LEAVES + last), os.environ, Sink(out, console=False))
+    (pid,) = node.start_these([python])
+    assert comes_true(lambda: out.exists() and out.read_text().endswith("\n"))
+    name, child = out.read_text().split()
+    if ends == "close":
+        node.workers.close()
+    elif ends == "give_up":
+        node.workers.give_up(0, pid)
+    else:
+        if ends == "signal":
+            node.workers.signal(signal.SIGKILL)
+        node.collect(node.dead())
+    assert not is_alive(int(child))
+    assert comes_true(lambda: not (Path("/dev/shm") / name).exists())
+
+
 def test_a_worker_collected_alive_is_killed(node: Node) -> None:
     node.start(FOREVER)
     exit = node.collect(0)
@@ -271,6 +299,7 @@ def test_a_worker_that_does_not_die_is_left_behind_and_until_it_has_died_nothing
     monkeypatch.setattr(module, "GIVE_UP_TIMEOUT_S", 0.01)
     with monkeypatch.context() as deaf:
         deaf.setattr(groups, "send", lambda group, signum: True)
+        deaf.setattr(groups, "kill", lambda leader: None)
         ended = node.workers.give_up(0, pid)
     assert ended and ended.code == -signal.SIGKILL and is_alive(pid)
     with pytest.raises(CannotStart, match=rf"still hangs in the kernel \(pid {pid}\): look at this machine$"):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -169,6 +170,53 @@ def test_carriers_are_dead_when_the_kill_returns(start: Start, token: str) -> No
     assert reaper.kill_carriers(token.encode())
     assert not any(is_alive(carrier.pid) for carrier in carriers)
     assert not reaper.kill_carriers(token.encode())
+
+
+@pytest.fixture
+def left() -> Iterator[Path]:
+    """A file in shared memory, which its maker did not remove."""
+    file = Path(f"/dev/shm/left-{uuid4().hex}")
+    file.touch()
+    yield file
+    file.unlink(missing_ok=True)
+
+
+def tracker(start: Start, left: Path, token: str) -> tuple[subprocess.Popen[bytes], int]:
+    """The resource tracker of whoever holds the descriptor, told of the file."""
+    read, write = os.pipe()
+    os.write(write, f"REGISTER:/{left.name}:shared_memory\n".encode())
+    command = f"from multiprocessing.resource_tracker import main;main({read})"
+    tracking = start(sys.executable, "-c", command, token=token, pass_fds=[read], stderr=subprocess.DEVNULL)
+    os.close(read)
+    assert comes_true(lambda: signal.SIGTERM in ignored_by(tracking.pid))
+    return tracking, write
+
+
+def test_what_removes_the_shared_memory_of_carriers_ends_by_itself(start: Start, token: str, left: Path) -> None:
+    tracking, write = tracker(start, left, token)
+    start("sleep", "1000", token=token, pass_fds=[write])
+    os.close(write)
+    reaper.kill_all_carriers(token.encode())
+    assert tracking.wait(TIMEOUT_S) == 0 and not left.exists()
+
+
+def test_the_end_of_the_agent_leaves_no_shared_memory_of_its_groups(start: Start, token: str, left: Path) -> None:
+    tracking, write = tracker(start, left, token)
+    victim = start("sleep", "1000", pass_fds=[write])
+    os.close(write)
+    reaper.end({str(tracking.pid), str(victim.pid)}, token.encode())
+    assert victim.wait(TIMEOUT_S) == -signal.SIGKILL
+    assert tracking.wait(TIMEOUT_S) == 0 and not left.exists()
+
+
+def test_what_does_not_end_by_itself_in_time_is_killed(
+    start: Start, token: str, left: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reaper, "_CLEANING_TIMEOUT_S", 0.01)
+    tracking, write = tracker(start, left, token)
+    reaper.kill_all_carriers(token.encode())
+    os.close(write)
+    assert tracking.wait(TIMEOUT_S) == -signal.SIGKILL
 
 
 def test_a_carrier_is_seen_while_it_executes_another_program(start: Start, token: str) -> None:
