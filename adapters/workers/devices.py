@@ -80,7 +80,7 @@ def _no(why: str) -> NoReturn:
 
 
 def _cpus() -> int:
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 def _none(visible: str | None) -> str:

@@ -11,9 +11,10 @@ from nvmls import FakeNvml
 from elastic.adapters.workers import devices
 from elastic.adapters.workers.devices import Kind, count_devices
 from elastic.adapters.workers.nvml import NoDevices, Nvml
+from elastic.adapters.workers.spawner import bound_to
 
 UUIDS = ("GPU-8a31-aa", "GPU-8a32-bb", "GPU-91ff-cc", "GPU-a0a0-dd")
-CPUS = os.cpu_count()
+CPUS = len(os.sched_getaffinity(0))
 NOWHERE = Path("/no/driver")
 
 
@@ -37,6 +38,11 @@ def gpus(visible: str | None, *uuids: str | bytes, slices: tuple[tuple[str | Non
 
 def test_cpu_is_the_number_of_cpus_and_asks_nobody() -> None:
     assert count_devices("cpu", {}, lambda: FakeNvml(works=False)) == CPUS
+
+
+def test_cpus_that_this_process_may_not_use_do_not_count() -> None:
+    with bound_to(frozenset({max(os.sched_getaffinity(0))})):
+        assert count_devices("cpu") == 1
 
 
 @pytest.mark.parametrize(
