@@ -34,6 +34,9 @@ def _in_full(left: list[str], named: Mapping[str, click.Option]) -> Iterator[str
                 separator, value = "=", bare
             yield name + separator + value
             valued = not separator and name in named and not named[name].is_flag
+        elif argument[2:3] == "=" and (option := named.get(argument[:2])) and not option.is_flag:
+            yield _longest(option) + argument[2:]  # click would read the = as the value's first character
+            valued = False
         else:
             yield argument
             valued = _waits_for_value(argument, named)

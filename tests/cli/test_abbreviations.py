@@ -35,6 +35,8 @@ LINES = [
     ("--role --max-r x", "--role --max-r x"),
     ("-r 3 --max-r 1 x", "-r 3 --max-restarts 1 x"),
     ("-r3 --max-r 1 x", "-r3 --max-restarts 1 x"),
+    ("-r=3 -t=0:1,1:2 --max-r 1 x", "--redirects=3 --tee=0:1,1:2 --max-restarts 1 x"),
+    ("-r= -z=1 -m=1 x", "--redirects= -z=1 -m=1 x"),
     ("-mr 3 --max-r 1 x", "-mr 3 --max-restarts 1 x"),
     ("-m --max-r 1 x", "-m --max-restarts 1 x"),
     ("-r --max-r --max-r 1 x", "-r --max-r --max-restarts 1 x"),
