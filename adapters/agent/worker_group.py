@@ -5,6 +5,7 @@ The agent calls, from its own thread alone.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -18,6 +19,7 @@ from ..report.news import Started, StartedAgain
 from ..report.stack_records import Seen
 from ..report.worker_ends import UNSTARTABLE, WorkerEnds
 from ..workers.attempts import Attempt, again, attempts
+from ..workers.environment import substituted
 from ..workers.error_files import leave_error_file
 from ..workers.logs import WorkerLogs
 from ..workers.nvml import DRIVER, VARIABLE
@@ -85,13 +87,20 @@ class WorkerGroup:
         self._attempts = attempts(self._settings, self._node, self._host, world, ranks, self._logs, further)
         program = self._settings.program
         if isinstance(program, Program) and program.kind in (Kind.SCRIPT, Kind.PATH):
-            check_script(program.name)
+            self._check_script(program)
         pids = self._started([attempt.spec for attempt in self._attempts.values()])
         self._pids = dict(zip(self._attempts, pids, strict=True))
         self._uncollected = dict(self._pids)
         self.world = world
         self._follow()
         return Started(world, tuple(pids), self._clock.now())
+
+    def _check_script(self, program: Program) -> None:
+        """Raise CannotStart if a worker's script is not there. Where another Python looks, in a container perhaps, only that
+        Python can tell."""
+        if program.python == sys.executable:
+            for name in dict.fromkeys(substituted(program.name, local_rank) for local_rank in self._attempts):
+                check_script(name)
 
     def move(self, world: World) -> None:
         """Count the workers that run to this world from now on."""

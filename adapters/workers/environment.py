@@ -143,11 +143,12 @@ def _threads(local_world_size: int) -> Mapping[str, str]:
 
 
 def command(program: Program | Function, local_rank: int) -> tuple[str, ...]:
-    """Return the command of one worker: in each argument `${local_rank}` is replaced and `$$` read as `$`; all else is kept.
+    """Return the command of one worker: in each word but the first `${local_rank}` is replaced and `$$` read as `$`.
     A function's arguments are treated so where it is called."""
     match program:
         case Program(arguments=arguments):
-            return (*program.command, *(_substituted(argument, local_rank) for argument in arguments))
+            first, *words = *program.command, *arguments
+            return (first, *(substituted(word, local_rank) for word in words))
         case Function(folder=folder, python=python):
             from . import function  # a program's launch needs none of it
 
@@ -156,5 +157,5 @@ def command(program: Program | Function, local_rank: int) -> tuple[str, ...]:
             assert_never(other)
 
 
-def _substituted(argument: str, local_rank: int) -> str:
-    return Template(argument).safe_substitute(local_rank=local_rank) if "$" in argument else argument
+def substituted(word: str, local_rank: int) -> str:
+    return Template(word).safe_substitute(local_rank=local_rank) if "$" in word else word

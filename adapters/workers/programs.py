@@ -35,8 +35,9 @@ def check_program(name: str, path: str | None = None, binfmt: Path = _BINFMT) ->
 
 
 def check_script(path: str) -> None:
-    """Raise CannotStart if `python path` has nothing to run. A directory or an archive may hold a `__main__.py`."""
-    if not os.path.exists(path):
+    """Raise CannotStart if `python path` has nothing to run. A directory or an archive may hold a `__main__.py`; `-` is
+    standard input."""
+    if path != "-" and not os.path.exists(path):
         raise CannotStart(f"{path}: no such file{_from_here(path)}")
 
 

@@ -146,6 +146,23 @@ def test_another_python_may_be_named(launch: Launcher) -> None:
     assert ended.out == f"-u {SHOW} x\n"
 
 
+def test_a_script_of_another_python_need_not_be_on_this_host(launch: Launcher) -> None:
+    ended = launch("/only/in/the/container.py", environment={"PYTHON_EXEC": "/bin/echo"}).ends()
+    assert ended.out == "-u /only/in/the/container.py\n"
+
+
+def test_a_program_may_come_from_stdin(launch: Launcher) -> None:
+    assert launch("-", "x", environment={"PYTHON_EXEC": "/bin/echo"}).ends().out == "-u - x\n"
+    assert launch("-", "x").ends().code == 0  # an empty one
+
+
+def test_the_name_of_a_script_may_hold_the_local_rank(launch: Launcher, tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / f"$train{rank}.py").write_text(f"print('this is {rank}')")
+    ended = launch("--nproc-per-node=2", f"{tmp_path}/$$train${{local_rank}}.py").ends()
+    assert sorted(ended.out.splitlines()) == ["this is 0", "this is 1"]
+
+
 def test_options_may_come_from_variables_and_the_command_line_beats_them(launch: Launcher, tmp_path: Path) -> None:
     variables = {
         "PET_NPROC_PER_NODE": "2",

@@ -98,15 +98,15 @@ def test_threads_are_one_each_where_several_workers_share_a_host_and_nobody_said
 
 
 KINDS = [
-    (Kind.SCRIPT, ("python", "-u", "train", "--rank=3")),
-    (Kind.MODULE, ("python", "-u", "-m", "train", "--rank=3")),
-    (Kind.BINARY, ("train", "--rank=3")),
+    (Kind.SCRIPT, ("python", "-u", "train3", "--rank=3")),
+    (Kind.MODULE, ("python", "-u", "-m", "train3", "--rank=3")),
+    (Kind.BINARY, ("train${local_rank}", "--rank=3")),
 ]
 
 
 @pytest.mark.parametrize(("kind", "words"), KINDS)
 def test_a_command_is_what_torchrun_would_execute(kind: Kind, words: tuple[str, ...]) -> None:
-    program = Program(kind, "train", ("--rank=${local_rank}",), "python")
+    program = Program(kind, "train${local_rank}", ("--rank=${local_rank}",), "python")
     assert command(program, 3) == words
 
 
