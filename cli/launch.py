@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import sys
@@ -18,16 +19,18 @@ from ..adapters.agent.watchdogs import CannotWatch
 from ..adapters.clean_up import failures_of
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.launch_settings import Function, LaunchSettings, Program
-from ..adapters.report.launch_report import Report, Result, write_report
+from ..adapters.report.launch_report import Report, Result, write_report, write_whole
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
 from ..adapters.store.connection import AgentConnection
 from ..adapters.store.relay.relay_server import Relay
 from ..adapters.terminal import printed, why
 from ..adapters.threads import NoThread
-from ..adapters.workers.logs import CannotLog
+from ..adapters.workers.error_files import reply
+from ..adapters.workers.logs import ERROR_FILE_VARIABLE, CannotLog
 from ..adapters.workers.orphans import Orphans
 from ..adapters.workers.spawner import Spawner
 from ..adapters.workers.worker_port import CannotStart
+from ..core.world import Verdict
 from . import places, tokens
 from .agent_settings import launch_settings, script_program
 from .exit_codes import exit_code
@@ -74,8 +77,19 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
     program = script_program(options, script, arguments, os.environ)
     if options.show_preload:
         return _show_preload(options, program)
-    report, _ = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)), adopts=True)
+    report, lines = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)), adopts=True)
+    if report.exit_code and (path := os.environ.get(ERROR_FILE_VARIABLE)):
+        _reply(report, lines[0], path)
     return report.exit_code
+
+
+def _reply(report: Report, line: str, path: str) -> None:
+    """Write why the job failed into the file that whoever started this launcher reads, in torch's form."""
+    cause = report.cause if isinstance(report.result.outcome, Verdict) else None
+    try:
+        write_whole(path, json.dumps(reply(cause) if cause else {"message": {"message": line}}))
+    except OSError as error:
+        say(f"elastic: {ERROR_FILE_VARIABLE}={path} could not be written: {why(error)}", err=True)
 
 
 def _show_preload(options: LaunchOptions, program: Program) -> int:

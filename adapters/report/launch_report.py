@@ -255,9 +255,13 @@ def _end_as_json(end: WorkerEnd) -> dict[str, Any]:
 
 
 def write_report(path: str, report: Report) -> None:
-    """Write it whole or not at all, and through no link that somebody else has put beside it. A pipe, a device and this
-    process's own output keep their place: it is written into them. Raises OSError."""
-    text = json.dumps(as_json(report), indent=2) + "\n"
+    """Write it as `write_whole` does. Raises OSError."""
+    write_whole(path, json.dumps(as_json(report), indent=2) + "\n")
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file whole or not at all, and through no link that somebody else has put beside it. A pipe, a device and this
+    process's own output keep their place: the text is written into them. Raises OSError."""
     if _keeps_its_place(path):
         into = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         os.set_blocking(into, True)  # only the open waits for nobody

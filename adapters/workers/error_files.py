@@ -110,6 +110,18 @@ def error_data(fault: Fault) -> dict[str, Any]:
         data = json.loads(_error_bytes(Path(fault.error_file)))
         if isinstance(data, dict):
             return data
+    return _on_record(fault)
+
+
+def reply(fault: Fault) -> dict[str, Any]:
+    """Return what the launcher's own error file says of the first cause, with its exit code, as torchrun's does."""
+    data = error_data(fault) if fault.error_file else _on_record(fault)
+    if isinstance(message := data.get("message"), dict):
+        message["errorCode"] = fault.exit_code
+    return data
+
+
+def _on_record(fault: Fault) -> dict[str, Any]:
     extra = {"py_callstack": fault.callstack, "timestamp": str(timestamp(fault))}
     return {"message": {"message": fault.message, "extraInfo": extra}}
 

@@ -153,6 +153,40 @@ def test_when_no_restart_is_left_the_report_names_the_first_cause_and_what_came_
     assert (report["ending"]["state"], report["here"]["exit_code"], report["restarts"]) == ("failed", 1, 2)
 
 
+def test_the_launcher_s_own_error_file_tells_the_first_cause_as_under_torchrun(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    file = tmp_path / "reply.json"
+    reply = {"TORCHELASTIC_ERROR_FILE": str(file)}
+    assert launch("--nproc-per-node=2", CRASH, "record", environment=reply).ends().code == 1
+    message = json.loads(file.read_text())["message"]
+    assert (message["message"], message["errorCode"]) == ("ValueError: no such sample", 1)
+    assert "crash.py" in message["extraInfo"]["py_callstack"]
+    assert launch("--nproc-per-node=2", CRASH, "code:7", environment=reply).ends().code == 1
+    message = json.loads(file.read_text())["message"]
+    assert (message["message"], message["errorCode"]) == ("exit code 7", 7)
+    file.unlink()
+    assert launch("--max-restarts=1", "--nproc-per-node=2", CRASH, "code:7", environment=reply).ends().code == 0
+    assert not file.exists()
+
+
+def test_an_error_file_that_cannot_be_written_is_one_warning(launch: Launcher, tmp_path: Path) -> None:
+    reply = {"TORCHELASTIC_ERROR_FILE": f"{tmp_path}/no/reply.json"}
+    ended = launch("--no-python", "false", environment=reply).ends()
+    assert ended.code == 1
+    lost = f"elastic: TORCHELASTIC_ERROR_FILE={tmp_path}/no/reply.json could not be written: no such file or directory"
+    assert ended.err.splitlines().count(lost) == 1
+
+
+def test_a_launcher_that_is_stopped_says_so_in_its_error_file(launch: Launcher, tmp_path: Path) -> None:
+    file = tmp_path / "reply.json"
+    running = launch(PROGRAMS / "stay.py", environment={"TORCHELASTIC_ERROR_FILE": str(file)})
+    running.hears(1)
+    running.signal(signal.SIGTERM)
+    assert running.ends().code == 143
+    assert json.loads(file.read_text())["message"]["message"].startswith("stopped by SIGTERM")
+
+
 UNSTARTABLE = [
     (("nowhere.py",), "nowhere.py: no such file in "),
     (("--no-python", "./nowhere"), "./nowhere: no such file in "),
