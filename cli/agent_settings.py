@@ -197,7 +197,7 @@ def _hang(options: LaunchOptions) -> HangSettings | None:
 def _virtual_local_rank(options: LaunchOptions, environment: Mapping[str, str]) -> bool:
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     wanted, there = options.nproc_per_node, len(visible.split(",")) if visible else 0
-    if options.virtual_local_rank and visible is not None and there < wanted:
+    if options.virtual_local_rank and visible is not None and wanted > max(there, 1):
         remedy = f"write --nproc-per-node={there}" if there else "leave it out"
         raise Mistake(
             f"--virtual-local-rank: {wanted} workers, each with a device of its own, but CUDA_VISIBLE_DEVICES={visible} "

@@ -37,7 +37,7 @@ class LaunchOptions:
     )
     module: bool = WORKERS.flag("-m")("SCRIPT is a module: run it as python -m does.")
     no_python: bool = WORKERS.flag()("SCRIPT is a program of its own: execute it without Python.")
-    role: str = WORKERS.option("NAME", values.name, default="default")(
+    role: str = WORKERS.option("NAME", values.role, default="default")(
         "The role of this node's workers (ROLE_NAME; ROLE_RANK counts within a role)."
     )
     run_path: bool = WORKERS.flag()(
@@ -81,7 +81,7 @@ class LaunchOptions:
         "already; the store ends with its agent. [default under Slurm: its first node] [default port: 29400] For an etcd: "
         "its members, also as URLs (etcd://h1,h2,h3; https://h1:2379). [default port: 2379]"
     )
-    rdzv_id: str | None = NODES.option("ID", values.name)(
+    rdzv_id: str | None = NODES.option("ID", values.name_or_none)(
         "The job's name, the same on all nodes (TORCHELASTIC_RUN_ID, log directory). [default: none with an endpoint or a "
         "--master-port, under Slurm JOB.RESTARTS[.STEP] without one, else a random one]"
     )
@@ -95,7 +95,7 @@ class LaunchOptions:
     last_call: float | None = NODES.option("S", values.seconds, own=True)(
         "How long a round that has MIN nodes waits for more. [default: last_call_timeout of --rdzv-conf, 5]"
     )
-    local_addr: str | None = NODES.option("ADDRESS", values.host)(
+    local_addr: str | None = NODES.option("ADDRESS", values.host_or_none)(
         "How other nodes reach this one; MASTER_ADDR when rank 0 is here. [default: the address from which it reaches the "
         "endpoint]"
     )
@@ -110,10 +110,10 @@ class LaunchOptions:
         "Give nodes neighbouring ranks that have the same value of this label, the widest key first; host and role are keys "
         "too. Give all nodes the same."
     )
-    master_addr: str | None = NODES.option("HOST", values.host)(
+    master_addr: str | None = NODES.option("HOST", values.host_or_none)(
         "For static: the host where the agent of node rank 0 serves the store. [default: 127.0.0.1]"
     )
-    master_port: int | None = NODES.option("PORT", values.port)(
+    master_port: int | None = NODES.option("PORT", values.master_port)(
         "For static: the port of that store. The workers' MASTER_PORT is another one. [default: 29500]"
     )
     node_rank: int | None = NODES.option("N", values.whole)(

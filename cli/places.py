@@ -114,10 +114,12 @@ def _c10d(options: LaunchOptions, environment: Mapping[str, str], is_host: bool 
 def _static(options: LaunchOptions, is_host: bool | None, token: Secret | None) -> Place:
     """Return the master's place: the agent of node rank 0 serves the store there. One node alone needs none."""
     rank, nodes = options.node_rank, options.nnodes[1]
-    if rank is not None and rank >= nodes:
-        raise Mistake(f"--node-rank={rank}: with --nnodes={nodes} the last is {nodes - 1}; write --nnodes={rank + 1}")
     if nodes == 1:
         return Place(None, None)
+    if rank is not None and rank >= nodes:
+        raise Mistake(f"--node-rank={rank}: with --nnodes={nodes} the last is {nodes - 1}; write --nnodes={rank + 1}")
+    if options.master_port == 0:
+        raise Mistake(f"--master-port=0: several nodes must know the port; write --master-port={MASTER_PORT}")
     host, port = _one(options.rdzv_endpoint)
     address = Address(host or options.master_addr or "127.0.0.1", port or options.master_port or MASTER_PORT)
     if rank is not None and is_host is None:

@@ -191,6 +191,16 @@ def name(text: str) -> str:
     return text
 
 
+def name_or_none(text: str) -> str | None:
+    """Read a name. An empty text is an option left out, as in a PET_ variable."""
+    return name(text) if text else None
+
+
+def role(text: str) -> str:
+    """Read the name of a role; the default one if the text is empty."""
+    return name_or_none(text) or "default"
+
+
 def local_ranks(text: str) -> frozenset[int] | None:
     """Read `0,1,2`; None, for all ranks, if the text is empty."""
     if not text.strip():
@@ -431,6 +441,18 @@ def host(text: str) -> str:
     if not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*", bare):
         raise ValueError("write the name or the address of a host")
     return _name_of_host(bare)
+
+
+def host_or_none(text: str) -> str | None:
+    """Read a host's name or address; None if the text is empty."""
+    return host(text) if text else None
+
+
+def master_port(text: str) -> int:
+    """Read a port; 0 for any, which one node alone may have."""
+    if not re.fullmatch(r"\s*\d{1,5}\s*", text) or int(text) > 65_535:
+        raise ValueError("write a port, 0 to 65535")
+    return int(text)
 
 
 def port(text: str) -> int:

@@ -352,6 +352,8 @@ def test_the_options_of_the_program_are_read(settings: Parse, monkeypatch: pytes
     assert settings("x").virtual_local_rank is False
     monkeypatch.setenv("PET_VIRTUAL_LOCAL_RANK", "1")
     assert settings("x").virtual_local_rank is True
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert settings("--virtual-local-rank", "x").virtual_local_rank is True
 
 
 def test_an_option_without_effect_is_accepted_and_one_line_says_so(

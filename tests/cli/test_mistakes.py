@@ -36,7 +36,7 @@ MISTAKES = [
         "--nproc-per-node=2x: write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu",
     ),
     (f"--nproc-per-node={LOCAL_WORLD_SIZE_MAX + 1} x", "--nproc-per-node=65537: at most 65536 workers on one node"),
-    ("--role= x", "--role=: write 1 to 256 printable characters"),
+    ("--node-id= x", "--node-id=: write 1 to 256 printable characters"),
     ("--no-python -m x", "--no-python and --module: a module needs Python; leave one of them out"),
     # rendezvous
     ("--nnodes=2 x", "--nnodes=2: " + WHERE),
@@ -54,7 +54,8 @@ MISTAKES = [
     ),
     ("--nnodes=2 --node-rank=2 x", "--node-rank=2: with --nnodes=2 the last is 1; write --nnodes=3"),
     ("--node-rank=-1 x", "--node-rank=-1: write a whole number, 0 or more"),
-    ("--master-port=0 x", "--master-port=0: write a port, 1 to 65535"),
+    ("--master-port=65536 x", "--master-port=65536: write a port, 0 to 65535"),
+    ("--nnodes=2 --master-port=0 x", "--master-port=0: several nodes must know the port; write --master-port=29500"),
     ("--master-addr=a:1 x", "--master-addr=a:1: write the name or the address of a host"),
     (
         "--nnodes=2 --node-rank=0 --master-addr=192.0.2.1 x",
@@ -229,6 +230,8 @@ def test_fewer_devices_than_workers_with_one_each_are_a_mistake(
         "--virtual-local-rank: 3 workers, each with a device of its own, but CUDA_VISIBLE_DEVICES=4,6 names 2; write "
         "--nproc-per-node=2"
     )
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert mistake("--virtual-local-rank", "--nproc-per-node=2", "x").endswith("names 0; leave it out")
 
 
 def test_a_share_without_a_core_is_a_mistake(mistake: Callable[..., str]) -> None:

@@ -137,6 +137,20 @@ def test_the_run_id_of_several_nodes_is_none_by_default(settings: Parse) -> None
     assert settings("--standalone", "--rdzv-endpoint=a", "x").run_id != "none"
 
 
+EMPTY = ("--rdzv-id=", "--local-addr=", "--role=", "--master-addr=")
+
+
+def test_an_empty_value_is_as_good_as_none(settings: Parse) -> None:
+    for nodes in ((), ("--nnodes=2", "--rdzv-endpoint=localhost"), ("--nnodes=2", "--node-rank=0")):
+        given, left_out = settings(*nodes, *EMPTY, "x"), settings(*nodes, "x")
+        assert (given.address, given.role, given.store) == (left_out.address, left_out.role, left_out.store)
+        assert given.run_id == left_out.run_id or not nodes
+
+
+def test_one_node_alone_may_have_any_master_port_and_node_rank() -> None:
+    assert place("--master-port=0", "--node-rank=1") == Place(None, None)
+
+
 def test_the_run_id_of_one_node_is_random_unless_an_endpoint_or_master_port_is_given(settings: Parse) -> None:
     assert settings("--master-port=29500", "x").run_id == "none"
     assert settings("--rdzv-backend=static", "--rdzv-endpoint=localhost:29500", "x").run_id == "none"
