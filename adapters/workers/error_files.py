@@ -24,7 +24,7 @@ from attrs import frozen
 
 from ...core.world import Fault
 
-_ERROR_FILE_BYTES_MAX = 1 << 20
+_ERROR_FILE_BYTES_MAX = 1 << 24
 
 
 @frozen
@@ -43,7 +43,7 @@ class _Extra:
 
 @frozen
 class _Message:
-    message: str
+    message: Any
     extraInfo: _Extra = _Extra()
 
 
@@ -82,12 +82,14 @@ def _parse(path: Path, data: bytes) -> ErrorFile:
 
     try:
         record = msgspec.json.decode(data, type=_Record)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if isinstance(record.message, str):
+            return ErrorFile(record.message)
+        message = record.message.message
+        text = message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # UnicodeDecodeError, and too many digits
         return _unreadable(path, str(error))
-    if isinstance(record.message, str):
-        return ErrorFile(record.message)
     callstack = record.message.extraInfo.py_callstack
-    return ErrorFile(record.message.message, _where(callstack), callstack)
+    return ErrorFile(text, _where(callstack), callstack)
 
 
 def _error_bytes(path: Path) -> bytes:

@@ -41,6 +41,18 @@ def test_a_message_that_is_plain_text_is_read(tmp_path: Path) -> None:
     assert read(tmp_path, {"message": "no memory"}) == ErrorFile("no memory")
 
 
+def test_a_message_that_is_no_text_is_shown_as_json_and_a_long_one_costs_no_callstack(tmp_path: Path) -> None:
+    extra = {"py_callstack": CALLSTACK}
+    for message, text in (
+        ({"code": 5}, '{"code": 5}'),
+        (10**30, f"{10**30}"),
+        (None, "null"),
+        ("a" * 1_500_000, "a" * 1_500_000),
+    ):
+        found = read(tmp_path, {"message": {"message": message, "extraInfo": extra}})
+        assert found == ErrorFile(text, "train.py:88 in step", CALLSTACK)
+
+
 def test_a_record_without_a_callstack_has_no_place(tmp_path: Path) -> None:
     assert read(tmp_path, {"message": {"message": "a"}}) == ErrorFile("a")
     assert read(tmp_path, {"message": {"message": "a", "extraInfo": {"py_callstack": "none"}}}) == ErrorFile(
@@ -72,7 +84,7 @@ def test_what_cannot_be_read_is_said_with_the_reason(tmp_path: Path) -> None:
     assert unreadable(tmp_path, b'{"message": {"mess') == "Input data was truncated"
     assert unreadable(tmp_path, {"message": 7}).startswith("Expected `str | object`, got `int`")
     assert unreadable(tmp_path, []) == "Expected `object`, got `array`"
-    assert unreadable(tmp_path, {"message": "a" * (1 << 20)}) == "longer than 1048576 bytes"
+    assert unreadable(tmp_path, {"message": "a" * (1 << 24)}) == "longer than 16777216 bytes"
     assert unreadable(tmp_path, b"[" * 100_000)
 
 
