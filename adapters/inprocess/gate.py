@@ -173,7 +173,7 @@ class Gate:
     @own
     def enter(self) -> None:
         """Begin an atomic section, or raise if this span must end."""
-        self._only_main()
+        self.only_main("an atomic section")
         words = self._page.words
         with self._lock:
             depth = words[DEPTH]
@@ -222,9 +222,10 @@ class Gate:
         return False
 
     @own
-    def _only_main(self) -> None:
+    def only_main(self, what: str) -> None:
+        """Refuse this in another thread."""
         if threading.get_ident() != self._main:
-            raise RuntimeError("an atomic section belongs to the thread that called the wrapped function")
+            raise RuntimeError(f"{what} belongs to the thread that called the wrapped function")
 
     # --- the main thread's side: handlers of signals
 

@@ -42,6 +42,7 @@ class Limited:
 
     @own
     def __enter__(self) -> None:
+        self._gate.only_main("a section with limits of its own")
         self._gate.check()
         self._before.append(self._gate.limits())
         self._gate.limit(*self._limits)

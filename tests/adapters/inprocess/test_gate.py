@@ -439,22 +439,33 @@ def test_an_exit_in_an_atomic_section_stays_an_exit(on: Stage) -> None:
     assert (ended.how, str(ended.error)) == (How.BASE, "3")
 
 
-def test_an_atomic_section_of_another_thread_is_refused(on: Stage) -> None:
+@pytest.mark.parametrize(
+    ("section", "what"),
+    [
+        (Atomic, "an atomic section"),
+        (lambda gate: Limited(gate, 50, 90, lambda: None), "a section with limits of its own"),
+    ],
+    ids=["atomic", "limited"],
+)
+def test_a_section_of_another_thread_is_refused(
+    on: Stage, section: Callable[[Gate], AbstractContextManager[None]], what: str
+) -> None:
     refused: list[str] = []
 
     def enter() -> None:
         try:
-            on.gate.enter()
+            section(on.gate).__enter__()
         except RuntimeError as error:
             refused.append(str(error))
 
-    def spawn() -> None:
+    def spawn() -> tuple[int, int]:
         thread = threading.Thread(target=enter)
         thread.start()
         thread.join()
+        return on.gate.limits()
 
-    on.run(spawn)
-    assert refused == ["an atomic section belongs to the thread that called the wrapped function"]
+    assert on.run(spawn).value == (0, 0)
+    assert refused == [f"{what} belongs to the thread that called the wrapped function"]
 
 
 @pytest.mark.parametrize("point", ["check", "ping", "section"])
