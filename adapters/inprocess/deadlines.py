@@ -9,6 +9,7 @@ from typing import Final
 
 from ...core.inprocess.words import Deadline, Span, Timer
 from . import user_stack
+from .bytecode_progress import marks
 from .gate import Gate
 from .shared_page import HARD, NS, SOFT, WANT, Page
 from .thread_events import Ended
@@ -44,12 +45,15 @@ class Late:
         """The user's stack at that moment; empty if no user code was seen."""
 
     def passed(self, deadline: Deadline, span: Span | None, round: int | None) -> Callable[[], None] | None:
-        """Take the user's stack now. Return a function that writes the line later; None if there is nothing to log."""
-        limit = self._words[HARD if deadline.timer is Timer.HARD else SOFT]
-        text = sentence(deadline, span.value if span else "", limit)
+        """Take the user's stack now. Return a function that writes the line later; None if there is nothing to log. A span
+        that has not begun waits for the clean-up before it, in destructors for example."""
         of_main = deadline.timer in OF_MAIN
+        waits = of_main and marks(self._words, deadline.of) is None
+        limit = int(deadline.after_s * NS) if waits else self._words[HARD if deadline.timer is Timer.HARD else SOFT]
+        name = span.value if span else ""
+        text = sentence(deadline, f"the clean-up before {name}" if waits else name, limit)
         self._of = deadline.of if of_main else 0
-        self.stack = frames = self._gate.stack() if of_main else StackSummary()
+        self.stack = frames = self._gate.stack(whole=waits) if of_main else StackSummary()
         return (lambda: self._log(round, text, frames)) if text else None
 
     def called_back(self, ended: Ended, span: Span | None, round: int | None) -> None:

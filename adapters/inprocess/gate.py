@@ -293,9 +293,9 @@ class Gate:
         """Return the span under way and its progress."""
         return Seen.of(self._page.words)
 
-    def stack(self) -> StackSummary:
-        """Return the user's stack, the outermost call first; an empty one if no user code runs."""
-        return stack(self._main)
+    def stack(self, whole: bool = False) -> StackSummary:
+        """Return the user's stack, or the main thread's whole stack, as `user_stack.stack` does."""
+        return stack(self._main, whole)
 
     def impediment(self) -> str | None:
         """Return why the signal cannot reach user code, for the log; None if it can. Any thread may ask, at any time."""

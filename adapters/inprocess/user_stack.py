@@ -61,11 +61,12 @@ def _above_users(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def stack(thread: int) -> StackSummary:
-    """Return the user's stack on this thread, the outermost call first; an empty one if no user code runs there."""
+def stack(thread: int, whole: bool = False) -> StackSummary:
+    """Return the user's stack on this thread, the outermost call first; an empty one if no user code runs there. `whole`:
+    also what called it, and what runs between two spans of user code."""
     steps = list(traceback.walk_stack(sys._current_frames().get(thread)))
     depth = next((number for number, (frame, _) in enumerate(steps) if frame.f_code is USERS), 0)
-    return _without_own(reversed(steps[:depth]))
+    return _without_own(reversed(steps if whole else steps[:depth]))
 
 
 def raised_at(error: BaseException) -> StackSummary:

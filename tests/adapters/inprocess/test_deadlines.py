@@ -61,6 +61,30 @@ def test_where_code_stood_that_nobody_could_look_at_is_told_when_it_is_back(capl
     assert told.endswith("time.sleep(LONG_S)") and "gate.py" not in told
 
 
+@pytest.mark.parametrize(
+    ("timer", "told"),
+    [
+        (Timer.SOFT, "made no progress for 2 s (soft_timeout): the iteration ends, at"),
+        (Timer.HARD, "made no progress for 2 s (hard_timeout): the process is killed, at"),
+        (Timer.UNWIND, "did not end within 2 s of being called back (unwind_timeout): the process is killed, at"),
+    ],
+)
+def test_a_span_that_has_not_begun_is_not_blamed_for_what_keeps_the_main_thread(
+    timer: Timer, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def destroys() -> None:
+        if tell := late.passed(Deadline(timer, on.order(hangs).token, 2.0), Span.INITIALIZE, 7):
+            tell()
+
+    with stage() as on:
+        late = Late("3", on.gate, on.page)
+        on.run(lambda: on.gate.limit(5, 9))
+        destroys()
+    line, *stack = caplog.messages[0].splitlines()
+    assert line == f"rank 3, iteration 7: the clean-up before initialize {told}"
+    assert any(each.endswith(", in destroys") for each in stack)
+
+
 KEPT = "function made no progress for 0.001 s and kept the interpreter: its monitor called it back, at"
 AFTER = "function was called back after 0.001 s without progress, at"
 
