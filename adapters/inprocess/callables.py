@@ -23,10 +23,10 @@ def misfit(function: Callable[..., object], arguments: Sequence[Any], named: Map
     return None
 
 
-def returns_at_once(function: object) -> bool:
+def returns_at_once(function: Callable[..., object]) -> bool:
     """Return True if a call only makes a generator or a coroutine, and runs nothing yet."""
     kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-    return any(is_kind(function) for is_kind in kinds)
+    return any(is_kind(each) for is_kind in kinds for each in (function, type(function).__call__))
 
 
 def wanting(function: Callable[..., object], kind: type) -> tuple[str, ...]:

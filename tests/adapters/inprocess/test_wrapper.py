@@ -272,12 +272,21 @@ def in_parts() -> Iterator[int]:
     yield 1
 
 
+class Later:
+    async def __call__(self) -> None:
+        """Nothing."""
+
+    def __repr__(self) -> str:
+        return "Later()"
+
+
 @pytest.mark.parametrize(
     ("function", "answer"),
     [
         (3, "3: no function; write @Wrapper(...) above one"),
         (later, "later: a call of it runs nothing yet; wrap what runs it"),
         (in_parts, "in_parts: a call of it runs nothing yet; wrap what runs it"),
+        (Later(), "Later(): a call of it runs nothing yet; wrap what runs it"),
     ],
 )
 def test_what_runs_nothing_when_it_is_called_is_refused(function: Any, answer: str) -> None:
