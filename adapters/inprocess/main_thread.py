@@ -25,7 +25,7 @@ from .thread_events import Finished, Order, Release, ToMain
 def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
     """Carry out the orders until the call is over. Return how it ended; in a child that user code forked, how that code
     did."""
-    frozen = False
+    may_freeze, frozen = not gc.get_freeze_count(), False  # what the program has frozen stays frozen
     late: BaseException | None = None
     while True:
         order: ToMain | None = None
@@ -34,7 +34,7 @@ def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
             if isinstance(order, Release):
                 wait_in_python()
                 _let_go(order.errors)
-                if not frozen:
+                if may_freeze and not frozen:
                     gc.freeze()  # objects from before the call need no look after each iteration
                     frozen = True
         except BaseException as error:  # noqa: BLE001 - of a handler of the program's own

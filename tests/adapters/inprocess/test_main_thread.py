@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
@@ -12,7 +13,7 @@ from spans import TIMEOUT_S, Stage, stage
 
 from elastic.adapters.inprocess.main_thread import serve
 from elastic.adapters.inprocess.shared_page import Span
-from elastic.adapters.inprocess.thread_events import Ended, Finished, How, Order, Signalled, ToMain
+from elastic.adapters.inprocess.thread_events import Ended, Finished, How, Order, Release, Signalled, ToMain
 
 SIGNUM = signal.SIGUSR1
 
@@ -93,3 +94,27 @@ def test_a_rank_whose_handler_exits_leaves_at_once(
     first = on.events.get(timeout=TIMEOUT_S)
     assert first == Signalled(told)
     assert isinstance(on.events.get(timeout=TIMEOUT_S), Ended)
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("thawed")
+@pytest.mark.parametrize("by_program", [False, True])
+def test_what_the_program_has_frozen_out_of_the_collector_stays_frozen(on: Stage, by_program: bool) -> None:
+    frozen: list[bool] = []
+
+    def train() -> None:
+        frozen.append(bool(gc.get_freeze_count()))
+
+    if by_program:
+        gc.freeze()
+    orders = SimpleQueue[ToMain]()
+    for order in (Release(()), on.order(train), Finished(None, None)):
+        orders.put(order)
+    serve(on.gate, orders)
+    assert (frozen, bool(gc.get_freeze_count())) == ([True], by_program)
