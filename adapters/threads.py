@@ -38,6 +38,11 @@ def start(
         time.sleep(_PAUSE_S)
 
 
+def shown(error: BaseException) -> None:
+    """Have Python show an error that ends a thread."""
+    raise error
+
+
 def guarded(run: Callable[[], None], failed: Callable[[BaseException], object]) -> Callable[[], None]:
     """Return what a thread runs. `failed` is called from the thread with an error that nobody foresaw, which ends it: the
     rest of the program would wait for that thread for ever."""

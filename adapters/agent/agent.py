@@ -186,11 +186,11 @@ class Agent:
         inbox = self._inbox
         self._watchdogs = Watchdogs(settings.watchdogs, inbox.stuck, inbox.asked, inbox.watchdog_told, handler)
         guard = Guard(listener=self._links.server.listener.fileno() if self._links else None)
-        watcher = Watcher(clock.now)
+        watcher = Watcher(clock.now, inbox.failed)
         spawner = spawner or Executing(handler, settings.drain.ignored)
         self._standbys = self._made_standbys(spawner, guard, watcher, handler)
         workers = SubprocessWorkers(
-            self._inbox.died, clock.now, guard=guard, spawner=self._standbys or spawner, watcher=watcher
+            inbox.died, clock.now, guard=guard, spawner=self._standbys or spawner, watcher=watcher, failed=inbox.failed
         )
         self._watcher = watcher
         self._board = NoticeBoard(notice_path(settings.relay)) if settings.relay else None

@@ -110,7 +110,7 @@ class RendezvousLoop:
         self._posted: list[Submitted | Pushed | Missed | Linked | _Stop] = []
         """These came out of the inbox and were not fed yet."""
         self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
-        self._stall_detector = StallDetector(held.settings.ttl)
+        self._stall_detector = StallDetector(held.settings.ttl, failed=failed)
         self._threads = [
             threading.Thread(target=threads.guarded(run, failed), name=name, daemon=True)
             for name, run in (("elastic-rendezvous", self._run), ("elastic-waiter", self._wait_for_changes))

@@ -18,13 +18,14 @@ _LOOKS = 4
 
 class StallDetector:
     """A gap of more than `longest_s` counts as a stall. The clocks count seconds: one stands still while the machine is
-    suspended, one does not."""
+    suspended, one does not. `failed` is called with an error that ends the thread."""
 
     def __init__(
         self,
         longest_s: float,
         monotonic: Callable[[], float] = time.monotonic,
         boottime: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
+        failed: Callable[[BaseException], object] = threads.shown,
     ) -> None:
         self._longest_s = longest_s
         self.looks_every_s = min(longest_s / _LOOKS, threading.TIMEOUT_MAX)
@@ -33,7 +34,8 @@ class StallDetector:
         self._looked_at = [clock() for clock in self._clocks]
         self._has_stalled = False
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="elastic-stall-detector", daemon=True)
+        run = threads.guarded(self._run, failed)
+        self._thread = threading.Thread(target=run, name="elastic-stall-detector", daemon=True)
 
     def start(self) -> None:
         """Begin to read the clocks. Raises NoThread."""

@@ -71,7 +71,8 @@ class TraceFile:
         self._lost: Callable[[TraceLost], None] = lambda lost: None
         self._queue: SimpleQueue[Step | None] = SimpleQueue()
         self._on = True
-        self._thread = threading.Thread(target=self._run, name="elastic-trace", daemon=True)
+        run = threads.guarded(self._run, lambda error: self._give_up(f"{type(error).__name__}: {error}"))
+        self._thread = threading.Thread(target=run, name="elastic-trace", daemon=True)
 
     def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
         self._lost = lost

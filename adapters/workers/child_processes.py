@@ -20,6 +20,7 @@ from functools import partial
 
 from attrs import define
 
+from .. import threads
 from ..clean_up import run_all
 from . import cgroups
 from . import process_groups as groups
@@ -47,7 +48,8 @@ class SubprocessWorkers:
     """The port on processes of this machine. `on_exit(local_rank, pid)` is called from the watcher's thread.
 
     `console` are the descriptors that a tee'd worker's stdout and stderr are passed on to; `close_timeout_s` bounds the
-    wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them.
+    wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them; `failed` is called
+    with an error that ends a thread of it.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class SubprocessWorkers:
         close_timeout_s: float = groups.WAIT_TIMEOUT_S,
         spawner: Spawner | None = None,
         watcher: Watcher | None = None,
+        failed: Callable[[BaseException], object] = threads.shown,
     ) -> None:
         self._on_exit = on_exit
         self._clock = clock
@@ -68,12 +71,12 @@ class SubprocessWorkers:
         self._left_behind: list[Process] = []
         self._closed = False
         self._guarded = False
-        self._watcher = watcher or Watcher(clock)
+        self._watcher = watcher or Watcher(clock, failed)
         self._guard = guard or Guard()
         self._spawner = spawner or Executing()
         self._counter = cgroups.counter()
         self._killed: int | None = None
-        self._pump = LogPump()
+        self._pump = LogPump(failed)
 
     def prepare(self) -> None:
         """Start what watches and guards processes, ahead of the first worker. Raises OSError. Idempotent."""

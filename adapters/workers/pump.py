@@ -20,6 +20,7 @@ import os
 import select
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -62,9 +63,9 @@ class Stream:
 
 
 class LogPump:
-    """Starts its thread with the first stream at the latest."""
+    """Starts its thread with the first stream at the latest. `failed` is called with an error that ends the thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[BaseException], object] = threads.shown) -> None:
         self._changed = threading.Condition()
         self._streams: dict[int, Stream] = {}
         self._finishing: dict[Stream, None] = {}
@@ -75,7 +76,8 @@ class LogPump:
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
-        self._thread = threading.Thread(target=self._run, name="elastic-log-pump", daemon=True)
+        run = threads.guarded(self._run, failed)
+        self._thread = threading.Thread(target=run, name="elastic-log-pump", daemon=True)
 
     def follow(self, source: int, path: Path, console: int, prefix: str, duplicate: Duplicate | None = None) -> Stream:
         """Carry what comes out of the pipe `source` (ours to close) until it ends or `finish`."""

@@ -24,15 +24,21 @@ _ONCE = select.EPOLLIN | select.EPOLLONESHOT
 
 
 class Watcher:
-    """Starts its thread with the first pidfd at the latest. One other thread calls; callbacks may watch and forget too."""
+    """Starts its thread with the first pidfd at the latest. One other thread calls; callbacks may watch and forget too.
+    `failed` is called with an error that ends the thread."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        failed: Callable[[BaseException], object] = threads.shown,
+    ) -> None:
         self._clock = clock
         self._epoll = select.epoll()
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._epoll.register(self._stop, select.EPOLLIN)
         self._then: dict[int, Callable[[float], None]] = {}
-        self._thread = threading.Thread(target=self._run, name="elastic-watcher", daemon=True)
+        run = threads.guarded(self._run, failed)
+        self._thread = threading.Thread(target=run, name="elastic-watcher", daemon=True)
 
     def start(self) -> None:
         """Start the thread. Best done before the machine is busy with new processes: it waits for the thread. Idempotent."""

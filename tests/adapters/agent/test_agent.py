@@ -24,6 +24,7 @@ from elastic.adapters.report.worker_ends import How
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import OutOfReach, Shown
 from elastic.adapters.store.queries import Query, Reply
+from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.logs import CannotLog
 from elastic.core import group, rendezvous
 from elastic.core.group import Phase, Stopped
@@ -262,6 +263,31 @@ def test_an_error_that_nobody_foresaw_in_a_thread_ends_the_agent_and_its_workers
         agent.run()
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     assert agent.failures == []
+
+
+@pytest.mark.parametrize("thread", ["elastic-watcher", "elastic-log-pump"])
+def test_an_error_in_a_thread_beside_the_workers_ends_the_agent_too(
+    environment: dict[str, str], thread: str, tmp_path: Path
+) -> None:
+    def break_thread() -> None:
+        read, write = os.pipe()
+        if thread == "elastic-watcher":
+            agent._watcher.watch(read, lambda at: os.close(-1))
+        else:
+            workers = agent._workers._workers
+            assert isinstance(workers, SubprocessWorkers)
+            workers._pump.follow(read, tmp_path / "out", console=-1, prefix="")
+        os.write(write, b"a line\n")
+        os.close(write)
+
+    agent = Agent(
+        settings("exec sleep 1000", environment=environment),
+        MemoryBackend(MemoryStore(), CLOCK),
+        CLOCK,
+        Notes(break_thread),
+    )
+    with pytest.raises(RuntimeError, match=f"without its thread {thread}: OSError"):
+        agent.run()
 
 
 @pytest.mark.parametrize(("alone", "kept"), [(None, {}), (group.Alone(1), {node("b"): 0})])

@@ -101,6 +101,20 @@ def test_the_thread_reads_the_clocks_again_and_again_until_it_is_stopped() -> No
     assert reads.qsize() == still
 
 
+def test_an_error_that_ends_the_thread_is_told() -> None:
+    told, error = SimpleQueue[BaseException](), OSError("no clock")
+
+    def clock() -> float:
+        if threading.current_thread().name == "elastic-stall-detector":
+            raise error
+        return 0.0
+
+    one = StallDetector(0.04, clock, failed=told.put)
+    one.start()
+    assert told.get(timeout=ANSWER_S) is error
+    one.stop()
+
+
 @contextmanager
 def watched() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(

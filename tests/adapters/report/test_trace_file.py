@@ -130,6 +130,18 @@ def test_a_full_disk_ends_a_call_s_trace_and_is_told_once(tmp_path: Path, lost: 
     assert lost.empty()
 
 
+def test_a_step_that_cannot_be_written_ends_the_trace_and_is_told_once(
+    tmp_path: Path, lost: SimpleQueue[TraceLost]
+) -> None:
+    made = begun(tmp_path / "t", lost)
+    made.took(step, object(), 1.0, Pause(2.0))
+    told = lost.get(timeout=TIMEOUT_S)
+    made.took(step, *silence(1.0))
+    made.end()
+    assert told.text.startswith(f"{tmp_path}/t: TypeError: ")
+    assert lost.empty()
+
+
 def test_steps_of_many_threads_are_all_written_whole(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
     made = begun(tmp_path / "t", lost)
 

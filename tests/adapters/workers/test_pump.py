@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from hypothesis import given
@@ -305,6 +307,16 @@ def test_a_close_carries_what_there_is_and_may_be_repeated_or_come_first(
     pump.close()
     assert shown(console) == b"unfinished\n"
     LogPump().close()
+
+
+def test_an_error_that_ends_the_thread_is_told(pipe: Callable[[], Pipe], tmp_path: Path) -> None:
+    told = SimpleQueue[BaseException]()
+    pump, out = LogPump(told.put), pipe()
+    pump.follow(out.read, tmp_path / "out", console=-1, prefix="")
+    out.send(b"for no console\n")
+    error = told.get(timeout=TIMEOUT_S)
+    assert isinstance(error, OSError) and error.errno == errno.EBADF
+    pump.close()
 
 
 def test_an_event_of_a_pipe_that_was_empty_after_all_is_no_end(

@@ -114,6 +114,22 @@ def test_a_stop_may_be_repeated_and_come_before_any_watch() -> None:
     watcher.forget(99)
 
 
+def test_an_error_of_a_callback_is_told() -> None:
+    told = SimpleQueue[BaseException]()
+    watcher, error = Watcher(failed=told.put), ValueError("nobody foresaw this")
+
+    def then(at: float) -> None:
+        raise error
+
+    process = dead()
+    pidfd = os.pidfd_open(process.pid)
+    watcher.watch(pidfd, then)
+    assert told.get(timeout=TIMEOUT_S) is error
+    watcher.stop()
+    process.wait()
+    os.close(pidfd)
+
+
 def test_a_callback_may_forget_and_watch() -> None:
     watcher, told = Watcher(), SimpleQueue[str]()
     first, second = dead(), dead()
