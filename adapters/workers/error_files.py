@@ -80,6 +80,8 @@ def leave_error_file(path: Path | None, message: str, callstack: str = "") -> No
 def _parse(path: Path, data: bytes) -> ErrorFile:
     import msgspec
 
+    with suppress(ValueError, RecursionError):  # half of a surrogate pair is no text
+        data = json.dumps(json.loads(data), ensure_ascii=False).encode(errors="replace")
     try:
         record = msgspec.json.decode(data, type=_Record)
         if isinstance(record.message, str):

@@ -60,6 +60,12 @@ def test_a_record_without_a_callstack_has_no_place(tmp_path: Path) -> None:
     )
 
 
+def test_half_of_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
+    extra = {"py_callstack": "in \udcff"}
+    found = read(tmp_path, {"message": {"message": "ValueError: \ud83d \U0001f600", "extraInfo": extra}})
+    assert found == ErrorFile("ValueError: ? \U0001f600", callstack="in ?")
+
+
 @pytest.mark.parametrize("timestamp", ["soon", None, [], 10**400])
 def test_a_timestamp_may_be_anything(tmp_path: Path, timestamp: object) -> None:
     assert read(tmp_path, {"message": "a", "timestamp": timestamp}) == ErrorFile("a")
