@@ -16,6 +16,7 @@ from pathlib import Path
 from ...core.inprocess.exits import EXIT_CODES, INTERNAL
 from ...core.inprocess.words import Raised, Reason
 from ..workers.error_files import leave_error_file
+from ..workers.function import text_of
 from ..workers.logs import ERROR_FILE_VARIABLE
 
 
@@ -103,14 +104,6 @@ def _stopped(reason: Reason, text: str, value: object) -> Stopped:
 def said(error: BaseException) -> str:
     """Return an error's type and text. An error that users write may fail to say its text."""
     return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
-
-
-def text_of(value: object) -> str:
-    """Return a value as text, else its representation, else nothing."""
-    for says in (str, repr):
-        with suppress(Exception):
-            return says(value)
-    return ""
 
 
 def tell(error: BaseException) -> None:

@@ -121,7 +121,15 @@ def _words(error: Exception) -> str:
         trace = trace.tb_next  # it begins with what was called
     callstack = "".join(format_exception(error.with_traceback(trace)))
     extra = {"py_callstack": callstack, "timestamp": str(int(time.time()))}
-    return json.dumps({"message": {"message": f"{type(error).__name__}: {error}", "extraInfo": extra}})
+    return json.dumps({"message": {"message": f"{type(error).__name__}: {text_of(error)}", "extraInfo": extra}})
+
+
+def text_of(value: object) -> str:
+    """Return a value as text, else its representation, else nothing."""
+    for says in (str, repr):
+        with suppress(Exception):
+            return says(value)
+    return ""
 
 
 # --- the server

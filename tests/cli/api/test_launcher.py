@@ -122,6 +122,19 @@ def test_an_exception_comes_back_as_a_failure_with_its_place(method: StartMethod
     assert raised.value.report.exit_code == 1
 
 
+def test_an_exception_that_cannot_say_itself_is_shown() -> None:
+    class Dumb(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fail() -> None:
+        raise Dumb("loss is nan")
+
+    with pytest.raises(elastic.ChildFailedError) as raised:
+        elastic.launch(settings("fork", 1))(fail)
+    assert raised.value.get_first_failure()[1].message["message"] == "Dumb: Dumb('loss is nan')"
+
+
 @METHOD
 @pytest.mark.parametrize(
     ("entrypoint", "given", "code", "name"),
