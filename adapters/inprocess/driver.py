@@ -91,8 +91,10 @@ ENDED_BY_OTHERS = frozenset((*JOB_ENDED.values(), core.Reason.ITERATIONS_SPENT, 
 def end_process(error: BaseException) -> None:
     """End the process for an error (a policy that raises, say) in a thread without which the training would be unsupervised.
     The monitor speaks for it."""
-    traceback.print_exception(error)
-    os._exit(INTERNAL)
+    try:
+        traceback.print_exception(error)
+    finally:  # also where stderr is closed, or nobody reads it
+        os._exit(INTERNAL)
 
 
 def _nothing() -> None:

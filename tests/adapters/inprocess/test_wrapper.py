@@ -17,6 +17,7 @@ import elastic
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.inprocess.parameters import labels, party, slot
 from elastic.adapters.inprocess.stores import NoStore, master_at_first
+from elastic.core.inprocess.exits import INTERNAL
 from elastic.core.policies import at_most, shift
 from elastic.core.world import Party
 from elastic.inprocess import CallWrapper, Wrapper
@@ -352,3 +353,21 @@ def test_calls_that_are_refused_leave_no_descriptor_open(monkeypatch: pytest.Mon
 def test_a_signal_that_comes_when_the_call_has_just_ended_is_the_program_s() -> None:
     ran = subprocess.run([sys.executable, "-c", TOLD_LATE], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "told to go\ntrained\n", "")
+
+
+UNSEEN = """
+import sys, threading
+from elastic.adapters import threads
+from elastic.adapters.inprocess.driver import end_process
+
+def fail():
+    raise ValueError("nobody sees this")
+
+sys.stderr.close()
+threading.Thread(target=threads.guarded(fail, end_process)).start()
+"""
+
+
+def test_an_error_that_ends_the_process_does_so_though_nobody_can_be_told() -> None:
+    ran = subprocess.run([sys.executable, "-c", UNSEEN], check=False)
+    assert ran.returncode == INTERNAL
