@@ -176,8 +176,6 @@ class StandbySettings:
 
     count: int = 0
     preload: tuple[str, ...] | None = None
-    after: float = 2.0
-    """Workers run for so many seconds before the next standby is started."""
 
 
 @frozen

@@ -6,7 +6,6 @@ itself, by looking after each frame.
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -150,11 +149,6 @@ class Tab:
         return [
             f"{node['role']['value']}: {node.get('name', {}).get('value', '')}" for node in nodes if not node["ignored"]
         ]
-
-    def pictured(self, file: Path) -> None:
-        """Keep a picture of the whole page, for people."""
-        data = self.ask("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        file.write_bytes(base64.b64decode(data))
 
 
 @contextmanager

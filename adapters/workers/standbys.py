@@ -45,6 +45,8 @@ _VARIABLE = "ELASTIC_STANDBY"
 _PACKET_MAX = 65_536
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 """The pauses after standbys that died."""
+_AFTER_S = 2.0
+"""Workers run for so long before the next standby is started."""
 _DEATHS_MAX = 3
 """After so many deaths in a row nobody waits for standbys any longer."""
 _ASKED_MAX = 20
@@ -180,7 +182,7 @@ class Standbys:
     def rest(self, now: float, busy: bool) -> None:
         """Start no standby for a while: workers have just been started, or stopped. `busy`: workers run."""
         self._busy = busy
-        self._next_at = now + self._wanted.after if self._missing() else None
+        self._next_at = now + _AFTER_S if self._missing() else None
 
     def passed(self, now: float) -> None:
         """Start the next standby that is missing, if it is time."""

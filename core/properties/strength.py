@@ -290,7 +290,7 @@ def by_refusal(fact: GaveUp) -> Iterator[str]:
     yield "L7" if fact.handler is join and fact.why in (Why.TIMEOUT, Why.UNCONFIRMED) else "O2"
 
 
-def by_decision(edit: Deed, owes: bool, is_aside: bool = False) -> Iterator[str]:
+def by_decision(edit: Deed, owes: bool, is_aside: bool) -> Iterator[str]:
     """Yield the laws that a decision to write arms. `owes`: its node has a failure to charge. `is_aside`: it is set
     aside."""
     match edit:
