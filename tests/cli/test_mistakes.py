@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from elastic.adapters.rendezvous import reserved_ports as endpoint
+from elastic.adapters.rendezvous import reserved_ports
 from elastic.cli.main import run
 from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 
@@ -357,6 +357,6 @@ def test_a_filter_of_absent_ranks_makes_no_difference_and_a_line_says_so(capfd: 
 def test_a_host_without_a_free_port_or_descriptor_is_a_mistake(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lacks: int, answer: str
 ) -> None:
-    monkeypatch.setattr(endpoint, "_bind", Mock(side_effect=OSError(lacks, os.strerror(lacks))))
+    monkeypatch.setattr(reserved_ports, "_bind", Mock(side_effect=OSError(lacks, os.strerror(lacks))))
     assert run(["launch", "--no-python", "true"]) == 2
     assert capfd.readouterr().err == f"elastic: no agent can run on this host: {answer}\n"

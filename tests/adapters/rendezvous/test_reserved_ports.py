@@ -11,7 +11,7 @@ from itertools import repeat
 
 import pytest
 
-from elastic.adapters.rendezvous import reserved_ports as endpoint
+from elastic.adapters.rendezvous import reserved_ports
 from elastic.adapters.rendezvous.reserved_ports import Reservation
 
 LOOPBACK = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")]
@@ -35,7 +35,7 @@ def row(held: Reservation) -> range:
 
 def begins_at(ports: Iterator[int]) -> Callable[[socket.AddressFamily, str, int], socket.socket]:
     """The kernel, where it is asked for any port, gives these before all others."""
-    real = endpoint._bind
+    real = reserved_ports._bind
     return lambda family, address, port: real(family, address, port or next(ports, 0))
 
 
@@ -76,7 +76,7 @@ def test_a_port_whose_neighbour_somebody_has_is_passed_over(taken_from: int, mon
         first = old.endpoint.port
     ports = iter([first])
     with bound(socket.AF_INET, "127.0.0.1", first + taken_from, reuse=False) as taken:
-        monkeypatch.setattr(endpoint, "_bind", begins_at(ports))
+        monkeypatch.setattr(reserved_ports, "_bind", begins_at(ports))
         with Reservation("localhost") as held:
             assert next(ports, None) is None
             assert taken.getsockname()[1] not in row(held)
@@ -86,7 +86,7 @@ def test_a_port_whose_neighbour_somebody_has_is_passed_over(taken_from: int, mon
 
 def test_on_a_host_without_a_row_the_port_alone_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """65535 has no port after it."""
-    monkeypatch.setattr(endpoint, "_bind", begins_at(repeat(65535)))
+    monkeypatch.setattr(reserved_ports, "_bind", begins_at(repeat(65535)))
     with Reservation("localhost") as held:
         assert held.endpoint.port == 65535
         with pytest.raises(OSError, match="in use"):
@@ -94,14 +94,14 @@ def test_on_a_host_without_a_row_the_port_alone_is_held(monkeypatch: pytest.Monk
 
 
 def test_on_a_host_without_ipv6_the_ports_are_held_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = endpoint._bind
+    real = reserved_ports._bind
 
     def without_ipv6(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
         if family == socket.AF_INET6:
             raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
         return real(family, address, port)
 
-    monkeypatch.setattr(endpoint, "_bind", without_ipv6)
+    monkeypatch.setattr(reserved_ports, "_bind", without_ipv6)
     with Reservation("localhost") as held:
         for port in row(held):
             with pytest.raises(OSError, match="in use"):
@@ -120,7 +120,7 @@ def test_a_port_that_is_renewed_is_another_one_and_the_last_one_is_free(monkeypa
     """The kernel would give the last one first."""
     with Reservation("node-7.example") as held:
         old = row(held)
-        monkeypatch.setattr(endpoint, "_bind", begins_at(iter(old)))
+        monkeypatch.setattr(reserved_ports, "_bind", begins_at(iter(old)))
         held.renew()
         assert held.endpoint.address == "node-7.example" and not {*row(held)} & {*old}
         for port in old:
@@ -133,7 +133,7 @@ def test_a_host_without_another_port_leaves_the_last_one(monkeypatch: pytest.Mon
 
     with Reservation("localhost") as held:
         before = held.endpoint
-        monkeypatch.setattr(endpoint, "_bind", has_none)
+        monkeypatch.setattr(reserved_ports, "_bind", has_none)
         held.renew()
         assert held.endpoint == before
         for port in row(held):

@@ -21,7 +21,7 @@ from elastic.adapters.workers import child_processes as module
 from elastic.adapters.workers import process_groups as groups
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.guard import Guard
-from elastic.adapters.workers.worker_port import CannotStart, Exit, Shortage, Sink, Workers, WorkerSpec
+from elastic.adapters.workers.worker_port import CannotStart, Exit, Shortage, Sink, WorkerSpec
 
 FOREVER = "exec sleep 1000"
 INHERITED = Sink()
@@ -79,11 +79,6 @@ def make(nothing_left: str) -> Iterator[Callable[..., Node]]:
 @pytest.fixture
 def node(make: Callable[..., Node]) -> Node:
     return make()
-
-
-def test_it_is_a_workers_port(node: Node) -> None:
-    port: Workers = node.workers
-    port.drain(0.0)
 
 
 def test_each_worker_that_dies_is_told_once_and_collected_with_its_code_and_times(make: Callable[..., Node]) -> None:
