@@ -147,7 +147,7 @@ class RendezvousLoop:
             ask = self._feed(input) or ask
 
     def _feed(self, input: Input) -> Ask | None:
-        """One step of the client, told to the owner."""
+        """Take one step of the client, and tell the owner of it."""
         if self._stall_detector.stalled():
             self._step(Woke())
         return self._step(input)
@@ -198,7 +198,7 @@ class RendezvousLoop:
         return bool(self._posted) or not self._inbox.empty()
 
     def _answered(self, question: Question) -> Input | None:
-        """Its answer, behind what was posted before that came. Without an answer what was posted cuts the pause short."""
+        """Return the answer, after what was posted before it. Where none comes, what was posted cuts the pause short."""
         answer = self._answer(question)
         while self._is_posted() and not isinstance(answer, Silent | NoState):
             if (message := self._next(None)) is None:

@@ -68,7 +68,7 @@ def meet(
 
 
 def _open(endpoint: Endpoint, rank: int) -> Any:
-    """Served or reached; this node is counted there."""
+    """Serve the store, or reach it, and count this node there."""
     span = timedelta(seconds=_SLICE_S)
     store = TCPStore(endpoint.address, endpoint.port, is_master=rank == 0, timeout=span, wait_for_workers=False)
     store.set(f"{COME}/{rank}", "")

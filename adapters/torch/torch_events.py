@@ -171,7 +171,7 @@ def _entry_point(settings: LaunchSettings) -> str:
 
 
 def _failure(outcome: Outcome) -> str | None:
-    """Why the agent did not succeed."""
+    """Return why the agent did not succeed; None if it did."""
     match outcome:
         case Verdict(Ending.SUCCEEDED) | Unawaited():
             return None

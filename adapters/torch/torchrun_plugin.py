@@ -181,7 +181,7 @@ class ElasticRendezvous(RendezvousHandler):
             raise RendezvousConnectionError(printable(str(error))) from error
 
     def _bootstrap(self, found: RoundStore, world: World) -> RendezvousStoreInfo:
-        """Where the workers meet."""
+        """Return where the workers meet."""
         if not self.use_agent_store:
             return RendezvousStoreInfo.build(found.rank, found.agents, self._address)
         endpoint = world.members[0].profile.endpoint
@@ -237,7 +237,7 @@ class ElasticRendezvous(RendezvousHandler):
         return None
 
     def _error(self, answer: Raise) -> RendezvousError:
-        """In torch's words."""
+        """Return the error in torch's words."""
         text = printable(f"run {self._run_id}: {answer.text}")
         match answer.failure.why:
             case Why.CLOSED:
@@ -262,7 +262,7 @@ class ElasticRendezvous(RendezvousHandler):
     # --- the end
 
     def _leave(self) -> bool:
-        """Without ending the job for the others."""
+        """Leave without ending the job for the others. Return True if this node is out."""
         if self._ended:
             return True
         try:

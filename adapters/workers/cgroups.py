@@ -51,7 +51,7 @@ class Counter:
         return None if now is None else Kills(now - before, self.in_cgroup, self._limit() if now > before else None)
 
     def _limit(self) -> int | None:
-        """The narrowest one from here up."""
+        """Return the narrowest limit from here up."""
         if not self.in_cgroup:
             return None
         found = [limit for folder in (self.file.parent, *self.file.parent.parents) for limit in _limits(folder)]
@@ -92,7 +92,7 @@ def _candidates(proc: Path) -> Iterator[Path]:
 
 
 def _mounts(lines: list[str], kind: str) -> Iterator[tuple[str, str]]:
-    """Root and place of each mount of version 2, or of version 1's controller `kind`."""
+    """Yield the root and place of each mount of version 2, or of version 1's controller `kind`."""
     for line in lines:
         before, _, after = line.partition(" - ")
         filesystem, _, options = after.split(" ", 2)

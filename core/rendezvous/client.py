@@ -123,7 +123,7 @@ TAKES: Mapping[type, frozenset[type]] = {
 
 
 def _beside(client: Client, fed: Input, now: float) -> Client:
-    """After an input that does not change what is asked. Raises Misfit."""
+    """Take an input that does not change what is asked. Raises Misfit."""
     match fed:
         case Woke():
             return _take(client, fed, now)[0]
@@ -136,7 +136,7 @@ def _beside(client: Client, fed: Input, now: float) -> Client:
 
 
 def _take(client: Client, fed: Input, now: float) -> _Taken:
-    """What an input makes of what the node remembers and has to do."""
+    """Return what an input makes of what the node remembers and has to do."""
     held = client.held
     match fed:
         case Passed():
@@ -178,7 +178,7 @@ def _submitted(client: Client, agenda: Agenda) -> Client:
 
 
 def _begun(client: Client, jitter: float, now: float) -> _Taken:
-    """After the next item of the agenda has begun. Raises Misfit."""
+    """Begin the next item of the agenda. Raises Misfit."""
     if not client.agenda.due:
         raise Misfit("a number was drawn, and nothing is due")
     agenda, held, errand = begun(client.agenda, client.held, now, jitter)
@@ -186,13 +186,13 @@ def _begun(client: Client, jitter: float, now: float) -> _Taken:
 
 
 def _heard(client: Client, held: Held, now: float) -> _Taken:
-    """After an answer, by which this is what the node remembers."""
+    """Take an answer, by which this is what the node remembers."""
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
     return _born(held, client.agenda, None, 0.0, client.pushed, client.armed, 0), None, back
 
 
 def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, armed: bool) -> _Taken:
-    """After the register was shown."""
+    """Take the register that was shown."""
     before, held = client.held, saw(client.held, shown.state, sent_at, now, shown.here)
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
     notices = (*back, *_moved(before, held.state, now)) if held.state is not before.state else back
@@ -200,7 +200,7 @@ def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, arme
 
 
 def _moved(before: Held, state: RendezvousState | None, now: float) -> tuple[Notice, ...]:
-    """What the owner is told of a register that is another one now."""
+    """Return what the owner is told of a register that is another one now."""
     if state is None:
         return ()
     if before.state is None or state.life == before.state.life:
@@ -211,7 +211,7 @@ def _moved(before: Held, state: RendezvousState | None, now: float) -> tuple[Not
 
 
 def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
-    """After a question without an answer: nothing can be decided by that. The next try comes after a pause, or when
+    """Take a question without an answer: nothing can be decided by that. The next try comes after a pause, or when
     something new is heard."""
     held, sent_at = client.held, -math.inf if client.out is None else client.asked_at
     silence = isinstance(why, Silent)
@@ -225,7 +225,7 @@ def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
 
 
 def _decide(client: Client, notices: tuple[Notice, ...], now: float, turn: Turn) -> Step:
-    """What is asked now."""
+    """Return what is asked now."""
     agenda, held = client.agenda, client.held
     if agenda.operation is None:
         return client, DRAW if agenda.due else IDLE, notices
@@ -252,7 +252,7 @@ def _waits(client: Client, wait: Wait, notices: tuple[Notice, ...]) -> Step:
 
 
 def _told(client: Client, operation: Operation, answer: Outcome | Raise, notices: tuple[Notice, ...]) -> Step:
-    """After an operation has come to its end. What is due next is asked for when the owner has been told: it may want
+    """Let an operation come to its end. What is due next is asked for when the owner has been told: it may want
     something else first."""
     agenda, held = answered(client.agenda, client.held, answer)
     after = _born(held, agenda, None, 0.0, None, client.armed, client.unanswered)
