@@ -19,10 +19,7 @@ from attrs import frozen
 from ..backoff import pause_s
 from ..evolving import evolve
 from .progress_limits import stood_still
-
-FIRST_PAUSE_S = 0.001
-LONGEST_PAUSE_S = 1.0
-"""Longest pause between two signals for one `Want`. Each pause is twice the last."""
+from .state import FIRST_PAUSE_S, LONGEST_PAUSE_S
 
 
 @frozen

@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import Attribute, field, frozen
 
+from ..backoff import pause_s
 from .state import COOLDOWN_MAX_S, Failing, Limits
 
 
@@ -48,12 +49,8 @@ class FailureLimit:
 
     def told(self, failures: int, asides: int) -> Failing:
         """Return what a node tells that has failed so often within the window, and was set aside so often before."""
-        cooldown_s = min(self.within * 2.0 ** min(asides, DOUBLINGS_MAX), COOLDOWN_MAX_S)
+        cooldown_s = pause_s(asides + 1, self.within, COOLDOWN_MAX_S)
         return Failing(failures, cooldown_s if failures >= self.failures else 0.0)
-
-
-DOUBLINGS_MAX = 30
-"""The cool-down is doubled so often at most; it has a bound besides."""
 
 
 @frozen

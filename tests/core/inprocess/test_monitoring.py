@@ -9,7 +9,6 @@ import pytest
 from attrs import evolve
 
 from elastic.core.inprocess.monitoring import (
-    LONGEST_PAUSE_S,
     Act,
     Bye,
     Kill,
@@ -27,6 +26,7 @@ from elastic.core.inprocess.monitoring import (
     until,
     woke,
 )
+from elastic.core.inprocess.state import LONGEST_PAUSE_S
 
 RULES = Rules(patience_s=0.02, leave_patience_s=1.0, unwind_s=30.0, grace_s=5.0, leave_s=5.0)
 TRAINS = Sight(token=7, round=3, guarded=True, stamp=100.0, soft_s=60.0, hard_s=90.0)
