@@ -80,7 +80,7 @@ class _Judged:
     "svg",
     type=Value("FILE.svg", values.new_picture),
     metavar="FILE.svg",
-    help="Draw one job's agents, or one call of its ranks, over time, to this file.",
+    help="Draw one job's agents, or one call of its ranks if the traces are of nothing else, over time, to this file.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
@@ -113,18 +113,22 @@ def _read(path: str) -> list[_Read]:
 
 
 def _draw(path: str, judged: Sequence[_Judged]) -> None:
-    """Draw one job's agents, or one call's ranks: a picture has one axis of time. Raises Mistake for several."""
-    if len(judged) != 1:
+    """Draw one job's agents, else one call's ranks: a picture has one axis of time. Raises Mistake for several."""
+    jobs, calls = ([each.history for each in judged if each.history.calls is calls] for calls in (False, True))
+    if len(jobs or calls) != 1:
         raise Mistake(
             f"--picture={path}: these traces are of {_and(_jobs(judged))}; name those of one "
             "(rank_*.ndjson are of a call, the others of a job)"
         )
-    history = judged[0].history
+    (history,) = jobs or calls
     try:
         drawn = picture(lanes(history), f"replay: {count(len(history.runs), _who(history))}")
         Path(path).write_text(drawn, encoding="utf-8")
     except OSError as error:
         raise Mistake(f"--picture={path}: {why(error)}") from None
+    if jobs and calls:
+        without = f"shows the job without {count(len(calls), 'call')}; name the rank_*.ndjson of a call to draw it"
+        say(f"elastic: --picture={path} {without}", err=True)
 
 
 # --- for people

@@ -248,12 +248,19 @@ def test_a_rank_s_trace_that_breaks_off_is_reported_and_its_later_start_has_a_na
     assert "  call       of rank 0, rank 1, rank 1 (start 2)\n" in text
 
 
-def test_a_picture_is_of_a_job_or_of_a_call(replay: Replay, tmp_path: Path) -> None:
+def test_a_picture_of_a_job_leaves_its_calls_out_and_a_line_says_so(replay: Replay, tmp_path: Path) -> None:
     made, pair = ranks(), finished()
-    calls, jobs = written(tmp_path, made.a, made.b), written(tmp_path, pair.a, pair.b)
-    code, text = replay(*calls, *jobs, f"--picture={tmp_path}/job.svg")
-    assert (code, "these traces are of 1 job and 1 call; name those of one (rank_" in text) == (USAGE, True)
-    assert replay(*calls, f"--picture={tmp_path}/call.svg")[0] == SUCCEEDED
+    calls, job = written(tmp_path, made.a, made.b), written(tmp_path, pair.a, pair.b)
+    code, text = replay(*calls, *job, f"--picture={tmp_path}/job.svg")
+    line = f"elastic: --picture={tmp_path}/job.svg shows the job without 1 call; name the rank_*.ndjson of a call to draw it"
+    assert (code, text.splitlines()[-1]) == (SUCCEEDED, line)
+    assert "replay: 2 agents" in (tmp_path / "job.svg").read_text()
+
+
+def test_a_picture_of_traces_of_one_call_shows_its_ranks(replay: Replay, tmp_path: Path) -> None:
+    made = ranks()
+    code, text = replay(*written(tmp_path, made.a, made.b), f"--picture={tmp_path}/call.svg")
+    assert (code, "--picture" in text) == (SUCCEEDED, False)
     assert "replay: 2 ranks" in (tmp_path / "call.svg").read_text()
 
 
