@@ -245,7 +245,7 @@ class LaunchOptions:
 
     @property
     def is_static(self) -> bool:
-        """Return True if the nodes meet at a master and have their ranks from the start."""
+        """Return True if the nodes meet at a master, and a node rank is also a node's id."""
         return self.backend == "static"
 
 

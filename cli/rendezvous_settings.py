@@ -50,7 +50,7 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
     if options.last_call is not None:
         spans["last_call_timeout"] = options.last_call
     try:
-        made = rendezvous.Settings(rendezvous.Limits(*_sizes(options), options.max_restarts), **spans)
+        made = rendezvous.Settings(rendezvous.Limits(*options.nnodes, options.max_restarts), **spans)
         made = evolve(made, limits=evolve(made.limits, agreed=_agreed(options, made)))
     except ValueError as reason:
         raise Mistake(f"--rdzv-conf: {reason}") from None
@@ -67,7 +67,7 @@ def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:
 def peer_links(options: LaunchOptions) -> bool:
     """Return True if the agent is to keep links to others. Raises Mistake."""
     wanted = _read("peer_links", options.rdzv_conf.get("peer_links", PEER_LINKS), values.yes_or_no)
-    return bool(wanted) and _sizes(options)[1] > 1
+    return bool(wanted) and options.nnodes[1] > 1
 
 
 def _behind_the_fence(options: LaunchOptions, made: rendezvous.Settings) -> rendezvous.Settings:
@@ -82,12 +82,6 @@ def _behind_the_fence(options: LaunchOptions, made: rendezvous.Settings) -> rend
             f"need {least:g} s to stop its workers (0.6 TTL and --grace); write overdue_timeout={least:g} or more"
         )
     return evolve(made, overdue_timeout=least)
-
-
-def _sizes(options: LaunchOptions) -> tuple[int, int]:
-    """Return the fewest and the most nodes of a round. A static job has its full size from the start."""
-    low, high = options.nnodes
-    return (high, high) if options.is_static else (low, high)
 
 
 def _spans(options: LaunchOptions) -> dict[str, Any]:

@@ -83,9 +83,9 @@ def test_a_static_job_meets_at_its_master_and_node_rank_0_serves_the_store(
     assert (made.endpoint, made.is_host) == (address, is_host)
 
 
-def test_a_static_job_has_its_full_size_from_the_start_and_a_slot_for_each_rank(settings: Parse) -> None:
+def test_a_static_job_grows_and_shrinks_as_nnodes_says_and_has_a_slot_for_each_rank(settings: Parse) -> None:
     made = settings("--nnodes=1:3", "--node-rank=2", "--master-addr=a", "x")
-    assert made.rendezvous.limits == Limits(3, 3, 0, AGREED)
+    assert made.rendezvous.limits == Limits(1, 3, 0, AGREED)
     assert (made.slot, made.place, made.run_id, made.store) == ("2", (2,), "none", "a:29500")
     assert settings("--nnodes=2", "--node-rank=1", "--node-id=n7", "x").slot == "n7"
 
