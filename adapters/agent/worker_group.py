@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from ...core.ranks import assign
 from ...core.world import Node, World
 from ..clock import Clock
@@ -103,7 +105,13 @@ class WorkerGroup:
                 check_script(name)
 
     def move(self, world: World) -> None:
-        """Count the workers that run to this world from now on."""
+        """Count the workers that run, and the ends of the others, to this world from now on."""
+        ranks = assign(world)[self._node]
+        self._attempts = {
+            local_rank: evolve(attempt, round=world.round, ranks=ranks)
+            for local_rank, attempt in self._attempts.items()
+        }
+        self._ends.move(self._attempts)
         self.world = world
         if self._hangs and self._uncollected:
             self._hangs.follow(self._followers(world))
@@ -129,10 +137,8 @@ class WorkerGroup:
         return self._pids.values()
 
     def local_ranks(self, ranks: Iterable[int]) -> Sequence[int]:
-        """Return the local ranks of those of these ranks that are workers of this node."""
-        known = {
-            worker.rank: worker.local_rank for attempt in self._attempts.values() for worker in attempt.ranks.workers
-        }
+        """Return the local ranks of those of these ranks that workers of this node were started with."""
+        known = {worker.rank: worker.local_rank for worker in self._ends.ranks.workers}
         return [known[rank] for rank in ranks if rank in known]
 
     def see(self) -> tuple[Seen, ...]:

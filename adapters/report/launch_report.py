@@ -27,8 +27,8 @@ from .worker_ends import WorkerEnd
 class Result:
     """The end of this agent's part, and the job's record: the same on every node that heard the verdict.
 
-    `state` is the register as this node saw it last; `round`, `ranks` and `ends` are those of the last workers that it
-    had. `alone` counts the workers of this node that were started again alone.
+    `state` is the register as this node saw it last; `ends` are those of the last workers that it had, `round` and `ranks`
+    those with which it started them. `alone` counts the workers of this node that were started again alone.
     """
 
     node: Node

@@ -6,7 +6,7 @@ agent's thread calls. The rendezvous' loop reads a failure and puts it on record
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -64,7 +64,7 @@ class _Ended:
 
 
 class WorkerEnds:
-    """The ends of this node's workers, those of one round at a time. `round` and `ranks` are theirs."""
+    """The ends of this node's workers, those of one start at a time, which had this `round` and these `ranks`."""
 
     def __init__(
         self,
@@ -91,6 +91,11 @@ class WorkerEnds:
         """Drop the ends of the round before."""
         self.round, self.ranks = round, ranks
         self._ended = {}
+
+    def move(self, attempts: Mapping[int, Attempt]) -> None:
+        """Count the ends to the world to which these attempts count now."""
+        for local_rank, ended in self._ended.items():
+            ended.attempt = attempts[local_rank]
 
     def add(self, attempt: Attempt, exit: Exit) -> None:
         """Note that this worker has ended so."""

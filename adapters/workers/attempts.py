@@ -19,7 +19,8 @@ from .worker_port import LogsLost, WorkerSpec
 
 @frozen
 class Attempt:
-    """One worker of one round as this node started it."""
+    """One worker as this node started it. `round` and `ranks` are those of the world to which it counts now; its environment
+    and its files keep those of its start."""
 
     node: Node
     host: str

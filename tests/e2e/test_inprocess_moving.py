@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from attrs import evolve
-from jobs import Job, Jobs, alive, asked, codes, end, lose
+from jobs import Job, Jobs, alive, asked, codes, end, kill, lose
 from launches import PROGRAMS, Launch, Launcher, Told
 from processes import comes_true, is_alive
 from profiles import SOAK
@@ -209,3 +211,44 @@ def test_a_script_without_a_wrapper_is_not_touched(tcpstore_job: Jobs) -> None:
     assert alive(first)
     assert codes(end([one, back])) == [0, 0]
     assert "not stopped here" in one.ends().err
+
+
+def test_a_worker_that_lived_through_a_change_of_nodes_is_told_of_by_its_round_and_rank_of_now(
+    tcpstore_job: Jobs, launch: Launcher
+) -> None:
+    made = tcpstore_job("1:2", "--restart-scope=rank", "--max-restarts=0", "--last-call=1000")
+    one, two = made.nodes("ab")
+    one.hears(1)
+    (survivor,) = two.hears(1)
+    lose(one)
+    made.reaches(lambda state: state.round == 1 and state.complete)
+    back = made.node("a")
+    (newcomer,) = back.hears(1)
+    two.says("round 2: 2 nodes (with ")
+    assert (survivor.rank, newcomer.rank) == (1, 1)
+    shown = asked(made, "--json", "--full=0", launch=launch, command="stacks")
+    told = json.loads(shown.stdout)
+    assert sorted(rank for each in told["stacks"] for rank in each["ranks"]) == [0, 1]
+    kill(survivor.pid)
+    assert codes([two.ends(), back.ends()]) == [1, 1]
+    report = made.report("b")
+    cause = report["failures"][report["cause"]]
+    assert (cause["round"], cause["rank"], cause["pid"]) == (2, 0, survivor.pid)
+    (ended,) = report["here"]["workers"]
+    assert (ended["round"], ended["rank"], ended["pid"]) == (2, 0, survivor.pid)
+
+
+def test_a_worker_that_lived_through_a_change_of_nodes_is_heard_when_it_is_ready_to_leave(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    made = tcpstore_job("1:2", "--restart-scope=rank", "--last-call=1000")
+    drained = (PROGRAMS / "drained.py", tmp_path)
+    one, two = made.nodes("ab", program=drained)
+    one.hears(1)
+    (survivor,) = two.hears(1)
+    lose(one)
+    made.reaches(lambda state: state.round == 1 and state.complete)
+    assert survivor.rank == 1
+    assert asked(made, "b", "--force", "--deadline=86400", launch=launch, command="drain").returncode == 0
+    assert two.ends().code == 5
+    assert [*tmp_path.glob("checkpoint-0-1.json")]
