@@ -86,12 +86,15 @@ class Report:
         """The workers of the last failed round that did not fail. One that was started again alone may have failed often."""
         if self.cause is None:
             return 0
-        return max(self.cause.world_size - len({fault.rank for fault in self._of_last_round}), 0)
+        return max(self.cause.world_size - len({fault.rank for fault in (self.cause, *self.echoes)}), 0)
 
     @property
     def cause(self) -> Fault | None:
-        """The first failure of the last round in which a worker failed: of the node that ended it, the first on record."""
-        return first_cause(self._of_last_round, self._breaker, self.settings.group.alone)
+        """The first failure of the last round in which a worker failed: of the node that ended it, the first on record. None
+        if the job has not failed: what was mended is no cause."""
+        outcome = self.result.outcome
+        has_failed = isinstance(outcome, Verdict) and outcome.ending is Ending.FAILED
+        return self._first_causes[-1] if has_failed and self.result.faults else None
 
     @property
     def stacks(self) -> Mapping[str, tuple[int, ...]]:
@@ -102,24 +105,24 @@ class Report:
     @property
     def echoes(self) -> tuple[Fault, ...]:
         """The other failures of that round, in the order in which they were put on record."""
-        return tuple(fault for fault in self._of_last_round if fault is not self.cause)
-
-    @property
-    def _of_last_round(self) -> tuple[Fault, ...]:
-        faults = self.result.faults
-        return tuple(fault for fault in faults if fault.round == faults[-1].round)
-
-    @property
-    def _breaker(self) -> Node | None:
-        outcome = self.result.outcome
-        round = self.result.faults[-1].round if self.result.faults else 0
-        return breaker(round, outcome if isinstance(outcome, Verdict) else None, self.result.state)
+        cause = self.cause
+        return tuple(each for each in self.result.faults if cause and each.round == cause.round and each is not cause)
 
     @property
     def earlier(self) -> tuple[Fault, ...]:
-        """The first failure of each round before that one."""
-        firsts = {fault.round: fault for fault in reversed(self.result.faults)}
-        return tuple(firsts[round] for round in sorted(firsts))[:-1]
+        """The first cause of each round before that one."""
+        return tuple(fault for fault in self._first_causes if fault is not self.cause)
+
+    @property
+    def _first_causes(self) -> Sequence[Fault]:
+        """The first cause of each round in which a worker failed."""
+        result, alone = self.result, self.settings.group.alone
+        verdict = result.outcome if isinstance(result.outcome, Verdict) else None
+        rounds: dict[int, list[Fault]] = {}
+        for fault in result.faults:
+            rounds.setdefault(fault.round, []).append(fault)
+        found = (first_cause(rounds[each], breaker(each, verdict, result.state), alone) for each in sorted(rounds))
+        return [cause for cause in found if cause]
 
 
 def breaker(round: int, verdict: Verdict | None, state: RendezvousState | None) -> Node | None:

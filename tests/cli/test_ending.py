@@ -219,6 +219,12 @@ def test_a_cancelled_job_says_who_ended_it() -> None:
 def test_a_job_that_an_operator_cancelled_says_so_and_who_it_was() -> None:
     verdict = Verdict(Ending.CANCELLED, 2, Node("ann@login-1", 1), Why.OPERATOR)
     assert told(verdict) == "CANCELLED by an operator (ann@login-1) in round 2\n"
+    assert told(verdict, KILLED) == text(
+        """
+        CANCELLED by an operator (ann@login-1) in round 2
+          before that   round 0 rank 5 killed by SIGKILL
+        """
+    )
 
 
 def test_a_stopped_launcher_names_the_signal() -> None:

@@ -17,7 +17,7 @@ from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.core import rendezvous
 from elastic.core.group import Alone, Outcome, Stopped
-from elastic.core.group.state import Refused
+from elastic.core.group.state import Drained, Refused, Unawaited
 from elastic.core.hangs import Settings as HangSettings
 from elastic.core.rendezvous import RendezvousState, Status
 from elastic.core.rendezvous.state import Ended
@@ -67,8 +67,8 @@ def test_of_several_nodes_failures_the_cause_is_that_of_the_node_whose_write_end
     assert (told.cause, told.echoes) == (cause, (echo, evolve(cause, rank=6)))
     assert report(evolve(FAILED, by=other), echo, cause).cause == echo
     broken = evolve(ALONE, ended=Ended(3, Why.FAILED, ME))
-    assert report(Stopped(15), echo, cause, state=broken).cause == cause
-    assert report(Stopped(15), echo, cause).cause == echo
+    assert report(evolve(FAILED, round=4), echo, cause, state=broken).cause == cause
+    assert report(evolve(FAILED, round=4), echo, cause).cause == echo
 
 
 def test_a_rank_that_has_heard_of_the_end_from_another_is_the_cause_only_if_no_other_is_on_record() -> None:
@@ -95,6 +95,8 @@ def test_where_workers_restart_alone_the_cause_is_the_first_failure_after_which_
     assert evolve(
         for_good, settings=evolve(alone, group=evolve(alone.group, alone=Alone(9, frozenset({143}))))
     ).cause == (evolve(missing, exit_code=143))
+    later = evolve(missing, round=4)
+    assert evolve(report(FAILED, mended, missing, later), settings=alone).earlier == (missing,)
     few = evolve(report(FAILED, mended), settings=alone)
     assert few.cause == mended, "what ended the round is not on record here"
 
@@ -118,6 +120,24 @@ def test_the_json_says_what_the_cause_was_and_how_this_node_s_workers_ended() ->
         "exit_code": -15,
         "state": "stopped by elastic",
     }
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Verdict(Ending.CANCELLED, 4, Node("ann@login-1", 1), Why.OPERATOR),
+        SUCCEEDED,
+        Stopped(15),
+        Refused(Why.SUPERSEDED, "", 0.0),
+        Drained("the file /drain"),
+        Unawaited(),
+    ],
+)
+def test_a_job_that_has_not_failed_has_no_cause_and_what_was_mended_is_from_before(outcome: Outcome) -> None:
+    first, second = FAULT, evolve(FAULT, round=3, rank=1)
+    told = report(outcome, first, evolve(FAULT, rank=2), second)
+    assert (told.cause, told.echoes, told.others, as_json(told)["cause"]) == (None, (), 0, None)
+    assert told.earlier == (first, second)
 
 
 def test_without_failures_there_is_no_cause() -> None:
