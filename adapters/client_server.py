@@ -1,7 +1,7 @@
 """The web server and the health port share this: one thread listens, and serves a bounded number of clients.
 
 Anybody may connect. So each client has a time at which it is hung up on, whatever it does, and there are at most so many of
-them: one more takes the place of the one that came first.
+them: one more takes the place of the one that came first, of those that give way first if there is one.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Client:
     request: bytes = b""
 
     @property
-    def gives_way(self) -> bool:
-        """True if another client may take the place of this one."""
+    def gives_way_first(self) -> bool:
+        """True if another client takes the place of this one rather than of one that does not."""
         return True
 
     @property
@@ -133,11 +133,8 @@ class ClientServer(Generic[C]):
             return
         connection.setblocking(False)
         if len(self._clients) >= self._clients_max:
-            oldest = next((client for client in self._clients.values() if client.gives_way), None)
-            if oldest is None:
-                connection.close()
-                return
-            self._hang_up(oldest)
+            clients = self._clients.values()
+            self._hang_up(next((client for client in clients if client.gives_way_first), next(iter(clients))))
         self._clients[connection.fileno()] = self._client(connection)
         self._selector.register(connection, selectors.EVENT_READ)
 

@@ -58,7 +58,7 @@ class _Client(Client):
     """This is still to be sent."""
 
     @property
-    def gives_way(self) -> bool:
+    def gives_way_first(self) -> bool:
         return not self.streams
 
 

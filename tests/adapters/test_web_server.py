@@ -173,13 +173,19 @@ def test_idle_clients_hold_up_nobody_and_take_few_descriptors() -> None:
         assert len(os.listdir("/proc/self/fd")) - before - 200 <= 64
 
 
-def test_streams_are_not_given_up_for_newcomers() -> None:
+def test_streams_are_given_up_for_newcomers_only_where_all_clients_are_streams_and_then_the_oldest() -> None:
     with served() as server, ExitStack() as stack:
-        streams = [follows(server, stack) for _ in range(64)]
-        with connected(server) as refused:
-            assert refused.recv(1) == b""
+        oldest, *streams = [follows(server, stack) for _ in range(63)]
+        idle = stack.enter_context(connected(server))
+        assert status(asked(server, "GET / HTTP/1.1")) == 200
+        assert idle.recv(1) == b""
+        streams.append(follows(server, stack))
         server.publish("state", "on")
-        assert all(b"on" in until(stream, b"\n\n") for stream in streams)
+        assert all(b"on" in until(stream, b"\n\n") for stream in (oldest, *streams))
+        assert status(asked(server, "GET / HTTP/1.1")) == 200
+        assert oldest.recv(1) == b""
+        server.publish("state", "still")
+        assert all(b"still" in until(stream, b"\n\n") for stream in streams)
 
 
 def test_a_client_that_goes_makes_room() -> None:
