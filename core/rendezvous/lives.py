@@ -15,7 +15,7 @@ from attrs import frozen
 from ..evolving import evolve
 from ..world import Life
 from .actions import Edit
-from .state import BASE_MAX, NOTHING, Rank, RendezvousState, Status
+from .state import BASE_MAX, NOTHING, Precedence, RendezvousState, Status
 from .verify import Finding, Violation, verify
 
 UNATTESTED = (Status.WAITING, Status.LEAVING, Status.ASIDE)
@@ -39,8 +39,8 @@ def outranks(held: RendezvousState | None, found: RendezvousState | None) -> boo
     if held is None or found is None:
         return held is not None
     if held.job == found.job:
-        return not found.closed and (held.closed is not None or held.rank > found.rank)
-    return found.provisional and held.rank > found.rank
+        return not found.closed and (held.closed is not None or held.precedence > found.precedence)
+    return found.provisional and held.precedence > found.precedence
 
 
 def restored(deed: Restore, found: RendezvousState | None) -> RendezvousState:
@@ -62,13 +62,13 @@ def restored(deed: Restore, found: RendezvousState | None) -> RendezvousState:
         seats=seats,
         quorum_at=held.quorum_at if stands else None,
         stale_before=over.version + 1,
-        base=_base(held.rank),
+        base=_base(held.precedence),
     )
 
 
-def _base(rank: Rank) -> Rank:
-    """Return the rank, cut to the length that is kept. The later epoch makes up for what is left out."""
-    return rank[:BASE_MAX]
+def _base(precedence: Precedence) -> Precedence:
+    """Return the precedence, cut to the length that is kept. The later epoch makes up for what is left out."""
+    return precedence[:BASE_MAX]
 
 
 def verify_restore(deed: Restore, found: RendezvousState | None, after: RendezvousState) -> None:
@@ -84,8 +84,8 @@ def _of_restore(held: RendezvousState, found: RendezvousState | None, after: Ren
             yield "R5", f"the verdict of job {held.job} is replaced"
         if not found.provisional and found.job != held.job:
             yield "R6", f"a world of another job, {found.job}, is replaced"
-        if after.rank <= found.rank and not (held.closed and not found.closed):
-            yield "R4", f"rank {after.rank} is written over {found.rank}"
+        if after.precedence <= found.precedence and not (held.closed and not found.closed):
+            yield "R4", f"precedence {after.precedence} is written over {found.precedence}"
     if any(after.life.epoch <= state.life.epoch for state in (held, found) if state is not None):
         yield "R4", f"epoch {after.life.epoch} does not rise"
     if after.version != (found or held).version + 1:

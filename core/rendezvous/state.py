@@ -30,9 +30,9 @@ BASE_MAX = 16
 _SCATTERS = 2_654_435_769
 """2^32 divided by the golden ratio: the products of consecutive numbers lie far apart, modulo 2^32."""
 
-Rank = tuple[tuple[int, int], ...]
-"""The (epoch, version) of the states that this one was made from, and of itself. Ranks compare as tuples."""
-NOTHING: Rank = ((0, 0),)
+Precedence = tuple[tuple[int, int], ...]
+"""The (epoch, version) of the states that one was made from, and of itself. Of two states of a job the higher one counts."""
+NOTHING: Precedence = ((0, 0),)
 """The base of a register that genesis made."""
 
 
@@ -196,8 +196,8 @@ class RendezvousState:
     `seats` is sorted by `order`. `version` counts the writes. `quorum_at` is the version at which the open round reached the
     minimum. `target` is the number of nodes that a round waits for without a last call (0: the maximum).
 
-    `job` is the nonce of genesis, and never changes. `base` is the rank of the state that this life was made from. The life
-    counts for that rank until a world is complete in it (`provisional`). `completed_in` is the life in which the standing
+    `job` is the nonce of genesis, and never changes. `base` is the precedence of the state that this life was made from. The
+    life counts for that until a world is complete in it (`provisional`). `completed_in` is the life in which the standing
     world was completed.
     """
 
@@ -215,7 +215,7 @@ class RendezvousState:
     ended: Ended | None = None
     stale_before: int = 0
     job: str = Factory(lambda self: self.life.nonce, takes_self=True)
-    base: Rank = NOTHING
+    base: Precedence = NOTHING
     completed_in: Life | None = None
     generation: int = 0
     """The round since which no round has ended as FAILED: where workers restart alone, processes are as old as that."""
@@ -338,8 +338,7 @@ class RendezvousState:
         return bool(self.base)
 
     @property
-    def rank(self) -> Rank:
-        """The precedence of this state: of two states of one job, the one with the higher rank counts."""
+    def precedence(self) -> Precedence:
         return (*self.base, (self.life.epoch, self.version))
 
     @derived

@@ -32,7 +32,7 @@ from elastic.core.rendezvous import (
     verify_restore,
     verify_step,
 )
-from elastic.core.rendezvous.state import BASE_MAX, NOTHING, Rank
+from elastic.core.rendezvous.state import BASE_MAX, NOTHING, Precedence
 from elastic.core.world import Ending, Life, Node, Verdict, Why
 
 EXPECTED, IN, WAITING, DONE, GONE, *_ = Status
@@ -111,7 +111,7 @@ def test_what_is_held_counts_more_or_does_not(
 
 
 def _states() -> list[RendezvousState]:
-    bases: tuple[Rank, ...] = (NOTHING, (), ((1, 1),), ((1, 2),), ((1, 1), (2, 2)))
+    bases: tuple[Precedence, ...] = (NOTHING, (), ((1, 1),), ((1, 2),), ((1, 1), (2, 2)))
     every = product(("job", "other"), (1, 2, 3), (1, 2), bases, (None, VERDICT, OTHER_VERDICT))
     first = arrived(register("3"), "a")
     return [
@@ -153,7 +153,7 @@ def test_a_world_is_restored_as_it_was_in_another_life() -> None:
     assert (after.life, after.version, after.stale_before) == (Life("again", 2), 4, 4)
     assert (after.world, after.world_id, after.job) == (PINNED.world, PINNED.world_id, PINNED.job)
     assert after.provisional
-    assert after.rank == ((1, 3), (2, 4))
+    assert after.precedence == ((1, 3), (2, 4))
 
 
 def test_a_restored_open_round_takes_no_node_for_present() -> None:
@@ -168,7 +168,7 @@ def test_a_restored_open_round_takes_no_node_for_present() -> None:
 def test_a_first_round_that_was_forming_is_expected_back() -> None:
     after = back(FORMING)
     assert seats(after) == {"a": "expected", "b": "expected"}
-    assert (after.round, after.target, after.rank) == (0, 0, ((0, 0), (1, 2), (2, 3)))
+    assert (after.round, after.target, after.precedence) == (0, 0, ((0, 0), (1, 2), (2, 3)))
 
 
 @pytest.mark.parametrize("edit", [Overdue(0), Evict(frozenset({node("a"), node("b")}))], ids=["overdue", "dead"])
@@ -200,7 +200,7 @@ def test_over_what_is_there_the_version_is_one_higher_and_the_epoch_higher_than_
     assert outranks(LATER, fork)
     after = back(LATER, fork)
     assert (after.version, after.stale_before, after.life) == (41, 41, Life("again", 6))
-    assert after.base == LATER.rank
+    assert after.base == LATER.precedence
     assert seats(after) == seats(LATER)
 
 
@@ -211,31 +211,31 @@ def test_over_a_forming_job_mine_is_restored_with_its_own_name() -> None:
 
 def test_a_copy_is_restored_as_another_life_before_anybody_edits_it() -> None:
     after = back(PINNED, PINNED)
-    assert (after.version, after.life, after.base) == (PINNED.version + 1, Life("again", 2), PINNED.rank)
+    assert (after.version, after.life, after.base) == (PINNED.version + 1, Life("again", 2), PINNED.precedence)
 
 
 def test_a_world_that_is_completed_pins_the_life_it_was_restored_in() -> None:
     whole = arrived(back(LATER), "a b")
     assert whole.complete
-    assert (whole.base, whole.completed_in, whole.rank) == ((), Life("again", 2), ((2, whole.version),))
+    assert (whole.base, whole.completed_in, whole.precedence) == ((), Life("again", 2), ((2, whole.version),))
     assert whole.world.id.round == LATER.round
 
 
 def test_an_ordinary_edit_keeps_what_a_restored_life_counts_for() -> None:
     after = back(LATER)
     verify_step(after, one := arrived(after, "a"))
-    assert (one.base, one.job, one.life) == (LATER.rank, LATER.job, after.life)
+    assert (one.base, one.job, one.life) == (LATER.precedence, LATER.job, after.life)
 
 
 def test_what_a_life_was_made_from_is_bounded_and_its_rank_still_rises() -> None:
     state = LATER
     for loss in range(3 * BASE_MAX):
         after = back(state, nonce=f"loss {loss}")
-        assert after.rank > state.rank
+        assert after.precedence > state.precedence
         assert outranks(after, state)
         assert len(after.base) == min(loss + 1, BASE_MAX)
         state = after
-    assert state.base[0] == LATER.rank[0]
+    assert state.base[0] == LATER.precedence[0]
 
 
 # --- what no restore may be
