@@ -147,8 +147,9 @@ def _launched(
     failures: list[Exception] = []
     try:
         logs = telemetry(options, settings, clock, status.warn)
-        metrics = _metrics(options)
-        spans = _spans(options, settings, clock, status)
+        name = settings.slot or socket.gethostname()
+        metrics = _metrics(options, name)
+        spans = _spans(options, settings, name, clock, status)
         connection = where.open(settings.run_id, clock, settings.rendezvous, status.warn)
         status.serves_store = connection.serves
         relay = _relay(connection)
@@ -210,7 +211,7 @@ def telemetry(
     return logs
 
 
-def _metrics(options: LaunchOptions) -> AgentMetrics | None:
+def _metrics(options: LaunchOptions, name: str) -> AgentMetrics | None:
     """Return the observer that serves Prometheus, if one was asked for. Raises Mistake."""
     if options.metrics is None:
         return None
@@ -222,19 +223,21 @@ def _metrics(options: LaunchOptions) -> AgentMetrics | None:
         ) from None
     host, port = options.metrics
     try:
-        return AgentMetrics(host, port, socket.gethostname())
+        return AgentMetrics(host, port, name)
     except OSError as error:
         raise Mistake(f"--metrics={host}:{port}: {why(error)}; name a port that is free on this host") from None
 
 
-def _spans(options: LaunchOptions, settings: LaunchSettings, clock: Clock, status: StatusLines) -> AgentSpans | None:
+def _spans(
+    options: LaunchOptions, settings: LaunchSettings, name: str, clock: Clock, status: StatusLines
+) -> AgentSpans | None:
     """Return the observer that sends spans, if they were asked for. Raises Mistake."""
     if options.otel_endpoint is None:
         return None
     try:
         from ..adapters.report.telemetry_spans import AgentSpans  # few jobs need it, and its packages may not be there
 
-        return AgentSpans(options.otel_endpoint, settings.run_id, socket.gethostname(), clock, status.warn)
+        return AgentSpans(options.otel_endpoint, settings.run_id, name, clock, status.warn)
     except ImportError:
         raise Mistake(
             "--otel-endpoint: needs the packages of OpenTelemetry; write pip install 'elastic-launch[otel]'"

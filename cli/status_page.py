@@ -11,7 +11,6 @@ from ..adapters.web_server import Content, WebServer
 from .looking import Looking, until_signalled
 from .mistakes import Mistake
 from .render.page import EVENTS, PICTURE, page, shown, timeline
-from .render.sentences import names_of
 from .render.text import say
 
 
@@ -47,21 +46,26 @@ def _follow(looking: Looking, server: WebServer) -> None:
 def _metrics(looking: Looking) -> Content:
     """Return the metrics for Prometheus. Raises ImportError without prometheus-client; the text says what to install."""
     try:
-        from ..adapters.report.metrics import Known, exposition
+        from ..adapters.report.metrics import Known, exposition, label_of
     except ImportError:
         raise ImportError("needs the package prometheus-client; write pip install 'elastic-launch[metrics]'") from None
-    history = looking.history
-    job, names = history.job, names_of(history.job.state) if history.job.state else {}
-    failures = Counter(dict.fromkeys(names.values(), 0))
-    failures.update(names.get(fault.node, fault.host) for fault in job.faults)
+    history, job = looking.history, looking.job
+    seats = job.state.seats.items() if job.state else ()
+    labels = {node: label_of(node, seat.profile.host) for node, seat in seats}
+    failures, standbys = Counter(dict.fromkeys(labels.values(), 0)), Counter[str]()
+    failures.update(label_of(fault.node, fault.host) for fault in job.faults)
+    for node, note in job.standbys.items():
+        if node in labels:
+            standbys[labels[node]] += note.ready
+    by_age = sorted(looking.ages_s().items(), key=lambda item: item[1])  # of one label the oldest counts
     return exposition(
         Known(
             job.state,
             history.silent is None,
             history.ends,
             failures,
-            {names[node]: age for node, age in looking.ages_s().items() if node in names},
-            {names[node]: note.ready for node, note in job.standbys.items() if node in names},
+            {labels[node]: age for node, age in by_age if node in labels},
+            standbys,
         )
     )
 

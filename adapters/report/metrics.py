@@ -6,6 +6,7 @@ onlooker does not know is left out, never guessed.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
@@ -17,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from ...core.rendezvous import RendezvousState, Status
-from ...core.world import Why
+from ...core.world import Node, Why
 from ..web_server import Content, WebServer
 from .news import News, Recorded, Seen, StandbysReady, StoreBack, StoreSilent
 from .recoveries import PHASES, Recoveries
@@ -25,6 +26,8 @@ from .recoveries import PHASES, Recoveries
 PATH = "/metrics"
 CAUSES = (Why.FAILED, Why.LOST, Why.LEFT, Why.UPSCALE, Why.FENCED)
 """Why a round can end before the job does."""
+_MADE_UP = re.compile(r".+/(torchrun-)?[0-9a-f]{8}")
+"""The slot of an agent that was given no node id: its address, and digits of its own."""
 BOUNDS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 
 
@@ -44,7 +47,7 @@ class Durations:
 
 @frozen
 class Known:
-    """The onlooker knows these. Failures, ages and standbys are by the node's name, recoveries by their phase."""
+    """The onlooker knows these. Failures, ages and standbys are by the node's label, recoveries by their phase."""
 
     state: RendezvousState | None = None
     store_up: bool = True
@@ -53,6 +56,12 @@ class Known:
     ages_s: Mapping[str, float] = field(factory=dict)
     standbys: Mapping[str, int] = field(factory=dict)
     recoveries: Mapping[str, Durations] = field(factory=dict)
+
+
+def label_of(node: Node, host: str) -> str:
+    """Return what a node is called in metrics: its id, or its host if it was given none. It is the same whoever else is
+    there, so that a counter goes on."""
+    return host if _MADE_UP.fullmatch(node.slot) else node.slot
 
 
 def exposition(known: Known) -> Content:
@@ -141,7 +150,7 @@ class AgentMetrics:
     until = None
 
     def __init__(self, host: str, port: int, node: str) -> None:
-        """`node` is this node's name for people."""
+        """`node` is this node's label."""
         self._node = node
         self._known = Known(failures={node: 0}, recoveries={phase: Durations() for phase in PHASES})
         self._recoveries = Recoveries()

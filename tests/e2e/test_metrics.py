@@ -29,6 +29,7 @@ AFTERWARDS: dict[Sample, float] = {
     ("elastic_nodes", ("waiting",)): 0,
     ("elastic_restarts_total", ("failed",)): 1,
     ("elastic_restarts_total", ("lost",)): 1,
+    (FAILURES, ("a",)): 1,
     ("elastic_store_up", ()): 1,
 }
 """What agent and page tell, each in its time, when one of two nodes runs on after a failure and a loss."""

@@ -1,0 +1,56 @@
+"""What the page's port tells Prometheus of a job's nodes."""
+
+from __future__ import annotations
+
+from attrs import evolve
+from narration import FAULT
+from worlds import node, running
+
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.report.metrics import label_of
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.notes import StandbyNote
+from elastic.cli.looking import Looking
+from elastic.cli.render.history import History
+from elastic.cli.render.job import Job
+from elastic.cli.status_page import _metrics
+from elastic.core.rendezvous import RendezvousState
+from elastic.core.world import Node
+
+FIRST, SECOND = "10.0.0.1/0123abcd", "10.0.0.1/torchrun-4567cdef"
+
+
+def on_one_host(names: str) -> RendezvousState:
+    state = running(names)
+    return evolve(
+        state, seats={each: evolve(seat, profile=evolve(seat.profile, host="vm")) for each, seat in state.seats.items()}
+    )
+
+
+def scraped(job: Job) -> list[str]:
+    """Return the samples that name a node."""
+    looking = Looking(MemoryBackend(MemoryStore(), SystemClock()), History(job))
+    looking._beats = {each: (1, looking.at()) for each in job.state.seats} if job.state else {}
+    return [line for line in _metrics(looking).body.decode().splitlines() if "{node=" in line]
+
+
+def test_a_counter_keeps_its_node_and_never_falls_whoever_else_is_there() -> None:
+    job = Job("train", "gpu-01:29400", on_one_host("a b"), faults=(evolve(FAULT, node=node("b"), host="vm"),))
+    for state in (job.state, on_one_host("a"), on_one_host("a b#2"), None):
+        found = [line for line in scraped(evolve(job, state=state)) if "failures" in line]
+        assert 'elastic_failures_total{node="b"} 1.0' in found and not any('"vm"' in line for line in found)
+
+
+def test_a_node_without_an_id_goes_by_its_host() -> None:
+    assert [label_of(Node(slot, 1), "vm") for slot in ("gpu-02", "rack/7", FIRST, SECOND)] == [
+        *("gpu-02", "rack/7"),
+        *("vm", "vm"),
+    ]
+    state = on_one_host(f"{FIRST} {SECOND}")
+    notes = dict.fromkeys(state.seats, StandbyNote(2, None))
+    found = scraped(Job("train", "gpu-01:29400", state, standbys=notes))
+    assert [line for line in found if "age" not in line] == [
+        'elastic_failures_total{node="vm"} 0.0',
+        'elastic_standbys{node="vm"} 4.0',
+    ]
+    assert sum("elastic_heartbeat_age_seconds" in line for line in found) == 1
