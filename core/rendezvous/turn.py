@@ -18,7 +18,7 @@ from .context import Context, Found, Handler, Held, Operation, Trouble, context
 from .explain import explain
 from .handlers import join, watch
 from .lives import Deed, Restore, restored, verify_restore
-from .state import Limits, RendezvousState, Status, Token, blank
+from .state import Limits, RendezvousState, Seat, Status, Token, blank
 from .verify import Violation, verify, verify_step
 
 RESTORE_JITTER_S = 0.02
@@ -251,6 +251,9 @@ def _explained(failure: Fail, ctx: Context) -> str:
         return f"{other} runs {state.seats[other].profile.program}, this node was given {ctx.held.profile.program}"
     if failure.why is Why.SUPERSEDED:
         return f"a later start of {ctx.me.slot} has taken its seat"
+    if failure.why is Why.TIMEOUT and state is not None and ctx.seat is None and not state.complete:
+        seat = Seat(Status.IN, state.next_order, ctx.profile)  # I have given it up, but I did come
+        return explain(evolve(state, seats={**state.seats, ctx.me: seat}), ctx.me)
     return explain(state, ctx.me)
 
 

@@ -12,5 +12,5 @@ time 10
 show register
 ----
 10  a writes 2: round 0 open: nobody
-10  a join fails (timeout): round 0: waiting for 2 of 2 nodes · here: nobody · not yet seen: 2
+10  a join fails (timeout): round 0: waiting for 1 of 2 nodes · here: a · not yet seen: 1
 2: round 0 open: nobody

@@ -29,4 +29,4 @@ time 5012
 5001  a leave: settled
 5006  c writes 7: life 2, round 1 open: c in; round 0 ended: left, by a
 5011  c writes 8: life 2, round 1 open: nobody; round 0 ended: left, by a
-5011  c join fails (timeout): round 1: waiting for 2 of 2 nodes · here: nobody · not yet seen: 2 · lost: b
+5011  c join fails (timeout): round 1: waiting for 1 of 2 nodes · here: c · not yet seen: 1 · lost: b

@@ -150,10 +150,15 @@ def test_a_failure_says_why_in_words() -> None:
     assert trouble(asked(join, held)) == (Why.PROGRAM, "a#1 runs train.py, this node was given eval.py")
     held = holding("a", arrived(register("1:2"), "a#2"))
     assert trouble(asked(join, held)) == (Why.SUPERSEDED, "a later start of a has taken its seat")
-    held = holding("c", arrived(register("3"), "a"))
-    waiting = "round 0: waiting for 2 of 3 nodes · here: a · not yet seen: 2"
-    assert trouble(asked(join, held, now=9, deadline=9)) == (Why.TIMEOUT, waiting)
+    waiting = "round 0: waiting for 1 of 3 nodes · here: a, c · not yet seen: 1"
+    for left in (arrived(register("3"), "a"), edited(arrived(register("3"), "a c"), "c", Leave())):
+        assert trouble(asked(join, holding("c", left), now=9, deadline=9)) == (Why.TIMEOUT, waiting)
+    alone = edited(arrived(register("2"), "c"), "c", Leave())
+    waiting = "round 0: waiting for 1 of 2 nodes · here: c · not yet seen: 1"
+    assert trouble(asked(join, holding("c", alone), now=9, deadline=9)) == (Why.TIMEOUT, waiting)
     assert trouble(asked(join, holding("c", None), now=9, deadline=9)) == (Why.TIMEOUT, "nobody has arrived yet")
+    runs = holding("c", running("a b", size="1:3"))
+    assert trouble(asked(join, runs, now=9, deadline=9)) == (Why.TIMEOUT, "round 0: 2 nodes running")
 
 
 # --- what the store lost
