@@ -74,7 +74,8 @@ class LaunchOptions:
     )
     rdzv_backend: str | None = NODES.option("NAME", values.name)(
         "Where the job's state is kept. c10d: a TCPStore that one of the agents serves. static: the same, at --master-addr. "
-        "etcd: an etcd v3 cluster, which outlives any node. [default: c10d with an endpoint, else static]"
+        "etcd: an etcd v3 cluster, which outlives any node. [default: etcd for an endpoint etcd://..., static with a "
+        "--node-rank, --master-addr or --master-port, else c10d]"
     )
     rdzv_endpoint: values.Endpoints | None = NODES.option("HOST[:PORT],...", values.endpoints)(
         "Where nodes meet, the same on all. The agent on HOST serves the store there, unless elastic store serves it "
