@@ -195,7 +195,7 @@ def test_a_foreigner_cannot_keep_a_dead_node_alive(tokened: Tokened) -> None:
 
 @pytest.mark.parametrize(
     ("theirs", "reason"),
-    [(None, "is sealed with a token, and this agent has none"), (ANOTHER, "is sealed with another token")],
+    [(None, "is sealed with a token, and none was given"), (ANOTHER, "is sealed with another token")],
     ids=["no token", "another token"],
 )
 def test_an_agent_whose_token_differs_is_told_so_and_the_others_run_on(
@@ -208,7 +208,8 @@ def test_an_agent_whose_token_differs_is_told_so_and_the_others_run_on(
     late.run_id = ours.run_id
     ended = late.node("b", environment={"ELASTIC_STORE_TOKEN": theirs} if theirs else {}).ends()
     assert ended.code == 3
-    assert f"{prefix(ours)}/root {reason}" in ended.err and "ELASTIC_STORE_TOKEN" in ended.err
+    refused = f"the register of this job at {ours.store} cannot be read: {prefix(ours)}/root {reason}"
+    assert refused in ended.err and "ELASTIC_STORE_TOKEN" in ended.err
     assert TOKEN not in ended.err and ANOTHER not in ended.err
     assert alive(told)
     assert codes(end(first)) == [0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,7 +81,9 @@ def here(command: Sequence[str], places: Mapping[str, str | Path]) -> list[str]:
     return text.split("\0")
 
 
-def test_a_pod_that_must_go_is_drained_by_its_hook_and_the_other_nodes_go_on(launch: Launcher, tmp_path: Path) -> None:
+def test_a_pod_shows_the_job_and_one_that_must_go_is_drained_by_its_hook_while_the_others_go_on(
+    launch: Launcher, tmp_path: Path
+) -> None:
     (store,) = MANIFESTS["store.yaml Deployment"]["spec"]["template"]["spec"]["containers"]
     store_word, *serve = here(store["command"], {"$(POD_IP):29400": "localhost:0"})
     assert store_word == "elastic"
@@ -90,6 +94,11 @@ def test_a_pod_that_must_go_is_drained_by_its_hook_and_the_other_nodes_go_on(lau
     token.chmod(0o400)
     nodes = [node(launch, endpoint, token, tmp_path, index) for index in range(NODES)]
     assert len(run(nodes)) == NODES
+    (line,) = (line for line in (FOLDER / "README.md").read_text().splitlines() if "elastic status" in line)
+    in_pod, _, ask = line.strip().partition(" -- elastic ")
+    places = {"elastic-store": endpoint, "/run/secrets/elastic/token": token}
+    shown = launch.command(ELASTIC, *here(shlex.split(ask), places)).ends()
+    assert (in_pod, json.loads(shown.out)["state"]) == (f"kubectl exec job/{JOB['metadata']['name']}", "running")
     lost, *others = reversed(nodes)
     sh, *hook = here(
         container(JOB["spec"])["lifecycle"]["preStop"]["exec"]["command"],

@@ -55,8 +55,8 @@ class _NoSeal:
     def opened(self, key: str, data: bytes) -> bytes:
         if data.startswith(MAGIC):
             raise Forged(
-                "is sealed with a token, and this agent has none: write --rdzv-conf=token_file=FILE, or set "
-                "ELASTIC_STORE_TOKEN, as for the job's other agents"
+                "is sealed with a token, and none was given: write --rdzv-conf=token_file=FILE, or set "
+                "ELASTIC_STORE_TOKEN, as for the job's agents"
             )
         return data
 

@@ -238,7 +238,7 @@ class Versions:
             return self._seal.opened(key, data)
         except Forged as error:
             place = self._keys.place
-            raise Unreadable(f"the store at {place} holds no register of this job: {key} {error}") from error
+            raise Unreadable(f"the register of this job at {place} cannot be read: {key} {error}") from error
 
     def _decoded(self, data: bytes, key: str) -> RendezvousState:
         try:

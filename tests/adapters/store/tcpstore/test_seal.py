@@ -110,7 +110,7 @@ def test_a_byte_more_less_or_changed_breaks_the_seal() -> None:
 def test_without_a_token_values_are_as_they_are_and_a_sealed_one_is_named_as_such() -> None:
     assert seal(None) is UNSEALED
     assert UNSEALED.sealed("key", b"value") == UNSEALED.opened("key", b"value") == b"value"
-    with pytest.raises(Forged, match=r"this agent has none.*token_file=FILE.*ELASTIC_STORE_TOKEN"):
+    with pytest.raises(Forged, match=r"none was given.*token_file=FILE.*ELASTIC_STORE_TOKEN"):
         UNSEALED.opened("key", OURS.sealed("key", b"value"))
 
 
