@@ -39,11 +39,18 @@ def render_report(report: Report, paths: Sequence[str]) -> list[str]:
         case Unawaited():
             return [" · ".join((_unawaited(report), _cost(report)))]
         case Drained(source):
-            return [f"drained by {source}: this node left, the job goes on without it · {_cost(report)}"]
+            return [f"drained by {source}: this node left, {_without_it(report)} · {_cost(report)}"]
         case Stopped(signum):
             return [f"stopped by {Signals(signum).name} · {_cost(report)}"]
         case other:
             assert_never(other)
+
+
+def _without_it(report: Report) -> str:
+    """Return what becomes of the job that this node left."""
+    state = report.result.state
+    others = set(state.present) - {report.result.node} if state else ()
+    return "the job goes on without it" if others else "and no other node is known"
 
 
 def _unawaited(report: Report) -> str:

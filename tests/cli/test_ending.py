@@ -19,7 +19,7 @@ from elastic.cli.render.ending import render_report
 from elastic.cli.render.sentences import PLACES
 from elastic.core import rendezvous
 from elastic.core.group import Outcome, Stopped
-from elastic.core.group.state import Refused
+from elastic.core.group.state import Drained, Refused
 from elastic.core.node import CAME_LATE
 from elastic.core.ranks import Ranks, WorkerRanks
 from elastic.core.rendezvous import RendezvousState
@@ -229,6 +229,14 @@ def test_a_job_that_an_operator_cancelled_says_so_and_who_it_was() -> None:
 
 def test_a_stopped_launcher_names_the_signal() -> None:
     assert told(Stopped(signal.SIGTERM), state=registered(8, 2)) == "stopped by SIGTERM · 2 restarts, 41.3 s\n"
+
+
+def test_a_drained_node_says_that_the_job_goes_on_only_if_another_node_is_there() -> None:
+    left, cost = "drained by the signal SIGUSR1: this node left", "0 restarts, 41.3 s\n"
+    drained = Drained("the signal SIGUSR1")
+    assert told(drained, state=running("gpu-01 gpu-02")) == f"{left}, the job goes on without it · {cost}"
+    assert told(drained, state=running("gpu-02")) == f"{left}, and no other node is known · {cost}"
+    assert told(drained, state=None) == f"{left}, and no other node is known · {cost}"
 
 
 def test_nodes_that_share_a_host_are_told_apart_by_their_slots() -> None:
