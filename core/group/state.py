@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from attrs import Attribute, field, frozen
 
+from ..spans import span_or_never, span_or_zero
 from ..world import Ending, Generation, Node, Notice, Verdict, Why, World
 
 SIGKILL = 9
@@ -322,16 +323,6 @@ Command: TypeAlias = (
 # --- the state --------------------------------------------------------------------------------------------------------
 
 
-def _span(instance: object, attribute: Attribute[float], value: float) -> None:
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{attribute.name}: a span of 0 or more seconds, not {value}")
-
-
-def _span_or_never(instance: object, attribute: Attribute[float], value: float) -> None:
-    if not value >= 0:
-        raise ValueError(f"{attribute.name}: a span of 0 or more seconds, or inf, not {value}")
-
-
 @frozen
 class Alone:
     """Restart of single workers: a failed worker starts again by itself, while the round goes on."""
@@ -355,19 +346,19 @@ class Alone:
 class Settings:
     """The spans of the group, in seconds on this node's own clock."""
 
-    grace: float = field(default=30.0, validator=_span)
+    grace: float = field(default=30.0, validator=span_or_zero)
     """From SIGTERM to SIGKILL, for a restart or at the end of the job."""
-    shutdown_timeout: float = field(default=30.0, validator=_span)
+    shutdown_timeout: float = field(default=30.0, validator=span_or_zero)
     """From the signal to SIGKILL, when the agent itself received a signal."""
-    leave_timeout: float = field(default=5.0, validator=_span)
+    leave_timeout: float = field(default=5.0, validator=span_or_zero)
     """How long a leaving node waits until the register shows it."""
-    ttl: float = field(default=5.0, validator=_span)
+    ttl: float = field(default=5.0, validator=span_or_zero)
     """The silence after which the other nodes hold this node for dead."""
-    keep_alive_interval: float = field(default=1.0, validator=_span)
+    keep_alive_interval: float = field(default=1.0, validator=span_or_zero)
     """From one heartbeat to the next."""
-    start_timeout: float = field(default=600.0, validator=_span)
+    start_timeout: float = field(default=600.0, validator=span_or_zero)
     """How long the start of the workers waits for a fresh heartbeat."""
-    barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
+    barrier_timeout: float = field(default=math.inf, validator=span_or_never)
     """How long this node, whose workers have succeeded, waits for the others' to end."""
     fence: float | None = field(default=None)
     """The age of the last acknowledged heartbeat at which the workers are killed; None: never."""

@@ -6,11 +6,12 @@ checked too, though nothing here polls.
 
 from __future__ import annotations
 
-import math
 from enum import Enum
 from typing import Any
 
 from attrs import Attribute, field, fields, frozen
+
+from ..spans import span, span_or_zero
 
 RELATIONS = (
     ("soft_timeout", "hard_timeout"),
@@ -35,16 +36,6 @@ class OnInterrupt(Enum):
     """This rank leaves, and the others go on without it."""
 
 
-def _span(instance: object, attribute: Attribute[float], value: float) -> None:
-    if not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{attribute.name}: a span above 0 seconds, not {value:g}")
-
-
-def _span_or_zero(instance: object, attribute: Attribute[float], value: float) -> None:
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{attribute.name}: a span of 0 or more seconds, not {value:g}")
-
-
 def _count_or_none(least: int) -> Any:
     def check(instance: object, attribute: Attribute[int | None], value: int | None) -> None:
         if value is not None and value < least:
@@ -54,7 +45,7 @@ def _count_or_none(least: int) -> Any:
 
 
 def _positive(default: float) -> Any:
-    return field(default=default, validator=_span)
+    return field(default=default, validator=span)
 
 
 @frozen
@@ -75,10 +66,10 @@ class Settings:
     monitor_thread_interval: float = _positive(1.0)
     monitor_process_interval: float = _positive(1.0)
     progress_watchdog_interval: float = _positive(1.0)
-    last_call_wait: float = field(default=0.0, validator=_span_or_zero)
-    replace_wait: float = field(default=0.0, validator=_span_or_zero)
+    last_call_wait: float = field(default=0.0, validator=span_or_zero)
+    replace_wait: float = field(default=0.0, validator=span_or_zero)
     """How long the next world waits for the process that replaces this one, if this one is killed."""
-    termination_grace_time: float = field(default=5.0, validator=_span_or_zero)
+    termination_grace_time: float = field(default=5.0, validator=span_or_zero)
     """From SIGTERM to SIGKILL when this process is killed."""
     unwind_timeout: float = _positive(30.0)
     """How long user code may take to end after it was asked to. Progress does not extend it."""

@@ -8,26 +8,12 @@ from typing import Any
 from attrs import Attribute, field, frozen
 
 from ..backoff import pause_s
+from ..spans import span, span_or_never, span_or_zero
 from .state import COOLDOWN_MAX_S, Failing, Limits
 
 
-def _span(instance: object, attribute: Attribute[float], value: float) -> None:
-    if not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{attribute.name}: a span above 0 seconds, not {value}")
-
-
-def _span_or_zero(instance: object, attribute: Attribute[float], value: float) -> None:
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{attribute.name}: a span of 0 or more seconds, not {value}")
-
-
-def _span_or_never(instance: object, attribute: Attribute[float], value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"{attribute.name}: a span above 0 seconds, or inf, not {value}")
-
-
 def _positive(default: float) -> Any:
-    return field(default=default, validator=_span)
+    return field(default=default, validator=span)
 
 
 FAILURES_MAX = 1_000
@@ -40,7 +26,7 @@ class FailureLimit:
     suffice. Its first cool-down is as long, and each further one twice as long as the last."""
 
     failures: int = field()
-    within: float = field(validator=_span)
+    within: float = field(validator=span)
 
     @failures.validator
     def _is_small(self, attribute: Attribute[int], value: int) -> None:
@@ -64,7 +50,7 @@ class Settings:
     limits: Limits = Limits()
     join_timeout: float = _positive(600.0)
     """The longest wait for a complete round. A spare waits without limit."""
-    last_call_timeout: float = field(default=5.0, validator=_span_or_zero)
+    last_call_timeout: float = field(default=5.0, validator=span_or_zero)
     """How long a round with its minimum of nodes waits for more, up to the maximum."""
     first_call_timeout: float | None = field(default=None)
     """The last call of a job's first world, if the number of nodes (the maximum) is known; None: `last_call_timeout`."""
@@ -78,15 +64,15 @@ class Settings:
     leave_timeout: float = _positive(5.0)
     overdue_timeout: float = _positive(45.0)
     """How long a member of the last world may take to come back: more than the grace of its workers."""
-    upscale_after: float = field(default=1.0, validator=_span_or_zero)
+    upscale_after: float = field(default=1.0, validator=span_or_zero)
     """How long a newcomer waits before the running round ends for it."""
     party_timeout: float = _positive(10.0)
     """How long a newcomer waits for the rest of its party before the running round ends for it alone."""
-    replace_timeout: float = field(default=0.0, validator=_span_or_zero)
+    replace_timeout: float = field(default=0.0, validator=span_or_zero)
     """How long a dead process's seat is kept for the process that replaces it."""
     patience: float = _positive(0.6)
     """How long a due chore may stay undone before the next node does it."""
-    barrier_timeout: float = field(default=math.inf, validator=_span_or_never)
+    barrier_timeout: float = field(default=math.inf, validator=span_or_never)
     """How long a DONE node waits at the exit barrier before it leaves. The launcher waits without limit."""
     helping_above: int = field(default=8)
     """When more nodes than this have the same to write, they propose, and one writes for all."""
@@ -106,7 +92,7 @@ class Settings:
     @first_call_timeout.validator
     def _span_if_any(self, attribute: Attribute[float | None], value: float | None) -> None:
         if value is not None:
-            _span_or_zero(self, attribute, value)  # type: ignore[arg-type]
+            span_or_zero(self, attribute, value)  # type: ignore[arg-type]
 
     @first_target.validator
     def _not_above_max(self, attribute: Attribute[int], value: int) -> None:

@@ -291,9 +291,9 @@ def test_barrier_a_round_that_is_over_makes_the_result_void() -> None:
 IMPATIENT = Settings(barrier_timeout=10.0, leave_timeout=5.0)
 
 
-@pytest.mark.parametrize("span", [-1.0, float("nan")])
+@pytest.mark.parametrize("span", [-1.0, 0.0, float("nan")])
 def test_a_barrier_timeout_that_is_no_span_is_refused(span: float) -> None:
-    with pytest.raises(ValueError, match=rf"barrier_timeout: a span of 0 or more seconds, or inf, not {span}"):
+    with pytest.raises(ValueError, match=rf"barrier_timeout: a span above 0 seconds, or inf, not {span}"):
         Settings(barrier_timeout=span)
 
 

@@ -29,13 +29,13 @@ def test_the_message_names_both_settings() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"soft_timeout": 0.0}, "soft_timeout: a span above 0 seconds, not 0"),
+        ({"soft_timeout": 0.0}, "soft_timeout: a span above 0 seconds, not 0.0"),
         ({"hard_timeout": math.inf}, "hard_timeout: a span above 0 seconds, not inf"),
-        ({"last_call_wait": -1.0}, "last_call_wait: a span of 0 or more seconds, not -1"),
+        ({"last_call_wait": -1.0}, "last_call_wait: a span of 0 or more seconds, not -1.0"),
         ({"max_iterations": 0}, "max_iterations: at least 1, or None for no limit, not 0"),
         ({"max_faults": -1}, "max_faults: at least 0, or None for no limit, not -1"),
         ({"max_repeats": -1}, "max_repeats: at least 0, or None for no limit, not -1"),
-        ({"repeat_window": 0.0}, "repeat_window: a span above 0 seconds, not 0"),
+        ({"repeat_window": 0.0}, "repeat_window: a span above 0 seconds, not 0.0"),
     ],
 )
 def test_a_bad_value_is_refused(given: dict[str, Any], message: str) -> None:
