@@ -252,3 +252,32 @@ def test_a_worker_that_lived_through_a_change_of_nodes_is_heard_when_it_is_ready
     assert asked(made, "b", "--force", "--deadline=86400", launch=launch, command="drain").returncode == 0
     assert two.ends().code == 5
     assert [*tmp_path.glob("checkpoint-0-1.json")]
+
+
+def test_the_first_cause_is_the_failure_after_which_the_budget_of_the_last_world_was_spent(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("1:2", "--restart-scope=rank", "--max-restarts=1", "--last-call=1000")
+    one, two = made.nodes("ab")
+
+    def fail() -> int:
+        (told,) = one.hears(1)
+        kill(told.pid)
+        return told.pid
+
+    fail()
+    fail()
+    made.reaches(lambda state: state.round == 1 and state.complete)
+    two.hears(2)
+    lose(two)
+    made.reaches(lambda state: state.round == 2 and state.complete)
+    one.says("round 2: 1 node (without ")
+    fail()
+    back = made.node("b")
+    back.hears(1)
+    one.says("round 3: 2 nodes (with ")
+    fail()
+    last = fail()
+    assert codes([one.ends(), back.ends()]) == [1, 1]
+    report = made.report("a")
+    cause = report["failures"][report["cause"]]
+    assert (cause["pid"], cause["round"]) == (last, 3)
+    assert [fault["round"] for fault in report["failures"]] == [0, 0, 2, 3, 3]
