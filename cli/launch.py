@@ -94,6 +94,8 @@ def _reply(report: Report, line: str, path: str) -> None:
 
 def _show_preload(options: LaunchOptions, program: Program) -> int:
     """Print what standbys would import. Raises Mistake."""
+    from importlib.util import find_spec
+
     from ..adapters.workers.standbys import imports  # no other launch needs them
     from .render.preload import render_imports
 
@@ -101,7 +103,9 @@ def _show_preload(options: LaunchOptions, program: Program) -> int:
         found = imports(program, os.environ, options.preload)
     except CannotStart as reason:
         raise Mistake(f"--standby: {reason}") from None
-    say(*render_imports(found))
+    ours = program.python == sys.executable  # another Python's modules are unknown here
+    missing = [each for each in options.preload or () if ours and find_spec(each.partition(".")[0]) is None]
+    say(*render_imports(found, missing))
     return 0
 
 

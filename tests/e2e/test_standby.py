@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from jobs import Jobs, only_in, slots
-from launches import PROGRAMS, TESTS, Launch, Launcher
+from launches import ELASTIC, PROGRAMS, TESTS, Launch, Launcher
 from processes import children_of, comes_true, dies, standbys_of
 from wrapped import FIRST_GATE
 
@@ -163,6 +164,34 @@ def test_show_preload_shows_and_starts_nothing(launch: Launcher, tmp_path: Path)
         f"  mine    {script}:2 · your own: may read RANK",
         f"  string  {script}:4 · {script}:3 runs first: print('runs')",
     ]
+
+
+def test_show_preload_names_files_of_the_working_directory_as_one_does_there(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import json\nimport mine\n")
+    (tmp_path / "mine.py").write_text("from attrs import frozen\nprint('runs')\nimport string\n")
+    assert shown(tmp_path, "train.py") == [
+        "standbys import:",
+        "  import json               train.py:1",
+        "  from attrs import frozen  mine.py:1",
+        "left to the workers:",
+        "  mine    train.py:2 · your own: may read RANK",
+        "  string  mine.py:3 · mine.py:2 runs first: print('runs')",
+    ]
+
+
+def test_show_preload_names_the_option_that_names_a_module_and_what_is_not_there(tmp_path: Path) -> None:
+    assert shown(tmp_path, "--preload=attrs,os.path,nowhere.at_all", "train.py") == [
+        "standbys import:",
+        "  import attrs           --preload",
+        "  import os.path         --preload",
+        "  import nowhere.at_all  --preload · not found",
+    ]
+
+
+def shown(folder: Path, *words: str) -> list[str]:
+    """Return what --show-preload prints in this working directory."""
+    command = [ELASTIC, "launch", "--show-preload", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_without_the_option_an_agent_imports_nothing_of_standbys(launch: Launcher, tmp_path: Path) -> None:
