@@ -280,6 +280,8 @@ def _without_effect(options: LaunchOptions) -> Iterator[tuple[str, str]]:
     if not options.is_static:
         why = "only a static rendezvous has a master; leave it out"
         yield from (("master_addr", why), ("master_port", why))
+    elif options.nnodes[1] == 1:
+        yield "master_addr", "one node needs no master; leave it out"
     if options.tee == Streams():
         why = "only a tee'd stream is filtered; write --tee=3 too, or leave it out"
         yield from (("duplicate_stdout_filters", why), ("duplicate_stderr_filters", why))

@@ -377,6 +377,13 @@ def test_a_master_makes_no_difference_without_a_static_rendezvous(capfd: pytest.
     )
 
 
+def test_a_master_makes_no_difference_for_one_node(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["launch", "--master-addr=a", "--status=off", "--no-python", "true"]) == 0
+    assert capfd.readouterr().err == (
+        "elastic: --master-addr makes no difference: one node needs no master; leave it out\n"
+    )
+
+
 def test_filters_make_no_difference_without_a_tee(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["launch", "--duplicate-stdout-filters=a", "--redirects=3", "--status=off", "--no-python", "true"]) == 0
     assert capfd.readouterr().err == (
