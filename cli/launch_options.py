@@ -84,7 +84,7 @@ class LaunchOptions:
     )
     rdzv_id: str | None = NODES.option("ID", values.name_or_none)(
         "The job's name, the same on all nodes (TORCHELASTIC_RUN_ID, log directory). [default: none with an endpoint or a "
-        "--master-port, under Slurm JOB.RESTARTS[.STEP] without one, else a random one]"
+        "--master-port, under Slurm JOB.RESTARTS[.STEP] for several nodes without one, else a random one]"
     )
     rdzv_conf: Mapping[str, str] = NODES.option("K=V,...", values.configuration, default="")(
         "Spans in seconds: join_timeout=600, last_call_timeout=5, close_timeout=5, keep_alive_interval=1, "
