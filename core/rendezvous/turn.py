@@ -149,16 +149,18 @@ def _wait(ctx: Context, until: float) -> Decision:
 
 def _watched(ctx: Context) -> tuple[Node, ...]:
     """Return the nodes whose heartbeats this node reads. The coordinator reads all, the others read the coordinator's, and
-    those of the nodes that they suspect. When the coordinator is silent for half a TTL, or somebody is dead, the stand-ins
-    read all, and the others read the stand-ins' too: all nodes that read all would keep a store busy for minutes."""
+    those of the nodes that they suspect, or that had no heartbeat when they read last. When the coordinator is silent for
+    half a TTL, or somebody is dead, the stand-ins read all, and the others read the stand-ins' too: all nodes that read all
+    would keep a store busy for minutes."""
     state, me = ctx.state, ctx.me
     if state is None or state.closed or ctx.seat is None:
         return ()
     first = ctx.coordinator
     is_well = first is not None and not _is_silent(ctx, first) and not ctx.dead
     if first is not None and first != me and is_well:
-        suspects = [node for node in ctx.held.suspects if node != first]
-        return (first, *suspects)
+        unheard = [node for node, seen in ctx.held.sightings.of.items() if seen.counter is None]
+        besides = {*ctx.held.suspects, *unheard} - {first, me}
+        return (first, *[node for node in state.present if node in besides]) if besides else (first,)
     stand_ins = state.stand_ins
     if first == me or me in stand_ins or all(_is_silent(ctx, node) for node in stand_ins):
         return tuple([node for node in state.present if node != me])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import pytest
 from attrs import evolve
@@ -334,7 +335,7 @@ def test_joining_leaving_and_closing_have_deadlines_the_others_wait_for_the_regi
 # --- who watches whom
 
 
-def beating(held: Held, *reads: tuple[float, dict[str, int]]) -> Held:
+def beating(held: Held, *reads: tuple[float, Mapping[str, int | None]]) -> Held:
     for at, counters in reads:
         held = heard(held, {node(who): counter for who, counter in counters.items()}, at, at)
     return held
@@ -379,6 +380,17 @@ def test_everybody_reads_all_when_the_coordinator_is_silent_for_half_a_ttl_until
     held = beating(held, *((2.6 + at, {"a": 1, "b": at}) for at in (1, 2, 3)))
     assert asked(watch, held, now=5.7) == Wait(THREE.token, 6.6)
     assert asked(watch, held, now=6.6 + 0.9) == Write(edited(THREE, "c", gone := Evict(nodes("a"))), THREE.token, gone)
+
+
+def test_a_node_that_had_no_heartbeat_is_read_until_it_has_one() -> None:
+    # The coordinator's lease ran out, and the two nodes after it are dead as well: the silence of both counts from the same
+    # read, and not that of the second from half a TTL after that of the first.
+    held = beating(holding("d", running("b c d", size="3:4"), ran=0), (1.0, {"b": None, "c": None}))
+    assert asked(watch, held, now=2) == Observe((node("b"), node("c")))
+    held = beating(held, (2.0, {"b": 1, "c": None}))
+    assert asked(watch, held, now=3) == Observe((node("b"), node("c")))
+    held = beating(held, (3.0, {"b": 2, "c": 1}))
+    assert asked(watch, held, now=4) == Observe((node("b"),))
 
 
 def test_nobody_is_watched_by_one_that_has_no_seat() -> None:
