@@ -55,7 +55,7 @@ def test_a_node_that_is_done_and_is_told_to_stop_leaves_and_the_others_finish(jo
 
 
 def test_a_node_whose_store_stands_still_leaves_within_the_leave_timeout(tcpstore_job: Jobs, nothing_left: str) -> None:
-    both = tcpstore_job("2", own_store=True, conf="leave_timeout=1,")
+    both = tcpstore_job("2", own_store=True, conf="leave_timeout=1,keep_alive_interval=5,")
     agents = both.nodes("ab")
     told = run(agents)
     (server,) = [process.pid for process in alive_with(nothing_left) if "store_host.py" in process.command]
