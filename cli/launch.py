@@ -30,7 +30,6 @@ from ..adapters.workers.logs import ERROR_FILE_VARIABLE, CannotLog
 from ..adapters.workers.orphans import Orphans
 from ..adapters.workers.spawner import Spawner
 from ..adapters.workers.worker_port import CannotStart
-from ..core.world import Verdict
 from . import places, tokens
 from .agent_settings import launch_settings, script_program
 from .exit_codes import exit_code
@@ -85,9 +84,8 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
 
 def _reply(report: Report, line: str, path: str) -> None:
     """Write why the job failed into the file that whoever started this launcher reads, in torch's form."""
-    cause = report.cause if isinstance(report.result.outcome, Verdict) else None
     try:
-        write_whole(path, json.dumps(reply(cause) if cause else {"message": {"message": line}}))
+        write_whole(path, json.dumps(reply(report.cause) if report.cause else {"message": {"message": line}}))
     except OSError as error:
         say(f"elastic: {ERROR_FILE_VARIABLE}={path} could not be written: {why(error)}", err=True)
 

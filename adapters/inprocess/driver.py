@@ -153,9 +153,9 @@ class Driver:
         self._kept = _Iteration()
         self._last_error: BaseException | None = None
         self._unfinished: BaseException | None = None
-        self._untold: Callable[[], None] | None = None
-        """Tells the log of the error with which a span has just ended: the others hear of it first."""
         """The exception of `finalize`."""
+        self._untold: Callable[[], None] | None = None
+        """This tells the log of the error with which a span has just ended: the others hear of it first."""
         self._reserved: Reservation | None = None
         self._probe_at: float | None = None
         self._again_at: float | None = None

@@ -34,7 +34,7 @@ _PASSES_MAX = 100
 _DYING_TIMEOUT_S = 10.0
 """The processes that one pass killed are waited for so long; a driver may take seconds to let go of one."""
 _CLEANING_TIMEOUT_S = 5.0
-"""What cleans up ends by itself within milliseconds, unless somebody else holds its pipe."""
+"""A process that cleans up ends by itself within milliseconds, unless somebody else holds its pipe."""
 STARTING = "?"
 """The name of no group. The agent holds it while it starts processes."""
 _EXEC_TIMEOUT_S = 0.1

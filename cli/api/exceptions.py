@@ -28,7 +28,7 @@ class LaunchError(Exception):
     """The job did not succeed, and the text is the report, as the command prints it. Or it did, and a value is lost."""
 
     values: Mapping[int, Any] = MappingProxyType({})
-    """Where a value is lost, this maps the ranks of this node's other workers to what they returned."""
+    """This maps the ranks of this node's other workers to what they returned, where a value is lost."""
 
     def __init__(self, text: str, report: Report) -> None:
         Exception.__init__(self, text)  # not torch's, which would print a report of its own
