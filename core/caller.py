@@ -17,8 +17,12 @@ from .rendezvous.agenda import Request
 from .rendezvous.context import Handler
 from .world import Node, Profile, Verdict, Why, World
 
-DONE_ABOVE = 2
-"""More ranks than this that return propose it, and the last of them writes for all. Each write wakes all ranks of a host."""
+HELPING_ABOVE = 2
+"""More ranks than this that come back, or return, propose it, and the last of them writes for all. Each write wakes all
+ranks of a host."""
+HELPING_PATIENCE_S = 0.025
+"""How long a rank that has proposed waits for the last one. Where a new process replaces a rank, nobody is the last: it
+writes its own arrival."""
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ...core import inprocess
-from ...core.caller import DONE_ABOVE, Terms, signature
+from ...core.caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
 from ...core.inprocess.monitoring import Rules
 from ...core.rendezvous import Held, Limits, Settings
 from ...core.rendezvous.state import NODES_MAX
@@ -252,7 +252,8 @@ def _rendezvous(plan: Plan, world_size: int) -> Settings:
         leave_timeout=own.leave_timeout,
         overdue_timeout=OVERDUE * own.barrier_timeout,
         upscale_after=0.0 if upscale else NEVER_S,
-        done_above=DONE_ABOVE,
+        helping_above=HELPING_ABOVE,
+        helping_patience=HELPING_PATIENCE_S,
     )
 
 

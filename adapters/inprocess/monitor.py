@@ -56,7 +56,7 @@ from ..threads import NoThread
 from ..workers.error_files import leave_error_file
 from ..workers.logs import ERROR_FILE_VARIABLE
 from .gate import SIGNUM
-from .register_follower import RegisterFollower
+from .register_follower import REST_S, RegisterFollower
 from .shared_page import NS, WANT_MONITOR, Page, Seen, Span
 
 SPEAKER = Profile(Endpoint("localhost", 1))
@@ -64,12 +64,12 @@ SPEAKER = Profile(Endpoint("localhost", 1))
 GUARDED = (Span.INITIALIZE, Span.FUNCTION)
 
 
-def backend_at(place: Mapping[str, Any], clock: Clock) -> Backend:
-    """Return a client of the register at that place."""
+def backend_at(place: Mapping[str, Any], clock: Clock, rest_s: float = 0.0) -> Backend:
+    """Return a client of the register at that place. A relay tells of a change `rest_s` after it."""
     if "relay" in place:
         from ..store.relay.relay_backend import RelayBackend
 
-        return RelayBackend(place["relay"], place["space"], clock)
+        return RelayBackend(place["relay"], place["space"], clock, rest_s=rest_s)
     from ..store.tcpstore.tcpstore import TCPStoreBackend
     from ..store.tcpstore.wire import Address
 
@@ -90,7 +90,9 @@ class Program:
         self._backend = backend_at(charge["place"], self._clock)
         interval_s = charge["heartbeat_interval_s"]
         self._heart = Heart(self._backend.clone(), self._node, interval_s, self._clock, lambda *_: None, self._failed)
-        self._follower = RegisterFollower(self._backend, self._saw, self._page.ring, self._failed)
+        following = backend_at(charge["place"], self._clock, REST_S)
+        rest_s = 0.0 if self._relay else REST_S
+        self._follower = RegisterFollower(following, self._saw, self._page.ring, self._failed, rest_s)
         self._loops: list[RendezvousLoop] = []
         self._told: SimpleQueue[RendezvousLoop] = SimpleQueue()
         self._state: RendezvousState | None = None

@@ -1,7 +1,7 @@
 """A follower of the register: a thread that waits for the next version, and writes nothing.
 
-It rests after each version. A restart makes a version for its end and one for each arrival, within milliseconds. The first
-says that the round is over. The others concern those who write them, and need the cores meanwhile.
+It hears of a version after a rest, or rests after each. A restart makes a version for its end and more for its arrivals,
+within milliseconds, and the ranks need the cores meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ..store.port import Backend, StoreError
 LONGEST_PAUSE_S = 1.0
 """The longest pause between two questions to a store that does not answer."""
 REST_S = 0.02
-"""From one version to the question for the next. A monitor leaves its driver as long to act (`Rules.patience_s`)."""
+"""A relay tells of a change so long after it; where none does, so long passes from one version to the question for the next.
+A monitor leaves its driver as long to act (`Rules.patience_s`)."""
 
 
 class RegisterFollower:

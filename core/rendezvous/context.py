@@ -249,13 +249,18 @@ class Context:
         awake = self.awake
         if self.me not in awake:
             return self.settings.patience * 2
-        return self.patience_of_many
+        return self.settings.patience * self._share
 
     @property
     def patience_of_many(self) -> float:
-        """How long I leave to the others what every node that is awake could do. A later seat waits longer."""
+        """How long I leave it to the others to write what I have proposed, while I am awake. A later seat waits longer."""
+        return self.settings.helping_patience * self._share
+
+    @property
+    def _share(self) -> float:
+        """How much longer than the first I leave to the others what every node that is awake could do."""
         awake = self.awake
-        return self.settings.patience * (1 + awake.index(self.me) / len(awake))
+        return 1 + awake.index(self.me) / len(awake)
 
     @property
     def entering(self) -> Proposed | None:
@@ -282,13 +287,13 @@ class Context:
         state, settings = self.state, self.settings
         if state is None or state.complete or self.owed or self.entrants <= settings.helping_above:
             return False
-        return not state.quorate or self.last_call >= 2 * settings.patience
+        return not state.quorate or self.last_call >= 2 * settings.helping_patience
 
     def patience_to_enter(self, count: int) -> float:
         """Return how long the node of this number leaves it to the others to write its arrival. A last call goes on
         meanwhile, and must not end without it."""
         state = self.state
-        span = self.settings.patience * (1 + count / (count + max(self.entrants, 0)))
+        span = self.settings.helping_patience * (1 + count / (count + max(self.entrants, 0)))
         return span / QUORATE_SHARE if state is not None and state.quorate else span
 
     @property

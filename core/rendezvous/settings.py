@@ -76,18 +76,14 @@ class Settings:
     """How long a DONE node waits at the exit barrier before it leaves. The launcher waits without limit."""
     helping_above: int = field(default=8)
     """When more nodes than this have the same to write, they propose, and one writes for all."""
-    done_above: int = field()
-    """The same for nodes whose workers have succeeded. Unlike nodes that come back, all of them propose: nobody is new."""
+    helping_patience: float = field(validator=span)
+    """How long a node that has proposed leaves it to the others to write for all; by default `patience`."""
     same_program: bool = True
     """A node is refused whose program has another name than that of the others of its role."""
     max_node_failures: FailureLimit | None = None
     """How often a node may be the first cause of a failure before it is set aside; None: as often as the job may restart."""
     leased: bool = False
     """The store ends the heartbeat of a silent node by itself. So a heartbeat that exists is a sign of life."""
-
-    @done_above.default
-    def _as_those_who_come(self) -> int:
-        return self.helping_above
 
     @first_call_timeout.validator
     def _span_if_any(self, attribute: Attribute[float | None], value: float | None) -> None:
@@ -104,8 +100,11 @@ class Settings:
         if value < 2:
             raise ValueError(f"keep_alive_max_attempt: at least 2, or one late heartbeat is a death; not {value}")
 
+    @helping_patience.default
+    def _as_for_chores(self) -> float:
+        return self.patience
+
     @helping_above.validator
-    @done_above.validator
     def _above_one(self, attribute: Attribute[int], value: int) -> None:
         if value < 1:
             raise ValueError(f"{attribute.name}: at least 1, since nobody helps a single node; not {value}")

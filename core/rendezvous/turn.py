@@ -178,8 +178,7 @@ def _edit(ctx: Context, edit: Edit, deadline: float) -> Decision:
     state, proposed, crowd = ctx.state, ctx.held.proposed, ctx.alike
     if isinstance(edit, Arrive) and ctx.seat is None:
         return _enter(ctx, edit, deadline)
-    few = ctx.settings.done_above if isinstance(edit, Done) else ctx.settings.helping_above
-    if state is None or not isinstance(edit, Arrive | Done) or len(crowd) <= few:
+    if state is None or not isinstance(edit, Arrive | Done) or len(crowd) <= ctx.settings.helping_above:
         return _write(ctx, edit)
     proposal = Proposal(state.era, edit)
     if proposed is None or proposed.proposal != proposal:

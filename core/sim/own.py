@@ -24,7 +24,7 @@ from ..world import World
 
 NAMED = (
     *("limits", "join_timeout", "last_call_timeout", "keep_alive_interval", "keep_alive_max_attempt"),
-    *("overdue_timeout", "upscale_after", "helping_above", "done_above", "leased", "barrier_timeout", "party_timeout"),
+    *("overdue_timeout", "upscale_after", "helping_above", "leased", "barrier_timeout", "party_timeout"),
     *("ttl", "max_node_failures", "first_target", "grace", "shutdown_timeout", "start_timeout", "fence", "checks"),
 )
 """The settings of both machines that `Setting` has, by a name of its own."""

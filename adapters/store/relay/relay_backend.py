@@ -32,11 +32,13 @@ _ERRORS = {error.__name__: error for error in (OutOfReach, Denied, OutcomeUnknow
 class RelayBackend:
     """A client of one register (space) of the relay."""
 
-    def __init__(self, path: str, space: str, clock: Clock, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, path: str, space: str, clock: Clock, timeout_s: float = TIMEOUT_S, rest_s: float = 0.0) -> None:
+        """With `rest_s` a wait is answered so long after a change, by what stands then: a restart makes several."""
         self._path = path
         self._space = space
         self._clock = clock
         self._timeout_s = timeout_s
+        self._rest_s = rest_s
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._closed = False
@@ -60,7 +62,7 @@ class RelayBackend:
             left = until - self._clock.now()
             if self._token() != token or left <= 0:
                 return self._shown
-            question = protocol.WaitForChange(protocol.named(token), left)
+            question = protocol.WaitForChange(protocol.named(token), left, self._rest_s)
             return self._saw(self._ask(question, protocol.Stands, left))
         except OutOfReach:
             if not self._closed:
@@ -114,7 +116,7 @@ class RelayBackend:
             raise Unreadable(self._text(str(error))) from error
 
     def clone(self) -> RelayBackend:
-        return RelayBackend(self._path, self._space, self._clock, self._timeout_s)
+        return RelayBackend(self._path, self._space, self._clock, self._timeout_s, self._rest_s)
 
     def close(self) -> None:
         self._closed = True

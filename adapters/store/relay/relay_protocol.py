@@ -22,6 +22,8 @@ _LENGTH_BYTES = 4
 _FRAME_MAX = codec.BYTES_MAX + 2**16
 """The longest frame in bytes: a register, and the fields around it."""
 
+_REST_MAX_S = 60.0
+
 _Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 _Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 _LifePair: TypeAlias = tuple[_Name, Annotated[int, Meta(ge=1, le=COUNT_MAX)]]
@@ -68,6 +70,8 @@ class WaitForChange(_Said, frozen=True):
     token: Named | None
     left_s: Annotated[float, Meta(ge=0)]
     """May be inf."""
+    rest_s: Annotated[float, Meta(ge=0, le=_REST_MAX_S)] = 0.0
+    """A change is shown so long after it, with those that followed."""
 
 
 class Heartbeat(_Said, frozen=True):
@@ -178,11 +182,16 @@ _record = msgspec.msgpack.Decoder(_FaultBytes)
 _proposal = msgspec.msgpack.Decoder(_ProposalBytes)
 
 
+def framed(*said: Hello | Question | Answer | bytes) -> bytes:
+    """Return the frames of these messages."""
+    frames = [_encoder.encode(each) for each in said]
+    return b"".join(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame for frame in frames)
+
+
 def send(to: socket.socket, *said: Hello | Question | Answer | bytes) -> None:
     """Send these messages. Raises Broken."""
-    frames = [_encoder.encode(each) for each in said]
     try:
-        to.sendall(b"".join(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame for frame in frames))
+        to.sendall(framed(*said))
     except OSError as error:
         raise Broken(error.strerror or str(error)) from error
 

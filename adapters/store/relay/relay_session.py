@@ -1,23 +1,19 @@
 """A client's connection to the relay, and the registers behind it.
 
-A thread of the connection reads its questions and answers them. A second thread answers waits, so that the first one sees
-the client go, which ends the wait.
-
-All clients of a register share a few clients of the store: the store's server has a descriptor for each of its connections,
-and a node of 8 wrapped ranks has some fifty clients here. One thread per register waits for its next change and wakes all
-clients that wait; each then reads the register by itself, so that no answer is older than its question.
+A thread of the connection reads its questions and answers them. All clients of a register share a few clients of the store:
+the store's server has a descriptor for each of its connections, and a node of 8 wrapped ranks has some fifty clients here.
 """
 
 from __future__ import annotations
 
 import math
+import select
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from queue import SimpleQueue
 from typing import TypeAlias, assert_never
 
 from ....core.backoff import pause_s
@@ -25,7 +21,6 @@ from ....core.node import eviction, is_forming
 from ....core.rendezvous import (
     FIRST_PAUSE_S,
     RendezvousState,
-    Token,
     Violation,
     apply,
     codec,
@@ -34,8 +29,10 @@ from ....core.rendezvous import (
 )
 from ....core.world import Node
 from ... import threads
+from ...clock import poll_ms
 from ..port import Backend, Denied, OutOfReach, Shown, StoreError
 from . import relay_protocol as protocol
+from .relay_waits import COPY_PAUSE_S, Encoded, Wait, Waits, failed
 
 Parties: TypeAlias = Callable[[], Mapping[str, int]]
 """The parties of lost nodes now, each with the last round in which its node may have come. Any thread may ask."""
@@ -45,8 +42,6 @@ _SPACES_MAX = 4_096
 """The most registers that one agent keeps open for its workers."""
 _CLIENTS_MAX = 2
 """The most clients of the store that the connections to one register share, beside the one that waits."""
-_COPY_PAUSE_S = 0.1
-"""The pause before a copy is shown again: it will be restored soon."""
 _LONGEST_PAUSE_S = 1.0
 _EVICTION_TRIES = 30
 """So often the store may leave a question unanswered."""
@@ -61,12 +56,11 @@ _TURN_S = 4.0
 class _SharedClient:
     """A client of the store that several connections ask through, one at a time."""
 
-    def __init__(self, backend: Backend, saw: Callable[[RendezvousState], None]) -> None:
+    def __init__(self, backend: Backend, encoded: Encoded) -> None:
         self.backend = backend
         self.users = 0
-        self._saw = saw
+        self._encoded = encoded
         self._lock = threading.Lock()
-        self._last: tuple[RendezvousState, bytes] | None = None
 
     def answer(self, question: protocol.Question) -> tuple[protocol.Answer | bytes, ...]:
         """Return the store's answer. Raises codec.Refused for a value that is none."""
@@ -74,7 +68,7 @@ class _SharedClient:
             with self._turn():
                 return self._answer(question)
         except StoreError as error:
-            return (_failed(error),)
+            return (failed(error),)
 
     def get(self) -> Shown:
         """Return the register. Raises StoreError."""
@@ -91,23 +85,13 @@ class _SharedClient:
         finally:
             self._lock.release()
 
-    def stands(self, shown: Shown) -> protocol.Stands:
-        """Return the answer that shows this register. Its last encoding is kept, because many ask for the same."""
-        if shown.state is None:
-            return protocol.Stands(None, shown.here)
-        last = self._last
-        if last is None or last[0] is not shown.state:
-            self._saw(shown.state)
-            last = self._last = shown.state, codec.encode(shown.state)
-        return protocol.Stands(last[1], shown.here)
-
     def _answer(self, question: protocol.Question) -> tuple[protocol.Answer | bytes, ...]:
         backend = self.backend
         match question:
             case protocol.Get():
-                return (self.stands(backend.get()),)
+                return (self._encoded.stands(backend.get()),)
             case protocol.Set(state, token):
-                return (self.stands(backend.set(codec.decode(state), protocol.token(token))),)
+                return (self._encoded.stands(backend.set(codec.decode(state), protocol.token(token))),)
             case protocol.WaitForChange():
                 raise AssertionError("a wait asks through no shared client")
             case protocol.Heartbeat(node, counter):
@@ -138,16 +122,14 @@ class _SharedClient:
 
 
 class _Space:
-    """A register, and the clients of the store that its connections share."""
+    """A register, the clients of the store that its connections share, and those who wait for its next change."""
 
     def __init__(self, backend: Backend, saw: Callable[[RendezvousState], None]) -> None:
         self._backend = backend
-        self._saw = saw
+        self._encoded = Encoded(saw)
         self._clients: list[_SharedClient] = []
-        self._changed = threading.Condition()
-        self._changes = 0
-        """Counts what the watching thread has heard."""
-        self._watching: Backend | None = None
+        self.waits = Waits(backend, self._encoded)
+        self._lock = threading.Lock()
         self._closed = threading.Event()
         self._evictions: dict[threading.Thread, Backend] = {}
         """The threads that throw ranks out, each with its client of the store."""
@@ -159,7 +141,7 @@ class _Space:
     def join(self) -> _SharedClient:
         """Return the client of the store for one more connection."""
         if len(self._clients) < _CLIENTS_MAX:
-            self._clients.append(_SharedClient(self._backend.clone(), self._saw))
+            self._clients.append(_SharedClient(self._backend.clone(), self._encoded))
         client = min(self._clients, key=lambda client: client.users)
         client.users += 1
         return client
@@ -172,30 +154,10 @@ class _Space:
             client.backend.close()
         return not self._clients
 
-    def wait_for_change(self, client: _SharedClient, token: Token | None, until: float, gone: threading.Event) -> Shown:
-        """Wait as the port does; also until `gone` is set, which is followed by `wake`."""
-        self._watch()
-        while True:
-            changes = self._changes
-            shown = client.get()
-            left = until - time.monotonic()
-            if not shown.here:
-                gone.wait(_COPY_PAUSE_S)
-                return shown
-            if (shown.state.token if shown.state else None) != token or left <= 0 or gone.is_set():
-                return shown
-            with self._changed:
-                if self._changes == changes and not gone.is_set():
-                    self._changed.wait(min(left, threading.TIMEOUT_MAX))
-
-    def wake(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
-
     def evict(self, parties: Parties, me: Node, awaited: Awaited) -> None:
         """Have the ranks of these parties thrown out, by a thread. Returns at once. If the host has no thread for it, the
         silence of their heartbeats does it."""
-        with self._changed:
+        with self._lock:
             if self._closed.is_set():
                 return
             client = self._backend.clone()
@@ -222,7 +184,7 @@ class _Space:
                         client.set(after, state.token)
                     elif is_forming(state):
                         shown = client.wait_for_change(state.token if state else None, time.monotonic() + _LOOK_S)
-                        self._closed.wait(0.0 if shown.here else _COPY_PAUSE_S)
+                        self._closed.wait(0.0 if shown.here else COPY_PAUSE_S)
                     else:
                         return
                 except StoreError:
@@ -232,50 +194,18 @@ class _Space:
             return  # a state that is none is nobody's to edit
         finally:
             client.close()
-            with self._changed:
+            with self._lock:
                 self._evictions.pop(threading.current_thread(), None)
 
     def close(self) -> None:
         self._closed.set()
-        with self._changed:
-            watching, evictions = self._watching, dict(self._evictions)
-        clients = (*([watching] if watching else ()), *evictions.values(), *(each.backend for each in self._clients))
-        for backend in (self._backend, *clients):
+        self.waits.close()
+        with self._lock:
+            evictions = dict(self._evictions)
+        for backend in (self._backend, *evictions.values(), *(each.backend for each in self._clients)):
             backend.close()
         for thread in evictions:
             thread.join(_JOIN_S)
-
-    def _watch(self) -> None:
-        """Start the thread that waits for the register's changes, unless it runs. Raises OutOfReach."""
-        with self._changed:
-            if self._watching or self._closed.is_set():
-                return
-            watching = self._backend.clone()
-            thread = threading.Thread(target=self._follow, args=(watching,), name="elastic-relay-watch", daemon=True)
-            try:
-                threads.start(thread)
-            except threads.NoThread as error:
-                watching.close()
-                raise OutOfReach(f"the agent's relay cannot wait now ({error.strerror})") from error
-            self._watching = watching
-
-    def _follow(self, watching: Backend) -> None:
-        """Tell of each change, and of each failure: then each client asks for itself, and hears of it."""
-        token: Token | None = None
-        unanswered = 0
-        while not self._closed.is_set():
-            try:
-                shown = watching.wait_for_change(token, math.inf) if token else watching.get()
-                if not (token or shown.state):
-                    shown = watching.wait_for_change(None, math.inf)
-                token, unanswered = shown.state.token if shown.state else None, 0
-            except StoreError:
-                unanswered += 1
-                self._closed.wait(pause_s(unanswered, FIRST_PAUSE_S, _LONGEST_PAUSE_S))
-            with self._changed:
-                self._changes += 1
-                self._changed.notify_all()
-        watching.close()
 
 
 class Spaces:
@@ -339,9 +269,13 @@ class Connection:
         self._socket = accepted
         self._spaces = spaces
         self._forget = forget
-        self._gone = threading.Event()
-        self._waits: SimpleQueue[protocol.WaitForChange | None] = SimpleQueue()
-        self._waiter: threading.Thread | None = None
+        self._wait: Wait | None = None
+        """The last wait of this client."""
+        self._sending = threading.Lock()
+        self._tells = True
+        """False once the socket is about to be closed."""
+        self._rest: threading.Thread | None = None
+        """It sends the rest of an answer that the client was slow to read."""
         self._thread = threading.Thread(target=self._run, name="elastic-relayed", daemon=True)
 
     def start(self, given_up: Callable[[], bool]) -> None:
@@ -372,7 +306,7 @@ class Connection:
                 self._stop_waiting(space)
                 self._spaces.part(name, client)
         except StoreError as error:
-            self._say(_failed(error))
+            self._say(failed(error))
         except (protocol.Broken, codec.Refused):
             pass  # the client has gone, or speaks another language; either way this is its end
         finally:
@@ -381,51 +315,76 @@ class Connection:
 
     def _serve(self, space: _Space, client: _SharedClient) -> None:
         protocol.send(self._socket, protocol.Welcome(space.lease_s))
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
         while True:
+            wait = self._wait if self._wait in space.waits else None
+            if wait and not poll.poll(math.ceil(poll_ms(wait.due_at - time.monotonic()))):
+                space.waits.look([wait], client.get)
+                continue
             question = protocol.question(self._socket)
-            if not isinstance(question, protocol.WaitForChange):
+            if self._wait in space.waits:
+                raise protocol.Broken("a question during a wait")
+            if isinstance(question, protocol.WaitForChange):
+                self._begin(question, space, client)
+            else:
                 protocol.send(self._socket, *client.answer(question))
-                continue
-            if self._waiter is None and not self._start_waiter(space, client):
-                continue
-            self._waits.put(question)
 
-    def _start_waiter(self, space: _Space, client: _SharedClient) -> bool:
-        """Start the thread that answers waits. If there is none to be had, this wait is answered so."""
-        waiter = threading.Thread(target=self._wait, args=(space, client), name="elastic-relayed-wait", daemon=True)
+    def _begin(self, question: protocol.WaitForChange, space: _Space, client: _SharedClient) -> None:
+        """Begin a wait. If the host has no thread for the register's changes, it is answered so."""
+        due_at = time.monotonic() + question.left_s
+        self._wait = Wait(protocol.token(question.token), due_at, question.rest_s, self._tell)
         try:
-            threads.start(waiter)
-        except threads.NoThread as error:
-            self._say(_failed(OutOfReach(f"the agent's relay cannot wait now ({error.strerror})")))
-            return False
-        self._waiter = waiter
-        return True
-
-    def _wait(self, space: _Space, client: _SharedClient) -> None:
-        while (question := self._waits.get()) is not None:
-            until = time.monotonic() + question.left_s
-            try:
-                shown = space.wait_for_change(client, protocol.token(question.token), until, self._gone)
-                self._say(client.stands(shown))
-            except StoreError as error:
-                self._say(_failed(error))
+            space.waits.add(self._wait, client.get)
+        except StoreError as error:
+            self._say(failed(error))
 
     def _stop_waiting(self, space: _Space) -> None:
-        self._gone.set()
-        space.wake()
-        if self._waiter:
-            self._waits.put(None)
-            self._waiter.join()
+        """End the wait, and what is sent for it: the socket's number may be another one's when it is closed."""
+        if self._wait:
+            space.waits.drop(self._wait)
+        self.hang_up()
+        with self._sending:
+            self._tells = False
+        if self._rest:
+            self._rest.join()
+
+    def _tell(self, data: bytes) -> None:
+        """Answer a wait from another connection's thread, which must not wait for this client."""
+        with self._sending:
+            if not self._tells:
+                return
+            if self._rest and self._rest.is_alive():  # it asks on, and has not read what it was told before
+                self.hang_up()
+                return
+            try:
+                sent = self._socket.send(data, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                return  # the reading thread sees it too
+            if sent < len(data):
+                self._tell_slowly(data[sent:])
+
+    def _tell_slowly(self, rest: bytes) -> None:
+        """Send the rest of an answer by a thread. Without one the client is hung up on, and asks again."""
+
+        def send() -> None:
+            with suppress(OSError):
+                self._socket.sendall(rest)
+
+        self._rest = threading.Thread(target=send, name="elastic-relayed-rest", daemon=True)
+        try:
+            threads.start(self._rest, patience_s=0.0)
+        except threads.NoThread:
+            self._rest = None
+            self.hang_up()
 
     def _say(self, *said: protocol.Answer | bytes) -> None:
         try:
             protocol.send(self._socket, *said)
         except protocol.Broken:
             pass  # the reading thread sees it too
-
-
-def _failed(error: StoreError) -> protocol.Failed:
-    return protocol.Failed(type(error).__name__, str(error))
 
 
 def _counters(nodes: list[Node], backend: Backend) -> protocol.Counters:

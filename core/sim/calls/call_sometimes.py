@@ -22,7 +22,7 @@ SOMETIMES: tuple[str, ...] = (
     *("short → joining", "short → leaving", "completing → ended"),
     *(f"end by {why}" for why in ("failed", "lost", "left", "upscale")),
     *(f"closed {ending}" for ending in ("SUCCEEDED", "FAILED", "LIMIT", "CANCELLED")),
-    *("returned True", "returned False", "one writes for all that returned"),
+    *("returned True", "returned False", "one writes for all that returned", "one writes for all that come"),
     *("leaves: user code exited", "leaves: interrupted", "leaves: user code gave up", "leaves: told to stop"),
     *("leaves: a reserve failed to initialize", "leaves: finalize or the health check failed"),
     *("leaves: abort did not end", "leaves: too many faults of this rank"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ...caller import DONE_ABOVE, Terms, signature
+from ...caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
 from ...evolving import evolve
 from ...inprocess import Call, Event
 from ...inprocess import Settings as CallSettings
@@ -203,7 +203,8 @@ def settings_of(shape: Shape) -> Settings:
         first_call_timeout=FIRST_CALL_S,
         upscale_after=1.0 if shape.upscale else NEVER_S,
         replace_timeout=shape.replace_s,
-        done_above=DONE_ABOVE,
+        helping_above=HELPING_ABOVE,
+        helping_patience=HELPING_PATIENCE_S,
     )
 
 

@@ -29,7 +29,7 @@ from ...inprocess.words import (
     Timer,
     Want,
 )
-from ...rendezvous import RendezvousState, Restore, Together, Write
+from ...rendezvous import Done, RendezvousState, Restore, Together, Write
 from ...rendezvous.agenda import Agenda, submitted
 from ...world import Profile
 from . import laws
@@ -130,7 +130,8 @@ def asks(world: World, move: Move, note: Note, when: When = When.NOW) -> World:
     world, rank, event = answer(world, rank, question, when)
     after = world.register
     if isinstance(question.ask, Write) and isinstance(question.ask.edit, Together) and after is not before:
-        note("one writes for all that returned")
+        is_return = any(isinstance(each.edit, Done) for each in question.ask.edit.proposals.values())
+        note(f"one writes for all that {'returned' if is_return else 'come'}")
     if isinstance(question.ask, Write) and isinstance(question.ask.edit, Restore) and after is not before:
         note("restored over a forming job" if before else "restored by a rank")
     elif after is not before and after is not None:

@@ -253,7 +253,6 @@ class OverNodes:
             settings_of(Shape(world_size, 1, RESTARTS_MAX, replace_s=self.replace_s)),
             upscale_after=0.0,
             helping_above=HELPING_ABOVE,
-            done_above=HELPING_ABOVE,
         )
         earlier = [rank.node.incarnation for rank in calls.ranks if rank.node.slot == slot]
         rank = born(slot, max(earlier, default=0) + 1, settings, calls.terms, calls.calls, _of_party(party))

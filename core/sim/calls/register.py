@@ -45,6 +45,7 @@ from ...rendezvous import (
     verify_restore,
     verify_step,
 )
+from ...rendezvous.actions import entrants
 from ...rendezvous.context import NOBODY, Fact, Proposed, context
 from ...rendezvous.handlers import declare_dead
 from ...rendezvous.memory import saw, unanswered
@@ -93,7 +94,8 @@ def _asked(world: World, rank: Rank, when: When, dead: frozenset[Node]) -> Quest
     this_turn = overdue if too_late else turn
     client, ask, notices = step(client, _next(rank), 0.0, this_turn)
     if isinstance(ask, Gather):
-        proposals = {node: each for node, each in world.proposals if node in ask.nodes}
+        asked = {node: each for node, each in world.proposals if node in ask.nodes}
+        proposals = {**asked, **entrants(dict(world.proposals), ask.entering)}
         client, ask, notices = step(client, Proposals(proposals), 0.0, this_turn)
     if isinstance(ask, Propose):
         return Question(client.agenda, _kept(rank.held, client.held), ask)
@@ -131,10 +133,10 @@ def _seen(world: World, rank: Rank, late: bool, dead: frozenset[Node]) -> Held:
     register, me, at = world.register, rank.node, LONG_AGO if late else 0.0
     held = rank.held if rank.remembers is None else _shown(rank.held, rank.remembers, at)
     held = _shown(held, register, at)
-    if late and held.proposed:
-        held = evolve(held, proposed=evolve(held.proposed, at=LONG_AGO))
     if register is None:
         return held
+    if (mine := rank.held.proposed) and mine.proposal.era == register.era:  # it was made after what the rank remembers
+        held = evolve(held, proposed=evolve(mine, at=LONG_AGO) if late else mine)
     sightings = {node: Sighting(0, -math.inf if node in dead else 0.0) for node in register.present if node != me}
     spans = {**held.spans, Fact.DEAD: (True, LONG_AGO)} if dead else held.spans
     return evolve(held, sightings=Sightings(sightings, 0.0), spans=spans)
@@ -170,7 +172,8 @@ def _put_down(world: World, rank: Rank, proposal: Proposal) -> tuple[World, Rank
     """Return the world and the rank after its proposal was put down. Those of an era that is over are forgotten."""
     standing = {node: each for node, each in world.proposals if each.era == proposal.era}
     standing[rank.node] = proposal
-    held = evolve(rank.held, proposed=Proposed(proposal, 0.0, len(standing)))
+    count = sum(each.like == proposal.like for each in standing.values())
+    held = evolve(rank.held, proposed=Proposed(proposal, 0.0, count))
     return evolve(world, proposals=tuple(standing.items())), evolve(rank, held=held), None
 
 

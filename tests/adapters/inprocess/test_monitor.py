@@ -158,7 +158,7 @@ class Slipping(MemoryBackend):
     def heartbeat(self, node, counter):
         raise ZeroDivisionError("a slip")
 
-monitor.backend_at = lambda place, clock: Slipping(MemoryStore(), clock)
+monitor.backend_at = lambda place, clock, rest_s=0.0: Slipping(MemoryStore(), clock)
 page = Page.new()
 descriptors = {"page": page.descriptor, "bell": page.bell, "process": os.pidfd_open(os.getppid())}
 rules = {"unwind_s": 30.0, "grace_s": 30.0, "leave_s": 3.0, "replace_s": 0.0}

@@ -154,14 +154,6 @@ def test_one_of_few_writes_by_itself() -> None:
     assert isinstance(ask, Write) and ask.edit == Arrive(profile("c"))
 
 
-def test_fewer_may_be_done_than_come_back() -> None:
-    held = holding("b", RUNS, Settings(RUNS.limits, helping_above=4, done_above=3), ran=0)
-    assert joins(held, handler=done) == Propose(Proposal(RUNS.era, Done(0)))
-    few = joins(holding("b", RUNS, evolve(held.settings, done_above=4), ran=0), handler=done)
-    assert isinstance(few, Write) and few.edit == Done(0)
-    assert joins(holding("b", OVER, held.settings)) == _alone("b")
-
-
 def _alone(who: str) -> Decision:
     after = edited(OVER, who, Arrive(profile(who)))
     return Write(after, OVER.token, Arrive(profile(who)))
@@ -195,6 +187,12 @@ def test_who_proposed_leaves_it_to_the_last_for_as_long_as_its_patience_lasts() 
     asked = [joins(evolve(proposing(who, 1, at=5.0), sightings=_awake(who)), now=5.0) for who in "abcd"]
     untils = [ask.until for ask in asked if isinstance(ask, Wait)]
     assert untils == pytest.approx([5.6, 5.75, 5.9, 6.05])
+
+
+def test_patience_with_proposals_may_be_shorter_than_with_chores() -> None:
+    hasty = evolve(HELPED, helping_patience=0.02)
+    asked = joins(evolve(proposing("b", 1, at=5.0), settings=hasty, sightings=_awake("b")), now=5.0)
+    assert isinstance(asked, Wait) and asked.until == pytest.approx(5.025)
 
 
 def _awake(who: str) -> Sightings:

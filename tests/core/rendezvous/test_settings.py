@@ -52,11 +52,9 @@ def test_one_late_heartbeat_is_no_death() -> None:
 
 def test_a_single_node_is_not_helped() -> None:
     assert Settings(helping_above=1).helping_above == 1
-    assert Settings(helping_above=3).done_above == 3
+    assert Settings(patience=0.3).helping_patience == 0.3
     with pytest.raises(ValueError, match="helping_above: at least 1"):
         Settings(helping_above=0)
-    with pytest.raises(ValueError, match="done_above: at least 1"):
-        Settings(done_above=0)
 
 
 def test_the_first_round_waits_for_no_more_nodes_than_may_come() -> None:
