@@ -115,7 +115,7 @@ class LaunchOptions:
         "For static: the host where the agent of node rank 0 serves the store. [default: 127.0.0.1]"
     )
     master_port: int | None = NODES.option("PORT", values.master_port)(
-        "For static: the port of that store. The workers' MASTER_PORT is another one. [default: 29500]"
+        "For static: the port of that store. The workers' MASTER_PORT is another one. [default: the endpoint's, else 29500]"
     )
     node_rank: int | None = NODES.option("N", values.whole)(
         "This node's place among the ranks. For static it is also its --node-id, and node rank 0 serves the store. "

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .etcd_place import EtcdPlace
 
 PORT = 29_400
-"""torch's c10d listens there by default."""
+"""An endpoint's port, if it names none; as in torch, whose static rendezvous refuses such an endpoint."""
 MASTER_PORT = 29_500
-"""torch's static rendezvous listens there by default."""
+"""The port of a master, if none is given, as in torch."""
 
 
 @frozen
@@ -96,17 +96,13 @@ def _nnodes(options: LaunchOptions) -> str:
 
 
 def _c10d(options: LaunchOptions, environment: Mapping[str, str], is_host: bool | None, token: Secret | None) -> Place:
-    (host, port), several = _one(options.rdzv_endpoint), options.nnodes[1] > 1
+    (host, port), several = _one(options), options.nnodes[1] > 1
     if not host and several and (address := slurm.endpoint(environment)):
         return Place(address, is_host, token, "SLURM_JOB_NODELIST", slurm.run_id(environment))
     if not host and several:
         raise Mistake(
             f"{_nnodes(options)}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}, or "
             "--node-rank=N --master-addr=HOST"
-        )
-    if port == 0 and several:
-        raise Mistake(
-            f"--rdzv-endpoint={Address(host, 0)}: several nodes must know the port; write {Address(host, PORT)}"
         )
     return Place(Address(host, PORT if port is None else port) if host else None, is_host, token)
 
@@ -120,15 +116,17 @@ def _static(options: LaunchOptions, is_host: bool | None, token: Secret | None) 
         raise Mistake(f"--node-rank={rank}: with --nnodes={nodes} the last is {nodes - 1}; write --nnodes={rank + 1}")
     if options.master_port == 0:
         raise Mistake(f"--master-port=0: several nodes must know the port; write --master-port={MASTER_PORT}")
-    host, port = _one(options.rdzv_endpoint)
-    address = Address(host or options.master_addr or "127.0.0.1", port or options.master_port or MASTER_PORT)
+    host, port = _one(options)
+    port = port or options.master_port or (PORT if host else MASTER_PORT)
+    address = Address(host or options.master_addr or "127.0.0.1", port)
     if rank is not None and is_host is None:
         is_host = rank == 0
     return Place(address, is_host, token, "--rdzv-endpoint" if host else "--master-addr")
 
 
-def _one(endpoint: values.Endpoints | None) -> tuple[str, int | None]:
-    """Return the host and port of a TCPStore. Raises Mistake for what only an etcd can have."""
+def _one(options: LaunchOptions) -> tuple[str, int | None]:
+    """Return the host and port of a TCPStore. Raises Mistake for what only an etcd or a node alone can have."""
+    endpoint = options.rdzv_endpoint
     if endpoint is None:
         return "", None
     if endpoint.scheme or len(endpoint.addresses) > 1:
@@ -136,7 +134,12 @@ def _one(endpoint: values.Endpoints | None) -> tuple[str, int | None]:
             "--rdzv-endpoint: a TCPStore is served at one HOST:PORT; several, or a URL, are an etcd's: write "
             "--rdzv-backend=etcd"
         )
-    return endpoint.addresses[0]
+    host, port = endpoint.addresses[0]
+    if port == 0 and options.nnodes[1] > 1:
+        raise Mistake(
+            f"--rdzv-endpoint={Address(host, 0)}: several nodes must know the port; write {Address(host, PORT)}"
+        )
+    return host, port
 
 
 def _is_host(text: str) -> bool | None:

@@ -85,6 +85,10 @@ MISTAKES = [
         "--rdzv-endpoint=a:0: several nodes must know the port; write a:29400",
     ),
     (
+        "--rdzv-endpoint=a:0 --nnodes=2 --node-rank=0 x",
+        "--rdzv-endpoint=a:0: several nodes must know the port; write a:29400",
+    ),
+    (
         "--rdzv-endpoint=[::1]:0 --nnodes=2 x",
         "--rdzv-endpoint=[::1]:0: several nodes must know the port; write [::1]:29400",
     ),

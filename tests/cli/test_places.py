@@ -69,7 +69,9 @@ STATIC = [
     ("--master-addr=fe80::1", Address("fe80::1", 29_500), None),
     ("--rdzv-backend=static", Address("127.0.0.1", 29_500), None),
     ("--rdzv-endpoint=a:7 --node-rank=0 --master-addr=b", Address("a", 7), True),
-    ("--rdzv-endpoint=a --rdzv-backend=static", Address("a", 29_500), None),
+    ("--rdzv-endpoint=a --rdzv-backend=static", Address("a", 29_400), None),
+    ("--rdzv-endpoint=a --node-rank=1", Address("a", 29_400), False),
+    ("--rdzv-endpoint=a --node-rank=1 --master-port=7", Address("a", 7), False),
     ("--rdzv-endpoint=a", Address("a", 29_400), None),
     ("--rdzv-backend=c10d --rdzv-endpoint=a --node-rank=1", Address("a", 29_400), None),
 ]
