@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -153,14 +153,13 @@ class Relay:
 def _remove_left_over(parent: Path, socket_name: str) -> None:
     """Remove the folders of this host's relays in which nobody listens any more: an agent that was killed could not remove
     its own."""
-    for folder in parent.glob(f"{_PREFIX}*"):
-        try:
-            found = folder.lstat()
-            ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-            if ours and time.time() - found.st_mtime > _SETTLED_S and _refuses(folder / socket_name):
-                shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            continue  # another host's; or another agent has removed it, or there is no descriptor to look by
+    with suppress(OSError):  # no descriptor is left to look by
+        for folder in parent.glob(f"{_PREFIX}*"):
+            with suppress(OSError):  # another host's; or another agent has removed it
+                found = folder.lstat()
+                ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+                if ours and time.time() - found.st_mtime > _SETTLED_S and _refuses(folder / socket_name):
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _refuses(path: Path) -> bool:

@@ -27,7 +27,7 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import Backend, Denied, OutcomeUnknown, OutOfReach, Shown, StoreError
 from elastic.adapters.store.relay.relay_backend import RelayBackend
-from elastic.adapters.store.relay.relay_server import Relay
+from elastic.adapters.store.relay.relay_server import Relay, _remove_left_over
 from elastic.adapters.store.relay.relay_session import Spaces
 from elastic.core.rendezvous import Arrive, RendezvousState, Token
 from elastic.core.world import Node, Party, Profile, Why
@@ -155,6 +155,12 @@ def no_descriptor_left() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_relay_that_cannot_look_for_what_others_left_serves_all_the_same(tmp_path: Path) -> None:
+    """An error in this look would end the thread that accepts."""
+    with no_descriptor_left():
+        _remove_left_over(tmp_path, "socket")
 
 
 def test_while_the_agent_can_open_nothing_a_client_waits_and_the_agent_does_not_spin(relay: Relay) -> None:
