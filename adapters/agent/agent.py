@@ -184,7 +184,9 @@ class Agent:
         """The ids of the last queries that this node has answered: whoever reads one in the store can put it back."""
         handler = stack_handler(settings) if spawner is None else None  # who forks runs no start-up code
         inbox = self._inbox
-        self._watchdogs = Watchdogs(settings.watchdogs, inbox.stuck, inbox.asked, inbox.watchdog_told, handler)
+        self._watchdogs = Watchdogs(
+            settings.watchdogs, inbox.stuck, inbox.asked, inbox.watchdog_told, inbox.failed, handler
+        )
         guard = Guard(listener=self._links.server.listener.fileno() if self._links else None)
         watcher = Watcher(clock.now, inbox.failed)
         spawner = spawner or Executing(handler, settings.drain.ignored)
@@ -195,7 +197,8 @@ class Agent:
         self._watcher = watcher
         self._board = NoticeBoard(notice_path(settings.relay)) if settings.relay else None
         path = settings.drain.file
-        self._drain_file = DrainFile(path, partial(self._is_drained_by, f"the file {path}")) if path else None
+        drained = partial(self._is_drained_by, f"the file {path}")
+        self._drain_file = DrainFile(path, drained, inbox.failed) if path else None
         self._prepare = workers.prepare
         self._checks = self._made_checks(guard)
         self._backend = backend
@@ -595,7 +598,7 @@ class Agent:
         def tell(told: Standing | SuspectedHang) -> None:
             self._inbox.asked(partial(self._hear_of_hang, told))
 
-        return HangWatch(self._settings.hang, self.node, backend, handler, self._clock, tell)
+        return HangWatch(self._settings.hang, self.node, backend, handler, self._clock, tell, self._inbox.failed)
 
     def _made_standbys(
         self, spawner: Spawner, guard: Guard, watcher: Watcher, handler: StackHandler | None

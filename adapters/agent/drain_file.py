@@ -16,14 +16,22 @@ LOOK_EVERY_S = 1.0
 
 
 class DrainFile:
-    """Calls `appeared` once, from its own thread."""
+    """Calls `appeared` once, from its own thread, and `failed` with an error that ends the thread."""
 
-    def __init__(self, path: str, appeared: Callable[[], None], every_s: float = LOOK_EVERY_S) -> None:
+    def __init__(
+        self,
+        path: str,
+        appeared: Callable[[], None],
+        failed: Callable[[BaseException], object],
+        every_s: float = LOOK_EVERY_S,
+    ) -> None:
         self._path = path
         self._appeared = appeared
         self._every_s = every_s
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="elastic-drain-file", daemon=True)
+        self._thread = threading.Thread(
+            target=threads.guarded(self._run, failed), name="elastic-drain-file", daemon=True
+        )
 
     def start(self) -> None:
         threads.start(self._thread)

@@ -65,7 +65,8 @@ class Standing:
 
 
 class HangWatch:
-    """Watches the workers of one node from a thread of its own, until `close`. `tell` is called from there."""
+    """Watches the workers of one node from a thread of its own, until `close`. `tell` is called from there, and `failed`
+    with an error that ends it."""
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class HangWatch:
         handler: StackHandler | None,
         clock: Clock,
         tell: Callable[[Standing | SuspectedHang], None],
+        failed: Callable[[BaseException], object],
     ) -> None:
         self._settings = settings
         self._node = node
@@ -88,7 +90,7 @@ class HangWatch:
         self._own: Stacks | None = None
         """Where this node's workers stand, while a hang is suspected."""
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="elastic-hangs", daemon=True)
+        self._thread = threading.Thread(target=threads.guarded(self._run, failed), name="elastic-hangs", daemon=True)
 
     def start(self) -> None:
         threads.start(self._thread)

@@ -39,7 +39,8 @@ class CannotWatch(Exception):
 
 class Watchdogs:
     """The watchdogs of one agent. They call `stuck(local_rank, pid, text)`, `ask(answer)` and
-    `told(name, timer)` from their threads."""
+    `told(name, timer)` from their threads, and `failed` with an error that ends a thread, the health
+    port's aside: who asks there hears nothing then, as of an agent that is dead."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Watchdogs:
         stuck: Callable[[int, int, str], None],
         ask: Callable[[Callable[[], None]], None],
         told: Callable[[str, Mapping[str, str]], None],
+        failed: Callable[[BaseException], object],
         handler: StackHandler | None = None,
     ) -> None:
         """`handler` is what the workers write their stacks by."""
@@ -55,6 +57,7 @@ class Watchdogs:
         self._tell_stuck = stuck
         self._ask = ask
         self._told = told
+        self._failed = failed
         self._timers: FileTimers | None = None
         self._stuck: StuckWatch | None = None
         self._health: HealthServer | None = None
@@ -63,13 +66,21 @@ class Watchdogs:
         """Start those that were asked for. Raises CannotWatch; `close` ends those that were started."""
         asked = self._asked
         if asked.timer_file is not None:
-            self._timers = _timers(asked.timer_file, self._told, self._callstack)
+            self._timers = self._made_timers(asked.timer_file)
         if asked.health_port is not None:
             self._health = _health(asked.health_host, asked.health_port, self._ask)
         if asked.stuck_after is not None:
             from ..workers.stuck import StuckWatch
 
-            self._stuck = StuckWatch(asked.stuck_after, self._tell_stuck)
+            self._stuck = StuckWatch(asked.stuck_after, self._tell_stuck, self._failed)
+
+    def _made_timers(self, file: str) -> FileTimers:
+        from ..workers.file_timers import FileTimers
+
+        try:
+            return FileTimers(Path(os.path.abspath(file)), self._failed, self._told, self._callstack)
+        except OSError as error:
+            raise CannotWatch(f"{TIMER_FILE}={file}: {_why(error)}; name a new file") from error
 
     def _callstack(self, pid: int) -> str:
         if self._handler is None:
@@ -95,15 +106,6 @@ class Watchdogs:
         closing = [each.close for each in (self._timers, self._stuck, self._health) if each]
         self._timers = self._stuck = self._health = None
         run_all(*closing)
-
-
-def _timers(file: str, told: Callable[[str, Mapping[str, str]], None], callstack: Callable[[int], str]) -> FileTimers:
-    from ..workers.file_timers import FileTimers
-
-    try:
-        return FileTimers(Path(os.path.abspath(file)), told, callstack)
-    except OSError as error:
-        raise CannotWatch(f"{TIMER_FILE}={file}: {_why(error)}; name a new file") from error
 
 
 def _health(host: str, port: int, ask: Callable[[Callable[[], None]], None]) -> HealthServer:

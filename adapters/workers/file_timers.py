@@ -74,6 +74,8 @@ class FileTimers:
     """Reads the pipe, and kills, in a thread of its own. Raises OSError if the pipe cannot be made."""
 
     path: Path
+    failed: Callable[[BaseException], object]
+    """Called with an error that ends the thread."""
     tell: Callable[[str, Mapping[str, str]], None] = lambda name, timer: None
     """Called from this thread with torch's name of what was done, and torch's fields of the timer."""
     callstack: Callable[[int], str] = lambda pid: ""
@@ -92,7 +94,8 @@ class FileTimers:
         self._pipe = _made(self.path)
         self._followed = os.eventfd(0, os.EFD_CLOEXEC)
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
-        self._thread = threading.Thread(target=self._run, name="elastic-timers", daemon=True)
+        run = threads.guarded(self._run, self.failed)
+        self._thread = threading.Thread(target=run, name="elastic-timers", daemon=True)
         threads.start(self._thread)
 
     def follow(self, errors: Mapping[int, Path | None]) -> None:
@@ -102,12 +105,14 @@ class FileTimers:
 
     def close(self) -> None:
         """End the thread, and take the pipe away. Idempotent."""
-        if self._thread.is_alive():
-            os.eventfd_write(self._stop, 1)
-            self._thread.join(_JOIN_TIMEOUT_S)
-            for descriptor in (self._pipe, self._followed, self._stop):
-                os.close(descriptor)
-            self.path.unlink(missing_ok=True)
+        if self._stop == -1:
+            return
+        os.eventfd_write(self._stop, 1)
+        self._thread.join(_JOIN_TIMEOUT_S)
+        for descriptor in (self._pipe, self._followed, self._stop):
+            os.close(descriptor)
+        self._stop = -1
+        self.path.unlink(missing_ok=True)
 
     def _run(self) -> None:
         poll = select.poll()

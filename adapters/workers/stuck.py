@@ -25,10 +25,11 @@ _PROC = Path("/proc")
 @define(eq=False)
 class StuckWatch:
     """Tells once, `tell(local_rank, pid, text)` from a thread of its own, of each worker that has slept for `after_s`: was
-    seen to at each look."""
+    seen to at each look. `failed` is called with an error that ends the thread."""
 
     after_s: float
     tell: Callable[[int, int, str], None]
+    failed: Callable[[BaseException], object]
     proc: Path = _PROC
     _ranks: Mapping[int, int] = field(factory=dict, init=False)
     _looks: dict[int, int] = field(factory=dict, init=False)
@@ -37,7 +38,8 @@ class StuckWatch:
     _thread: threading.Thread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="elastic-stuck", daemon=True)
+        run = threads.guarded(self._run, self.failed)
+        self._thread = threading.Thread(target=run, name="elastic-stuck", daemon=True)
         threads.start(self._thread)
 
     def follow(self, ranks: Mapping[int, int]) -> None:

@@ -17,7 +17,15 @@ from worlds import edited, node, nodes, running
 
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.launch_settings import HANDLED, Kind, LaunchSettings, Logs, Program
+from elastic.adapters.launch_settings import (
+    HANDLED,
+    DrainSettings,
+    Kind,
+    LaunchSettings,
+    Logs,
+    Program,
+    WatchdogSettings,
+)
 from elastic.adapters.report.launch_report import Report, Result, as_json
 from elastic.adapters.report.news import News, Recorded, Seen, Started, Step
 from elastic.adapters.report.worker_ends import How
@@ -26,7 +34,7 @@ from elastic.adapters.store.port import OutOfReach, Shown
 from elastic.adapters.store.queries import Query, Reply
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.logs import CannotLog
-from elastic.core import group, rendezvous
+from elastic.core import group, hangs, rendezvous
 from elastic.core.group import Phase, Stopped
 from elastic.core.group.state import Record, Refused
 from elastic.core.rendezvous import Evict, RendezvousState, Status, Token
@@ -288,6 +296,41 @@ def test_an_error_in_a_thread_beside_the_workers_ends_the_agent_too(
     )
     with pytest.raises(RuntimeError, match=f"without its thread {thread}: OSError"):
         agent.run()
+
+
+@pytest.mark.parametrize("thread", ["elastic-drain-file", "elastic-hangs", "elastic-stuck", "elastic-timers"])
+def test_an_error_in_a_watchdog_that_was_asked_for_ends_the_agent_too(
+    environment: dict[str, str], thread: str, tmp_path: Path
+) -> None:
+    """Nobody would see any more what it was asked to see."""
+    timer_file = tmp_path / "timers"
+
+    def break_thread() -> None:
+        nonsense: Any = 7
+        watchdogs = agent._watchdogs
+        assert agent._drain_file and agent._hangs and watchdogs._stuck and watchdogs._timers
+        match thread:
+            case "elastic-drain-file":
+                agent._drain_file._path = nonsense
+            case "elastic-hangs":
+                agent._hangs._followers = nonsense
+            case "elastic-stuck":
+                watchdogs._stuck._ranks = nonsense
+            case _:
+                watchdogs._timers._timers = nonsense
+                watchdogs._timers.follow({})
+
+    made = settings(
+        "exec sleep 1000",
+        environment=environment,
+        watchdogs=WatchdogSettings(timer_file=str(timer_file), stuck_after=0.1),
+        hang=hangs.Settings(0.1),
+        drain=DrainSettings(file=str(tmp_path / "never")),
+    )
+    agent = Agent(made, MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes(break_thread))
+    with pytest.raises(RuntimeError, match=f"without its thread {thread}: (Type|Attribute)Error"):
+        agent.run()
+    assert not timer_file.exists()
 
 
 @pytest.mark.parametrize(("alone", "kept"), [(None, {}), (group.Alone(1), {node("b"): 0})])

@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from processes import comes_true, cut_name, is_stopped
 from worlds import LIFE, node, profile
 
+from elastic.adapters import threads
 from elastic.adapters.agent.hang_watch import Followed, Followers, HangWatch, Standing, counters, sign
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.report.news import SuspectedHang
@@ -37,7 +38,7 @@ def watched(
 ) -> Iterator[tuple[TOLD, list[subprocess.Popen[bytes]], HangWatch]]:
     told: TOLD = SimpleQueue()
     backend = MemoryBackend(store or MemoryStore(), SystemClock())
-    watch = HangWatch(settings, node("a"), backend, None, SystemClock(), told.put)
+    watch = HangWatch(settings, node("a"), backend, None, SystemClock(), told.put, threads.shown)
     workers, running = dict[int, Followed](), list[subprocess.Popen[bytes]]()
     try:
         for rank, program in enumerate(programs):

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from processes import TIMEOUT_S, comes_true, is_alive
 
+from elastic.adapters import threads
 from elastic.adapters.agent.watchdogs import Followed, Watchdogs
 from elastic.adapters.launch_settings import STACKS_SIGNAL, WatchdogSettings
 from elastic.adapters.workers import file_timers as module
@@ -28,7 +29,7 @@ Start = Callable[[], subprocess.Popen[bytes]]
 
 @pytest.fixture
 def timers(tmp_path: Path) -> Iterator[FileTimers]:
-    made = FileTimers(tmp_path / "timers")
+    made = FileTimers(tmp_path / "timers", threads.shown)
     yield made
     made.close()
 
@@ -126,7 +127,8 @@ def test_a_process_whose_stack_cannot_be_had_is_killed_all_the_same(
 
     monkeypatch.setattr(stacks, "texts_of", lacks)
     settings, handler = WatchdogSettings(timer_file=str(tmp_path / "timers")), StackHandler(STACKS_SIGNAL, 1023)
-    watchdogs = Watchdogs(settings, lambda *stuck: None, lambda answer: None, lambda name, timer: None, handler)
+    tells = (lambda *stuck: None, lambda answer: None, lambda name, timer: None)
+    watchdogs = Watchdogs(settings, *tells, threads.shown, handler)
     watchdogs.start()
     try:
         worker = start()
@@ -231,11 +233,11 @@ def test_what_is_no_request_is_none(text: bytes) -> None:
 
 def test_a_pipe_that_was_left_behind_is_made_anew_and_any_other_file_is_not_touched(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "old")
-    first = FileTimers(tmp_path / "old")
+    first = FileTimers(tmp_path / "old", threads.shown)
     first.close()
     first.close()
     assert not (tmp_path / "old").exists()
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(FileExistsError):
-        FileTimers(tmp_path / "mine")
+        FileTimers(tmp_path / "mine", threads.shown)
     assert (tmp_path / "mine").read_text() == "precious"

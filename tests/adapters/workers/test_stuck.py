@@ -16,6 +16,7 @@ from attrs import frozen
 from launches import PROGRAMS
 from processes import TIMEOUT_S, comes_true, cut_name
 
+from elastic.adapters import threads
 from elastic.adapters.workers.stuck import LOOKS, StuckWatch, state, stuck
 
 AFTER_S = 0.4
@@ -36,7 +37,7 @@ def sleeper(nothing_left: str, tmp_path: Path) -> Iterator[subprocess.Popen[byte
 @pytest.fixture
 def watch() -> Iterator[tuple[StuckWatch, SimpleQueue[Told]]]:
     told: SimpleQueue[Told] = SimpleQueue()
-    made = StuckWatch(AFTER_S, lambda *words: told.put(words))
+    made = StuckWatch(AFTER_S, lambda *words: told.put(words), threads.shown)
     yield made, told
     made.close()
 
@@ -82,7 +83,7 @@ def paper(tmp_path: Path) -> Iterator[tuple[Paper, StuckWatch, SimpleQueue[Told]
     told: SimpleQueue[Told] = SimpleQueue()
     made = Paper(tmp_path)
     made.make()
-    watch = StuckWatch(AFTER_S, lambda *words: told.put(words), tmp_path)
+    watch = StuckWatch(AFTER_S, lambda *words: told.put(words), threads.shown, tmp_path)
     yield made, watch, told
     watch.follow({})
     made.close()
