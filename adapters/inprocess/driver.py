@@ -82,6 +82,8 @@ HOWS = {
 
 AGAIN_S = 0.01
 """The pause between two sendings of a signal that the gate puts off."""
+TELLING_S = 2.0
+"""A process that an error ends waits so long until its stderr has taken the traceback."""
 NO_MORE = "no further iteration may begin"
 """The record of a rank that ends the job for the failures of others."""
 ENDED_BY_OTHERS = frozenset((*JOB_ENDED.values(), core.Reason.ITERATIONS_SPENT, core.Reason.TOO_FEW))
@@ -92,8 +94,10 @@ def end_process(error: BaseException) -> None:
     """End the process for an error (a policy that raises, say) in a thread without which the training would be unsupervised.
     The monitor speaks for it."""
     try:
-        traceback.print_exception(error)
-    finally:  # also where stderr is closed, or nobody reads it
+        teller = threading.Thread(target=traceback.print_exception, args=(error,), name="elastic-error", daemon=True)
+        threads.start(teller, patience_s=0.0)
+        teller.join(TELLING_S)
+    finally:  # also where stderr is closed, or full because nobody reads it
         os._exit(INTERNAL)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ports import reserved
+from processes import TIMEOUT_S
 
 import elastic
 from elastic.adapters.clock import SystemClock
@@ -356,18 +357,30 @@ def test_a_signal_that_comes_when_the_call_has_just_ended_is_the_program_s() -> 
 
 
 UNSEEN = """
-import sys, threading
+import os, sys, threading
+from contextlib import suppress
 from elastic.adapters import threads
 from elastic.adapters.inprocess.driver import end_process
 
 def fail():
     raise ValueError("nobody sees this")
 
-sys.stderr.close()
+if sys.argv[1] == "closed":
+    sys.stderr.close()
+else:
+    os.set_blocking(2, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(2, bytes(65_536))
+    os.set_blocking(2, True)
 threading.Thread(target=threads.guarded(fail, end_process)).start()
 """
 
 
-def test_an_error_that_ends_the_process_does_so_though_nobody_can_be_told() -> None:
-    ran = subprocess.run([sys.executable, "-c", UNSEEN], check=False)
-    assert ran.returncode == INTERNAL
+@pytest.mark.parametrize("stderr", ["closed", "full"])
+def test_an_error_that_ends_the_process_does_so_though_nobody_can_be_told(stderr: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", UNSEEN, stderr], stderr=subprocess.PIPE) as ends:
+        try:
+            assert ends.wait(TIMEOUT_S) == INTERNAL
+        finally:
+            ends.kill()
