@@ -150,7 +150,8 @@ class Assembly:
         given = (plan.callbacks, plan.terms, self._profile, (rank, world_size), probe_s, meets_at, self._clock)
         self.task = Task(function, *given, plan.labels)
         charge = _charge(plan, self._me, self._connection.route)
-        self._supervisor = Supervisor(parts.page, charge, parts.alarm, pid_file=_own(plan.monitor_pid, self._me))
+        pid_file = _own(plan.monitor_pid, self._me)
+        self._supervisor = Supervisor(parts.page, charge, parts.alarm, pid_file=pid_file, failed=end_process)
 
     def carry_through(self) -> Finished:
         """Carry the call through on the main thread. Return how it ended. Only a rank that serves the store waits for the

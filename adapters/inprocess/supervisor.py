@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -79,8 +79,10 @@ class Supervisor:
         alarm: Alarm | None = None,
         python: str = sys.executable,
         pid_file: Path | None = None,
+        failed: Callable[[BaseException], object] = threads.shown,
     ) -> None:
-        """`pid_file` holds the monitor's pid for as long as the monitor lives."""
+        """`pid_file` holds the monitor's pid for as long as the monitor lives. `failed` is called with an error that ends
+        the thread: nobody would start a monitor again."""
         self._pid_file = pid_file
         self._page = page
         self._charge = charge
@@ -93,7 +95,8 @@ class Supervisor:
         self._started_at = 0.0
         self._starts = 0
         self._tries = 0
-        self._thread = threading.Thread(target=self._run, name="elastic-supervisor", daemon=True)
+        run = threads.guarded(self._run, failed)
+        self._thread = threading.Thread(target=run, name="elastic-supervisor", daemon=True)
 
     @property
     def pid(self) -> int | None:

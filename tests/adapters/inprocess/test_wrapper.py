@@ -23,25 +23,32 @@ from elastic.core.policies import at_most, shift
 from elastic.core.world import Party
 from elastic.inprocess import CallWrapper, Wrapper
 
-TOLD_LATE = """
-import os, signal
+HERE = """
+import os, signal, time
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.inprocess import Wrapper
 
 class Here:
     place = phrase = "here"
     route = {"relay": "/none", "space": "0"}
-    serves = property(lambda self: os.kill(os.getpid(), signal.SIGTERM))
+    serves = False
     starts = lambda self: False
     close = lambda self, timeout_s: None
 
     def connect(self, space, clock):
         self.backend = MemoryBackend(MemoryStore(), clock)
         return self
+"""
+"""A store in this process."""
 
+TOLD_LATE = (
+    HERE
+    + """
+Here.serves = property(lambda self: os.kill(os.getpid(), signal.SIGTERM))
 signal.signal(signal.SIGTERM, lambda signum, frame: print("told to go"))
 print(Wrapper(store_factory=Here)(lambda: "trained")())
 """
+)
 """The main thread asks whether it serves the store when it knows how the call ended, and not before."""
 
 
@@ -354,6 +361,24 @@ def test_calls_that_are_refused_leave_no_descriptor_open(monkeypatch: pytest.Mon
 def test_a_signal_that_comes_when_the_call_has_just_ended_is_the_program_s() -> None:
     ran = subprocess.run([sys.executable, "-c", TOLD_LATE], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "told to go\ntrained\n", "")
+
+
+UNSUPERVISED = (
+    HERE
+    + """
+from elastic.adapters.inprocess.alarm import Alarm
+Alarm.beat = lambda self: 1 / 0
+Wrapper(store_factory=Here)(lambda: time.sleep(1_000))()
+"""
+)
+"""An error that nobody foresaw ends the thread that watches the monitor."""
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_process_whose_monitor_nobody_would_start_again_ends_and_says_why() -> None:
+    command = [sys.executable, "-c", UNSUPERVISED]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert ran.returncode == INTERNAL and "ZeroDivisionError" in ran.stderr
 
 
 UNSEEN = """
