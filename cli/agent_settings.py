@@ -30,7 +30,7 @@ from . import slurm, values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 from .places import Place
-from .rendezvous_settings import FENCE, peer_links, rendezvous_settings
+from .rendezvous_settings import FENCE, alone, peer_links, rendezvous_settings
 
 if TYPE_CHECKING:
     from ..adapters.workers.worker_port import LogsSpecs
@@ -168,7 +168,7 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
             start_timeout=spans.join_timeout,
             barrier_timeout=spans.barrier_timeout,
             fence=FENCE * spans.ttl if options.on_store_loss == "stop" else None,
-            alone=_alone(options),
+            alone=alone(spans.limits),
             checks=True if options.node_check else None,
         )
     except ValueError as reason:
@@ -176,14 +176,6 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
             f"--on-store-loss=stop: {reason}; heartbeats of 1 s and more attempts leave time to stop the workers, like "
             "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
         ) from None
-
-
-def _alone(options: LaunchOptions) -> group.Alone | None:
-    if options.restart_scope == "group":
-        return None
-    from ..core.inprocess.exits import FINAL, HEARD, JOB_OVER  # no other launch needs them
-
-    return group.Alone(options.max_restarts, FINAL, JOB_OVER, HEARD)
 
 
 def _hang(options: LaunchOptions) -> HangSettings | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import Attribute, evolve, fields
 
-from ..core import rendezvous
+from ..core import group, rendezvous
 from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
@@ -33,6 +33,7 @@ OURS = ("token_file", "peer_links")
 """Keys that torch does not know, and that are no spans."""
 PEER_LINKS = "true"
 """Jobs of several nodes keep links unless somebody says otherwise."""
+_SCOPE = "--restart-scope="
 NO_KEYS = ("limits", "leased", "first_call_timeout", "max_node_failures")
 """Fields of the rendezvous' settings that are not for --rdzv-conf: an option or the store says them, or no launcher does."""
 
@@ -61,7 +62,16 @@ def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:
     """Return the options that all agents must be given alike. With other spans they would declare each other dead, and with
     other scopes their ranks would never meet."""
     beats = f"keep_alive_interval={made.keep_alive_interval:g},keep_alive_max_attempt={made.keep_alive_max_attempt}"
-    return f"--restart-scope={options.restart_scope} --rdzv-conf={beats}"
+    return f"{_SCOPE}{options.restart_scope} --rdzv-conf={beats}"
+
+
+def alone(limits: rendezvous.Limits) -> group.Alone | None:
+    """Return how workers restart alone in the job of these limits; None if they do not. Its register has the limits too."""
+    if not limits.agreed.startswith(f"{_SCOPE}rank "):
+        return None
+    from ..core.inprocess.exits import FINAL, HEARD, JOB_OVER  # no other job needs them
+
+    return group.Alone(limits.max_restarts, FINAL, JOB_OVER, HEARD)
 
 
 def peer_links(options: LaunchOptions) -> bool:

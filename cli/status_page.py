@@ -12,6 +12,7 @@ from .looking import Looking, until_signalled
 from .mistakes import Mistake
 from .render.page import EVENTS, PICTURE, page, shown, timeline
 from .render.text import say
+from .rendezvous_settings import alone
 
 
 def serve_page(looking: Looking, host: str, port: int) -> None:
@@ -71,7 +72,9 @@ def _metrics(looking: Looking) -> Content:
 
 
 def _tell(looking: Looking, server: WebServer) -> None:
-    server.publish("state", shown(looking.history, time.time() - looking.at()))
+    state = looking.job.state
+    told = shown(looking.history, time.time() - looking.at(), alone(state.limits) if state else None)
+    server.publish("state", told)
 
 
 def _address(host: str, port: int) -> str:

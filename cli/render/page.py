@@ -19,8 +19,9 @@ from attrs import frozen
 
 from ...adapters.report.launch_report import breaker, first_cause
 from ...adapters.workers.error_files import exit_sentence
+from ...core.group.state import Alone
 from ...core.rendezvous import RendezvousState, Status
-from ...core.world import Fault, Node
+from ...core.world import Node
 from .history import History, lanes
 from .job import Job, aside, data, rows_of, span, standbys, told_by
 from .picture import picture
@@ -72,8 +73,9 @@ def _checksum(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def shown(history: History, epoch: float) -> str:
-    """Return all that the page shows, as one line of JSON. `epoch` is when the history began, in Unix seconds."""
+def shown(history: History, epoch: float, alone: Alone | None) -> str:
+    """Return all that the page shows, as one line of JSON. `epoch` is when the history began, in Unix seconds; `alone` is
+    how the job's workers restart alone."""
     job, state = history.job, history.job.state
     of_job: dict[str, Any] = (
         data(job, state) if state else {"job": job.run_id, "store": job.store, "state": "unknown", "round": 0}
@@ -101,7 +103,7 @@ def shown(history: History, epoch: float) -> str:
         "stacks": of_job.get("stacks", [])[:PLACES_MAX],
         "stacked": len(of_job.get("stacks", [])),
         "failed": len(job.faults),
-        "failures": _failures(job, state) if state else [],
+        "failures": _failures(job, state, alone) if state else [],
     }
     return json.dumps(told, separators=(",", ":"))
 
@@ -140,10 +142,14 @@ def _look(job: Job, state: RendezvousState, node: Node) -> str:
     return "running" if status is Status.IN and state.complete else LOOKS[status]
 
 
-def _failures(job: Job, state: RendezvousState) -> list[dict[str, Any]]:
-    """Return the last failures, the newest first."""
+def _failures(job: Job, state: RendezvousState, alone: Alone | None) -> list[dict[str, Any]]:
+    """Return the last failures, the newest first. The first cause of each round is the one that the report names."""
     names = names_of(state)
-    causes = [_cause(job.faults, number, state) for number in {fault.round for fault in job.faults[-FAILURES_MAX:]}]
+    rounds = {fault.round: breaker(fault.round, state.closed, state) for fault in job.faults[-FAILURES_MAX:]}
+    causes = [
+        first_cause([fault for fault in job.faults if fault.round == number], by, alone)
+        for number, by in rounds.items()
+    ]
     return [
         {
             "key": f"{fault.node} {fault.round} {fault.rank} {fault.pid}",
@@ -162,10 +168,6 @@ def _failures(job: Job, state: RendezvousState) -> list[dict[str, Any]]:
         }
         for fault in reversed(job.faults[-FAILURES_MAX:])
     ]
-
-
-def _cause(faults: Sequence[Fault], number: int, state: RendezvousState) -> Fault | None:
-    return first_cause([fault for fault in faults if fault.round == number], breaker(number, state.closed, state))
 
 
 def _clipped(lines: Sequence[str]) -> str:

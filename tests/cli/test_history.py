@@ -23,6 +23,7 @@ from elastic.cli.render.history import (
 )
 from elastic.cli.render.job import Job
 from elastic.cli.render.page import FAILURES_MAX, PLACES_MAX, page, shown, timeline
+from elastic.core.group.state import Alone
 from elastic.core.rendezvous import Done, Drain, End, Evict, RendezvousState
 from elastic.core.world import Fault, Node, Notice, Stacks, Unfit, Why
 
@@ -42,8 +43,8 @@ def texts(history: History) -> list[str]:
     return [event.text for event in history.events]
 
 
-def told(history: History) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shown(history, 0.0))
+def told(history: History, alone: Alone | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(shown(history, 0.0, alone))
     return found
 
 
@@ -127,6 +128,14 @@ def test_the_first_cause_is_of_the_node_that_ended_the_round() -> None:
     ]
 
 
+def test_where_workers_restart_alone_a_failure_that_was_mended_is_not_the_first_cause() -> None:
+    mended, missing = fault(node("b"), 0, 0), fault(node("b"), 0, 1)
+    history = seen(TWO, FAILED)
+    history = observed(history, evolve(history.job, faults=(mended, missing)), 4)
+    assert [each["cause"] for each in told(history)["failures"]] == [False, True]
+    assert [each["cause"] for each in told(history, Alone(1))["failures"]] == [True, False]
+
+
 def test_a_silent_store_is_one_event_and_its_return_another() -> None:
     history = unanswered(unanswered(seen(TWO), "no answer", 5), "no answer", 6)
     assert told(history)["silent"] == {"why": "no answer", "since": 5}
@@ -169,7 +178,7 @@ def test_what_a_page_is_told_is_bounded() -> None:
     history = observed(seen(TWO), evolve(seen(TWO).job, faults=faults, stacks=(stacks,)), 2)
     assert len(told(history)["stacks"]) == PLACES_MAX and told(history)["stacked"] == 256
     assert len(told(history)["failures"]) == FAILURES_MAX and told(history)["failed"] == 4_096
-    assert len(shown(history, 0.0)) < 1_000_000
+    assert len(shown(history, 0.0, None)) < 1_000_000
 
 
 def test_a_job_s_name_is_no_markup() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
+
+import pytest
 from attrs import evolve
 from narration import FAULT
 from worlds import node, running
@@ -10,10 +14,11 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.report.metrics import label_of
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import StandbyNote
+from elastic.adapters.web_server import WebServer
 from elastic.cli.looking import Looking
 from elastic.cli.render.history import History
 from elastic.cli.render.job import Job
-from elastic.cli.status_page import _metrics
+from elastic.cli.status_page import _metrics, _tell
 from elastic.core.rendezvous import RendezvousState
 from elastic.core.world import Node
 
@@ -54,3 +59,17 @@ def test_a_node_without_an_id_goes_by_its_host() -> None:
         'elastic_standbys{node="vm"} 4.0',
     ]
     assert sum("elastic_heartbeat_age_seconds" in line for line in found) == 1
+
+
+@pytest.mark.parametrize(("scope", "causes"), [("group", [False, True]), ("rank", [True, False])])
+def test_the_first_cause_is_what_the_job_s_launchers_report(scope: str, causes: list[bool]) -> None:
+    """Where workers restart alone, a failure that was mended is none."""
+    state = running("a b", restarts=1)
+    state = evolve(state, limits=evolve(state.limits, agreed=f"--restart-scope={scope} --rdzv-conf=x"))
+    mended, missing = (evolve(FAULT, node=node("b"), round=0, rank=rank) for rank in (0, 1))
+    job = Job("train", "gpu-01:29400", state, faults=(mended, missing))
+    with closing(WebServer("localhost", 0, {}, "/events")) as server:
+        _tell(Looking(MemoryBackend(MemoryStore(), SystemClock()), History(job)), server)
+        _, event = server._events["state"]
+    told = json.loads(event.decode().partition("data: ")[2])
+    assert [each["cause"] for each in told["failures"]] == causes
