@@ -17,13 +17,30 @@ import click
 from attrs import field, fields
 
 from .mistakes import Mistake, Value
+from .render.text import say
 
 Read = TypeVar("Read")
 _PARAMETER, _DEFAULT = "parameter", "default"
 """What a field's metadata hold."""
 
 
-class Command(click.Command):
+class Helpful(click.Command):
+    """A command whose help is told as all else is: click's own way ends with a traceback on a full disk."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option:
+            option.callback = _tell_help
+        return option
+
+
+def _tell_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        say(*(line.rstrip(" \b") for line in ctx.get_help().splitlines()))  # click's mark of text that it does not wrap
+        ctx.exit()
+
+
+class Command(Helpful):
     """A command whose mistakes name their option, and that takes no arguments but those that it declares."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ import click
 
 from .launch import launch
 from .mistakes import USAGE, Mistake
+from .option import Helpful
 from .render.text import say
 
 
@@ -23,7 +24,7 @@ LATER = ("cancel", "drain", "replay", "simulate", "stacks", "status", "store")
 """Commands whose module, of the same name, is imported only when it is asked for: launch starts without it."""
 
 
-class _Commands(click.Group):
+class _Commands(Helpful, click.Group):
     """The commands; a mistake in the first word is answered with the command that was meant."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
 from elastic.cli import exit_codes, manual
 from elastic.cli.exit_codes import exit_code
+from elastic.cli.main import run
+from elastic.cli.root import LATER
 from elastic.core.group import Stopped
 from elastic.core.group.state import Refused
 from elastic.core.world import Ending, Node, Verdict, Why
@@ -42,20 +45,33 @@ def test_the_manual_names_every_exit_code() -> None:
     assert len(codes) == 5 and all(f" {code} " in told for code in (*codes, "2", "128+n"))
 
 
-def printed_to(stdout: int) -> tuple[int, str]:
+@pytest.mark.parametrize("command", ["launch", *LATER])
+def test_the_help_of_a_command_has_no_mark_of_click_s_in_it(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) > 5 and not [line for line in lines if "\b" in line or "\\x" in line]
+
+
+def printed_to(stdout: int, *arguments: str) -> tuple[int, str]:
     """Run a command that succeeds and prints; return its exit code and its standard error."""
-    command = [sys.executable, "-m", "elastic", "simulate", "--runs", "1"]
+    command = [sys.executable, "-m", "elastic", *arguments]
     ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
     return ended.returncode, ended.stderr
 
 
-def test_a_command_whose_output_is_lost_does_not_tell_the_job_s_failure() -> None:
+PRINT = (("simulate", "--runs", "1"), ("--help",), *((name, "--help") for name in ("launch", *LATER)))
+
+
+@pytest.mark.parametrize("arguments", PRINT, ids=" ".join)
+def test_a_command_whose_output_is_lost_does_not_tell_the_job_s_failure(arguments: Sequence[str]) -> None:
     with open("/dev/full", "w") as full:
-        assert printed_to(full.fileno()) == (os.EX_IOERR, "elastic: standard output: no space left on device\n")
+        told = printed_to(full.fileno(), *arguments)
+    assert told == (os.EX_IOERR, "elastic: standard output: no space left on device\n")
 
 
-def test_a_command_whose_reader_has_gone_ends_with_the_code_that_it_has_anyway() -> None:
+@pytest.mark.parametrize("arguments", PRINT, ids=" ".join)
+def test_a_command_whose_reader_has_gone_ends_with_the_code_that_it_has_anyway(arguments: Sequence[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    assert printed_to(writer) == (0, "")
+    assert printed_to(writer, *arguments) == (0, "")
     os.close(writer)
