@@ -80,8 +80,8 @@ def leave_error_file(path: Path | None, message: str, callstack: str = "") -> No
 def _parse(path: Path, data: bytes) -> ErrorFile:
     import msgspec
 
-    with suppress(ValueError, RecursionError):  # half of a surrogate pair is no text
-        data = json.dumps(json.loads(data), ensure_ascii=False).encode(errors="replace")
+    with suppress(ValueError, RecursionError):
+        data = _as_text(data)
     try:
         record = msgspec.json.decode(data, type=_Record)
         if isinstance(record.message, str):
@@ -92,6 +92,11 @@ def _parse(path: Path, data: bytes) -> ErrorFile:
         return _unreadable(path, str(error))
     callstack = record.message.extraInfo.py_callstack
     return ErrorFile(text, _where(callstack), callstack)
+
+
+def _as_text(data: bytes) -> bytes:
+    """Return this JSON with `?` for each half of a surrogate pair, which is no text. Raises ValueError, RecursionError."""
+    return json.dumps(json.loads(data), ensure_ascii=False).encode(errors="replace")
 
 
 def _error_bytes(path: Path) -> bytes:
@@ -111,7 +116,7 @@ def error_data(fault: Fault) -> dict[str, Any]:
     if not fault.error_file:
         return {"message": "<NONE>"}
     with suppress(OSError, ValueError, RecursionError):
-        data = json.loads(_error_bytes(Path(fault.error_file)))
+        data = json.loads(_as_text(_error_bytes(Path(fault.error_file))))
         if isinstance(data, dict):
             return data
     return _on_record(fault)

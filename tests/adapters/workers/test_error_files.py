@@ -66,6 +66,13 @@ def test_half_of_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
     assert found == ErrorFile("ValueError: ? \U0001f600", callstack="in ?")
 
 
+def test_half_of_a_surrogate_pair_reaches_nobody_who_gets_the_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "error.json"
+    path.write_text(json.dumps({"message": {"message": "\ud83d", "extraInfo": {"\udcff": ["\udcff \U0001f600"]}}}))
+    found = error_data(Fault(Node("n", 1), 0, 0, 0, 1, 1, 0.0, error_file=str(path)))
+    assert found == {"message": {"message": "?", "extraInfo": {"?": ["? \U0001f600"]}}}
+
+
 @pytest.mark.parametrize("timestamp", ["soon", None, [], 10**400])
 def test_a_timestamp_may_be_anything(tmp_path: Path, timestamp: object) -> None:
     assert read(tmp_path, {"message": "a", "timestamp": timestamp}) == ErrorFile("a")
