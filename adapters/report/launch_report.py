@@ -99,14 +99,14 @@ class Report:
     @property
     def stacks(self) -> Mapping[str, tuple[int, ...]]:
         """The ranks of the last failed round by the place at which they were stopped, the largest group first."""
-        cause = self.cause
-        return grouped(tuple(each for each in self.result.stacks if cause and each.round == cause.round))
+        last = max(self._rounds) if self.cause else None
+        return grouped(tuple(each for each in self.result.stacks if each.round == last))
 
     @property
     def echoes(self) -> tuple[Fault, ...]:
         """The other failures of that round, in the order in which they were put on record."""
-        cause = self.cause
-        return tuple(each for each in self.result.faults if cause and each.round == cause.round and each is not cause)
+        cause, rounds = self.cause, self._rounds
+        return tuple(each for each in rounds[max(rounds)] if each is not cause) if cause else ()
 
     @property
     def earlier(self) -> tuple[Fault, ...]:
@@ -116,13 +116,34 @@ class Report:
     @property
     def _first_causes(self) -> Sequence[Fault]:
         """The first cause of each round in which a worker failed."""
-        result, alone = self.result, self.settings.group.alone
-        verdict = result.outcome if isinstance(result.outcome, Verdict) else None
-        rounds: dict[int, list[Fault]] = {}
-        for fault in result.faults:
-            rounds.setdefault(fault.round, []).append(fault)
-        found = (first_cause(rounds[each], breaker(each, verdict, result.state), alone) for each in sorted(rounds))
+        rounds, verdict, alone = self._rounds, self._verdict, self.settings.group.alone
+        found = (first_cause(rounds[each], breaker(each, verdict, self.result.state), alone) for each in sorted(rounds))
         return [cause for cause in found if cause]
+
+    @property
+    def _rounds(self) -> Mapping[int, Sequence[Fault]]:
+        return by_round(self.result.faults, self._verdict, self.result.state, self.settings.group.alone)
+
+    @property
+    def _verdict(self) -> Verdict | None:
+        return self.result.outcome if isinstance(self.result.outcome, Verdict) else None
+
+
+def by_round(
+    faults: Sequence[Fault], verdict: Verdict | None, state: RendezvousState | None, alone: Alone | None
+) -> Mapping[int, Sequence[Fault]]:
+    """Return the failures by the round to which they count. Where workers restart `alone`, a node may fail on its way into a
+    world, and end that as it begins. The record of its failure has the number of the round before: no other was known."""
+    found: dict[int, list[Fault]] = {}
+    for fault in faults:
+        found.setdefault(fault.round, []).append(fault)
+    for end in (state.ended if state else None, verdict):
+        if alone and end and end.why is Why.FAILED and all(fault.node != end.by for fault in found.get(end.round, ())):
+            before = found.get(end.round - 1, [])
+            if late := [fault for fault in _not_mended(before, alone) if fault.node == end.by]:
+                found[end.round - 1] = [fault for fault in before if fault not in late]
+                found[end.round] = [*late, *found.get(end.round, ())]
+    return found
 
 
 def breaker(round: int, verdict: Verdict | None, state: RendezvousState | None) -> Node | None:

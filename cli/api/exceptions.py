@@ -121,9 +121,8 @@ def _with_torch_s(ours: Kind, module: str) -> Kind:
 def _failures(report: Report) -> Mapping[int, ProcessFailure]:
     """Return the failures of the round that ended the job, by rank, the cause first."""
     cause = report.cause
-    others = [fault for fault in report.result.faults if cause and fault.round == cause.round and fault != cause]
     first: dict[int, Fault] = {}
-    for fault in (*([cause] if cause else []), *others):
+    for fault in (*([cause] if cause else []), *report.echoes):
         first.setdefault(fault.rank, fault)  # a rank that is started again alone may fail several times
     return {rank: _failure(fault) for rank, fault in first.items()}
 

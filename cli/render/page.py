@@ -17,7 +17,7 @@ from typing import Any
 
 from attrs import frozen
 
-from ...adapters.report.launch_report import breaker, first_cause
+from ...adapters.report.launch_report import breaker, by_round, first_cause
 from ...adapters.workers.error_files import exit_sentence
 from ...core.group.state import Alone
 from ...core.rendezvous import RendezvousState, Status
@@ -145,11 +145,8 @@ def _look(job: Job, state: RendezvousState, node: Node) -> str:
 def _failures(job: Job, state: RendezvousState, alone: Alone | None) -> list[dict[str, Any]]:
     """Return the last failures, the newest first. The first cause of each round is the one that the report names."""
     names = names_of(state)
-    rounds = {fault.round: breaker(fault.round, state.closed, state) for fault in job.faults[-FAILURES_MAX:]}
-    causes = [
-        first_cause([fault for fault in job.faults if fault.round == number], by, alone)
-        for number, by in rounds.items()
-    ]
+    rounds = by_round(job.faults, state.closed, state, alone)
+    causes = [first_cause(faults, breaker(number, state.closed, state), alone) for number, faults in rounds.items()]
     return [
         {
             "key": f"{fault.node} {fault.round} {fault.rank} {fault.pid}",

@@ -101,6 +101,23 @@ def test_where_workers_restart_alone_the_cause_is_the_first_failure_after_which_
     assert few.cause == mended, "what ended the round is not on record here"
 
 
+def test_a_failure_on_the_way_into_the_world_that_it_ended_is_its_first_cause() -> None:
+    """Its record has the number of the round that was over, since no other was known yet."""
+    mended = evolve(FAULT, round=2, rank=1, exit_code=-9)
+    on_the_way, beside = evolve(FAULT, round=2, exit_code=71), evolve(FAULT, round=2, rank=4, exit_code=79)
+    heard = evolve(FAULT, round=3, rank=9, node=Node("m", 1), exit_code=79)
+    stacks = tuple(Stacks(ME, round, ((0, f"in round {round}"),)) for round in (2, 3))
+    told = report(FAILED, mended, on_the_way, beside, heard)
+    group = evolve(told.settings.group, alone=Alone(9, frozenset({71, 79})))
+    told = evolve(told, settings=evolve(told.settings, group=group), result=evolve(told.result, stacks=stacks))
+    assert (told.cause, told.echoes, told.earlier) == (on_the_way, (beside, heard), (mended,))
+    assert list(told.stacks) == ["in round 3"]
+    lost = evolve(told, result=evolve(told.result, outcome=evolve(FAILED, by=Node("m", 1))))
+    assert lost.cause == heard, "the node that ended the round has failed in it"
+    only = evolve(told, result=evolve(told.result, faults=(mended, heard)))
+    assert (only.cause, only.earlier) == (heard, (mended,)), "what was mended ended nothing"
+
+
 def test_the_json_says_what_the_cause_was_and_how_this_node_s_workers_ended() -> None:
     echo = evolve(FAULT, round=3, rank=9, node=Node("m", 1))
     ends = WorkerEnd(3, 5, 1, 8812, -9, How.FAILED), WorkerEnd(3, 4, 0, 8811, -15, How.STOPPED)
