@@ -7,10 +7,13 @@ must agree on is defined here. Nothing here knows a clock, a store or a process.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from enum import Enum
 from typing import Any, NamedTuple
 
 from attrs import Attribute, field, frozen
+
+from .derived import Memo, beside, derived
 
 NAME_MAX = 256
 """Most characters of a slot, role, host, address or label. Everything that comes from a store is bounded."""
@@ -337,21 +340,40 @@ class Member:
 
 @frozen
 class World:
-    """The members of a complete round, in rank order.
+    """The members of a complete round, in rank order: the nodes, and the profile of each.
 
     `failures` is the number of restarts that the job has spent. Every member has the same number.
     """
 
     id: WorldId
-    members: tuple[Member, ...]
+    nodes: tuple[Node, ...]
+    profiles: tuple[Profile, ...]
     failures: int = field(default=0, validator=_between(0))
     policy: str = ""
     """The digest of the ranks that the completer's rank policy gave; empty if the completer had no policy."""
     generation: Generation = NO_GENERATION
+    memo: Memo = beside()
 
     @property
     def round(self) -> int:
         return self.id.round
+
+    @derived
+    def members(self) -> tuple[Member, ...]:
+        """The nodes with their profiles. Of a thousand it takes longer to make them than to judge the world."""
+        return tuple(map(Member, self.nodes, self.profiles))
+
+
+def world_of(
+    id: WorldId,
+    members: Collection[Member],
+    failures: int = 0,
+    policy: str = "",
+    generation: Generation = NO_GENERATION,
+) -> World:
+    """Return the world of these members."""
+    nodes, profiles = tuple(each.node for each in members), tuple(each.profile for each in members)
+    return World(id, nodes, profiles, failures, policy, generation)
 
 
 def _encodable(text: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from worlds import LIFE
 
 from elastic.core.ranks import _by_prefix_sums, assign
-from elastic.core.world import Endpoint, Member, Node, Profile, World, WorldId
+from elastic.core.world import Endpoint, Member, Node, Profile, World, WorldId, world_of
 
 ROLES = st.sampled_from(["default", "trainer", "reader"])
 
@@ -20,7 +20,7 @@ def worlds(draw: st.DrawFn, alike: bool = False) -> World:
     size = draw(st.integers(1, 12))
     drawn = [draw(shapes)] * size if alike else [draw(shapes) for _ in range(size)]
     members = (Member(Node(f"n{i}", 0), Profile(Endpoint("h", 1), n, role)) for i, (n, role) in enumerate(drawn))
-    return World(WorldId(LIFE, 0), tuple(members))
+    return world_of(WorldId(LIFE, 0), tuple(members))
 
 
 def ranks_of(world: World) -> Iterator[tuple[str, int, int, int]]:

@@ -129,7 +129,7 @@ class HangWatch:
         if hangs.asks(watch, sights):
             stacks = {seen.rank: sign(seen.sighting) for seen in followers.look()}
             sights = {rank: evolve(sight, stack=stacks.get(rank, "")) for rank, sight in sights.items()}
-        others = Others([member.node for member in followers.world.members], self._stacks(followers.world))
+        others = Others(list(followers.world.nodes), self._stacks(followers.world))
         watch, acts = hangs.look(watch, sights, others, self._clock.now(), self._settings)
         for act in acts:
             if self._followers is followers:
@@ -157,7 +157,7 @@ class HangWatch:
         """Return what the members have on record for this round. A store that does not answer tells nothing."""
         if self._own is None:
             return ()
-        nodes = [member.node for member in world.members if member.node != self._node]
+        nodes = [node for node in world.nodes if node != self._node]
         try:
             found = self._backend.stacks(nodes)
         except StoreError:

@@ -38,7 +38,7 @@ class Latecomers:
         match notice:
             case Told(answer=World() as world) if not self._is_told:
                 self._is_told = True
-                if world.round == 0 and world.members[0].node == self._me:
+                if world.round == 0 and world.nodes[0] == self._me:
                     self._tell_missing(world)
             case Seen(state) if not self._is_told and state.complete and self._me not in state.members:
                 self._is_told = True
@@ -47,9 +47,9 @@ class Latecomers:
                     log.warning(text, self._me.slot)
 
     def _tell_missing(self, world: World) -> None:
-        if len(world.members) >= self._settings.first_target:
+        if len(world.nodes) >= self._settings.first_target:
             return
-        here = {each.node.slot.partition("+")[0] for each in world.members}
+        here = {node.slot.partition("+")[0] for node in world.nodes}
         missing = [str(rank) for rank in range(self._world_size) if str(rank) not in here]
         log.warning(
             "the first iteration begins without %s of %s ranks (%s%s), which did not come in %g s (barrier_timeout)",

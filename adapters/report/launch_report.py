@@ -79,7 +79,7 @@ class Report:
     def world_size(self) -> int:
         """The number of workers of the last world; 0 if there was none, or none is known."""
         state = self.result.state
-        return sum(member.profile.local_world_size for member in state.world.members) if state and state.complete else 0
+        return sum(profile.local_world_size for profile in state.world.profiles) if state and state.complete else 0
 
     @property
     def others(self) -> int:

@@ -100,7 +100,7 @@ class StackRecords:
 
     def of(self, world: World) -> tuple[Stacks, ...]:
         """Return what the nodes of this world have put on record for its round, as far as the store has told of it."""
-        nodes = [member.node for member in world.members]
+        nodes = world.nodes
         with suppress(StoreError):
             self._known.update((each.node, each) for each in self._backend.stacks(nodes) if each.round == world.round)
         found = (self._known[node] for node in nodes if node in self._known)

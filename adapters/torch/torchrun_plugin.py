@@ -172,11 +172,11 @@ class ElasticRendezvous(RendezvousHandler):
 
     def _met(self, world: World) -> RoundStore | None:
         """None if the world is over before all its members have met."""
-        endpoint = world.members[0].profile.endpoint
-        rank = [member.node for member in world.members].index(self._node)
+        endpoint = world.profiles[0].endpoint
+        rank = world.nodes.index(self._node)
         until = self._clock.now() + self._settings.join_timeout
         try:
-            return meet(endpoint, rank, len(world.members), self._stands, self._clock.now, until)
+            return meet(endpoint, rank, len(world.nodes), self._stands, self._clock.now, until)
         except Unmet as error:
             raise RendezvousConnectionError(printable(str(error))) from error
 
@@ -184,7 +184,7 @@ class ElasticRendezvous(RendezvousHandler):
         """Return where the workers meet."""
         if not self.use_agent_store:
             return RendezvousStoreInfo.build(found.rank, found.agents, self._address)
-        endpoint = world.members[0].profile.endpoint
+        endpoint = world.profiles[0].endpoint
         return RendezvousStoreInfo(endpoint.address, endpoint.port)
 
     def _stands(self) -> bool:

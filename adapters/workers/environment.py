@@ -65,7 +65,7 @@ def environment(
     settings: LaunchSettings, node: Node, world: World, ranks: Ranks, worker: WorkerRanks
 ) -> dict[str, str]:
     """Return the whole environment of one worker but for its error file; its own variables override inherited ones."""
-    master = world.members[0].profile.endpoint
+    master = world.profiles[0].endpoint
     return {
         **lasting_environment(settings, node.slot),
         "RANK": str(worker.rank),

@@ -198,16 +198,16 @@ def _begun(history: History, before: RendezvousState | None, after: RendezvousSt
     known = before is not None and before.complete and before.world_id == after.world_id
     if not after.complete or after.closed or known:
         return history
-    members = after.world.members
-    workers = sum(member.profile.local_world_size for member in members)
+    nodes = after.world.nodes
+    workers = sum(profile.local_world_size for profile in after.world.profiles)
     took = f" · {_took(at - history.broken_at)} after the round before" if history.broken_at is not None else ""
-    text = f"round {after.round} runs: {count(len(members), 'node')}, {count(workers, 'worker')}{took}"
+    text = f"round {after.round} runs: {count(len(nodes), 'node')}, {count(workers, 'worker')}{took}"
     return evolve(
         history,
-        rounds=(*history.rounds, Round(after.round, len(members), workers, at, history.broken_at)),
+        rounds=(*history.rounds, Round(after.round, len(nodes), workers, at, history.broken_at)),
         broken_at=None,
         events=(*history.events, *([Event(at, "good", text)] if before else ())),
-        marks=(*history.marks, *([Mark(members[-1].node, at, "complete", f"round {after.round}")] if before else ())),
+        marks=(*history.marks, *([Mark(nodes[-1], at, "complete", f"round {after.round}")] if before else ())),
     )
 
 

@@ -125,7 +125,7 @@ def _started_again(world: World | None, state: RendezvousState | None) -> bool:
     """Return True if every node that is gone left its slot to a later incarnation of itself."""
     if world is None or state is None:
         return False
-    gone = [member.node.slot for member in world.members if member.node not in state.seats]
+    gone = [node.slot for node in world.nodes if node not in state.seats]
     return bool(gone) and set(gone) <= {node.slot for node in state.seats}
 
 
@@ -315,8 +315,8 @@ def at_the_barrier(group: Group, state: RendezvousState | None) -> str:
 
 
 def _members(world: World) -> str:
-    return count(len(world.members), "node")
+    return count(len(world.nodes), "node")
 
 
 def _workers(world: World) -> str:
-    return count(sum(member.profile.local_world_size for member in world.members), "worker")
+    return count(sum(profile.local_world_size for profile in world.profiles), "worker")

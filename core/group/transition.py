@@ -220,8 +220,8 @@ def _is_stale(group: Group, age: float) -> bool:
 
 
 def _start(group: Group, world: World) -> Step:
-    sizes = {member.node: member.profile.local_world_size for member in world.members}
-    running = frozenset(range(sizes[group.node]))
+    size = world.profiles[world.nodes.index(group.node)].local_world_size
+    running = frozenset(range(size))
     fresh = evolve(
         group,
         restarted=0,

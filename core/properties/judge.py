@@ -247,10 +247,10 @@ class Judge:
             yield "S2", f"the world of round {world.round} is another one for {node}"
         if not seen:
             yield from of_ranks(world, self.assign(world))
-        members = {member.node for member in world.members}
+        members = frozenset(world.nodes)
         earlier = [each for id, each in self.worlds.items() if self._is_earlier(id, world.id)]
         self.strength.armed["S9"] += bool(earlier)
-        outside = self.fenced and any(member.node not in members for each in earlier for member in each.members)
+        outside = self.fenced and any(node not in members for each in earlier for node in each.nodes)
         self.strength.armed["S9 strong"] += outside
         for other, ran in self.running.items():
             if self._is_earlier(ran.id, world.id):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -56,6 +56,7 @@ from .state import (
     Status,
     Token,
     make_seat,
+    note_columns,
 )
 
 FORMAT = 7
@@ -230,13 +231,18 @@ def decode(data: bytes) -> RendezvousState:
     if data[:1] == _COMPRESSED:
         data = _inflated(data)
     try:
-        number = _format.decode(data).format
-        state = _from_wire(_state.decode(data)) if number == FORMAT else None
+        return _from_wire(_state.decode(data))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refused(f"no register state: {error}") from error
-    if state is None:
-        raise Refused(f"format {number}, this version reads format {FORMAT}")
-    return state
+        raise Refused(_another_format(data) or f"no register state: {error}") from error
+
+
+def _another_format(data: bytes) -> str | None:
+    """Return the reason why this version cannot read these bytes, if they say that they have another format."""
+    try:
+        number = _format.decode(data).format
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return None if number == FORMAT else f"format {number}, this version reads format {FORMAT}"
 
 
 def _inflated(data: bytes) -> bytes:
@@ -284,6 +290,8 @@ def _to_columns(seats: tuple[_Seat, ...]) -> _Columns:
 
 _Row: TypeAlias = tuple[Any, ...]
 """The fields of a seat. The first twelve say which node it is, and what that says of itself."""
+_Column: TypeAlias = tuple[Any, ...]
+"""One field of all seats."""
 _OWN = 12
 
 
@@ -297,9 +305,9 @@ def _row(seat: _Seat) -> _Row:
     return (address, port, size, role, host, *told, slot, incarnation, status, order, notice, failing)
 
 
-def _rows(seats: tuple[_Seat, ...] | _Columns) -> Iterable[_Row]:
-    """Return the fields of each seat, as `_row` does. Iterating raises ValueError if columns differ in length."""
-    return zip(*astuple(seats), strict=True) if isinstance(seats, _Columns) else map(_row, seats)
+def _columns(seats: tuple[_Seat, ...] | _Columns) -> tuple[_Column, ...]:
+    """Return the fields of all seats, in the order of `_row`; nothing for no seats."""
+    return astuple(seats) if isinstance(seats, _Columns) else tuple(zip(*map(_row, seats), strict=True))
 
 
 def _unmarked(slot: str, address: str) -> str:
@@ -343,14 +351,17 @@ def _profile(wire: _Profile) -> Profile:
 
 
 def _from_wire(wire: _State) -> RendezvousState:
-    rows = tuple(_rows(wire.seats))
-    seats = dict(_KNOWN.seated(rows))
-    if len(seats) < len(rows):
+    if wire.format != FORMAT:
+        raise ValueError(f"format {wire.format}")
+    columns = _columns(wire.seats)
+    people = _KNOWN.seated(columns[:_OWN], columns[_OWN:])
+    seats = dict(zip(people.nodes, people.seats, strict=True))
+    if len(seats) < len(people.nodes):
         raise ValueError("a node is seated twice")
     if not wire.job.isprintable():
         raise ValueError(f"job: printable characters, not {wire.job!r}")
     closed, ended, limits = wire.closed, wire.ended, wire.limits
-    return RendezvousState(
+    state = RendezvousState(
         job=wire.job,
         life=Life(*wire.life),
         base=wire.base,
@@ -370,6 +381,9 @@ def _from_wire(wire: _State) -> RendezvousState:
         ended=Ended(ended.round, ended.why, Node(*ended.by), ended.lost) if ended else None,
         stale_before=wire.stale_before,
     )
+    if columns:
+        note_columns(state, people.nodes, people.profiles, *columns[_OWN : _OWN + 3])
+    return state
 
 
 def _seat_of(
@@ -380,6 +394,18 @@ def _seat_of(
     )
 
 
+class _People(NamedTuple):
+    """The seats of one state, in columns: what they were made from, and what was made."""
+
+    own: tuple[_Column, ...] = ()
+    """The fields that say which nodes they are, and what those say of themselves."""
+    nodes: tuple[Node, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    rests: tuple[_Row, ...] = ()
+    """The further fields of each seat."""
+    seats: tuple[Seat, ...] = ()
+
+
 class _Known:
     """The seats of the state that was decoded last. The next version takes over those that are alike. Where only the status
     of a seat is another one, it takes over the node and its profile: a new one takes ten times as long.
@@ -388,22 +414,23 @@ class _Known:
     """
 
     def __init__(self) -> None:
-        self._last: Mapping[_Row, tuple[Node, Seat, _Row]] = {}
+        self._last = _People()
 
-    def seated(self, rows: Iterable[_Row]) -> Iterable[tuple[Node, Seat]]:
-        """Return the nodes and seats of these rows. Raises ValueError."""
-        last, now = self._last, dict[_Row, tuple[Node, Seat, _Row]]()
-        for row in rows:
-            own, rest = row[:_OWN], row[_OWN:]
-            known = last.get(own)
-            if known is None:
-                node, profile = _node_and_profile(*own)
-                known = node, _seat_of(profile, *rest), rest
-            elif known[2] != rest:
-                known = known[0], _seat_of(known[1].profile, *rest), rest
-            now[own] = known
-        self._last = now
-        return [(node, seat) for node, seat, _ in now.values()]
+    def seated(self, own: tuple[_Column, ...], rest: tuple[_Column, ...]) -> _People:
+        """Return the seats of these columns. Raises ValueError."""
+        last = self._last if own == self._last.own else _found(own, self._last)
+        rests = tuple(zip(*rest, strict=True))
+        each = zip(last.profiles, last.rests, last.seats, rests, strict=True)
+        seats = tuple([seat if was == now else _seat_of(profile, *now) for profile, was, seat, now in each])
+        self._last = people = _People(own, last.nodes, last.profiles, rests, seats)
+        return people
+
+
+def _found(own: tuple[_Column, ...], last: _People) -> _People:
+    """Return the people of these columns, each with its last seat if it had one. Raises ValueError."""
+    known = dict(zip(zip(*last.own, strict=True), zip(*last[1:], strict=True), strict=True))
+    found = [known.get(row) or (*_node_and_profile(*row), None, None) for row in zip(*own, strict=True)]
+    return _People(own, *zip(*found, strict=True)) if found else _People()
 
 
 def _node_and_profile(

@@ -8,6 +8,7 @@ first saw a fact, on its own clock.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeAlias
@@ -246,8 +247,7 @@ class Context:
             return 0.0
         if self.seat is None:
             return math.inf
-        awake = self.awake
-        if self.me not in awake:
+        if self.status in AWAY:
             return self.settings.patience * 2
         return self.settings.patience * self._share
 
@@ -259,8 +259,10 @@ class Context:
     @property
     def _share(self) -> float:
         """How much longer than the first I leave to the others what every node that is awake could do."""
-        awake = self.awake
-        return 1 + awake.index(self.me) / len(awake)
+        state, seat, awake = self.state, self.seat, self.awake
+        assert state is not None and seat is not None
+        place = bisect_left(awake, seat.order, key=lambda node: state.seats[node].order)
+        return 1 + place / len(awake)
 
     @property
     def entering(self) -> Proposed | None:
@@ -307,6 +309,11 @@ class Context:
     def alike(self) -> tuple[Node, ...]:
         """The nodes whose seats have the status of mine."""
         return self.state.those(self.status) if self.state is not None and self.status is not None else ()
+
+    @property
+    def crowd(self) -> int:
+        """How many they are."""
+        return self.state.census[self.status] if self.state is not None and self.status is not None else 0
 
     def due(self, fact: Fact, after: float) -> float:
         """Return when I must act on a fact that has lasted for `after` seconds; inf while there is no such fact."""

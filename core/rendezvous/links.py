@@ -10,6 +10,7 @@ What evidence is worth is decided elsewhere (`memory`, `context`).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from enum import Enum
 from itertools import islice
 from typing import TypeAlias, assert_never
@@ -19,7 +20,7 @@ from attrs import frozen
 from ..backoff import pause_s
 from ..evolving import evolve
 from ..world import Node
-from .state import RendezvousState
+from .state import AWAY, RendezvousState
 
 NEIGHBOURS = 3
 """How many nodes each node watches."""
@@ -44,10 +45,12 @@ class Says(Enum):
 
 def neighbours(state: RendezvousState | None, me: Node) -> tuple[Node, ...]:
     """Return the nodes that this one watches: the next in the order of seats, of those that have a link's port."""
-    if state is None or state.closed or me not in state.present:
+    seat = state.seats.get(me) if state is not None and not state.closed else None
+    if state is None or seat is None or seat.status in AWAY:
         return ()
-    place = state.present.index(me)
-    others = (*state.present[place + 1 :], *state.present[:place])
+    present = state.present
+    place = bisect_left(present, seat.order, key=lambda node: state.seats[node].order)
+    others = (present[at % len(present)] for at in range(place + 1, place + len(present)))
     return tuple(islice((node for node in others if state.seats[node].profile.link_port), NEIGHBOURS))
 
 

@@ -41,7 +41,7 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, h
     if state is None or (mine is not None and state.version == mine.version):
         return _at(_still(held, sent_at, now), now)
     try:
-        verify(state)
+        verify(state, mine)
         if mine is not None and state.version == mine.version + 1:
             verify_step(mine, state)
     except Violation as violation:

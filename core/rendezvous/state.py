@@ -7,8 +7,10 @@ reader can judge it by itself. `apply` says what a state may become, and `verify
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from itertools import compress
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from attrs import Attribute, Factory, field, frozen
 
 from ..derived import Memo, beside, derived
 from ..evolving import maker
-from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Member, Node, Notice, Profile, Verdict, Why, World, WorldId
+from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Node, Notice, Profile, Verdict, Why, World, WorldId
 
 NODES_MAX = 4_096
 """The most seats of a register, whose size is bounded."""
@@ -119,7 +121,7 @@ class Seat:
 
 
 make_seat = maker(Seat)
-_member = maker(Member)
+_order, _profile = attrgetter("order"), attrgetter("profile")
 
 
 @frozen
@@ -234,6 +236,20 @@ class RendezvousState:
         return Token(self.life, self.stale_before)
 
     @derived
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(self.seats)
+
+    @derived
+    def orders(self) -> tuple[int, ...]:
+        """The order of each seat."""
+        return tuple(map(_order, self.seats.values()))
+
+    @derived
+    def profiles(self) -> tuple[Profile, ...]:
+        """The profile of each seat."""
+        return tuple(map(_profile, self.seats.values()))
+
+    @derived
     def census(self) -> Mapping[Status, int]:
         """How many seats there are of each status."""
         counted = dict.fromkeys(_STATUSES, 0)
@@ -247,7 +263,7 @@ class RendezvousState:
         for status in statuses:
             count += census[status]
         if count in (0, len(self.seats)):
-            return tuple(self.seats) if count else ()
+            return self.nodes if count else ()
         return tuple([node for node, seat in self.seats.items() if seat.status in statuses])
 
     @derived
@@ -355,11 +371,17 @@ class RendezvousState:
         return self.census[Status.IN] >= self.limits.min_nodes
 
     @derived
+    def member_profiles(self) -> tuple[Profile, ...]:
+        """The profiles of the members."""
+        if len(self.members) == len(self.seats):
+            return self.profiles
+        return tuple([self.seats[node].profile for node in self.members])
+
+    @derived
     def world(self) -> World:
         """The world of a complete round. Its members have stood in the order of the ranks since it was completed."""
-        members = tuple([_member(node, self.seats[node].profile) for node in self.members])
         id, generation = WorldId(self.completed_in or self.life, self.round), Generation(self.job, self.generation)
-        return World(id, members, self.failures, self.policy, generation)
+        return World(id, self.members, self.member_profiles, self.failures, self.policy, generation)
 
 
 def known_as(state: RendezvousState, nodes: Iterable[Node]) -> list[str]:
@@ -368,6 +390,20 @@ def known_as(state: RendezvousState, nodes: Iterable[Node]) -> list[str]:
     shared = Counter(host for host, _ in slots)
     hosts = {node: state.seats[node].profile.host for node in nodes}
     return [host if shared[host] == 1 else node.slot for node, host in hosts.items()]
+
+
+def note_columns(
+    state: RendezvousState,
+    nodes: tuple[Node, ...],
+    profiles: tuple[Profile, ...],
+    statuses: tuple[Status, ...],
+    orders: tuple[int, ...],
+    notices: Sequence[object],
+) -> None:
+    """Note beside the state what is known of it to whoever has made its seats from these columns."""
+    census = dict.fromkeys(_STATUSES, 0) | {status: statuses.count(status) for status in dict.fromkeys(statuses)}
+    noticed = tuple(compress(nodes, notices))
+    state.memo.update(nodes=nodes, profiles=profiles, census=census, orders=orders, noticed=noticed)
 
 
 def blank(life: Life, limits: Limits, target: int = 0) -> RendezvousState:

@@ -21,6 +21,8 @@ from .lives import Deed, Restore, restored, verify_restore
 from .state import Limits, RendezvousState, Seat, Status, Token, blank
 from .verify import Violation, verify, verify_step
 
+_WORKING = (Status.IN, Status.DONE, Status.GONE)
+"""The members whose workers run, or have succeeded."""
 RESTORE_JITTER_S = 0.02
 """The survivors of a lost store spread their offers to restore it over this span: one write does it."""
 
@@ -175,19 +177,21 @@ def _is_silent(ctx: Context, node: Node) -> bool:
 def _edit(ctx: Context, edit: Edit, deadline: float) -> Decision:
     """Write the edit; or, where many nodes have the same to write, propose it. The last of them writes for all. If that node
     is gone, the first node that loses its patience writes."""
-    state, proposed, crowd = ctx.state, ctx.held.proposed, ctx.alike
+    state, proposed = ctx.state, ctx.held.proposed
     if isinstance(edit, Arrive) and ctx.seat is None:
         return _enter(ctx, edit, deadline)
-    if state is None or not isinstance(edit, Arrive | Done) or len(crowd) <= ctx.settings.helping_above:
+    if state is None or not isinstance(edit, Arrive | Done) or ctx.crowd <= ctx.settings.helping_above:
         return _write(ctx, edit)
     proposal = Proposal(state.era, edit)
     if proposed is None or proposed.proposal != proposal:
         return Propose(proposal)
-    awaited = len(state.those(Status.IN, Status.DONE, Status.GONE)) if state.complete else state.target
+    awaited = sum(state.census[status] for status in _WORKING) if state.complete else state.target
     is_last = proposed.count >= awaited
     if not is_last and ctx.now < (until := proposed.at + ctx.patience_of_many):
         return _wait(ctx, min(until, deadline))
-    return Gather(crowd) if proposed.others is None else _write(ctx, Together({**proposed.others, ctx.me: proposal}))
+    if proposed.others is None:
+        return Gather(ctx.alike)
+    return _write(ctx, Together({**proposed.others, ctx.me: proposal}))
 
 
 def _enter(ctx: Context, edit: Arrive, deadline: float) -> Decision:
@@ -211,7 +215,7 @@ def _write(ctx: Context, edit: Edit) -> Decision:
     before = ctx.state or blank(ctx.held.nonce, ctx.settings.limits, ctx.settings.first_target)
     after = _signed(before, apply(before, edit, ctx.me), ctx)
     try:
-        verify(after)
+        verify(after, before)
         verify_step(before, after)
     except Violation as violation:
         return _raise(Trouble(Why.ILLEGAL, f"not written: {edit} of {ctx.me} breaks {violation}"))

@@ -7,11 +7,14 @@ the one that I held. A violation is an exception with its number. A node that me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from operator import attrgetter, lt
 
 from ..evolving import evolve
 from ..world import Ending, Node, Profile, Why
 from .state import BASE_MAX, MEMBERS, Ended, RendezvousState, Seat, Status
+
+_slot = attrgetter("slot")
 
 
 class Violation(Exception):
@@ -34,11 +37,12 @@ LEGAL_AFTER = "legal after"
 MARKED = (Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
 
 
-def verify(state: RendezvousState) -> None:
-    """Raise a Violation for the first invariant that this state breaks."""
+def verify(state: RendezvousState, known: RendezvousState | None = None) -> None:
+    """Raise a Violation for the first invariant that this state breaks. Nodes that are the same, one by one, in a `known`
+    state that was judged are not compared with each other again: of thousands that takes longest."""
     if LEGAL in state.memo:
         return
-    for number, fact in _of_any(state):
+    for number, fact in _of_any(state, known if known is not None and LEGAL in known.memo else None):
         raise Violation(number, fact)
     for number, fact in _of_complete(state) if state.complete else _of_open(state):
         raise Violation(number, fact)
@@ -58,9 +62,9 @@ def verify_step(before: RendezvousState, after: RendezvousState) -> None:
     after.memo[LEGAL_AFTER] = before
 
 
-def _of_any(state: RendezvousState) -> Iterator[Finding]:
-    orders = [seat.order for seat in state.seats.values()]
-    if orders != sorted(set(orders)):
+def _of_any(state: RendezvousState, known: RendezvousState | None) -> Iterator[Finding]:
+    orders = state.orders
+    if not all(map(lt, orders, orders[1:])):
         yield "S5", f"orders are not unique and sorted: {orders}"
     drained = dict.fromkeys((*state.noticed, *state.those(Status.LEAVING)))
     unlike = [node for node in drained if _is_unlike_a_drain(state.seats[node], state.complete)]
@@ -73,7 +77,8 @@ def _of_any(state: RendezvousState) -> Iterator[Finding]:
         yield "V17", f"set aside, and nothing says for how long: {_names(tuple(vague))}"
     if orders and orders[-1] >= state.next_order:
         yield "S5", f"order {orders[-1]} is not below the next one, {state.next_order}"
-    if len({node.slot for node in state.present}) < len(state.present):
+    present = state.present
+    if (known is None or present != known.present) and len(set(map(_slot, present))) < len(present):
         yield "S8", f"two incarnations of one slot are seated: {[str(node) for node in state.seats]}"
     if len(state.base) > BASE_MAX:
         yield "R2", f"made from {len(state.base)} states, more than the {BASE_MAX} that count"
@@ -205,7 +210,7 @@ def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Findi
         yield "V21", f"generation {before.generation} became {after.generation} within round {after.round}"
     if before.complete and before.policy != after.policy:
         yield "V13", f"the policy of round {before.round} changed from {before.policy!r} to {after.policy!r}"
-    if before.complete and (before.world_id != after.world_id or _world(before) != _world(after)):
+    if before.complete and (before.world_id != after.world_id or _line(before) != _line(after)):
         yield (
             "S1",
             f"the world of round {before.round} changed from {_names(before.members)} to {_names(after.members)}",
@@ -235,29 +240,49 @@ def _is_refund(before: RendezvousState, after: RendezvousState) -> bool:
 
 def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> Iterator[Finding]:
     """Judge a step from one round to the next."""
-    members = before.members
     if after.generation != (after.round if ended.why is Why.FAILED else before.generation):
         yield "V21", f"generation {before.generation} became {after.generation} by an end because {ended.why.value}"
     if after.failures != before.failures + (ended.why is Why.FAILED):
         yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
-    drained, expected = frozenset(before.noticed), frozenset(after.expected)
-    back = [node for node in members if node in after.seats and node not in drained]
-    wrong = [node for node in back if node not in expected]
-    if wrong:
+    gone = _gone(before, after)
+    rest = after.those(*_NOT_EXPECTED)
+    if wrong := [node for node in rest if _comes_back(before.seats.get(node))]:
         yield "V10", f"{_names(tuple(wrong))} are not expected back although their round ended"
-    called = [node for node in before.those(Status.ASIDE) if node in expected]
-    if after.target != len(back) + len(called):
-        yield "V7", f"the next round waits for {after.target} nodes, {len(back) + len(called)} can come back"
-    if ended.why is Why.LOST and after.seats.keys() >= set(before.participants):
+    stay = [node for node in (*before.noticed, *gone) if before.seats[node].status in MEMBERS]
+    called = [node for node in before.those(Status.ASIDE) if _status(after, node) is Status.EXPECTED]
+    can = len(before.members) - len(set(stay)) + len(called)
+    if after.target != can:
+        yield "V7", f"the next round waits for {after.target} nodes, {can} can come back"
+    if ended.why is Why.LOST and not any(before.seats[node].status is Status.IN for node in gone):
         yield "V8", "the round ended as lost, but nobody whose workers ran is gone"
     if ended.why is Why.UPSCALE and before.finishing:
         yield "V9", "a newcomer ended a round in which somebody is done"
-    if ended.why in (Why.FAILED, Why.UPSCALE, Why.FENCED) and ended.by not in members:
+    if ended.why in (Why.FAILED, Why.UPSCALE, Why.FENCED) and _status(before, ended.by) not in MEMBERS:
         yield "V12", f"{ended.by} ended a round ({ended.why.value}) of which it is no member"
 
 
-def _world(state: RendezvousState) -> tuple[tuple[Node, ...], list[Profile]]:
-    return state.members, [state.seats[node].profile for node in state.members]
+_NOT_EXPECTED = tuple(status for status in Status if status is not Status.EXPECTED)
+
+
+def _comes_back(was: Seat | None) -> bool:
+    """Return True if a node that had this seat in a round is expected back after its end."""
+    return was is not None and was.status in MEMBERS and was.notice is None
+
+
+def _status(state: RendezvousState, node: Node) -> Status | None:
+    seat = state.seats.get(node)
+    return seat.status if seat is not None else None
+
+
+def _gone(before: RendezvousState, after: RendezvousState) -> Collection[Node]:
+    """Return the nodes that have lost their seats."""
+    if before.nodes == after.nodes:
+        return ()
+    return [node for node in before.nodes if node not in after.seats]
+
+
+def _line(state: RendezvousState) -> tuple[tuple[Node, ...], tuple[Profile, ...]]:
+    return state.members, state.member_profiles
 
 
 def _names(nodes: tuple[Node, ...]) -> str:

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from ..rendezvous import RendezvousState, close, codec, done, drain, end, join, leave, linger, reserve, watch
 from ..rendezvous.context import Handler
-from ..world import Node
+from ..world import Generation, Member, Node, World, WorldId, world_of
 
 IS = "is"
 """The key that says which member of a union an object is."""
@@ -173,6 +173,26 @@ def _node(data: Any) -> Node:
     return Node(slot, int(incarnation))
 
 
+@frozen
+class _World:
+    """A world as a trace tells it."""
+
+    id: WorldId
+    members: tuple[Member, ...]
+    failures: int
+    policy: str
+    generation: Generation
+
+
+def _told(world: World) -> Any:
+    return plain(_World(world.id, world.members, world.failures, world.policy, world.generation), _World)
+
+
+def _world(data: Any) -> World:
+    its = made(data, _World)
+    return world_of(its.id, its.members, its.failures, its.policy, its.generation)
+
+
 def _number(data: Any) -> float:
     """Return a number, or infinity for its word: JSON has no infinity."""
     if data == "inf":
@@ -203,6 +223,7 @@ SIMPLE: Mapping[object, Spelling] = {
     bool: Spelling(_as_it_is, _is(bool, "true or false")),
     # the register is put in its place by whoever writes the line, who knows whether it stands in an earlier one
     RendezvousState: Spelling(_as_it_is, _state),
+    World: Spelling(_told, _world),
     # what only the shell knows is not told
     object: Spelling(lambda value: None, lambda data: None),
 }

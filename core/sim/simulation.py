@@ -257,4 +257,4 @@ class World:
 
 def _signed(by: Node, world: RunWorld) -> str:
     """Return the digest of a world where no user gives a policy: who signed it, so that another signature is seen (V13)."""
-    return f"{len(world.members)} by {name(by)}"
+    return f"{len(world.nodes)} by {name(by)}"

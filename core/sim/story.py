@@ -336,8 +336,8 @@ class Setting:
 
     def is_reserve(self, node: Node, world: World) -> bool:
         """Return True if this node is a reserve of this world."""
-        many = min(self.reserves, len(world.members) - 1)
-        return node in [member.node for member in world.members[len(world.members) - many :]]
+        many = min(self.reserves, len(world.nodes) - 1)
+        return node in world.nodes[len(world.nodes) - many :]
 
     def __str__(self) -> str:
         given = asdict(self, value_serializer=lambda *each: getattr(each[-1], "value", each[-1]))

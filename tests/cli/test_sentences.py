@@ -15,14 +15,14 @@ from elastic.core import group
 from elastic.core.group import Group
 from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, Restore, restored
 from elastic.core.rendezvous.state import known_as
-from elastic.core.world import Ending, Fault, Life, Member, Node, Verdict, Why, World, WorldId
+from elastic.core.world import Ending, Fault, Life, Member, Node, Verdict, Why, World, WorldId, world_of
 
 SETTINGS = LaunchSettings(Program(Kind.SCRIPT, "x"), store="gpu-01:29400", group=group.Settings(fence=3.0))
 
 
 def world(names: str, round: int = 1, failures: int = 0, size: int = 2) -> World:
     members = [Member(node(name), evolve(profile(name), local_world_size=size)) for name in names.split()]
-    return World(WorldId(Life("l"), round), tuple(members), failures)
+    return world_of(WorldId(Life("l"), round), tuple(members), failures)
 
 
 def on_one_host(state: RendezvousState) -> RendezvousState:

@@ -31,7 +31,7 @@ from elastic.core.policies import (
     shift,
     tree,
 )
-from elastic.core.world import Endpoint, Member, Node, Profile, World, WorldId, came_later
+from elastic.core.world import Endpoint, Member, Node, Profile, World, WorldId, came_later, world_of
 
 
 def member(slot: str) -> Member:
@@ -43,7 +43,7 @@ def member(slot: str) -> Member:
 
 def world(slots: str) -> World:
     """Return a world of these slots, in the order of arrival."""
-    return World(WorldId(LIFE, 0), tuple(map(member, slots.split())))
+    return world_of(WorldId(LIFE, 0), tuple(map(member, slots.split())))
 
 
 def lined_up(policy: Policy, slots: str) -> str:

@@ -6,12 +6,12 @@ import pytest
 from worlds import LIFE, node
 
 from elastic.core.ranks import Ranks, WorkerRanks, assign
-from elastic.core.world import Endpoint, Member, Profile, World, WorldId
+from elastic.core.world import Endpoint, Member, Profile, World, WorldId, world_of
 
 
 def world(*members: tuple[str, int, str]) -> World:
     """Return a world of members given as (name, workers, role)."""
-    return World(
+    return world_of(
         WorldId(LIFE, 0),
         tuple(Member(node(name), Profile(Endpoint("h", 1), size, role)) for name, size, role in members),
     )

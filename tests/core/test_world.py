@@ -17,8 +17,8 @@ from elastic.core.world import (
     Node,
     Profile,
     Verdict,
-    World,
     WorldId,
+    world_of,
 )
 
 HERE = Endpoint("h", 1)
@@ -86,8 +86,10 @@ def test_a_label_has_a_name_and_may_have_no_text() -> None:
         Profile(HERE, labels=(("", "x"),))
 
 
-def test_a_world_says_its_round() -> None:
-    assert World(WorldId(LIFE, 3), (Member(node("a"), profile("a")),)).round == 3
+def test_a_world_says_its_round_and_its_members() -> None:
+    members = Member(node("a"), profile("a")), Member(node("b"), profile("b"))
+    world = world_of(WorldId(LIFE, 3), members)
+    assert (world.round, world.members) == (3, members)
 
 
 def test_a_failure_record_is_bounded() -> None:

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from elastic.adapters.inprocess.callbacks import State as Place
 from elastic.core.policies import Policy, place, shift
-from elastic.core.world import Endpoint, Life, Member, Node, Profile, World, WorldId
+from elastic.core.world import Endpoint, Life, Member, Node, Profile, World, WorldId, world_of
 from elastic.inprocess import Compose, Mode, State, Wrapper, rank_filter
 from elastic.inprocess.assignments import KEPT, Assigned
 from elastic.inprocess.rank_assignment import (
@@ -127,7 +127,7 @@ class Job:
             labels = self.of[rank].says(self.places[rank], self.entered[rank])
             profile = Profile(Endpoint("localhost", 1), labels=labels)
             members.append(Member(Node(str(rank), self.lives[rank]), profile))
-        world = World(WorldId(Life("here", 1), round), tuple(members))
+        world = world_of(WorldId(Life("here", 1), round), tuple(members))
         placings = {rank: place(self.of[rank].policy, world) for rank in ranks}
         assert len({str(each) for each in placings.values()}) == 1
         for rank, placing in placings.items():
@@ -224,7 +224,7 @@ def test_what_places_no_rank_or_one_twice_is_named() -> None:
 def test_a_rank_that_was_given_another_policy_is_named() -> None:
     member = Member(Node("3", 0), Profile(Endpoint("localhost", 1)))
     with pytest.raises(ValueError, match="rank 3 was given another rank_assignment: it says nothing of its place"):
-        place(Assigned.by(ShiftRanks()).policy, World(WorldId(Life("here", 1), 0), (member,)))
+        place(Assigned.by(ShiftRanks()).policy, world_of(WorldId(Life("here", 1), 0), (member,)))
 
 
 def test_attributes_of_a_user_s_own_class_make_no_two_policies() -> None:

@@ -35,6 +35,7 @@ from elastic.core.world import (
     Why,
     World,
     WorldId,
+    world_of,
 )
 
 FENCED = Settings(fence=3.0)
@@ -47,7 +48,7 @@ ALONE = Settings(alone=Alone(2, frozenset({76, 79}), frozenset({71}), frozenset(
 
 def world(round: int = 0, workers: int = 2, generation: int = 0) -> World:
     members = (Member(node(name), Profile(Endpoint("h", 1), workers)) for name in "ab")
-    return World(WorldId(LIFE, round), tuple(members), generation=Generation("job", generation))
+    return world_of(WorldId(LIFE, round), tuple(members), generation=Generation("job", generation))
 
 
 def ready(round: int = 0, at: float = 0.0, generation: int = 0) -> Ready:

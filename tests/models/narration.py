@@ -15,7 +15,7 @@ from elastic.core import group, rendezvous
 from elastic.core.group import Group, begin, transition
 from elastic.core.group.state import Beaten, Event, Exited, Ready, Reaped
 from elastic.core.rendezvous import RendezvousState
-from elastic.core.world import Endpoint, Fault, Life, Member, Node, Profile, World, WorldId
+from elastic.core.world import Endpoint, Fault, Life, Member, Node, Profile, World, WorldId, world_of
 
 HERE, THERE = node("gpu-02"), node("gpu-01")
 FAULT = Fault(
@@ -86,7 +86,7 @@ class Story:
 
     def starts(self, seconds: float, round: int = 0, failures: int = 0, nodes: tuple[Node, ...] = (HERE,)) -> None:
         members = tuple(Member(each, Profile(Endpoint("localhost", 1), self.workers, host=each.slot)) for each in nodes)
-        self.starts_in(World(WorldId(Life("l"), round), members, failures), seconds)
+        self.starts_in(world_of(WorldId(Life("l"), round), members, failures), seconds)
 
     def starts_in(self, world: World, seconds: float) -> None:
         at = self.at(seconds)

@@ -24,12 +24,12 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.workers.progress import VARIABLE, read_page
 from elastic.adapters.workers.stacks import Sighting, Task, see
 from elastic.core.hangs import Settings
-from elastic.core.world import Member, Stacks, World, WorldId
+from elastic.core.world import Member, Stacks, WorldId, world_of
 
 TOLD = SimpleQueue[Standing | SuspectedHang]
 SLEEPS = "import time; time.sleep(1_000)"
 CALLS = "import elastic, time\nwhile True:\n    elastic.progress(); time.sleep(0.01)"
-WORLD = World(WorldId(LIFE, 0), (Member(node("a"), profile("a")), Member(node("b"), profile("b"))))
+WORLD = world_of(WorldId(LIFE, 0), (Member(node("a"), profile("a")), Member(node("b"), profile("b"))))
 
 
 @contextmanager

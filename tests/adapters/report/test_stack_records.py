@@ -14,14 +14,14 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import OutOfReach
 from elastic.adapters.store.queries import Query, Reply
 from elastic.adapters.workers.stacks import Sighting, Task
-from elastic.core.world import Member, Node, Stacks, World, WorldId
+from elastic.core.world import Member, Node, Stacks, World, WorldId, world_of
 
 ASLEEP = Sighting(7, "", (Task(7, "S", "futex_do_wait", "202"),))
 HOSTILE = Sighting(8, "\x1b]0;title\x07\n\u202e", (Task(8, "R"),))
 
 
 def world(round: int = 0) -> World:
-    return World(WorldId(LIFE, round), tuple(Member(node(name), profile(name)) for name in "ab"))
+    return world_of(WorldId(LIFE, round), tuple(Member(node(name), profile(name)) for name in "ab"))
 
 
 def test_a_node_s_stacks_go_on_record_and_into_files_and_those_of_the_others_are_awaited(tmp_path: Path) -> None:

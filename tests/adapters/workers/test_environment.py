@@ -17,10 +17,10 @@ from elastic.core.group import Alone
 from elastic.core.group import Settings as Group
 from elastic.core.ranks import assign
 from elastic.core.rendezvous import Limits, Settings
-from elastic.core.world import Endpoint, Generation, Life, Member, Node, Profile, World, WorldId
+from elastic.core.world import Endpoint, Generation, Life, Member, Node, Profile, WorldId, world_of
 
 FIRST, SECOND = Node("a", 1), Node("b", 1)
-WORLD = World(
+WORLD = world_of(
     WorldId(Life("l"), 4),
     (
         Member(FIRST, Profile(Endpoint("host-a", 41_001), 2, "trainer", "host-a")),

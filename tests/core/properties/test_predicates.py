@@ -77,6 +77,7 @@ from elastic.core.world import (
     WorldId,
     place_label,
     rank_policy_label,
+    world_of,
 )
 
 TWO = running("a b", restarts=3)
@@ -176,7 +177,7 @@ def _sized(size: int) -> Callable[[World], Mapping[Node, Ranks]]:
     ids=["too high", "too low", "too many", "none", "too large a world", "too small a world"],
 )
 def test_S3_ranks_that_are_not_dense(policy: Callable[[World], Mapping[Node, Ranks]]) -> None:
-    broken("S3", Started(A, World(WORLD.id, WORLD.members[:1])), judge=Judge(assign=policy))
+    broken("S3", Started(A, world_of(WORLD.id, WORLD.members[:1])), judge=Judge(assign=policy))
 
 
 ENDED = Ended(0, Why.FAILED, A)
@@ -239,7 +240,7 @@ def test_S9_workers_of_a_member_still_run() -> None:
 
 
 def test_S9_strong_with_a_fence_those_of_an_evicted_node_are_dead_too() -> None:
-    alone = World(WORLD.id._replace(round=1), WORLD.members[1:])
+    alone = world_of(WORLD.id._replace(round=1), WORLD.members[1:])
     judged(Started(A, WORLD), Started(B, alone))
     broken("S9 strong", Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True))
     judged(Started(A, WORLD), Started(B, alone), judge=Judge(fenced=True, excused={A: 9.0}))

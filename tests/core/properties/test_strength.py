@@ -30,7 +30,7 @@ from elastic.core.rendezvous import (
     leave,
     restored,
 )
-from elastic.core.world import Ending, Life, Verdict, Why, World
+from elastic.core.world import Ending, Life, Verdict, Why, world_of
 
 TWO = running("a b", size="2:3", restarts=1)
 OPEN = edited(TWO, "a", End(0, Why.FAILED))
@@ -125,7 +125,10 @@ def test_a_start_arms_what_speaks_of_it() -> None:
 
 
 def test_S9_strong_is_armed_where_a_node_of_an_earlier_world_is_no_member() -> None:
-    first, without_a = Started(A, TWO.world), Started(B, World(TWO.world.id._replace(round=1), TWO.world.members[1:]))
+    first, without_a = (
+        Started(A, TWO.world),
+        Started(B, world_of(TWO.world.id._replace(round=1), TWO.world.members[1:])),
+    )
     assert "S9 strong" not in armed(first, without_a)
     assert "S9 strong" in armed(first, without_a, judge=Judge(fenced=True))
 

@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, running
 
-from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState
+from elastic.core.rendezvous import Arrive, Close, Done, Drain, End, Evict, Leave, RendezvousState
 from elastic.core.rendezvous.codec import BYTES_MAX, FORMAT, PLAIN_MAX, Refused, decode, encode, encode_plain
 from elastic.core.rendezvous.state import LOST_MAX
 from elastic.core.world import Ending, Endpoint, Life, Notice, Party, Profile, Verdict, Why
@@ -320,6 +320,16 @@ def test_seats_that_stand_unchanged_in_the_next_version_are_not_built_again() ->
     a, b = node("a"), node("b")
     assert after.seats[a] is before.seats[a]
     assert after.seats[b] != before.seats[b]
+
+
+@pytest.mark.parametrize("state", [register("2"), running("a b c"), MANY], ids=["nobody", "few", "many"])
+def test_what_is_noted_beside_a_state_as_it_is_read_is_what_it_says_itself(state: RendezvousState) -> None:
+    if state.seats:
+        state = edited(state, "operator", Drain(list(state.seats)[1], Notice(60.0, "test")))
+    read = decode(encode(state))
+    noted = dict(read.memo)
+    assert noted.keys() == ({"nodes", "profiles", "census", "orders", "noticed"} if state.seats else set())
+    assert noted == {name: getattr(evolve(read), name) for name in noted}
 
 
 def test_a_format_that_never_was_is_refused() -> None:

@@ -176,6 +176,11 @@ def test_V16_a_notice_stands_until_its_node_has_no_seat(before: RendezvousState,
     assert caught.value.number == "V16"
 
 
+def test_V7_counts_a_drained_member_that_is_lost_once() -> None:
+    before = drained(THREE, "b")
+    verify_step(before, edited(before, "a", Evict(nodes("b"))))
+
+
 def test_V10_and_V7_hold_for_the_members_without_notice() -> None:
     waiting = with_seat(LEAVING, "c", status=Status.WAITING)
     for made, number in ((evolve(LEAVING, target=3), "V7"), (waiting, "V10")):

@@ -10,7 +10,7 @@ from worlds import LIFE, arrived, edited, node, profile, register, reseated, run
 
 from elastic.core.rendezvous import Done, Leave, Limits, Seat, Status, Token, blank
 from elastic.core.rendezvous.state import NODES_MAX
-from elastic.core.world import COUNT_MAX, NAME_MAX, Generation, Member, Node, World, WorldId
+from elastic.core.world import COUNT_MAX, NAME_MAX, Generation, Member, Node, WorldId, world_of
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_world_is_in_done_and_gone_in_the_order_of_the_ranks() -> None:
     state = edited(edited(running("b a c"), "a", Done(0)), "a", Leave())
     state = edited(state, "c", Done(0))
     members = tuple(Member(node(who), profile(who)) for who in "abc")
-    assert state.world == World(WorldId(LIFE, 0), members, 0, generation=Generation("life", 0))
+    assert state.world == world_of(WorldId(LIFE, 0), members, 0, generation=Generation("life", 0))
 
 
 def test_the_budget_is_exceeded_by_one_failure_more_than_restarts() -> None:

@@ -414,6 +414,21 @@ def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
     assert tested == states | steps
 
 
+def test_S8_who_had_left_and_is_back_beside_its_next_incarnation() -> None:
+    seats = {node("a"): Seat(GONE, 0, profile("a")), node("a#2"): Seat(WAITING, 1, profile("a"))}
+    left = evolve(running("a", "1"), seats=seats, next_order=2)
+    verify(left)
+    back = reseated(left, a=IN)
+    with pytest.raises(Violation, match="S8"):
+        verify(back, left)
+
+
+def test_a_state_that_was_not_judged_says_nothing_of_the_next() -> None:
+    twins = evolve(running(), seats={node("a"): Seat(IN, 0, profile("a")), node("a#2"): Seat(IN, 1, profile("a"))})
+    with pytest.raises(Violation, match="S8"):
+        verify(evolve(twins, version=twins.version + 1), twins)
+
+
 def test_a_step_that_was_judged_says_nothing_of_another_one_to_the_same_state() -> None:
     before = running("a b", "1:2")
     after = edited(before, "a", Done(0))
