@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from signal import Signals
 from time import localtime, strftime
 
@@ -26,10 +27,15 @@ PLACES = 6
 
 def who(node: Node, host: str, state: RendezvousState | None, world: World | None = None) -> str:
     """Return a node's name: its host, or its slot where several agents share the host, now or in the world before."""
-    hosts = {other: seat.profile.host for other, seat in state.seats.items()} if state else {}
-    hosts |= {member.node: member.profile.host for member in world.members} if world else {}
-    slots = {other.slot for other, its_host in hosts.items() if its_host == host}
-    return node.slot if len(slots) > 1 else host
+    return _naming(state, world)(node, host)
+
+
+def _naming(state: RendezvousState | None, world: World | None) -> Callable[[Node, str], str]:
+    """Return the function that names nodes by their hosts, as `who` does, for those who name many."""
+    hosts = {node: seat.profile.host for node, seat in state.seats.items()} if state else {}
+    hosts |= {node: profile.host for node, profile in zip(world.nodes, world.profiles, strict=True)} if world else {}
+    slots = Counter(host for host, _ in dict.fromkeys((host, node.slot) for node, host in hosts.items()))
+    return lambda node, host: node.slot if slots[host] > 1 else host
 
 
 def names_of(state: RendezvousState) -> dict[Node, str]:
@@ -45,11 +51,10 @@ def round_began(world: World, took_s: float) -> str:
 def other_contents(world: World, state: RendezvousState | None) -> str:
     """Return a warning that one program is not the same file on all nodes of its role; nothing if it is."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for member in world.members:
-        its = member.profile
+    name = _naming(state, world)
+    for node, its in zip(world.nodes, world.profiles, strict=True):
         if its.content:
-            nodes = found.setdefault((its.role, its.program), {}).setdefault(its.content, [])
-            nodes.append(who(member.node, its.host, state, world))
+            found.setdefault((its.role, its.program), {}).setdefault(its.content, []).append(name(node, its.host))
     differ = [(program, contents) for (_, program), contents in found.items() if len(contents) > 1]
     said = (f"{program} is not the same file on all nodes: {_apart(contents.values())}" for program, contents in differ)
     return "; ".join(said)
@@ -87,10 +92,10 @@ def formed_anew(
     world: World, before: World | None, state: RendezvousState | None, took_s: float, lives_on: bool = False
 ) -> str:
     """Return the sentence of a round with other members: who came, and for whom. `lives_on`: this node's workers did."""
-    old = [member.node for member in before.members] if before else []
-    new = [member.node for member in world.members]
-    joined = [who(m.node, m.profile.host, state, before) for m in world.members if m.node not in old]
-    left = [who(m.node, m.profile.host, state, before) for m in (before.members if before else ()) if m.node not in new]
+    name = _naming(state, before)
+    old, new = (dict(zip(each.nodes, each.profiles, strict=True)) if each else {} for each in (before, world))
+    joined = [name(node, its.host) for node, its in new.items() if node not in old]
+    left = [name(node, its.host) for node, its in old.items() if node not in new]
     change = f" ({', '.join(joined)} for {', '.join(left)})" if joined and left else ""
     change = change or (f" (with {', '.join(joined)})" if joined else f" (without {', '.join(left)})" if left else "")
     how = "not stopped here" if lives_on else "started"
@@ -101,9 +106,9 @@ def round_ended(
     round: int, why: Why | None, by: Node | None, world: World | None, state: RendezvousState | None
 ) -> str:
     """Return the sentence of a round that another node ended. What this node's own workers do is told as it happens."""
-    members = world.members if world else ()
-    hosts = {member.node: who(member.node, member.profile.host, state, world) for member in members}
-    gone = ", ".join(name for node, name in hosts.items() if state and node not in state.seats)
+    name = _naming(state, world)
+    hosts = {node: name(node, its.host) for node, its in zip(world.nodes, world.profiles, strict=True)} if world else {}
+    gone = ", ".join(host for node, host in hosts.items() if state and node not in state.seats)
     culprit = hosts.get(by, by.slot) if by else "another node"
     match why:
         case Why.FAILED:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -13,7 +16,7 @@ from elastic.adapters.report.news import Restored, StoreSilent
 from elastic.cli.render import sentences
 from elastic.core import group
 from elastic.core.group import Group
-from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, Restore, restored
+from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, Restore, Seat, restored
 from elastic.core.rendezvous.state import known_as
 from elastic.core.world import Ending, Fault, Life, Member, Node, Verdict, Why, World, WorldId, world_of
 
@@ -132,6 +135,38 @@ def test_a_round_that_ended_for_an_unknown_reason_is_still_reported() -> None:
 def test_several_nodes_that_are_lost_at_once_are_all_named() -> None:
     state = edited(running("a b c", "1:3"), "a", Evict(nodes("b c")))
     assert sentences.round_ended(0, Why.LOST, node("a"), world("a b c", 0), state).startswith("b, c lost · ")
+
+
+class Looked(dict[Node, Seat]):
+    """Seats that count how often they are gone through."""
+
+    often = 0
+
+    def items(self) -> Any:
+        self.often += 1
+        return super().items()
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        lambda world, state: sentences.round_ended(0, Why.FAILED, node("a"), world, state),
+        lambda world, state: sentences.formed_anew(world, None, state, 1.0),
+        sentences.other_contents,
+    ],
+    ids=["ended", "formed anew", "other contents"],
+)
+def test_a_sentence_of_many_nodes_goes_through_the_seats_once(say: Callable[[World, RendezvousState], str]) -> None:
+    """Each agent says it: for each node once more, it took 0.13 s of CPU time with 1,024 nodes."""
+    state = running("a b c", "1:3")
+    state = evolve(state, seats={each: _with_content(seat, each.slot) for each, seat in state.seats.items()})
+    seats = Looked(state.seats)
+    say(state.world, evolve(state, seats=MappingProxyType(seats)))
+    assert seats.often == 1
+
+
+def _with_content(seat: Seat, content: str) -> Seat:
+    return evolve(seat, profile=evolve(seat.profile, program="train.py", content=content))
 
 
 def test_a_failure_on_a_shared_host_is_named_by_its_slot() -> None:
