@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from attrs import frozen
 
+from .evolving import maker
 from .world import Member, Node, World
 
 WORKERS_KEPT = 4_096
@@ -44,6 +45,9 @@ class Ranks:
         return len(self.workers)
 
 
+_ranks, _worker_ranks = maker(Ranks), maker(WorkerRanks)
+
+
 def assign(world: World) -> Mapping[Node, Ranks]:
     """Return the ranks of every node of a world. Survivors keep their order, because the world keeps it."""
     members = world.members
@@ -60,7 +64,7 @@ def _by_prefix_sums(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
     firsts, world_size = _firsts([member.profile.local_world_size for member in members])
     role_firsts, role_sizes = _firsts_by_role(members)
     return {
-        member.node: Ranks(
+        member.node: _ranks(
             group_rank,
             len(members),
             world_size,
@@ -80,7 +84,7 @@ def _identical(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
     role, size = _shape(members[0])
     world_size = len(members) * size
     return {
-        member.node: Ranks(
+        member.node: _ranks(
             group_rank, len(members), world_size, role, world_size, _workers(size, group_rank * size, group_rank * size)
         )
         for group_rank, member in enumerate(members)
@@ -89,7 +93,7 @@ def _identical(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
 
 @lru_cache(maxsize=WORKERS_KEPT)
 def _workers(size: int, first: int, role_first: int) -> tuple[WorkerRanks, ...]:
-    return tuple(WorkerRanks(first + local, local, role_first + local) for local in range(size))
+    return tuple(_worker_ranks(first + local, local, role_first + local) for local in range(size))
 
 
 def _firsts(sizes: list[int]) -> tuple[list[int], int]:
