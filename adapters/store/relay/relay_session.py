@@ -49,6 +49,8 @@ _LOOK_S = 1.0
 """How soon the number of ranks that a first round waits for is asked for again."""
 _JOIN_S = 5.0
 """How long the end of a thread is waited for, whose client is closed."""
+_READ_S = 0.1
+"""How long the thread is waited for that has sent the rest of an answer, once the client asks on."""
 _TURN_S = 4.0
 """How long a question waits for those before it. It is shorter than a client waits for its answer."""
 
@@ -354,9 +356,11 @@ class Connection:
         with self._sending:
             if not self._tells:
                 return
-            if self._rest and self._rest.is_alive():  # it asks on, and has not read what it was told before
-                self.hang_up()
-                return
+            if self._rest:
+                self._rest.join(_READ_S)
+                if self._rest.is_alive():  # it asks on, and has not read what it was told before
+                    self.hang_up()
+                    return
             try:
                 sent = self._socket.send(data, socket.MSG_DONTWAIT)
             except BlockingIOError:

@@ -6,7 +6,6 @@ import math
 import socket
 import threading
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 from attrs import evolve
@@ -216,11 +215,15 @@ class Breaking(MemoryBackend):
         return type(self)(self._store, SystemClock())
 
 
+def _is_watched(waits: Waits) -> bool:
+    return bool(waits._waits) and waits._watched == (born().token,)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_error_that_nobody_foresaw_is_told_to_those_who_wait_and_the_next_wait_is_answered(
     store: MemoryStore,
 ) -> None:
-    served = Relay(partial(lambda _, name: Breaking(store, SystemClock()), None))
+    served = Relay(lambda name: Breaking(store, SystemClock()))
     client = RelayBackend(served.path, "one", SystemClock())
     try:
         client.get()
@@ -233,7 +236,7 @@ def test_an_error_that_nobody_foresaw_is_told_to_those_who_wait_and_the_next_wai
 
         thread = threading.Thread(target=wait)
         thread.start()
-        assert comes_true(lambda: bool(served._spaces and served._spaces._of["one"].waits._waits))
+        assert comes_true(lambda: bool(served._spaces and _is_watched(served._spaces._of["one"].waits)))
         client_of(store).set(SECOND, born().token)
         thread.join(ANSWER_S)
         assert "an error in the agent's relay: ZeroDivisionError('by nobody')" in failed[0]
