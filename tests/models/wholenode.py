@@ -154,8 +154,8 @@ class Nodes:
             sightings=Sightings(beats, 0.0),
         )
         if group.world:
-            members = tuple(evolve(member, node=names[member.node]) for member in group.world.members)
-            group = evolve(group, world=evolve(group.world, members=members))
+            nodes = tuple(names[node] for node in group.world.nodes)
+            group = evolve(group, world=evolve(group.world, nodes=nodes))
         group = evolve(group, node=held.node)
         if local.sent and isinstance(local.ask, Write):
             edit = local.ask.edit
