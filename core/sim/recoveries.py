@@ -162,8 +162,8 @@ def bound(setting: Setting, kinds: Collection[Kind]) -> float:
 
 
 def bound_of_the_dead(setting: Setting) -> float:
-    """Return how long a dead node may keep its seat while somebody is there to notice."""
-    return PARTS["detect"](setting) + PARTS["ask"](setting)
+    """Return how long a dead node may keep its seat while somebody is there to notice. Two clocks may run apart."""
+    return sum(PARTS[part](setting) for part in ("detect", *ALWAYS)) * (1 + 2 * setting.drift)
 
 
 @frozen
