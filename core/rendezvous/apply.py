@@ -14,7 +14,7 @@ from ..evolving import evolve
 from ..world import Ending, Node, Notice, Profile, Verdict, Why
 from .actions import Arrive, Close, Complete, Done, Drain, Edit, End, Evict, Leave, Overdue, Proposal, Reserve, Together
 from .rank_order import in_rank_order
-from .state import AWAY, LOST_MAX, MEMBERS, Ended, Failing, RendezvousState, Seat, Status, known_as
+from .state import AWAY, LOST_MAX, MEMBERS, Ended, Failing, RendezvousState, Seat, Status, known_as, status_of
 
 Seats = Mapping[Node, Seat]
 
@@ -34,7 +34,7 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
         case Leave():
             return _leave(state, me)
         case End(round, why, failing):
-            ends = state.complete and round == state.round and _status(state, me) in MEMBERS
+            ends = state.complete and round == state.round and status_of(state, me) in MEMBERS
             return _told(_open_next(state, why, me, without=frozenset()), me, failing) if ends else state
         case Done() | Reserve():
             return _reseated(state, {me: edit}) if me in state.seats else state
@@ -109,11 +109,6 @@ def _is_strange(profile: Profile, programs: Collection[tuple[str, str]]) -> bool
     return bool(mine) and any(role == profile.role and program not in ("", mine) for role, program in programs)
 
 
-def _status(state: RendezvousState, node: Node) -> Status | None:
-    seat = state.seats.get(node)
-    return seat.status if seat else None
-
-
 def _with(seats: Seats, node: Node, status: Status) -> Seats:
     return {**seats, node: seats[node].become(status)}
 
@@ -168,7 +163,7 @@ _LEFT: Mapping[Status, Status] = {Status.DONE: Status.GONE, Status.RESERVE: Stat
 
 
 def _leave(state: RendezvousState, me: Node) -> RendezvousState:
-    status = _status(state, me)
+    status = status_of(state, me)
     if status in AWAY:
         return state
     if status is None:
@@ -203,13 +198,13 @@ def _evict(state: RendezvousState, dead: frozenset[Node], me: Node, refund: bool
     A member that dies unnoticed makes the workers of its peers fail. So a charged failure is refunded if its true cause was
     the loss of an expected member, or of a drained one, unless that member had ended the round itself.
     """
-    present = frozenset(node for node in state.seats if node in dead and _status(state, node) not in AWAY)
+    present = frozenset(node for node in state.seats if node in dead and status_of(state, node) not in AWAY)
     if not present:
         return state
     lost = known_as(state, [node for node in state.seats if node in present])
     if not state.complete:
         return _naming(_drop(_refunded(state, present) if refund else state, present), lost)
-    if any(_status(state, node) is Status.IN for node in present):
+    if any(status_of(state, node) is Status.IN for node in present):
         return _naming(_open_next(state, Why.LOST, me, without=present), lost)
     finished = {
         node: seat.become(_LEFT[seat.status]) if node in present else seat
@@ -227,7 +222,7 @@ def _refunded(state: RendezvousState, dead: frozenset[Node]) -> RendezvousState:
     ended = state.ended
     if ended is None or ended.why is not Why.FAILED:
         return state
-    if not any(_status(state, node) in _MISSED for node in dead - {ended.by}):
+    if not any(status_of(state, node) in _MISSED for node in dead - {ended.by}):
         return state
     refunded = evolve(state, failures=state.failures - 1, ended=evolve(ended, why=Why.LOST))
     seat = state.seats.get(ended.by)
@@ -250,7 +245,7 @@ def _drop(state: RendezvousState, nodes: frozenset[Node]) -> RendezvousState:
 
     The round no longer waits for those that it expected. (A restored round may expect more nodes than it waits for.)
     """
-    expected = sum(_status(state, node) is Status.EXPECTED for node in nodes)
+    expected = sum(status_of(state, node) is Status.EXPECTED for node in nodes)
     kept = {node: seat for node, seat in state.seats.items() if node not in nodes}
     return evolve(state, seats=kept, target=max(state.target - expected, 0))
 

@@ -384,6 +384,12 @@ class RendezvousState:
         return World(id, self.members, self.member_profiles, self.failures, self.policy, generation)
 
 
+def status_of(state: RendezvousState, node: Node) -> Status | None:
+    """Return the status of this node's seat; None if it has none."""
+    seat = state.seats.get(node)
+    return seat.status if seat is not None else None
+
+
 def known_as(state: RendezvousState, nodes: Iterable[Node]) -> list[str]:
     """Return the names that people know: a node's host, or its slot if several slots share the host."""
     slots = dict.fromkeys((seat.profile.host, node.slot) for node, seat in state.seats.items())

@@ -12,7 +12,7 @@ from operator import attrgetter, lt
 
 from ..evolving import evolve
 from ..world import Ending, Node, Profile, Why
-from .state import BASE_MAX, MEMBERS, Ended, RendezvousState, Seat, Status
+from .state import BASE_MAX, MEMBERS, Ended, RendezvousState, Seat, Status, status_of
 
 _slot = attrgetter("slot")
 
@@ -249,7 +249,7 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
     if wrong := [node for node in rest if _comes_back(before.seats.get(node))]:
         yield "V10", f"{_names(tuple(wrong))} are not expected back although their round ended"
     stay = [node for node in (*before.noticed, *gone) if before.seats[node].status in MEMBERS]
-    called = [node for node in before.those(Status.ASIDE) if _status(after, node) is Status.EXPECTED]
+    called = [node for node in before.those(Status.ASIDE) if status_of(after, node) is Status.EXPECTED]
     can = len(before.members) - len(set(stay)) + len(called)
     if after.target != can:
         yield "V7", f"the next round waits for {after.target} nodes, {can} can come back"
@@ -257,7 +257,7 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
         yield "V8", "the round ended as lost, but nobody whose workers ran is gone"
     if ended.why is Why.UPSCALE and before.finishing:
         yield "V9", "a newcomer ended a round in which somebody is done"
-    if ended.why in (Why.FAILED, Why.UPSCALE, Why.FENCED) and _status(before, ended.by) not in MEMBERS:
+    if ended.why in (Why.FAILED, Why.UPSCALE, Why.FENCED) and status_of(before, ended.by) not in MEMBERS:
         yield "V12", f"{ended.by} ended a round ({ended.why.value}) of which it is no member"
 
 
@@ -267,11 +267,6 @@ _NOT_EXPECTED = tuple(status for status in Status if status is not Status.EXPECT
 def _comes_back(was: Seat | None) -> bool:
     """Return True if a node that had this seat in a round is expected back after its end."""
     return was is not None and was.status in MEMBERS and was.notice is None
-
-
-def _status(state: RendezvousState, node: Node) -> Status | None:
-    seat = state.seats.get(node)
-    return seat.status if seat is not None else None
 
 
 def _gone(before: RendezvousState, after: RendezvousState) -> Collection[Node]:

@@ -32,7 +32,7 @@ from ... import threads
 from ...clock import poll_ms
 from ..port import Backend, Denied, OutOfReach, Shown, StoreError
 from . import relay_protocol as protocol
-from .relay_waits import COPY_PAUSE_S, Encoded, Wait, Waits, failed
+from .relay_waits import COPY_PAUSE_S, LONGEST_PAUSE_S, Encoded, Wait, Waits, failed
 
 Parties: TypeAlias = Callable[[], Mapping[str, int]]
 """The parties of lost nodes now, each with the last round in which its node may have come. Any thread may ask."""
@@ -42,7 +42,6 @@ _SPACES_MAX = 4_096
 """The most registers that one agent keeps open for its workers."""
 _CLIENTS_MAX = 2
 """The most clients of the store that the connections to one register share, beside the one that waits."""
-_LONGEST_PAUSE_S = 1.0
 _EVICTION_TRIES = 30
 """So often the store may leave a question unanswered."""
 _LOOK_S = 1.0
@@ -191,7 +190,7 @@ class _Space:
                         return
                 except StoreError:
                     tries += 1
-                    self._closed.wait(pause_s(tries, FIRST_PAUSE_S, _LONGEST_PAUSE_S))
+                    self._closed.wait(pause_s(tries, FIRST_PAUSE_S, LONGEST_PAUSE_S))
         except Violation:
             return  # a state that is none is nobody's to edit
         finally:
@@ -352,7 +351,7 @@ class Connection:
             self._rest.join()
 
     def _tell(self, data: bytes) -> None:
-        """Answer a wait from another connection's thread, which must not wait for this client."""
+        """Answer a wait, from the thread that answers all: it waits `_READ_S` for this client, and no longer."""
         with self._sending:
             if not self._tells:
                 return

@@ -22,7 +22,8 @@ from . import relay_protocol as protocol
 
 COPY_PAUSE_S = 0.1
 """The pause before a copy is shown again: it will be restored soon."""
-_LONGEST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 1.0
+"""The longest pause between two questions to a store that does not answer."""
 
 
 def failed(error: StoreError) -> protocol.Failed:
@@ -59,7 +60,7 @@ class Wait:
     rest_s: float
     """It is answered so long after a change."""
     tell: Callable[[bytes], None]
-    """This answers the client, from any thread, and does not wait for it."""
+    """This answers the client, from any thread, and hardly waits for it."""
     rests_until: float = math.inf
     """Written by the thread that hears of changes alone."""
 
@@ -170,7 +171,7 @@ class Waits:
                 is_news = token != before or not shown.here
             rests_until = self._hear(watching, watched, is_news)
             if unanswered:
-                self._closed.wait(pause_s(unanswered, FIRST_PAUSE_S, _LONGEST_PAUSE_S))
+                self._closed.wait(pause_s(unanswered, FIRST_PAUSE_S, LONGEST_PAUSE_S))
             elif watched is None:
                 self._closed.wait(COPY_PAUSE_S)
         watching.close()

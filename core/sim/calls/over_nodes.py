@@ -73,7 +73,7 @@ PATIENT = (Timer.COMPLETION, Timer.CONFIRM, Timer.STORE, Timer.SHORT, Timer.SOFT
 """Limits of a minute and more. One in `PATIENT_ODDS` passes while other nodes are on their way."""
 PATIENT_ODDS = 8
 RESTARTS_MAX = 1_000_000
-HELPING_ABOVE = 1_000
+ALONE_UP_TO = 1_000
 """Ranks write for themselves here: limits pass only after a rest, so nobody would lose patience with a proposal in time."""
 KINDS = frozenset(
     (
@@ -252,7 +252,7 @@ class OverNodes:
         settings = evolve(
             settings_of(Shape(world_size, 1, RESTARTS_MAX, replace_s=self.replace_s)),
             upscale_after=0.0,
-            helping_above=HELPING_ABOVE,
+            helping_above=ALONE_UP_TO,
         )
         earlier = [rank.node.incarnation for rank in calls.ranks if rank.node.slot == slot]
         rank = born(slot, max(earlier, default=0) + 1, settings, calls.terms, calls.calls, _of_party(party))
