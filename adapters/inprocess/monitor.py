@@ -46,6 +46,7 @@ from ...core.inprocess.monitoring import (
 from ...core.rendezvous import Held, RendezvousState, Settings, handlers
 from ...core.rendezvous.agenda import Request
 from ...core.rendezvous.context import Handler
+from ...core.rendezvous.state import shows_over
 from ...core.world import Endpoint, Life, Node, Profile, Why, WorldId
 from ..clock import Clock, SystemClock, poll_ms
 from ..rendezvous.heart import Heart
@@ -154,7 +155,7 @@ class Program:
             bye=Bye[seen.bye.name],
             unwind_at=seen.unwind_at / NS or math.inf,
             dead=self._dead,
-            over=state is not None and (state.closed is not None or state.round > seen.round),
+            over=shows_over(state, self._node, seen.round),
             settled=self._settled or self._register_is_gone(),
         )
 

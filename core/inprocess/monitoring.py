@@ -89,7 +89,8 @@ class Monitor:
 
     phase: Phase = Phase.WATCH
     over_since: tuple[int, float] | None = None
-    """A span's token, and since when the monitor has known that the round of this span is over."""
+    """A span's token, and since when the monitor has seen that the round of this span is over. A store that forgot may show
+    that, and then the round's own world again."""
     leaving_since: float | None = None
     said: int = 0
     """The last span for which the monitor ended the round or left."""
@@ -215,9 +216,11 @@ def _replace_s(sight: Sight, rules: Rules) -> float:
 def _noted(monitor: Monitor, sight: Sight, now: float) -> Monitor:
     """Return the monitor with the time since which it has known what it sees."""
     over = sight.over and sight.guarded and sight.token
-    since = monitor.over_since
+    since = monitor.over_since if over else None
     if over and (since is None or since[0] != sight.token):
-        monitor = evolve(monitor, over_since=(sight.token, now))
+        since = sight.token, now
+    if since is not monitor.over_since:
+        monitor = evolve(monitor, over_since=since)
     if sight.leaving and monitor.leaving_since is None:
         monitor = evolve(monitor, leaving_since=now)
     return monitor
@@ -254,7 +257,7 @@ def _over_at(monitor: Monitor, sight: Sight, rules: Rules) -> float:
     That is at once if the monitor itself ended the round. Else the driver has its time first.
     """
     since = monitor.over_since
-    if since is None or since[0] != sight.token or monitor.want == sight.token:
+    if since is None or monitor.want == sight.token:
         return math.inf
     return since[1] if monitor.said == sight.token else since[1] + rules.patience_s
 

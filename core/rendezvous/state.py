@@ -390,6 +390,17 @@ def status_of(state: RendezvousState, node: Node) -> Status | None:
     return seat.status if seat is not None else None
 
 
+def shows_over(state: RendezvousState | None, node: Node, round: int) -> bool:
+    """Return True if this state shows that this round of this node is over, or the job.
+
+    A state that is older, or not complete yet, may be one that was read before the round began: it shows nothing. A complete
+    one of this round without this node is of another world: the store forgot the round's own.
+    """
+    if state is None or state.closed is not None or state.round > round:
+        return state is not None
+    return state.round == round and state.complete and node not in state.seats
+
+
 def known_as(state: RendezvousState, nodes: Iterable[Node]) -> list[str]:
     """Return the names that people know: a node's host, or its slot if several slots share the host."""
     slots = dict.fromkeys((seat.profile.host, node.slot) for node, seat in state.seats.items())

@@ -10,7 +10,7 @@ from ...inprocess.monitoring import Act, Bye, Kill, Quit, SayDead, SayEnd, SayLe
 from ...inprocess.progress_limits import UNGUARDED, Marks, guarded
 from ...inprocess.timers import Timers
 from ...inprocess.words import Timer
-from ...rendezvous import RendezvousState
+from ...rendezvous.state import shows_over
 from .call_world import At, Rank, World
 from .moves import GUARDED, Move, is_seated
 
@@ -43,13 +43,9 @@ def sight(world: World, place: int, stamp: float, timers: Timers) -> Sight:
         bye=_bye(rank),
         unwind_at=min((at + each.after_s for each, at in began), default=math.inf),
         dead=not rank.alive,
-        over=_over(world.register, page.armed_round),
+        over=shows_over(world.register, rank.node, page.armed_round),
         settled=not is_seated(world, rank) and world.forgotten is None,
     )
-
-
-def _over(register: RendezvousState | None, round: int) -> bool:
-    return register is not None and (register.closed is not None or register.round > round)
 
 
 def _bye(rank: Rank) -> Bye:

@@ -115,6 +115,16 @@ def test_the_monitor_ends_user_code_of_a_round_that_is_over_after_the_driver_s_t
     assert SayEnd(3) not in firsts(did)
 
 
+def test_the_monitor_leaves_a_round_alone_that_stands_again() -> None:
+    """A store that forgot shows another world, and then the round's own again."""
+    watched = Watched(evolve(TRAINS, over=True))
+    watched.look(110.0)
+    watched.sight = TRAINS
+    assert watched.watch(110.01, 150.0) == []
+    watched.sight = evolve(TRAINS, over=True)
+    assert watched.watch(150.0, 150.021) == [(150.02, Want(7))]
+
+
 def test_the_driver_has_its_time_in_each_round_that_is_over() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     watched.watch(110.0, 111.0)

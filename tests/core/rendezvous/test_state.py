@@ -8,9 +8,20 @@ import pytest
 from attrs import evolve
 from worlds import LIFE, arrived, edited, node, profile, register, reseated, running
 
-from elastic.core.rendezvous import Done, Leave, Limits, Seat, Status, Token, blank
-from elastic.core.rendezvous.state import NODES_MAX
-from elastic.core.world import COUNT_MAX, NAME_MAX, Generation, Member, Node, WorldId, world_of
+from elastic.core.rendezvous import Close, Done, End, Leave, Limits, Seat, Status, Token, blank
+from elastic.core.rendezvous.state import NODES_MAX, shows_over
+from elastic.core.world import (
+    COUNT_MAX,
+    NAME_MAX,
+    Ending,
+    Generation,
+    Member,
+    Node,
+    Verdict,
+    Why,
+    WorldId,
+    world_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +53,18 @@ def test_a_round_in_which_one_is_done_and_another_gone_is_finishing() -> None:
     state = edited(edited(running("a b c"), "a", Done(0)), "a", Leave())
     assert state.finishing
     assert edited(state, "b", Done(0)).finishing
+
+
+def test_a_round_is_over_for_a_node_by_a_later_round_by_a_verdict_or_by_another_world_of_its_number() -> None:
+    state = running("a b")
+    assert not shows_over(None, node("a"), 0)
+    assert not shows_over(state, node("a"), 0)
+    assert shows_over(state, node("c"), 0)
+    assert not shows_over(state, node("c"), 1)
+    assert not shows_over(arrived(register("3"), "a b"), node("c"), 0)
+    assert shows_over(edited(state, "a", End(0, Why.FAILED)), node("a"), 0)
+    verdict = Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)
+    assert shows_over(edited(state, "a", Close(verdict)), node("a"), 0)
 
 
 def test_a_blank_register_is_version_0_of_round_0_with_nobody_seated() -> None:
