@@ -40,6 +40,8 @@ STARTING = "?"
 _EXEC_TIMEOUT_S = 0.1
 """A new worker may take so long from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
 _TRACKER = b"from multiprocessing.resource_tracker import main"
+_ARGUMENTS, _ENVIRONMENT = (48, 49), (50, 51)
+"""The fields of /proc/PID/stat that say where these begin and end in its memory, numbered as proc(5) does."""
 _READS_MAX = 1000
 _READ_PAUSE_S = 0.001
 """So often, with this pause, a process is looked at that is in the middle of an exec."""
@@ -77,11 +79,7 @@ def kill_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> bo
 def cleans_up(pid: int) -> bool:
     """Return True if this process only removes the shared memory and the semaphores that others leave: multiprocessing's
     resource tracker, or torch's manager of shared memory. It ends by itself when those others are dead."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as command:
-            words = command.read().split(b"\0")
-    except OSError:
-        return False  # gone
+    words = _shown(pid, "cmdline", _ARGUMENTS).split(b"\0")
     return words[0].rpartition(b"/")[2] == b"torch_shm_manager" or any(word.startswith(_TRACKER) for word in words)
 
 
@@ -119,12 +117,18 @@ def _processes() -> list[int]:
 
 
 def environment_of(pid: int) -> bytes:
-    """Return the environment of a process. In the middle of an exec there is none for a moment: then it is read again."""
+    """Return the environment of a process; empty if it is gone, or another user's."""
+    return _shown(pid, "environ", _ENVIRONMENT)
+
+
+def _shown(pid: int, file: str, place: tuple[int, int]) -> bytes:
+    """Return what this file of /proc shows of a process. In the middle of an exec that is nothing for a moment: then it is
+    read again."""
     for _ in range(_READS_MAX):
         try:
-            with open(f"/proc/{pid}/environ", "rb") as environment:
-                found = environment.read()
-            if found or not _may_yet_show_one(pid):
+            with open(f"/proc/{pid}/{file}", "rb") as shows:
+                found = shows.read()
+            if found or not _may_yet_show_it(pid, place):
                 return found
         except OSError:
             break  # gone, or another user's
@@ -132,11 +136,11 @@ def environment_of(pid: int) -> bytes:
     return b""
 
 
-def _may_yet_show_one(pid: int) -> bool:
-    """Return True if a process that showed no environment was in the middle of an exec. Raises OSError if it is gone."""
+def _may_yet_show_it(pid: int, place: tuple[int, int]) -> bool:
+    """Return True if a process that showed nothing was in the middle of an exec. Raises OSError if it is gone."""
     with open(f"/proc/{pid}/stat", "rb") as stat:
         fields = stat.read().rpartition(b")")[2].split()
-    memory, code, begin, end = (int(fields[number - 3]) for number in (23, 26, 50, 51))  # numbered as proc(5) does
+    memory, code, begin, end = (int(fields[number - 3]) for number in (23, 26, *place))
     return memory > 0 and (code == 0 or begin < end)  # a kernel thread and a zombie have no memory
 
 

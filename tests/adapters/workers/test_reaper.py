@@ -226,9 +226,15 @@ def test_a_carrier_is_seen_while_it_executes_another_program(start: Start, token
     assert all(token.encode() in reaper.environment_of(carrier.pid) for _ in range(10_000))
 
 
+def test_what_cleans_up_is_known_from_the_moment_in_which_it_is_started(start: Start) -> None:
+    """A worker may die just after its tracker was spawned. The tracker shows no arguments before its exec is done."""
+    waits = "from multiprocessing.resource_tracker import main; import time; time.sleep(1000)"
+    assert all(reaper.cleans_up(start(sys.executable, "-ISc", waits).pid) for _ in range(20))
+
+
 def test_a_process_that_was_given_no_environment_is_not_waited_for(start: Start) -> None:
     bare = start("env", "-i", "sleep", "1000")
-    assert comes_true(lambda: not reaper._may_yet_show_one(bare.pid))
+    assert comes_true(lambda: not reaper._may_yet_show_it(bare.pid, reaper._ENVIRONMENT))
     assert reaper.environment_of(bare.pid) == b""
 
 
