@@ -127,8 +127,9 @@ class World:
         elif kind in STARTS:
             self._starts(kind, operation.slot)
         elif kind is Kind.CANCEL:
-            self._said(kind, "operator", "closes the job")
-            self._operates(Request(close, Why.OPERATOR, Ending.CANCELLED))
+            if self.store.register is None or not self.store.register.closed:
+                self._said(kind, "operator", "closes the job")
+                self._operates(Request(close, Why.OPERATOR, Ending.CANCELLED))
         elif kind is Kind.NOTICE and process is not None:
             self._said(kind, process.name, str(operation))
             self._gives_notice(process, Notice(span, "a test"))

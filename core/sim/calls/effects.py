@@ -19,12 +19,15 @@ from . import (
     monitor_steps as monitor,
 )
 from .call_world import Hang, Note, Shape, Unheard, World, born, changed, settings_of
-from .moves import Move
+from .moves import FAULTS, HOWS, LOSSES, Move
 from .register import When
 
 
 def beginning(shape: Shape) -> World:
-    """Return a world before its first step."""
+    """Return a world before its first step. Raises ValueError for a kind of faults that there is not."""
+    if unknown := shape.kinds.difference(FAULTS, LOSSES, HOWS):
+        kinds = ", ".join((*FAULTS, *LOSSES, *HOWS))
+        raise ValueError(f"kinds: there is no {', '.join(sorted(unknown))}; there are {kinds}")
     settings = settings_of(shape)
     ranks = (born(str(slot), 1, settings, shape.terms, shape.calls) for slot in range(shape.ranks))
     return World(None, tuple(map(driver.started, ranks)), shape.terms, shape.budget, shape.kinds, shape.calls)

@@ -155,6 +155,9 @@ FAULTS = (
     "stands still",
 )
 """All kinds of faults. `stands still` comes only where steps take time."""
+ENDS = (How.FAILED, How.EXITED, How.INTERRUPTED, How.GAVE_UP)
+HOWS = tuple(each.value for each in ENDS)
+"""The ways in which user code ends, each a kind by itself too."""
 
 
 def _may_enter(rank: Rank) -> bool:
@@ -167,7 +170,7 @@ def _faults(world: World, rank: Rank) -> Iterator[tuple[str, How | None]]:
         return
     main = rank.main
     if main.at is At.USER and main.hang is Hang.NO:
-        for how in (How.FAILED, How.EXITED, How.INTERRUPTED, How.GAVE_UP):
+        for how in ENDS:
             yield "user code ends", how
         yield from (("hangs", None), ("is stuck", None))
         if main.span in GUARDED:

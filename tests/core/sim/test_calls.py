@@ -95,6 +95,12 @@ class Stage:
         raise AssertionError("no end")
 
 
+def test_a_kind_of_faults_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(ValueError, match=r"^kinds: there is no burns, hang; there are user code ends, .*, gave up$"):
+        beginning(Shape(kinds=frozenset({"hang", "dies", "burns"})))
+    assert beginning(Shape(kinds=frozenset({"hangs", "exited", "the store forgets"}))).kinds
+
+
 def test_nothing_goes_wrong() -> None:
     stage = Stage().rests()
     assert [rank.returned for rank in stage.world.ranks] == [Returned(0), Returned(0)]

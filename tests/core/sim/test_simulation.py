@@ -301,6 +301,12 @@ def test_an_operation_tells_if_it_had_an_effect() -> None:
     assert told == [False, True, True, True, False]
 
 
+def test_a_job_that_has_ended_is_not_cancelled() -> None:
+    world = World(QUICK)
+    story = parsed(["world", "start a", "start b", "start c", "pass 3", "cancel", "pass 3", "cancel"])
+    assert [world.does(each) for each in story.operations][-3:] == [True, True, False]
+
+
 def test_a_slot_that_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match=r"crash z: there is no slot z in this world \(a to c\)"):
         World(QUICK).does(Operation(Kind.CRASH, "z"))
