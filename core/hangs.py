@@ -31,7 +31,8 @@ LOOK_MAX_S = 15.0
 SOON_S = 0.5
 """The same while the word of others is awaited."""
 PATIENCE_S = 1.0
-"""So much longer than two spans between looks a node waits for the word of others, before it reports what it knows."""
+"""So much longer than two spans between looks a node waits for the word of others, before it reports what it knows, and for
+the end of the round, before it looks anew for a hang."""
 
 
 def _above_zero(instance: object, attribute: Attribute[float], value: float) -> None:
@@ -50,6 +51,11 @@ class Settings:
     def every_s(self) -> float:
         """The span between two looks."""
         return min(self.timeout_s / LOOKS, LOOK_MAX_S)
+
+    @property
+    def patience_s(self) -> float:
+        """How long the word of others is awaited, and after a blame the end of the round."""
+        return 2 * self.every_s + PATIENCE_S
 
 
 @frozen
@@ -91,6 +97,15 @@ class Told(Enum):
 
 
 @frozen
+class Blamed:
+    """The worker that was blamed, and when: that start of this rank is to end."""
+
+    rank: int
+    start: int
+    at: float
+
+
+@frozen
 class Watch:
     """What one node knows of its workers, by rank."""
 
@@ -100,7 +115,7 @@ class Watch:
     silences: Mapping[int, Silence] = field(factory=dict)
     suspects_since: float | None = None
     told: Told = Told.NOTHING
-    blamed: bool = False
+    blamed: Blamed | None = None
 
 
 @frozen
@@ -160,14 +175,28 @@ def asks(watch: Watch, sights: Mapping[int, Sight]) -> tuple[int, ...]:
 def look(watch: Watch, sights: Mapping[int, Sight], others: Others, now: float, settings: Settings) -> Step:
     """Return the watch after this look, and what follows from it."""
     watch = _seen(watch, sights, now, settings)
-    if not sights or any(watch.at < _due_at(each, settings) for each in watch.silences.values()):
-        if watch.suspects_since is None:
-            return watch, ()
-        after = () if watch.blamed else (Withdraw(),)  # the death of that worker has moved the others
-        return evolve(watch, suspects_since=None, told=Told.NOTHING, blamed=False), after
+    moves = not sights or any(watch.at < _due_at(each, settings) for each in watch.silences.values())
+    if watch.blamed:
+        ends = _awaits_its_end(watch, watch.blamed, sights, moves, settings)
+        return (watch, ()) if ends else _afresh(watch)
+    if moves:
+        return (watch, ()) if watch.suspects_since is None else _afresh(watch)
     if watch.suspects_since is None:
         return evolve(watch, suspects_since=watch.at), (Record(),)
     return _suspects(watch, sights, others, watch.suspects_since, settings)
+
+
+def _afresh(watch: Watch) -> Step:
+    return evolve(watch, suspects_since=None, told=Told.NOTHING, blamed=None), (Withdraw(),)
+
+
+def _awaits_its_end(watch: Watch, blamed: Blamed, sights: Mapping[int, Sight], moves: bool, settings: Settings) -> bool:
+    """Return True while the round may still end for the death of the blamed worker: that moves the others, and takes nothing
+    back. Where workers restart alone, the round goes on without it, or with another start of its rank."""
+    if watch.at < blamed.at + settings.patience_s:
+        return True
+    sight = sights.get(blamed.rank)
+    return not moves and sight is not None and sight.start == blamed.start
 
 
 def until(watch: Watch, now: float, settings: Settings) -> float:
@@ -196,16 +225,17 @@ def _suspects(watch: Watch, sights: Mapping[int, Sight], others: Others, since: 
     missing, odd = others.missing, odd_rank(others.stacks)
     silent_s = watch.at - max(each.since for each in watch.silences.values())
     if missing:
-        late = watch.at >= since + 2 * settings.every_s + PATIENCE_S
+        late = watch.at >= since + settings.patience_s
         if watch.told is not Told.NOTHING or not late:
             return watch, ()
         return evolve(watch, told=Told.PART), (Report(silent_s, odd, missing),)
     report = () if watch.told is Told.WHOLE else (Report(silent_s, odd),)
     watch = evolve(watch, told=Told.WHOLE)
     rank = min(rank for each in others.stacks for rank, _ in each.places) if odd is None else odd
-    if not settings.restarts or watch.blamed or rank not in sights:
+    if not settings.restarts or rank not in sights:
         return watch, report
-    return evolve(watch, blamed=True), (*report, Blame(rank, silent_s, odd is not None))
+    blamed = Blamed(rank, sights[rank].start, watch.at)
+    return evolve(watch, blamed=blamed), (*report, Blame(rank, silent_s, odd is not None))
 
 
 def _seen(watch: Watch, sights: Mapping[int, Sight], now: float, settings: Settings) -> Watch:

@@ -30,7 +30,12 @@ SPAN_S = 4.0
 PLACES = st.sampled_from(("recv", "sleep"))
 BUSY = st.sampled_from((None, None, Busy(1, 2.0), Busy(2, 9.0)))
 SIGHTS = st.builds(
-    Sight, start=st.just(1), calls=st.integers(0, 1), output=st.integers(0, 1), busy=BUSY, stack=PLACES | st.just("")
+    Sight,
+    start=st.integers(1, 2),
+    calls=st.integers(0, 1),
+    output=st.integers(0, 1),
+    busy=BUSY,
+    stack=PLACES | st.just(""),
 )
 LOOKS = st.tuples(
     st.dictionaries(st.integers(0, 2), SIGHTS, max_size=3),
@@ -51,7 +56,8 @@ class Judge:
     last: dict[int, Sight] = field(factory=dict)
     stacks: dict[int, str] = field(factory=dict)
     on_record: bool = False
-    may_restart: bool = True
+    blamed: tuple[int, int, float] | None = None
+    """A rank, its start, and when it was blamed."""
     happened: set[type[Act]] = field(factory=set)
 
     def sees(self, sights: dict[int, Sight], pause_s: float) -> None:
@@ -59,7 +65,11 @@ class Judge:
         for rank, sight in sights.items():
             before = self.last.get(rank)
             known, own = self.stacks.get(rank, ""), sight.stack
-            same = before is not None and (before.calls, before.busy) == (sight.calls, sight.busy)
+            same = before is not None and (before.start, before.calls, before.busy) == (
+                sight.start,
+                sight.calls,
+                sight.busy,
+            )
             if same and before and not sight.calls:
                 same = before.output == sight.output and not (known and own and known != own)
             if not same:
@@ -75,25 +85,36 @@ class Judge:
         limits = {rank: sight.busy.limit_s if sight.busy else SPAN_S for rank, sight in self.last.items()}
         return bool(limits) and all(self.at - self.since[rank] >= limit for rank, limit in limits.items())
 
+    @property
+    def may_end_for_it(self) -> bool:
+        """True while the round may end for the death of the worker that was blamed, or while that worker does not die."""
+        if self.blamed is None:
+            return False
+        rank, start, at = self.blamed
+        lives = rank in self.last and self.last[rank].start == start
+        return self.at < at + self.settings.patience_s or (lives and self.stands_still)
+
     def judges(self, acts: Sequence[Act], others: Others) -> None:
         self.happened |= set(map(type, acts))
         for act in acts:
+            assert self.blamed is None or isinstance(act, Withdraw)
             match act:
                 case Record():
                     assert self.stands_still and not self.on_record
                     self.on_record = True
                 case Withdraw():
-                    assert not self.stands_still and self.on_record
-                    self.on_record = False
+                    assert self.on_record and not self.may_end_for_it and not (self.stands_still and not self.blamed)
+                    self.on_record, self.blamed = False, None
                 case Report(missing=missing):
                     assert self.stands_still and self.on_record and missing == others.missing
                 case Blame(rank):
-                    assert self.stands_still and self.on_record and self.settings.restarts and self.may_restart
+                    assert self.stands_still and self.on_record and self.settings.restarts
                     assert rank in self.last and not others.missing
-                    self.may_restart = False
-        if not self.stands_still and not self.may_restart:
-            self.on_record, self.may_restart = False, True
-        assert self.on_record == self.stands_still, "a node that stands still has said so, and no other one"
+                    self.blamed = rank, self.last[rank].start, self.at
+        if self.blamed:
+            assert self.may_end_for_it, "a round that goes on is looked at anew"
+        elif Withdraw() not in acts:
+            assert self.on_record == self.stands_still, "a node that stands still has said so, and no other one"
 
 
 def happens(spans: Sequence[tuple[dict[int, Sight], float, int, tuple[bool, str]]], restarts: bool) -> set[type[Act]]:

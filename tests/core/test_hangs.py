@@ -190,15 +190,42 @@ def test_without_an_odd_rank_the_first_one_is_blamed() -> None:
     ]
 
 
-def test_the_death_of_the_blamed_worker_takes_nothing_back_and_later_another_one_may_be_blamed() -> None:
+def test_the_death_of_the_blamed_worker_takes_nothing_back_while_the_round_may_end_for_it() -> None:
+    watch, _ = looks(suspecting(RESTARTS), 9.0, settings=RESTARTS)
+    assert RESTARTS.patience_s == 3.0
+    assert looks(watch, 11.9, times=3, sights={1: SILENT[1]}, settings=RESTARTS)[1] == []
+    assert looks(watch, 11.9, times=3, sights={**SILENT, 1: Sight(11, output=1)}, settings=RESTARTS)[1] == []
+
+
+def test_a_blamed_worker_that_has_started_again_alone_ends_the_suspicion_and_may_be_blamed_again() -> None:
     watch, _ = looks(suspecting(RESTARTS), 9.0, settings=RESTARTS)
     again = {**SILENT, 0: Sight(12, stack="recv")}
-    watch, acts = looks(watch, 10.0, sights=again, settings=RESTARTS)
-    assert acts == []
-    watch, acts = looks(watch, 18.0, times=8, sights=again, settings=RESTARTS)
+    watch, acts = looks(watch, 12.0, times=3, sights=again, settings=RESTARTS)
+    assert acts == [Withdraw()]
+    watch, acts = looks(watch, 18.0, times=6, sights=again, settings=RESTARTS)
     assert acts == [Record()]
     watch, acts = looks(watch, 19.0, sights=again, settings=RESTARTS)
     assert acts == [Report(9.0, None), Blame(0, 9.0, is_odd=False)]
+
+
+def test_where_the_others_hang_on_without_the_blamed_worker_the_next_one_is_blamed() -> None:
+    """Its place is on record no longer: it would be the odd one for ever."""
+    watch, _ = looks(suspecting(RESTARTS), 9.0, settings=RESTARTS)
+    without = {1: SILENT[1]}
+    watch, acts = looks(watch, 13.0, times=4, sights=without, settings=RESTARTS)
+    assert acts == [Withdraw(), Record()]
+    left = Others((A,), (Stacks(A, 0, ((1, "recv"),)),))
+    assert looks(watch, 14.0, sights=without, others=left, settings=RESTARTS)[1] == [
+        Report(14.0, None),
+        Blame(1, 14.0, is_odd=False),
+    ]
+
+
+def test_a_blamed_worker_that_does_not_die_is_blamed_once() -> None:
+    watch, _ = looks(suspecting(RESTARTS), 9.0, settings=RESTARTS)
+    watch, acts = looks(watch, 100.0, times=91, settings=RESTARTS)
+    assert acts == []
+    assert looks(watch, 101.0, sights={**SILENT, 0: Sight(10, output=1)}, settings=RESTARTS)[1] == [Withdraw()]
 
 
 def test_a_node_looks_eight_times_within_the_span_and_sooner_while_it_waits_for_others() -> None:

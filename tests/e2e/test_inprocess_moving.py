@@ -238,6 +238,49 @@ def test_a_worker_that_lived_through_a_change_of_nodes_is_told_of_by_its_round_a
     assert (ended["round"], ended["rank"], ended["pid"]) == (2, 0, survivor.pid)
 
 
+def hanging(job: Jobs, folder: Path, restarts: int) -> tuple[Job, Launch, Launch]:
+    """Return the job of three nodes of which the first was lost, and then the others hang: each of their workers has another
+    rank since, and its old one is another worker's."""
+    options = (
+        "--restart-scope=rank",
+        "--nproc-per-node=2",
+        "--last-call=1000",
+        "--hang-timeout=2",
+        "--on-hang=restart",
+    )
+    made = job("2:3", *options, f"--max-restarts={restarts}")
+    one, two, three = made.nodes("abc", program=(PROGRAMS / "moving_hang.py", folder))
+    for agent in (one, two, three):
+        hear(agent)
+    lose(one)
+    made.reaches(lambda state: state.round == 1 and state.complete)
+    two.open_gate()
+    three.open_gate()
+    return made, two, three
+
+
+def test_a_worker_that_hangs_after_a_change_of_nodes_starts_again_and_no_other(
+    tcpstore_job: Jobs, tmp_path: Path
+) -> None:
+    made, two, three = hanging(tcpstore_job, tmp_path, restarts=1)
+    (again,) = three.hears(1)
+    two.open_gate(1)
+    three.open_gate(1)
+    assert codes([two.ends(), three.ends()]) == [0, 0]
+    (failure,) = made.report("c")["failures"]
+    assert (failure["round"], failure["rank"]) == (1, 3) and failure["pid"] != again.pid
+    assert failure["message"].startswith("hang: ")
+
+
+def test_where_workers_hang_on_without_the_one_that_was_ended_the_others_are_ended_too(
+    tcpstore_job: Jobs, tmp_path: Path
+) -> None:
+    made, two, three = hanging(tcpstore_job, tmp_path, restarts=0)
+    assert codes([two.ends(), three.ends()]) == [1, 1]
+    failures = [each for each in made.report("b")["failures"] if each["message"].startswith("hang: ")]
+    assert [each["rank"] for each in failures] == [3, 0, 1]
+
+
 def test_a_worker_that_lived_through_a_change_of_nodes_is_heard_when_it_is_ready_to_leave(
     tcpstore_job: Jobs, launch: Launcher, tmp_path: Path
 ) -> None:
