@@ -27,6 +27,7 @@ from ..report.stack_records import Seen
 from ..store.port import AgentBackend, StoreError
 from ..terminal import printable
 from ..workers.error_files import leave_error_file
+from ..workers.logs import size
 from ..workers.progress import Page, read_page
 from ..workers.stack_handler import StackHandler
 from ..workers.stacks import Sighting, last_sight
@@ -193,18 +194,11 @@ def _sight(worker: Followed) -> Sight | None:
     if state(worker.pid) in _DEAD:
         return None
     page = read_page(worker.page)
-    return Sight(worker.pid, page.calls, sum(map(_size, worker.outputs)), _busy(page))
+    return Sight(worker.pid, page.calls, sum(map(size, worker.outputs)), _busy(page))
 
 
 def _busy(page: Page) -> Busy | None:
     return Busy(page.span, page.limit_s, page.name) if page.span else None
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
 
 
 def sign(sighting: Sighting) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
-from pathlib import Path
 
 from attrs import define, frozen
 
@@ -20,8 +19,8 @@ from ..store.port import Backend, StoreError, noted
 from ..workers.attempts import Attempt
 from ..workers.deaths import remark
 from ..workers.error_files import exit_sentence, last_exception, read_error_file
-from ..workers.logs import NOWHERE, tail
-from ..workers.worker_port import Exit, WorkerSpec
+from ..workers.logs import tail
+from ..workers.worker_port import Exit
 
 UNSTARTABLE = 127
 """The exit code of a worker that could not be started, as a shell has it."""
@@ -165,8 +164,8 @@ def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float]
     """Return what is known of a worker's failure: from its exit code, its error file and the end of its log. Whatever is
     missing or unreadable is left out, or the text says so; nothing is raised."""
     drain(_DRAIN_TIMEOUT_S)
-    log = _log(attempt.spec)
-    lines = tail(log, _SEARCHED) if log else ()
+    log = attempt.log
+    lines = tail(log, _SEARCHED, attempt.log_begins) if log else ()
     found = read_error_file(attempt.error_file) if attempt.error_file else None
     message, where = (found.message, found.where) if found else last_exception(lines)
     return Fault(
@@ -194,11 +193,3 @@ def unstartable_fault(node: Node, host: str, round: int, ranks: Ranks, when: str
     """Return the failure of a node that could not start its workers. It is charged to the node's first worker."""
     first = ranks.workers[0]
     return Fault(node, round, first.rank, first.local_rank, 0, UNSTARTABLE, 0.0, ranks.world_size, host, when, text)
-
-
-def _log(spec: WorkerSpec) -> Path | None:
-    """Return the file in which a failing program would have said why."""
-    for sink in (spec.stderr, spec.stdout):
-        if sink.file is not None and sink.file != NOWHERE:
-            return sink.file
-    return None

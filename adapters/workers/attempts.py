@@ -11,7 +11,7 @@ from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import Node, World
 from ..launch_settings import LaunchSettings
 from .environment import PARTY, command, environment, party
-from .logs import ERROR_FILE_VARIABLE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory
+from .logs import ERROR_FILE_VARIABLE, NOWHERE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory, size
 from .progress import VARIABLE as PROGRESS
 from .progress import page_again, page_path
 from .worker_port import LogsLost, WorkerSpec
@@ -29,6 +29,16 @@ class Attempt:
     spec: WorkerSpec
     error_file: Path | None
     stacks_file: Path | None = None
+    log_begins: int = 0
+    """Where in its log the output of this start begins. The starts of one round share it."""
+
+    @property
+    def log(self) -> Path | None:
+        """The file in which a failing program would have said why."""
+        for sink in (self.spec.stderr, self.spec.stdout):
+            if sink.file is not None and sink.file != NOWHERE:
+                return sink.file
+        return None
 
 
 def attempts(
@@ -81,7 +91,8 @@ def again(attempt: Attempt, number: int) -> Attempt:
         told[PROGRESS] = page_again(told[PROGRESS], number)
     if error_file:
         told[ERROR_FILE_VARIABLE] = str(error_file)
-    return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told))
+    log_begins = size(attempt.log) if attempt.log else 0
+    return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told), log_begins=log_begins)
 
 
 def worker_logs(settings: LaunchSettings, tell: Callable[[LogsLost], None]) -> WorkerLogs:

@@ -200,25 +200,35 @@ def _make_new(base: Path, name: str, chance: Callable[[int], bytes] = os.urandom
 _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
-def tail(path: Path, lines: int = 20) -> tuple[str, ...]:
-    """The last lines of a log, made harmless for a terminal; none if there is no such file."""
-    text = _end_of(path).decode("utf-8", "replace")
+def tail(path: Path, lines: int = 20, begins: int = 0) -> tuple[str, ...]:
+    """The last lines of a log, made harmless for a terminal; none if there is no such file. What stands before the byte
+    `begins` is not looked at, unless the file is shorter by now."""
+    text = _end_of(path, begins).decode("utf-8", "replace")
     found = text.removesuffix("\n").split("\n")[-lines:] if text else []
     return tuple(_harmless(line) for line in found)
 
 
-def _end_of(path: Path) -> bytes:
+def size(path: Path) -> int:
+    """Return the number of a file's bytes; 0 for one that is not there."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _end_of(path: Path, begins: int) -> bytes:
     """Return at most TAIL_BYTES_MAX, from a line's start if there is one in them."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as log:
             status = os.fstat(log.fileno())
             if not stat.S_ISREG(status.st_mode):
                 return b""
-            start = max(0, status.st_size - TAIL_BYTES_MAX)
+            begins = begins if begins <= status.st_size else 0
+            start = max(begins, status.st_size - TAIL_BYTES_MAX)
             data = os.pread(log.fileno(), TAIL_BYTES_MAX, start)
     except OSError:
         return b""
-    return data if start == 0 else data.partition(b"\n")[2] or data
+    return data if start == begins else data.partition(b"\n")[2] or data
 
 
 def _harmless(line: str) -> str:

@@ -46,6 +46,24 @@ def test_an_uncaught_exception_is_shown_with_its_place_out_of_the_log(launch: La
     assert re.search(r": exit code 1: ValueError: no such sample \(crash\.py:\d+ in step\)\n", ended.err)
 
 
+def test_a_worker_that_starts_again_alone_is_not_told_of_by_the_output_of_its_start_before(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, pathlib\nstarts = pathlib.Path(__file__).with_name('starts')\nstarts.open('a').write('.')\n"
+        "match starts.stat().st_size:\n"
+        "    case 1: raise ValueError('of the first start')\n"
+        "    case 2: os.kill(os.getpid(), 9)\n"
+    )
+    options = ("--restart-scope=rank", "--max-restarts=2", "--redirects=3", f"--log-dir={tmp_path}/logs")
+    assert launch(*options, program).ends().code == 0
+    (report,) = (tmp_path / "logs").glob("*/report.json")
+    first, second = json.loads(report.read_text())["failures"]
+    assert (first["message"], first["tail"][-1]) == ("ValueError: of the first start",) * 2
+    assert (second["message"], second["tail"]) == ("killed by SIGKILL", [])
+
+
 def test_an_exception_under_torch_s_record_is_shown_with_its_place_without_any_log(launch: Launcher) -> None:
     ended = launch("--nproc-per-node=2", CRASH, "record").ends()
     assert ended.code == 1

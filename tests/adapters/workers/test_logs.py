@@ -230,6 +230,18 @@ def test_of_a_long_log_only_the_end_is_read_from_a_lines_start(tmp_path: Path) -
     assert tail(log) == ("x" * logs.TAIL_BYTES_MAX,)
 
 
+def test_a_tail_may_begin_at_a_byte_which_a_shorter_file_does_not_have(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("before\nafter\n")
+    assert tail(log, begins=len("before\n")) == ("after",)
+    assert tail(log, begins=logs.size(log)) == ()
+    log.write_text("anew\n")
+    assert tail(log, begins=7) == ("anew",)
+    log.write_text("before\n" + "x" * logs.TAIL_BYTES_MAX)
+    assert tail(log, begins=len("before\n")) == ("x" * logs.TAIL_BYTES_MAX,)
+    assert logs.size(tmp_path / "no") == 0
+
+
 def test_a_tail_is_harmless_for_a_terminal(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"\x1b[31;1mred\x1b[0m \x1b]0;title\x07\tx\xff\r\n 10%\r 99%\r\n")
