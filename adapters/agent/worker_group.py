@@ -123,6 +123,7 @@ class WorkerGroup:
         self._attempts = {**self._attempts, local_rank: attempt}
         self._ends.drop(local_rank)
         try:
+            self._wait_for_gpus({self._pids[local_rank]})
             (pid,) = self._started([attempt.spec])
             self._pids[local_rank] = self._uncollected[local_rank] = pid
             self._follow()

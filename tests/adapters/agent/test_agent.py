@@ -15,6 +15,7 @@ from attrs import evolve
 from processes import comes_true
 from worlds import edited, node, nodes, running
 
+from elastic.adapters.agent import worker_group
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import (
@@ -32,6 +33,7 @@ from elastic.adapters.report.worker_ends import How
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import OutOfReach, Shown
 from elastic.adapters.store.queries import Query, Reply
+from elastic.adapters.workers import gpu_memory
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.logs import CannotLog
 from elastic.core import group, hangs, rendezvous
@@ -145,6 +147,17 @@ def test_what_a_worker_that_was_started_again_alone_came_to_is_its_last_end(
     assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
     assert [fault.exit_code for fault in result.faults] == [3]
     assert [(end.exit_code, end.how) for end in result.ends] == [(0, How.SUCCEEDED)]
+
+
+def test_the_memory_of_gpus_is_waited_for_also_where_a_worker_starts_again_alone(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    awaited: list[set[int]] = []
+    monkeypatch.setattr(worker_group, "DRIVER", Path(os.devnull))
+    monkeypatch.setattr(gpu_memory, "wait_until_given_back", lambda dead, visible, interrupted: awaited.append(dead))
+    made = settings("exit 7", environment=environment, group=group.Settings(alone=group.Alone(2)))
+    result = alone(made, Notes())
+    assert awaited == [{fault.pid} for fault in result.faults[:2]]
 
 
 def test_a_program_that_cannot_be_started_ends_the_job_and_starts_nothing() -> None:
