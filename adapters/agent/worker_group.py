@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 """The pauses between tries to start workers on a host that lacks something for a moment."""
+_OUTPUT_TIMEOUT_S = 0.1
+"""The next start of a worker waits so long for the output of the one before: both write to one log."""
 
 
 class WorkerGroup:
@@ -119,6 +121,7 @@ class WorkerGroup:
     def start_again(self, local_rank: int) -> StartedAgain | Exit:
         """Start a worker that has ended once more, in the same round; return its end if it cannot be started."""
         self.restarts += 1
+        self._workers.drain(_OUTPUT_TIMEOUT_S)
         attempt = again(self._attempts[local_rank], self.restarts)
         self._attempts = {**self._attempts, local_rank: attempt}
         self._ends.drop(local_rank)

@@ -46,8 +46,9 @@ def test_an_uncaught_exception_is_shown_with_its_place_out_of_the_log(launch: La
     assert re.search(r": exit code 1: ValueError: no such sample \(crash\.py:\d+ in step\)\n", ended.err)
 
 
+@pytest.mark.parametrize("kept", ["--redirects=3", "--tee=3"])
 def test_a_worker_that_starts_again_alone_is_not_told_of_by_the_output_of_its_start_before(
-    launch: Launcher, tmp_path: Path
+    launch: Launcher, tmp_path: Path, kept: str
 ) -> None:
     program = tmp_path / "program.py"
     program.write_text(
@@ -56,7 +57,7 @@ def test_a_worker_that_starts_again_alone_is_not_told_of_by_the_output_of_its_st
         "    case 1: raise ValueError('of the first start')\n"
         "    case 2: os.kill(os.getpid(), 9)\n"
     )
-    options = ("--restart-scope=rank", "--max-restarts=2", "--redirects=3", f"--log-dir={tmp_path}/logs")
+    options = ("--restart-scope=rank", "--max-restarts=2", kept, f"--log-dir={tmp_path}/logs")
     assert launch(*options, program).ends().code == 0
     (report,) = (tmp_path / "logs").glob("*/report.json")
     first, second = json.loads(report.read_text())["failures"]
