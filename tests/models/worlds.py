@@ -52,6 +52,11 @@ def profile(of: str, port: int = 29_500) -> Profile:
     return Profile(Endpoint(f"{node(of).slot}.example", port), host=node(of).slot)
 
 
+def anew(text: str) -> str:
+    """Return the same text as another object, as from the store. Python keeps one object for each text of a program."""
+    return "".join([*text])
+
+
 def register(size: str = "1:2", restarts: int = 0) -> RendezvousState:
     """Before its first write; `size` as in --nnodes."""
     least, _, most = size.partition(":")

@@ -19,7 +19,7 @@ CLOSED = Verdict(Ending.CANCELLED, 0, HELD.node, Why.ASKED)
 def about(handler: Handler, *items: Request | Errand, watching: bool = False) -> Agenda:
     """An agenda on which this operation is under way, and then these items are submitted."""
     agenda = submitted(Agenda(watching=watching), Request(handler))
-    agenda, _, _ = begun(agenda, HELD, 0.0, 0.0)
+    agenda, _, _ = begun(agenda, HELD, 7.0, 0.0)
     for item in items:
         agenda = submitted(agenda, item)
     return agenda

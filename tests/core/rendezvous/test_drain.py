@@ -22,6 +22,7 @@ from elastic.core.rendezvous import (
     Fail,
     Finish,
     Leave,
+    Overdue,
     Raise,
     RendezvousState,
     Request,
@@ -91,6 +92,14 @@ def test_a_node_without_a_world_is_on_its_way_out_at_once() -> None:
 
 def nodes_in_order(names: str) -> tuple[object, ...]:
     return tuple(node(name) for name in names.split())
+
+
+def test_a_drain_lowers_no_target_that_a_restored_round_has_already_given_up() -> None:
+    late = edited(arrived(edited(running("a b c", "3:5", restarts=1), "b", End(0, Why.FAILED)), "b"), "b", Overdue(1))
+    again = restored(Restore(arrived(late, "a"), "another"), None)
+    assert seats(again) == {"b": "expected", "a": "expected"} and again.target == 1
+    both = drained(drained(again, "a"), "b")
+    assert seats(both) == {"b": "leaving", "a": "leaving"} and both.target == 0
 
 
 def test_a_done_member_stays_done_and_goes_without_an_end() -> None:
@@ -202,7 +211,7 @@ def test_an_operator_drains_a_node_that_the_job_does_not_need() -> None:
     edit = Drain(node("b"), SOON)
     assert asks(THREE, "operator", edit) == edit
     assert asks(B_DRAINED, "operator", edit) == Finish(Settled())
-    assert asks(THREE, "operator", edit, now=5.0) == Fail(Why.UNCONFIRMED)
+    assert asks(THREE, "operator", edit, now=5.0) == asks(THREE, "operator", edit, now=9.0) == Fail(Why.UNCONFIRMED)
     assert asks(None, "operator", edit) == Fail(Why.NO_JOB)
     assert asks(THREE, "operator", Drain(node("z"), SOON)) == Fail(Why.NO_NODE)
     verdict = Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)
@@ -214,6 +223,11 @@ def test_an_operator_who_does_not_insist_leaves_the_job_the_nodes_that_it_needs(
     assert asks(running("a b"), "operator", edit) == Fail(Why.NEEDED)
     assert asks(running("a b"), "operator", edit, forced=True) == edit
     assert asks(running("a b"), "b", edit) == edit
+    assert asks(running("a b"), "a", edit) == Fail(Why.NEEDED)
+    assert [asks(running("a b c", "3"), "z", Drain(node(who), SOON)) for who in "abc"] == [Fail(Why.NEEDED)] * 3
+    assert [asks(running("a b c", "2:3"), "z", Drain(node(who), SOON)) for who in "abc"] == [
+        Drain(node(who), SOON) for who in "abc"
+    ]
     assert asks(arrived(running("a b"), "c"), "operator", edit) == edit  # the spare takes its place
     assert asks(drained(arrived(running("a b"), "c"), "c"), "operator", edit) == Fail(Why.NEEDED)
     three = running("a b c", "2:3")
@@ -226,7 +240,8 @@ def test_an_operator_who_does_not_insist_leaves_the_job_the_nodes_that_it_needs(
 def test_a_leaving_node_neither_joins_nor_does_chores() -> None:
     together = arrived(LEAVING, "a c")
     assert action(join, holding("b", together, ran=0), deadline=9.0) == Sync(9.0)
-    assert action(join, holding("b", together, ran=0), now=9.0, deadline=9.0) == Leave()
+    for now in (9.0, 99.0):
+        assert action(join, holding("b", together, ran=0), now=now, deadline=9.0) == Leave()
 
 
 def test_no_newcomer_ends_the_round_of_a_drained_member() -> None:

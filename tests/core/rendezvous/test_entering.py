@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, holding, node, operation, profile, register, running, seats
+from worlds import anew, arrived, edited, holding, node, operation, profile, register, running, seats
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -15,6 +15,7 @@ from elastic.core.rendezvous import (
     Decision,
     Done,
     End,
+    Ended,
     Fail,
     Gather,
     Held,
@@ -62,6 +63,10 @@ def test_who_enters_a_first_round_with_a_target_proposes_only_if_many_are_missin
         begun = turn(operation(join), holding("a", None, settings), 0.0)
         assert isinstance(begun, Write) and (begun.state.target, begun.state.complete) == (target, False)
         assert type(turn(operation(join), holding("b", begun.state, settings), 0.0)) is asks
+    settings = Settings(limits, first_target=5, helping_above=2)
+    begun = turn(operation(join), holding("a", None, settings), 0.0)
+    assert isinstance(begun, Write)
+    assert type(turn(operation(join), holding("b", arrived(begun.state, "c d"), settings), 0.0)) is Write
 
 
 def test_a_first_round_is_complete_when_its_target_is_there() -> None:
@@ -104,6 +109,7 @@ def test_all_who_enter_are_seated_by_one_write() -> None:
     after = edited(OPEN, "d", Together(proposals("b c d")))
     assert seats(after) == dict.fromkeys("adbc", "in")
     assert after.version == OPEN.version + 1
+    assert (after.orders, after.next_order) == ((0, 1, 2, 3), 4)
 
 
 def test_the_last_who_enters_completes_the_round() -> None:
@@ -164,6 +170,13 @@ def test_who_writes_takes_the_seat_of_its_own_earlier_incarnation() -> None:
     assert set(seats(after)) == {"a#2", "b"}
 
 
+def test_the_next_incarnation_of_a_dead_node_refunds_nothing_when_it_writes_for_all() -> None:
+    state = edited(running("a b", size="1:6", restarts=1), "a", End(0, Why.FAILED))
+    after = edited(state, "b#2", Together(proposals("b#2 c", state.era)))
+    assert seats(after) == {"a": "expected", "b#2": "in", "c": "in"}
+    assert (after.failures, after.ended) == (1, Ended(0, Why.FAILED, node("a")))
+
+
 def test_an_earlier_incarnation_writes_for_the_others_only() -> None:
     after = edited(arrived(register("6"), "a#2"), "a", Together(proposals("a b")))
     assert set(seats(after)) == {"a#2", "b"}
@@ -175,15 +188,34 @@ def test_who_runs_another_program_than_its_role_does_not_enter() -> None:
     assert set(seats(edited(begun, "b", Together(others)))) == {"a", "b", "d"}
 
 
+@pytest.mark.parametrize("begun", ["train.py", ""])
+def test_the_program_of_the_node_that_writes_counts_before_those_of_the_others(begun: str) -> None:
+    state = edited(register("6"), "a", Arrive(evolve(profile("a"), program=begun)))
+    both = {node(who): running_program(who, what) for who, what in (("b", "eval.py"), ("c", "train.py"))}
+    assert set(seats(edited(state, "c", Together(both)))) == {"a", "c"}
+
+
 def test_of_two_programs_that_enter_at_once_one_is_seated() -> None:
     others = {node(who): running_program(who, what) for who, what in (("b", "train.py"), ("c", "eval.py"))}
     assert set(seats(edited(OPEN, "e", Together({**others, **proposals("e")})))) == {"a", "b", "e"}
 
 
-def test_other_roles_run_other_programs() -> None:
-    reads = evolve(profile("c"), program="read.py", role="reader")
-    others = {node("b"): running_program("b", "train.py"), node("c"): Proposal(ERA, Arrive(reads), enters=True)}
+@pytest.mark.parametrize("reader", ["b", "c"])
+def test_other_roles_run_other_programs(reader: str) -> None:
+    reads = evolve(profile(reader), program="read.py", role="reader")
+    others = {node(who): running_program(who, "train.py") for who in "bc"}
+    others[node(reader)] = Proposal(ERA, Arrive(reads), enters=True)
     assert set(seats(edited(OPEN, "b", Together(others)))) == {"a", "b", "c"}
+
+
+def test_a_role_is_the_same_whoever_has_read_it() -> None:
+    begun, comes = (
+        evolve(profile("a"), program="read.py"),
+        evolve(profile("b"), program="eval.py", role=anew("default")),
+    )
+    state = edited(register("6"), "a", Arrive(begun))
+    others = {node("b"): Proposal(ERA, Arrive(comes), enters=True), node("c"): proposal("c")}
+    assert edited(state, "c", Together(others)).nodes == (node("a"), node("c"))
 
 
 def test_a_mark_of_success_enters_nobody() -> None:
@@ -246,6 +278,9 @@ def test_a_short_last_call_leaves_no_time_to_propose() -> None:
 def test_who_proposed_to_enter_leaves_it_to_the_last_for_as_long_as_its_patience_lasts() -> None:
     untils = [ask.until for count in (1, 2, 4) if isinstance(ask := joins(entering("b", count)), Wait)]
     assert untils == pytest.approx([0.6 * (1 + 1 / 6), 0.6 * (1 + 2 / 7), 0.6 * (1 + 4 / 9)])
+    assert [joins(entering("b", count), now=until) for count, until in zip((1, 2, 4), untils, strict=True)] == [
+        Gather((), ERA)
+    ] * 3
 
 
 def test_who_proposed_to_enter_waits_no_longer_than_its_deadline() -> None:
@@ -273,11 +308,28 @@ def test_who_completes_the_round_in_a_last_call_writes_for_all() -> None:
     assert joins(entering("f", 5, RANGE, settings)) == Gather((), RANGE.era)
 
 
-def test_who_completes_the_minimum_writes_for_all() -> None:
-    begun = arrived(register("3:6"), "a")
+@pytest.mark.parametrize("least", [3, 4])
+def test_who_completes_the_minimum_writes_for_all_and_so_does_each_after_it(least: int) -> None:
+    begun = arrived(register(f"{least}:9"), "a")
     settings = Settings(begun.limits, helping_above=2)
-    assert isinstance(joins(entering("b", 1, begun, settings)), Wait)
-    assert joins(entering("c", 2, begun, settings)) == Gather((), ERA)
+    assert isinstance(joins(entering("b", least - 2, begun, settings)), Wait)
+    for count in (least - 1, least):
+        assert joins(entering("c", count, begun, settings)) == Gather((), ERA)
+
+
+def test_above_the_minimum_nobody_completes_it() -> None:
+    begun = arrived(RANGE, "b")
+    assert isinstance(joins(entering("c", 1, begun, Settings(RANGE.limits, helping_above=2))), Wait)
+
+
+def test_one_may_be_all_that_the_minimum_lacks() -> None:
+    begun = arrived(register("2:9"), "a")
+    assert joins(entering("b", 1, begun, Settings(begun.limits, helping_above=2))) == Gather((), ERA)
+
+
+def test_more_may_propose_than_there_is_room_for() -> None:
+    assert joins(entering("g", 6)) == Gather((), ERA)
+    assert joins(entering("g", 6, RANGE, Settings(RANGE.limits, helping_above=2))) == Gather((), RANGE.era)
 
 
 def test_who_loses_patience_writes_for_all_who_propose_to_enter() -> None:

@@ -25,6 +25,7 @@ from worlds import (
 
 from elastic.core.rendezvous import (
     Arrive,
+    Done,
     Drain,
     Edit,
     End,
@@ -125,6 +126,15 @@ def test_a_newcomer_that_comes_while_the_round_forms_sets_a_failing_node_free_to
     assert seats(arrived(two, "a d b")) == {"a": "in", "d": "in", "b": "aside"}
 
 
+def test_a_failing_node_goes_only_if_more_than_the_minimum_are_back_or_wait() -> None:
+    left = edited(failed(running("a b c", restarts=5), "a"), "c", Leave())
+    few = arrived(left, "a b")
+    assert seats(few) == {"a": "in", "b": "in"}
+    assert seats(arrived(few, "d")) == {"a": "in", "b": "in", "d": "in"}
+    with_a_spare = failed(arrived(running("a b c", restarts=5), "d"), "a")
+    assert seats(arrived(with_a_spare, "a b c")) == {"b": "in", "c": "in", "d": "in", "a": "aside"}
+
+
 def test_a_world_of_which_one_member_is_left_is_complete_without_a_last_call() -> None:
     lonely = failed(running("a", "1:3", restarts=5), "a")
     assert lonely.target == 1
@@ -136,6 +146,14 @@ def test_a_world_of_which_one_member_is_left_is_complete_without_a_last_call() -
 def test_a_target_that_was_given_up_stays_given_up() -> None:
     wide = arrived(edited(arrived(failed(running("a b", "1:4", restarts=5), "b"), "d"), "d", Evict(nodes("a b"))), "b")
     assert wide.target == 0 and seats(wide) == {"d": "in", "b": "in"}
+
+
+def test_no_target_is_lowered_that_a_restored_round_has_already_given_up() -> None:
+    late = edited(arrived(failed(running("a b c", "3:5", restarts=5), "b"), "b"), "b", Overdue(1))
+    again = restored(Restore(arrived(late, "a"), "another"), None)
+    assert seats(again) == {"b": "expected", "a": "expected"} and again.target == 1
+    back = arrived(edited(again, "a", Leave()), "b c d e")
+    assert seats(back) == {"c": "in", "d": "in", "e": "in", "b": "aside"} and back.target == 0
 
 
 def test_nobody_is_set_aside_when_the_failure_ends_the_job() -> None:
@@ -173,6 +191,18 @@ def test_what_a_node_proposed_before_it_was_set_aside_brings_it_back_no_longer()
     assert ASIDE.stale_before == ASIDE.version
 
 
+def test_what_a_node_has_told_stands_until_it_tells_of_another_failure() -> None:
+    told = arrived(failed(THREE, "b", FEW), "a b c")
+    for end_ in (End(1, Why.FENCED), End(1, Why.FAILED)):
+        assert seat(edited(told, "b", end_), "b").failing == FEW
+    assert seat(failed(told, "b", MANY), "b").failing == MANY
+
+
+def test_a_member_that_has_gone_tells_nothing_by_its_end() -> None:
+    gone = edited(edited(THREE, "b", Done(0)), "b", Leave())
+    assert seats(failed(gone, "b")) == {"a": "expected", "c": "expected"}
+
+
 def test_who_leaves_by_its_own_failure_tells_nothing_more() -> None:
     assert edited(ASIDE, "z", End(1, Why.FAILED, MANY)) is ASIDE
 
@@ -202,6 +232,14 @@ def test_only_as_many_are_called_back_as_are_missing() -> None:
     assert seats(both) == {"a": "in", "c": "in", "b": "aside", "d": "aside"} and both.complete
     lost = edited(both, "a", Leave())
     assert seats(lost) == {"c": "expected", "b": "expected", "d": "aside"} and lost.target == 2
+
+
+def test_nodes_that_are_expected_back_count_as_there() -> None:
+    many, few = running("a b c d e", "4:5", restarts=5), running("a b c d", "3:4", restarts=5)
+    for state, names, left in ((many, "a b c d e", "a c d"), (few, "a b c d", "c d")):
+        aside = arrived(failed(state, "b"), names)
+        gone = edited(aside, "e" if state is many else "a", Leave())
+        assert seats(gone) == dict.fromkeys([*left.split(), "b"], "expected")
 
 
 def test_it_is_called_back_to_an_open_round_too() -> None:
@@ -265,12 +303,17 @@ def test_a_node_counts_its_failures_within_the_window_this_one_included() -> Non
     assert told(held, 10.0) == Failing(1)
     held = shown(shown(held, failed(THREE, "b", FEW), 10.0), arrived(failed(THREE, "b", FEW), "a b c"), 11.0)
     assert held.failed_at == (10.0,)
-    assert told(held, 70.0) == Failing(2, 60.0)
-    assert told(held, 70.5) == Failing(1)
+    assert told(held, 69.0) == told(held, 70.0) == Failing(2, 60.0)
+    assert told(held, 70.5) == told(held, 130.0) == Failing(1)
 
 
 def test_the_failures_of_others_and_other_ends_count_for_nothing() -> None:
-    for state in (failed(THREE, "a"), edited(THREE, "b", End(0, Why.FENCED)), edited(THREE, "b", Leave())):
+    for state in (
+        failed(THREE, "a"),
+        failed(THREE, "c"),
+        edited(THREE, "b", End(0, Why.FENCED)),
+        edited(THREE, "b", Leave()),
+    ):
         assert shown(of_b(THREE), state, 1.0).failed_at == ()
 
 
@@ -280,6 +323,14 @@ def test_a_failure_that_is_refunded_is_counted_no_longer() -> None:
     assert shown(held, edited(FAILED, "a", Evict(nodes("c"))), 2.0).failed_at == ()
     assert shown(held, arrived(FAILED, "a"), 2.0).failed_at == (1.0,)
     assert shown(held, edited(ASIDE, "a", End(1, Why.FENCED)), 2.0).failed_at == (1.0,)
+
+
+def test_a_refund_a_thousand_rounds_in_is_read_anew() -> None:
+    far = evolve(FAILED, round=1_001, ended=evolve(BY_B, round=1_000))
+    lost = edited(far, "a", Evict(nodes("c")))
+    held = evolve(of_b(far), failed_at=(1.0, 2.0))
+    anew = evolve(lost, ended=Ended(int("1000"), Why.LOST, node("b")))
+    assert shown(held, anew, 3.0).failed_at == (1.0,)
 
 
 def test_a_node_that_ends_a_round_as_lost_or_fenced_keeps_its_count() -> None:
@@ -309,6 +360,7 @@ def test_a_node_counts_how_often_it_was_set_aside() -> None:
     assert again.asides == 1 and shown(holding("a", THREE), ASIDE, 1.0).asides == 0
     assert saw(Held(node("b"), profile("b"), settings(THREE.limits), Life("x")), ASIDE, 0.0, 0.0).asides == 1
     assert context_of(again).failing == Failing(1)
+    assert shown(evolve(of_b(THREE), asides=1), ASIDE, 1.0).asides == 2
 
 
 def context_of(held: Held, now: float = 99.0) -> Any:

@@ -6,7 +6,21 @@ import math
 
 import pytest
 from attrs import evolve
-from worlds import LIFE, action, arrived, edited, heard, holding, node, nodes, operation, profile, register, running
+from worlds import (
+    LIFE,
+    action,
+    anew,
+    arrived,
+    edited,
+    heard,
+    holding,
+    node,
+    nodes,
+    operation,
+    profile,
+    register,
+    running,
+)
 
 from elastic.core.rendezvous import (
     Action,
@@ -135,8 +149,10 @@ def test_join_with_a_program_of_another_name_is_refused_within_one_role() -> Non
     assert action(join, other) == Fail(Why.PROGRAM)
     same = evolve(other, profile=runs("c", "train.py"))
     assert action(join, same) == Arrive(same.profile)
-    elsewhere = evolve(other, profile=runs("c", "eval.py", role="evaluator"))
-    assert action(join, elsewhere) == Arrive(elsewhere.profile)
+    for role in ("a role", "evaluator"):
+        elsewhere = evolve(other, profile=runs("c", "eval.py", role))
+        assert action(join, elsewhere) == Arrive(elsewhere.profile)
+    assert action(join, evolve(other, profile=runs("c", "eval.py", anew("default")))) == Fail(Why.PROGRAM)
 
 
 def test_join_with_a_program_of_another_name_is_taken_where_nobody_compares() -> None:
@@ -322,7 +338,8 @@ def lives_on(held: Held, alive: Generation) -> Action:
 def test_join_1_whose_workers_live_comes_back_in_their_generation_only() -> None:
     first, lost = Generation("life", 0), edited(running("a b c"), "a", Evict(nodes("c")))
     assert lives_on(holding("a", lost, ran=0), first) == Arrive(profile("a"))
-    assert lives_on(holding("a", lost, ran=0), Generation("another job", 0)) == Finish(Over(0, lost.ended))
+    for other in (Generation("another job", 0), Generation("some job", 0), Generation("life", 1)):
+        assert lives_on(holding("a", lost, ran=0), other) == Finish(Over(0, lost.ended))
     failed = returning()
     assert lives_on(holding("a", failed, ran=0), Generation("life", 1)) == Arrive(profile("a"))
     assert lives_on(holding("a", failed, ran=0), first) == Finish(Over(0, failed.ended))
@@ -623,6 +640,7 @@ def test_declare_dead_keeps_the_seat_of_a_member_for_the_process_that_replaces_i
     assert action(declare_dead, kept(returning()), 0.25) == Sync(0.5)
     for state in (running(), returning()):
         assert action(declare_dead, kept(state), 0.5) == Evict(nodes("a"))
+        assert action(declare_dead, kept(state), 0.75) == Evict(nodes("a"))
     for state in (edited(running(), "a", Done(0)), returning(back="a")):
         assert action(declare_dead, kept(state), 0.0) == Evict(nodes("a"))
 

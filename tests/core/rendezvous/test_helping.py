@@ -187,6 +187,9 @@ def test_who_proposed_leaves_it_to_the_last_for_as_long_as_its_patience_lasts() 
     asked = [joins(evolve(proposing(who, 1, at=5.0), sightings=_awake(who)), now=5.0) for who in "abcd"]
     untils = [ask.until for ask in asked if isinstance(ask, Wait)]
     assert untils == pytest.approx([5.6, 5.75, 5.9, 6.05])
+    for who, until in zip("abcd", untils, strict=True):
+        late = evolve(proposing(who, 1, at=5.0), sightings=_awake(who))
+        assert joins(late, now=until) == Gather(OVER.expected)
 
 
 def test_patience_with_proposals_may_be_shorter_than_with_chores() -> None:
@@ -227,6 +230,9 @@ def test_fewer_are_waited_for_when_one_is_dropped() -> None:
     held = saw(proposing("c", 3), three, 0.1, 0.1)
     assert joins(proposing("c", 3), now=0.1) != Gather(OVER.expected)
     assert joins(held, now=0.1) == Gather(three.expected)
+    assert joins(saw(proposing("d", 4), edited(OVER, "a", Evict(frozenset({node("c")}))), 0.1, 0.1), now=0.1) == Gather(
+        (node("a"), node("b"), node("d"))
+    )
 
 
 def test_marks_wait_for_all_members() -> None:

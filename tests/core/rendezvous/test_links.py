@@ -184,6 +184,7 @@ def are_dead(held: Held, now: float = 10.0) -> str:
 
 def test_evidence_makes_a_node_dead_at_once_and_suspicion_alone_does_not() -> None:
     assert [are_dead(told(A_HOLDS, SUSPECT)), are_dead(told(A_HOLDS, SUSPECT, GONE))] == ["", "b"]
+    assert are_dead(told(A_HOLDS, SUSPECT, now=0.0), 0.0) == ""
 
 
 def test_who_answers_is_no_suspect_any_longer() -> None:
@@ -194,6 +195,9 @@ def test_evidence_counts_while_my_own_heartbeat_was_acknowledged_within_two_inte
     held = told(A_HOLDS, SUSPECT, GONE, beaten_at=8.0)
     assert [are_dead(held, 10.0), are_dead(held, 10.01)] == ["b", ""]
     assert are_dead(told(A_HOLDS, SUSPECT, GONE, beaten_at=None)) == ""
+    slow = evolve(A_HOLDS, settings=evolve(A_HOLDS.settings, keep_alive_interval=3.0))
+    held = told(slow, SUSPECT, GONE, beaten_at=4.0)
+    assert [are_dead(held, 10.0), are_dead(held, 10.01)] == ["b", ""]
 
 
 def test_evidence_counts_only_for_a_node_with_a_seat() -> None:

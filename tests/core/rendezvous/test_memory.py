@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from attrs import evolve
-from worlds import LIFE, arrived, edited, heard, holding, node, nodes, profile, register, running, seats
+from worlds import LIFE, anew, arrived, edited, heard, holding, node, nodes, profile, register, running, seats
 
 from elastic.core.rendezvous import (
     Close,
@@ -37,6 +39,11 @@ THREE = arrived(TWO, "c")
 OTHER = evolve(TWO, life=Life("other"))
 
 
+def read_anew(life: Life) -> Life:
+    """Return the same life, of which no part is the same object."""
+    return Life(anew(life.nonce), life.epoch)
+
+
 def why(held: Held) -> Why | None:
     return held.trouble.why if held.trouble else None
 
@@ -59,7 +66,7 @@ def test_a_newer_state_is_held_although_versions_between_were_missed() -> None:
 
 def test_the_same_version_changes_nothing() -> None:
     held = holding("a", ONE, at=1)
-    assert saw(held, ONE, 2, 3) == held
+    assert saw(held, ONE, 2, 3) is held
 
 
 def test_what_is_read_anew_is_the_same_register() -> None:
@@ -112,7 +119,7 @@ def test_bytes_that_are_no_state_are_a_trouble_until_the_register_can_be_read_ag
 
 def test_a_register_that_cannot_be_read_is_as_good_as_silent() -> None:
     held = unreadable(unreadable(holding("a", ONE), "garbage at k", 5), "garbage at k", 6)
-    assert held.silent_since == 5
+    assert (held.silent_since, held.tried_at) == (5, -math.inf)
     assert saw(holding("a", ONE), evolve(TWO, next_order=0), 7, 8).silent_since == 8
     assert saw(held, TWO, 7, 8).silent_since is None
 
@@ -253,7 +260,16 @@ def test_an_answer_between_two_reads_shows_that_the_store_was_there() -> None:
     assert asked(0.5, 1.5).sightings.silence(node("b")) == pytest.approx(2.9)
 
 
+@pytest.mark.parametrize(("at", "silence"), [(6.0, 11.9), (6.2, 0.0)])
+def test_an_answer_follows_another_within_two_heartbeats_of_any_length(at: float, silence: float) -> None:
+    spans = Settings(limits=running().limits, keep_alive_interval=3.0)
+    held = heard(holding("a", running(), spans), {node("b"): 1}, 0.0, 0.1)
+    held = saw(held, running(), at, at)
+    assert heard(held, {node("b"): 1}, 12.0, 12.0).sightings.silence(node("b")) == pytest.approx(silence)
+
+
 def test_no_answer_closes_a_gap_that_lies_before_it() -> None:
+    assert asked(1.5, 0.5).sightings.silence(node("b")) == pytest.approx(2.9), "though the answers change places"
     assert asked().sightings.silence(node("b")) == 0
     assert asked(0.5).sightings.silence(node("b")) == 0
     assert asked(2.5).sightings.silence(node("b")) == 0
@@ -309,7 +325,7 @@ def test_of_the_worlds_of_a_life_the_last_one_is_remembered() -> None:
     """A life may have any number of rounds."""
     held = joined(holding("a", ONE), WorldId(Life("before"), 0))
     for round in range(3):
-        held = joined(held, WorldId(LIFE, round))
+        held = joined(held, WorldId(read_anew(LIFE), round))
     assert held.ran == {WorldId(Life("before"), 0), WorldId(LIFE, 2)}
     assert [held.is_behind(WorldId(LIFE, round)) for round in range(4)] == [True, True, True, False]
     assert not held.is_behind(WorldId(Life("after", 2), 0))
@@ -416,6 +432,8 @@ def test_the_time_of_a_finding_does_not_change() -> None:
     held = saw(holding("a", NEXT, at=1), None, 4, 5)
     assert saw(held, None, 6, 6) == held
     assert saw(held, WORLD, 6, 6).found == Found(WORLD, NEXT, 6)
+    older = saw(held, WORLD, 6, 6)
+    assert saw(older, evolve(WORLD), 7, 7).found == older.found
 
 
 def test_an_answer_from_before_my_restore_was_lost_leaves_me_unsure_of_it() -> None:
@@ -478,7 +496,7 @@ def test_a_register_that_can_be_read_no_longer_is_not_restored_over() -> None:
 
 def test_a_nonce_begins_one_life_only() -> None:
     held = holding("a", None)
-    first = evolve(ONE, life=held.nonce, job=held.nonce.nonce)
+    first = evolve(ONE, life=read_anew(held.nonce), job=held.nonce.nonce)
     begun = saw(held, first, 1, 1)
     assert begun.nonce == Life("life/2")
     assert saw(begun, evolve(TWO, life=first.life, job=first.job), 2, 2).nonce == begun.nonce
@@ -509,6 +527,11 @@ def test_heartbeats_beside_another_life_force_a_look_and_tell_nothing(named: Lif
         assert (after.unsure_at, after.silent_since) == (second, None)
         assert (after.sightings, after.spans) == (held.sightings, held.spans)
         assert saw(after, TWO, 9, 9).unsure_at is None
+
+
+def test_a_life_is_the_same_whoever_names_it() -> None:
+    held = answered_with(holding("a", TWO), {node("b"): 1}, 1, 1, read_anew(LIFE))
+    assert (held.unsure_at, held.sightings.read_at) == (None, 1)
 
 
 def test_heartbeats_are_heard_by_one_that_holds_nothing() -> None:

@@ -38,6 +38,7 @@ from elastic.core.rendezvous.agenda import Agenda, Request, answered, begun, sub
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.rendezvous.explain import explain
 from elastic.core.rendezvous.handlers import declare_dead
+from elastic.core.rendezvous.memory import reserved as marked
 from elastic.core.sim.narration import verb
 from elastic.core.world import Ending, Why
 
@@ -132,9 +133,9 @@ def test_a_reserve_that_joins_again_ends_the_round_it_ran_in() -> None:
 
 def test_a_mark_that_the_store_forgot_is_made_again() -> None:
     forgotten = running("a b c")
-    held = evolve(member("c", forgotten), reserve_in=forgotten.world_id)
+    held = marked(member("c", forgotten))
     assert action(watch, held) == Reserve(0)
-    assert isinstance(action(watch, evolve(member("c", reserved()), reserve_in=forgotten.world_id)), Sync)
+    assert isinstance(action(watch, marked(member("c", reserved()))), Sync)
 
 
 def test_after_its_mark_a_reserve_watches() -> None:

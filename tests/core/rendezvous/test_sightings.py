@@ -62,6 +62,14 @@ def test_a_heartbeat_that_is_gone_soon_after_an_outage_is_waited_for() -> None:
     assert observed((0, 1), *later[:-1], (65, None)).silence(A) == pytest.approx(4.9)
 
 
+@pytest.mark.parametrize(("gone_at", "silence"), [(65.0, math.inf), (64.9, 0.9)])
+def test_the_outage_is_over_a_ttl_after_the_first_answer(gone_at: float, silence: float) -> None:
+    seen = Sightings()
+    for at, counter in ((0.0, 1), *((float(at), at) for at in range(60, 65)), (gone_at, None)):
+        seen = observe(seen, {A: counter}, at, at, FRESH_AFTER, TTL)
+    assert seen.silence(A) == pytest.approx(silence)
+
+
 def test_a_heartbeat_that_is_gone_after_a_sign_of_life_is_waited_for_a_ttl() -> None:
     """The lease ended while its node was cut off. The node has written since, so it is back."""
     sightings = refreshed(observed((0, 1), (1, 1)), [A], 1.5)
@@ -99,6 +107,7 @@ def test_a_node_without_a_heartbeat_falls_silent_too() -> None:
 
 def test_every_sighting_starts_afresh_after_my_pause() -> None:
     assert observed((0, 1), (1, 1), (3.01, 1)).silence(A) == 0
+    assert observed((-9, 1), (-1, 1)).silence(A) == 0  # a clock may begin anywhere
     assert observed((0, 1), (1, 1), (3.0, 1)).silence(A) == pytest.approx(2.9)
 
 
@@ -156,7 +165,9 @@ def test_a_seat_changed_by_another_node_is_no_sign_of_life() -> None:
 
 def test_what_is_read_anew_a_thousand_rounds_in_is_no_sign_of_life() -> None:
     far = evolve(RUNNING, round=1_000)
-    assert signs(far, evolve(edited(far, "a", Done(1_000)), round=int("1000"))) == nodes("a")
+    done = edited(far, "a", Done(1_000))
+    seats = {who: evolve(seat) for who, seat in done.seats.items()}
+    assert signs(far, evolve(done, round=int("1000"), seats=seats)) == nodes("a")
 
 
 def test_nothing_is_a_sign_of_life_in_the_first_state_that_i_read() -> None:

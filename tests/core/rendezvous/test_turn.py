@@ -352,6 +352,12 @@ def test_the_others_read_the_coordinators() -> None:
     assert asked(watch, holding("c", THREE, ran=0), now=1) == Observe((node("a"),))
 
 
+def test_the_coordinator_is_the_first_in_the_order_of_seats_whatever_its_name() -> None:
+    state = arrived(register("3:4"), "b a c")
+    assert asked(join, holding("a", state)) == asked(join, holding("c", state)) == Observe((node("b"),))
+    assert asked(join, holding("b", state)) == Observe((node("a"), node("c")))
+
+
 def test_the_next_look_is_a_heartbeat_later() -> None:
     held = beating(holding("c", THREE, ran=0), (1.0, {"a": 1}))
     assert asked(watch, held, now=1.5) == Wait(THREE.token, 2.0)
