@@ -292,10 +292,10 @@ class Context:
         return not state.quorate or self.last_call >= 2 * settings.helping_patience
 
     def patience_to_enter(self, count: int) -> float:
-        """Return how long the node of this number leaves it to the others to write its arrival. A last call goes on
-        meanwhile, and must not end without it."""
+        """Return how long the node of this number, which is below `entrants`, leaves it to the others to write its arrival.
+        A last call goes on meanwhile, and must not end without it."""
         state = self.state
-        span = self.settings.helping_patience * (1 + count / (count + max(self.entrants, 0)))
+        span = self.settings.helping_patience * (1 + count / (count + self.entrants))
         return span / QUORATE_SHARE if state is not None and state.quorate else span
 
     @property
