@@ -93,8 +93,9 @@ def test_a_node_whose_ranks_have_heard_that_another_ended_the_job_waits_for_the_
 
 
 def test_a_node_that_waits_for_that_word_for_long_ends_the_round_itself() -> None:
-    assert told(hears(exited(0, 79)), LATE) == (Phase.STOPPING, (End(Why.FAILED), Signal(SIGTERM)))
-    assert told(hears(exited(0, 79), exited(1, 79)), LATE) == (Phase.JOINING, (End(Why.FAILED), Join()))
+    for late in (LATE, Elapsed(HEARD_S + 9.0)):
+        assert told(hears(exited(0, 79)), late) == (Phase.STOPPING, (End(Why.FAILED), Signal(SIGTERM)))
+        assert told(hears(exited(0, 79), exited(1, 79)), late) == (Phase.JOINING, (End(Why.FAILED), Join()))
     assert told(hears(exited(0, 79), exited(1, 79, at=9.0)), LATE) == (Phase.JOINING, (End(Why.FAILED), Join()))
     assert told(hears(exited(0, 79), exited(1, 79)), Elapsed(HEARD_S - 0.1)) == (Phase.BARRIER, ())
     checked = led(FIT, *RUN, exited(0, 79), exited(1, 79), settings=evolve(HEARS, checks=True))

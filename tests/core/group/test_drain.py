@@ -17,6 +17,7 @@ from elastic.core.group.state import (
     Event,
     Gone,
     Leave,
+    Noticed,
     ReadyToLeave,
     Reaped,
     Record,
@@ -47,9 +48,11 @@ def test_a_running_node_tells_its_workers_and_the_register_if_that_does_not_know
 def test_a_later_notice_changes_nothing_and_a_sooner_one_does() -> None:
     group = led(*RUN, noticed())
     assert told(group, noticed(60.0, at=5.0)) == (Phase.RUNNING, ())
+    assert transition(group, Noticed(Notice(60.0, "another"), 0.0)) == (group, ())
     sooner, commands_ = transition(group, noticed(40.0, at=1.0))
     assert (sooner.goes_at, sooner.gone_by) == (10.0, 41.0)
     assert commands_ == (Tell(Notice(40.0, "a test"), 10.0, 41.0),)
+    assert transition(group, noticed(40.0, at=10.0))[0].gone_by == 50.0
 
 
 def test_it_leaves_when_all_its_workers_are_ready() -> None:
@@ -57,6 +60,8 @@ def test_it_leaves_when_all_its_workers_are_ready() -> None:
     assert told(group, ReadyToLeave(0, 2.0)) == (Phase.RUNNING, ())
     ready = led(*RUN, noticed(), ReadyToLeave(0, 2.0))
     assert told(ready, ReadyToLeave(1, 3.0)) == (Phase.LEAVING, (Leave(), TERM))
+    twice = transition(ready, ReadyToLeave(0, 2.5))[0]
+    assert told(twice, ReadyToLeave(1, 3.0)) == (Phase.LEAVING, (Leave(), TERM))
     assert told(led(*RUN), ReadyToLeave(0, 1.0)) == (Phase.RUNNING, ())
 
 

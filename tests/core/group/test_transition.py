@@ -105,8 +105,9 @@ def test_held_a_node_unheard_until_just_before_it_heard_of_its_world_joins_again
     held = led(beat(0.0), beat(9.0), ready(at=9.1), settings=FENCED)
     after, commands = transition(held, beat(9.2))
     assert (after.phase, commands, after.heard_again_at) == (Phase.JOINING, (Join(),), None)
-    long_ago = led(beat(0.0), beat(9.0), beat(11.0), beat(13.0), ready(at=14.1), settings=FENCED)
-    assert told(long_ago, beat(14.2)) == (Phase.RUNNING, (Start(world()),))
+    for at in (14.0, 14.1):
+        long_ago = led(beat(0.0), beat(9.0), beat(11.0), beat(13.0), ready(at=at), settings=FENCED)
+        assert told(long_ago, beat(14.2)) == (Phase.RUNNING, (Start(world()),))
 
 
 def test_held_a_node_that_heard_of_its_world_longer_ago_than_the_fence_joins_again() -> None:
@@ -307,6 +308,7 @@ def test_barrier_the_others_are_waited_for_as_long_as_the_setting_says() -> None
 
 def test_barrier_a_node_that_waits_no_longer_ends_with_the_success_of_its_workers() -> None:
     gone = led(*SUCCEED, Elapsed(99.0), settings=IMPATIENT)
+    assert gone.until == 104.0
     assert led(*SUCCEED, Elapsed(99.0), Gone(99.1), settings=IMPATIENT).outcome == Unawaited()
     assert transition(gone, Elapsed(104.0))[0].outcome == Unawaited()
     assert transition(gone, refused())[0].outcome == Unawaited()

@@ -12,6 +12,7 @@ from worlds import anew, arrived, edited, holding, node, operation, profile, reg
 from elastic.core.rendezvous import (
     Arrive,
     Client,
+    Complete,
     Decision,
     Done,
     End,
@@ -364,6 +365,12 @@ def test_a_round_that_is_complete_ends_all_proposals_to_enter() -> None:
     full = edited(OPEN, "c", Together(proposals("c d e f g")))
     ask = joins(saw(entering("b", 1), full, 0.1, 0.1), now=0.1)
     assert isinstance(ask, Write) and ask.edit == Arrive(profile("b"))
+    called = edited(RANGE, "a", Complete(0))
+    assert called.era == RANGE.era
+    held = saw(entering("b", 1, RANGE, Settings(RANGE.limits, helping_above=2)), called, 0.1, 0.1)
+    ask = joins(held, now=0.1)
+    assert isinstance(ask, Write) and ask.edit == Arrive(profile("b"))
+    assert joins(held, now=0.1, handler=leave) == Return(Settled())
 
 
 @pytest.mark.parametrize("why", [Why.LIMITS, Why.SUPERSEDED, Why.PROGRAM])

@@ -373,6 +373,7 @@ def test_a_node_that_is_set_aside_waits_for_its_cool_down_and_arrives_then() -> 
     assert action(join, held, now=69.9, deadline=20.0) == Sync(70.0)  # a spare has no deadline
     assert action(join, held, now=70.0) == Arrive(profile("b"))
     assert context_of(of_b(THREE)).returns_at == 99.0
+    assert context_of(of_b(arrived(failed(THREE, "b", FEW), "a b c"))).returns_at == 99.0
 
 
 def test_its_cool_down_goes_on_while_the_rounds_of_the_others_change() -> None:

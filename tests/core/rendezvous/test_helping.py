@@ -22,7 +22,9 @@ from elastic.core.rendezvous import (
     Propose,
     RendezvousState,
     Reserve,
+    Return,
     Settings,
+    Settled,
     Together,
     Token,
     Wait,
@@ -34,7 +36,7 @@ from elastic.core.rendezvous import (
     turn,
     unanswered,
 )
-from elastic.core.rendezvous.context import Handler
+from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import done, end, leave, watch
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.world import Ending, Life, Node, Why
@@ -105,6 +107,12 @@ def test_who_has_left_or_was_thrown_out_is_not_brought_back_by_its_proposal() ->
     assert set(seats(after)) == {"a", "d"}
 
 
+def test_who_was_thrown_out_has_proposed_nothing_that_still_counts() -> None:
+    out = edited(OVER, "a", Evict(frozenset({node("b")})))
+    assert out.era == ERA
+    assert joins(saw(proposing("b", 1), out, 0.1, 0.1), now=0.1, handler=leave) == Return(Settled())
+
+
 def test_whose_slot_was_started_again_is_not_brought_back_by_its_proposal() -> None:
     replaced = arrived(OVER, "b#2")
     after = edited(replaced, "a", Together(proposals("a b")))
@@ -157,6 +165,12 @@ def test_one_of_few_writes_by_itself() -> None:
 def _alone(who: str) -> Decision:
     after = edited(OVER, who, Arrive(profile(who)))
     return Write(after, OVER.token, Arrive(profile(who)))
+
+
+def test_who_has_no_seat_is_like_nobody() -> None:
+    for state in (OVER, None):
+        ctx = context(operation(join), holding("e", state), 0.0)
+        assert (ctx.alike, ctx.crowd) == ((), 0)
 
 
 def test_who_is_new_writes_by_itself() -> None:

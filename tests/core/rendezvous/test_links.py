@@ -205,7 +205,10 @@ def test_evidence_counts_only_for_a_node_with_a_seat() -> None:
 
 
 def test_evidence_counts_not_against_a_node_without_a_port_nor_one_that_has_left() -> None:
-    assert are_dead(told(holding("a", linked(running("a b c"), "b")), SUSPECT, GONE)) == ""
+    seat = ABC.seats[B]
+    for port, counts in ((0, ""), (1, "b")):
+        seats = {**ABC.seats, B: evolve(seat, profile=evolve(seat.profile, link_port=port))}
+        assert are_dead(told(holding("a", evolve(ABC, seats=seats)), SUSPECT, GONE)) == counts
     left = edited(edited(ABC, "b", Done(0)), "b", Leave())
     assert are_dead(told(holding("a", left), SUSPECT, GONE)) == ""
 

@@ -82,6 +82,11 @@ def test_a_silence_in_whose_second_half_nobody_asked_is_none(tried_at: float, no
     assert gives_up or isinstance(answer, Write)
 
 
+def test_a_silence_in_which_nobody_asked_is_none_whatever_the_clock_says() -> None:
+    held = silent(evolve(running(), silent_since=None, tried_at=-math.inf), -600.0)
+    assert isinstance(turn(begun(handlers.end), held, 100.0), Write)
+
+
 def test_the_exit_barrier_of_a_store_that_is_gone_is_left_in_the_end() -> None:
     assert not given_up(turn(begun(handlers.watch), running(done=True), 609.9))
     assert given_up(turn(begun(handlers.watch), running(done=True), 610.0))
