@@ -9,6 +9,7 @@ from groups import FAIL, FIT, RUN, SUCCEED, beat, closed, commands, exited, led,
 from elastic.core.group import Alone, Group, Phase, Settings, transition
 from elastic.core.group.state import (
     HEARD_S,
+    SIGKILL,
     SIGTERM,
     Beat,
     Close,
@@ -54,6 +55,8 @@ def test_the_budget_is_the_node_s_in_this_world() -> None:
     spent = alone(exited(0, 1), exited(1, 1))
     assert told(spent, exited(0, 1)) == (Phase.RUNNING, (Record(0, 1, 0.0),))
     assert spent.restarted == 2
+    many = evolve(alone(), settings=Settings(alone=Alone(int("1000"))), restarted=1_000)
+    assert told(many, exited(0, 1)) == (Phase.RUNNING, (Record(0, 1, 0.0),))
     again = led(*RUN, exited(0, 1), over(0), exited(0, -15), exited(1, -15), Reaped(2.0), settings=TWICE)
     assert again.phase is Phase.JOINING
     assert led(*FAIL).restarted == 0
@@ -93,6 +96,7 @@ def test_a_node_whose_ranks_have_heard_that_another_ended_the_job_waits_for_the_
 
 
 def test_a_node_that_waits_for_that_word_for_long_ends_the_round_itself() -> None:
+    assert told(hears(exited(0, 79)), Elapsed(HEARD_S - 0.1)) == (Phase.RUNNING, ())
     for late in (LATE, Elapsed(HEARD_S + 9.0)):
         assert told(hears(exited(0, 79)), late) == (Phase.STOPPING, (End(Why.FAILED), Signal(SIGTERM)))
         assert told(hears(exited(0, 79), exited(1, 79)), late) == (Phase.JOINING, (End(Why.FAILED), Join()))
@@ -225,7 +229,10 @@ def test_the_agent_s_signal_on_the_way_is_forwarded() -> None:
 
 def test_workers_killed_at_the_fence_on_the_way_start_in_the_world_that_was_asked_for() -> None:
     """One join is under way, and no second one is asked for. A world that was told meanwhile ends: nothing runs there."""
-    killed = led(*RUN, lost(), Elapsed(3.0), settings=evolve(TWICE, fence=3.0))
+    fenced = evolve(TWICE, fence=3.0)
+    assert told(led(*RUN, lost(), settings=fenced), Elapsed(2.9)) == (Phase.MOVING, ())
+    assert told(led(*RUN, lost(), settings=fenced), Elapsed(9.0)) == (Phase.STOPPING, (Signal(SIGKILL),))
+    killed = led(*RUN, lost(), Elapsed(3.0), settings=fenced)
     assert (killed.phase, killed.until) == (Phase.STOPPING, None)
     ends = exited(0, -9), exited(1, -9), Reaped(3.1)
     assert told(killed, *ends) == (Phase.JOINING, ())

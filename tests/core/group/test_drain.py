@@ -80,6 +80,7 @@ def test_it_leaves_at_its_time_and_its_workers_are_dead_before_the_deadline() ->
     left, commands_ = transition(group, Elapsed(29.0))
     assert (left.phase, commands_) == (Phase.LEAVING, (Leave(), TERM))
     assert (left.kill_at, left.leave_by) == (59.0, 34.0)
+    assert told(group, Elapsed(40.0)) == (Phase.LEAVING, (Leave(), TERM))
 
 
 def test_a_node_with_less_than_its_grace_leaves_at_once() -> None:

@@ -428,6 +428,7 @@ BY_B = Ended(0, Why.FAILED, node("b"))
     ("number", "before", "made"),
     [
         ("V19", evolve(ALL_BACK, ended=evolve(BY_B, by=node("a"))), ASIDE),
+        ("V19", evolve(ALL_BACK, ended=evolve(BY_B, by=node("c"))), ASIDE),
         ("V19", evolve(ALL_BACK, ended=None), ASIDE),
         ("V19", evolve(ALL_BACK, ended=evolve(BY_B, why=Why.LEFT)), ASIDE),
         ("V19", evolve(ALL_BACK, seats={**ALL_BACK.seats, node("b"): evolve(seat(ALL_BACK, "b"), failing=FEW)}), ASIDE),
@@ -451,13 +452,16 @@ def broken(before: RendezvousState, made: RendezvousState) -> str:
 
 
 def test_a_step_that_sets_aside_as_it_should_breaks_nothing() -> None:
-    assert broken(ALL_BACK, ASIDE) == ""
+    assert broken(ALL_BACK, ASIDE) == broken(decode(encode(ALL_BACK)), decode(encode(ASIDE))) == ""
 
 
 def test_nobody_is_called_back_without_need_and_who_comes_back_is_charged_with_nothing() -> None:
     ended = edited(ASIDE, "a", End(1, Why.FENCED))
     with pytest.raises(Violation, match="V20"):
         verify_step(ASIDE, after(ASIDE, ended, b=evolve(seat(ASIDE, "b"), status=Status.EXPECTED, failing=None)))
+    one = edited(ended, "a", Arrive(profile("a")))
+    called = evolve(seat(one, "b"), status=Status.EXPECTED, failing=None)
+    assert "V20" in broken(one, after(one, edited(one, "c", Leave()), b=called))
     with pytest.raises(Violation, match="V20"):
         verify_step(ASIDE, after(ASIDE, ASIDE, b=evolve(seat(ASIDE, "b"), status=Status.WAITING)))
     with pytest.raises(Violation, match="V7"):

@@ -188,8 +188,9 @@ def test_a_policy_belongs_to_a_world_and_does_not_change_under_it() -> None:
     with pytest.raises(Violation, match="V13"):
         verify(evolve(arrived(register("1:2"), "a"), policy="x"))
     before = running("a b c", "1:4")
-    with pytest.raises(Violation, match="V13"):
-        verify_step(before, evolve(edited(before, "c", Reserve(0)), policy="x"))
+    for was, becomes in (("", "x"), ("x", ""), ("x", "y")):
+        with pytest.raises(Violation, match="V13"):
+            verify_step(evolve(before, policy=was), evolve(edited(before, "c", Reserve(0)), policy=becomes))
 
 
 def test_a_job_of_reserves_alone_has_not_succeeded() -> None:

@@ -203,6 +203,11 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
         OPEN,
         after(OPEN, complete=True, completed_in=Life("other"), base=()),
     ),
+    "a world that says it was completed in a third life": (
+        "R3",
+        OPEN,
+        after(OPEN, complete=True, completed_in=Life("a third"), base=()),
+    ),
     "a write after the verdict": ("S10", CANCELLED, after(CANCELLED)),
     "a round that goes back": ("S6", returning(), after(returning(), round=0)),
     "a round that is passed over": ("S6", BEFORE, evolve(ENDED, round=2)),
@@ -228,6 +233,7 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
     "a complete world that shrinks": ("S1", BEFORE, after(BEFORE, seats=without(BEFORE, "c"))),
     "a complete round that opens again": ("S1", BEFORE, after(BEFORE, complete=False, seats=without(BEFORE, "c"))),
     "a complete world of another identity": ("S1", BEFORE, after(BEFORE, completed_in=Life("other"))),
+    "a complete world of a third identity": ("S1", BEFORE, after(BEFORE, completed_in=Life("a third"))),
     "a member with another endpoint": (
         "S1",
         BEFORE,
@@ -323,7 +329,8 @@ STEPS: Mapping[str, tuple[str, RendezvousState, RendezvousState]] = {
     ),
     "a failure that begins no generation": ("V21", BEFORE, evolve(ENDED, generation=0)),
     "a generation that another end begins": ("V21", BEFORE, evolve(LOST, generation=1)),
-    "a generation that begins within a round": ("V21", ENDED, after(ENDED, generation=0)),
+    "a generation that goes back within a round": ("V21", ENDED, after(ENDED, generation=0)),
+    "a generation that begins within a round": ("V21", LOST, after(LOST, generation=1)),
     "a fencing by one that is no member": (
         "V12",
         BEFORE,
@@ -360,6 +367,7 @@ def test_B2_one_failure_of_many_is_refunded() -> None:
         (evolve(running("a b c"), next_order=1), "order 2 is not below the next one, 1"),
         (reseated(running("a b", size="1:2"), b=EXPECTED), "complete while b#1 are still expected"),
         (evolve(BEFORE, failures=2), "complete after 2 failures with 1 restarts allowed"),
+        (evolve(BEFORE, completed_in=None), "complete, but its world was completed in None"),
     ],
 )
 def test_a_violation_names_the_broken_fact(state: RendezvousState, says: str) -> None:
@@ -414,11 +422,14 @@ def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
     assert tested == states | steps
 
 
-def test_S8_who_had_left_and_is_back_beside_its_next_incarnation() -> None:
-    seats = {node("a"): Seat(GONE, 0, profile("a")), node("a#2"): Seat(WAITING, 1, profile("a"))}
-    left = evolve(running("a", "1"), seats=seats, next_order=2)
+@pytest.mark.parametrize("gone", ["a", "a#2"])
+def test_S8_who_had_left_and_is_back_beside_another_incarnation(gone: str) -> None:
+    seats = {
+        node(who): Seat(GONE if who == gone else IN, order, profile("a")) for order, who in enumerate(("a", "a#2"))
+    }
+    left = evolve(running("a", "1:2"), seats=seats, next_order=2)
     verify(left)
-    back = reseated(left, a=IN)
+    back = evolve(left, seats={who: evolve(seat, status=IN) for who, seat in seats.items()})
     with pytest.raises(Violation, match="S8"):
         verify(back, left)
 
