@@ -27,6 +27,14 @@ def test_identical_nodes_have_rank_group_rank_times_n_plus_local() -> None:
     assert ranks[node("a")] == Ranks(1, 2, 4, "default", 4, (WorkerRanks(2, 0, 2), WorkerRanks(3, 1, 3)))
 
 
+@pytest.mark.parametrize("names", ["a", "a b c"])
+def test_any_number_of_nodes_may_be_identical(names: str) -> None:
+    ranks = assign(world(*((name, 2, "default") for name in names.split())))
+    workers = 2 * len(names.split())
+    assert {(each.world_size, each.role_world_size) for each in ranks.values()} == {(workers, workers)}
+    assert [worker.rank for each in ranks.values() for worker in each.workers] == list(range(workers))
+
+
 def test_nodes_of_different_sizes_have_prefix_sums() -> None:
     ranks = assign(world(("a", 3, "x"), ("b", 1, "x"), ("c", 2, "x")))
     assert [[worker.rank for worker in ranks[node(name)].workers] for name in "abc"] == [[0, 1, 2], [3], [4, 5]]

@@ -253,9 +253,11 @@ def test_workers_that_could_not_be_started_end_the_job_also_when_the_round_is_ov
     late = Unstartable("no such file", 0.0)
     word = RecordUnstartable("no such file")
     assert told(moving(), late) == (Phase.STOPPING, (word, Close(Ending.FAILED, Why.CANNOT_START)))
+    assert told(moving(late), Reaped(1.0)) == (Phase.JOINING, (Join(),)), "the close has voided the join before"
     passing = Unstartable("no memory", 0.0, passes=True)
     assert told(moving(), passing) == (Phase.MOVING, (RecordUnstartable("no memory"),))
-    assert told(moving(passing), ready(1)) == (Phase.JOINING, (Move(world(1)), End(Why.FAILED), Join()))
+    for earlier in ((), (exited(0),)):
+        assert told(moving(*earlier, passing), ready(1)) == (Phase.JOINING, (Move(world(1)), End(Why.FAILED), Join()))
 
 
 def test_a_success_of_an_earlier_round_counts_in_no_other() -> None:

@@ -234,6 +234,12 @@ def test_only_as_many_are_called_back_as_are_missing() -> None:
     assert seats(lost) == {"c": "expected", "b": "expected", "d": "aside"} and lost.target == 2
 
 
+def test_it_is_called_back_although_there_are_still_too_few() -> None:
+    three = arrived(failed(running("a b c d", "3:4", restarts=5), "b"), "a b c d")
+    lost = edited(three, "d", Evict(nodes("a c")))
+    assert seats(lost) == {"d": "expected", "b": "expected"} and not lost.quorate
+
+
 def test_nodes_that_are_expected_back_count_as_there() -> None:
     many, few = running("a b c d e", "4:5", restarts=5), running("a b c d", "3:4", restarts=5)
     for state, names, left in ((many, "a b c d e", "a c d"), (few, "a b c d", "c d")):
@@ -499,6 +505,11 @@ def test_what_a_node_tells_refuses_bad_values(failures: int, cooldown_s: float) 
 def test_a_limit_refuses_bad_values(failures: int, within: float) -> None:
     with pytest.raises(ValueError, match=r"failures|within"):
         FailureLimit(failures, within)
+
+
+@pytest.mark.parametrize("failures", [1, FAILURES_MAX])
+def test_a_limit_may_be_low_or_high(failures: int) -> None:
+    assert FailureLimit(failures, 1.0).told(failures, 0).is_too_often
 
 
 def test_people_read_who_is_set_aside_and_why() -> None:

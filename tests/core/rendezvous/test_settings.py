@@ -74,4 +74,6 @@ def test_the_defaults_are_the_protocols() -> None:
     assert (settings.join_timeout, settings.last_call_timeout, settings.upscale_after) == (600, 5, 1)
     assert (settings.leave_timeout, settings.close_timeout, settings.patience) == (5, 5, 0.6)
     assert (settings.overdue_timeout, settings.ttl, settings.keep_alive_interval) == (45, 5, 1)
-    assert settings.helping_above == 8
+    assert (settings.party_timeout, settings.barrier_timeout, settings.replace_timeout) == (10, math.inf, 0)
+    assert (settings.helping_above, settings.first_target, settings.first_call_timeout) == (8, 0, None)
+    assert (settings.same_program, settings.max_node_failures, settings.leased) == (True, None, False)

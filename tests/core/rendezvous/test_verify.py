@@ -13,6 +13,7 @@ from worlds import LIFE, arrived, edited, node, nodes, profile, register, reseat
 from elastic.core.rendezvous import (
     Arrive,
     Close,
+    Complete,
     Done,
     End,
     Ended,
@@ -413,6 +414,9 @@ def test_a_state_that_was_read_is_judged_as_if_it_was_written() -> None:
     assert refunded.failures == 1_000
     verify_step(anew(ended), anew(refunded))
     verify_step(anew(far), anew(edited(far, "a", Done(1_000))))
+    verify_step(anew(OPEN), anew(edited(OPEN, "a", Complete(0))))
+    signed = evolve(BEFORE, policy="a digest")
+    verify_step(anew(signed), anew(edited(signed, "a", Done(0))))
 
 
 def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
