@@ -42,6 +42,7 @@ from elastic.core.rendezvous import (
     turn,
     unanswered,
 )
+from elastic.core.rendezvous.actions import entrants
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.handlers import leave
@@ -217,6 +218,15 @@ def test_a_role_is_the_same_whoever_has_read_it() -> None:
     state = edited(register("6"), "a", Arrive(begun))
     others = {node("b"): Proposal(ERA, Arrive(comes), enters=True), node("c"): proposal("c")}
     assert edited(state, "c", Together(others)).nodes == (node("a"), node("c"))
+
+
+def test_of_all_proposals_those_to_enter_in_the_era_are_read() -> None:
+    eras = {"b": ERA, "c": Token(OPEN.life, ERA.version + 1), "d": Token(Life("a third"), 0)}
+    others = {node(who): proposal(who, era) for who, era in eras.items()}
+    back = {node("a"): Proposal(ERA, Arrive(profile("a")))}
+    for who, era in eras.items():
+        assert entrants({**others, **back}, era) == {node(who): others[node(who)]}
+    assert entrants({**others, **back}, None) == {}
 
 
 def test_a_mark_of_success_enters_nobody() -> None:

@@ -330,6 +330,7 @@ def test_joining_leaving_and_closing_have_deadlines_the_others_wait_for_the_regi
         end: math.inf,
         done: math.inf,
     }
+    assert not [handler for handler in ALL if begin(handler, settings, 10).forced]
 
 
 # --- who watches whom

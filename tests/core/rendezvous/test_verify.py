@@ -415,6 +415,8 @@ def test_a_state_that_was_read_is_judged_as_if_it_was_written() -> None:
     verify_step(anew(ended), anew(refunded))
     verify_step(anew(far), anew(edited(far, "a", Done(1_000))))
     verify_step(anew(OPEN), anew(edited(OPEN, "a", Complete(0))))
+    again = evolve(far, life=Life("later", 2), base=((1, 3),))
+    verify_step(anew(again), anew(edited(again, "a", Done(1_000))))
     signed = evolve(BEFORE, policy="a digest")
     verify_step(anew(signed), anew(edited(signed, "a", Done(0))))
 
