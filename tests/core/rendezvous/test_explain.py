@@ -45,6 +45,7 @@ def on_host(state: RendezvousState, who: str, host: str) -> RendezvousState:
         (running("a"), "round 0: 1 node running"),
         (running(), "round 0: 2 nodes running"),
         (edited(running(), "a", Done(0)), "round 0: 1 of 2 nodes done · waiting for b"),
+        (edited(running("a b c d"), "a", Done(0)), "round 0: 1 of 4 nodes done · waiting for b, c, d"),
         (CANCELLED, "closed: cancelled in round 0 (asked)"),
     ],
 )

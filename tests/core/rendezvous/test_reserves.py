@@ -105,6 +105,7 @@ def test_a_newcomer_may_end_a_round_with_a_reserve_but_none_with_a_done_node() -
 
 def test_the_sentence_does_not_count_reserves() -> None:
     assert explain(reserved(), node("a")) == "round 0: 2 nodes running"
+    assert explain(reserved("a b c d", "d"), node("a")) == "round 0: 3 nodes running"
     assert explain(edited(reserved(), "a", Done(0)), node("a")).startswith("round 0: 1 of 2 nodes done")
 
 

@@ -369,6 +369,9 @@ def test_B2_one_failure_of_many_is_refunded() -> None:
         (reseated(running("a b", size="1:2"), b=EXPECTED), "complete while b#1 are still expected"),
         (evolve(BEFORE, failures=2), "complete after 2 failures with 1 restarts allowed"),
         (evolve(BEFORE, completed_in=None), "complete, but its world was completed in None"),
+        (evolve(OPEN, completed_in=LIFE), "open, but its world was completed in Life"),
+        (evolve(BEFORE, base=((1, 1),)), "this life still counts for what it was made from"),
+        (evolve(BEFORE, completed_in=Life("other")), "this life no longer counts for what it was made from"),
     ],
 )
 def test_a_violation_names_the_broken_fact(state: RendezvousState, says: str) -> None:
