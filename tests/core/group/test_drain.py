@@ -41,7 +41,9 @@ def told(group: Group, event: Event) -> tuple[Phase, tuple[Command, ...]]:
 def test_a_running_node_tells_its_workers_and_the_register_if_that_does_not_know() -> None:
     assert told(led(*RUN), noticed()) == (Phase.RUNNING, (TOLD,))
     local = told(led(*RUN), noticed(known=False))
-    assert local == (Phase.RUNNING, (Drain(led().node, TOLD.notice), TOLD))
+    assert (
+        local == told(led(*RUN), Noticed(TOLD.notice, 0.0)) == (Phase.RUNNING, (Drain(led().node, TOLD.notice), TOLD))
+    )
     assert told(led(*SUCCEED), noticed()) == (Phase.BARRIER, (TOLD,))
 
 
