@@ -140,6 +140,7 @@ def test_a_new_world_begins_with_the_whole_budget() -> None:
 
 
 def test_less_than_no_restart_is_refused() -> None:
+    assert Alone().restarts_max == 0
     with pytest.raises(ValueError, match="restarts_max: 0 or more, not -1"):
         Alone(-1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from groups import FAIL, RUN, SUCCEED, closed, commands, exited, led, noticed, over
+from groups import FAIL, RUN, SUCCEED, closed, commands, exited, led, noticed, over, refused
 
 from elastic.core.group import Group, Phase, Settings, transition
 from elastic.core.group.state import (
@@ -132,6 +132,7 @@ def test_a_node_that_a_signal_told_to_leave_hurries_for_a_notice() -> None:
 def test_a_drained_node_says_by_what_unless_the_job_has_a_verdict() -> None:
     group = led(*RUN, noticed(1.0), Gone(1.0))
     assert led(*RUN, noticed(1.0), Gone(1.0), Reaped(1.0)).outcome == Drained("a test")
+    assert led(*RUN, noticed(), refused(), Reaped(1.0)).outcome == refused()
     over_ = closed(Ending.SUCCEEDED, at=1.0)
     ended = transition(transition(group, over_)[0], Reaped(1.0))[0]
     assert ended.outcome == over_.verdict

@@ -320,7 +320,7 @@ def test_who_completes_the_round_in_a_last_call_writes_for_all() -> None:
 
 
 @pytest.mark.parametrize("least", [3, 4])
-def test_who_completes_the_minimum_writes_for_all_and_so_does_each_after_it(least: int) -> None:
+def test_who_completes_the_minimum_writes_for_all(least: int) -> None:
     begun = arrived(register(f"{least}:9"), "a")
     settings = Settings(begun.limits, helping_above=2)
     assert isinstance(joins(entering("b", least - 2, begun, settings)), Wait)

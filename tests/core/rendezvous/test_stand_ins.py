@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import pairwise
 
+import pytest
 from attrs import evolve
+from seats import seated
 from worlds import heard, holding, name, operation, running
 
 from elastic.core.rendezvous import Observe, Settings, turn, watch
@@ -39,6 +41,14 @@ def test_the_next_node_and_seven_from_all_over_stand_in_for_the_coordinator() ->
     places = sorted(map(MANY.present.index, STANDING_IN))
     assert len(places) == STAND_INS and places[0] == 1
     assert max(later - earlier for earlier, later in pairwise([*places, len(MANY.present)])) <= 12
+
+
+@pytest.mark.parametrize("count", [40, 400, 1_000])
+def test_of_any_number_of_nodes_those_that_stand_in_lie_far_apart(count: int) -> None:
+    state = seated(count, 1)
+    places = sorted(map(state.present.index, state.stand_ins))
+    gaps = [later - earlier for earlier, later in pairwise([*places, count])]
+    assert max(gaps) <= count / 5 and min(gaps[:-1]) >= count / 20
 
 
 def test_a_stand_in_that_goes_is_replaced_by_one() -> None:

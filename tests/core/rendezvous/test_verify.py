@@ -432,7 +432,7 @@ def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("gone", ["a", "a#2"])
-def test_S8_who_had_left_and_is_back_beside_another_incarnation(gone: str) -> None:
+def test_S8_who_had_left_and_is_back_beside_its_next_incarnation(gone: str) -> None:
     seats = {
         node(who): Seat(GONE if who == gone else IN, order, profile("a")) for order, who in enumerate(("a", "a#2"))
     }
