@@ -20,8 +20,8 @@ ASKED = ready(), How.RETURNED, Over(0)
 def test_the_alarm_follows_the_last_mark() -> None:
     marks = Marks(10.0, LIMITS)
     assert watched(marks, 11.9) == Watch(None, 12.0)
-    assert watched(marks, 12.0) == Watch(Alarm.SOFT, 15.0)
-    assert watched(marks, 15.0) == Watch(Alarm.HARD, math.inf)
+    assert watched(marks, 12.0) == watched(marks, 14.9) == Watch(Alarm.SOFT, 15.0)
+    assert watched(marks, 15.0) == watched(marks, 99.0) == Watch(Alarm.HARD, math.inf)
 
 
 def test_with_the_protection_off_there_is_no_alarm() -> None:
@@ -30,9 +30,11 @@ def test_with_the_protection_off_there_is_no_alarm() -> None:
 
 def test_a_section_moves_the_soft_and_the_hard_limit() -> None:
     assert within(LIMITS, 100.0) == Limits(100.0, 103.0)
+    assert within(LIMITS, 0.5) == Limits(0.5, 3.5)
     assert within(UNGUARDED, 100.0) == Limits(100.0, math.inf)
-    with pytest.raises(ValueError, match="section: a limit above 0 seconds, not 0"):
-        within(LIMITS, 0.0)
+    for span in (0.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match=f"section: a limit above 0 seconds, not {span:g}"):
+            within(LIMITS, span)
 
 
 def test_a_deadline_runs_from_when_it_is_first_seen_and_rings_once() -> None:
