@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from worlds import edited, holding, node, profile, running
+from worlds import arrived, edited, holding, node, profile, running
 
-from elastic.core.caller import Terms, entered, heard, requested, signature
+from elastic.core.caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, entered, heard, requested, signature
 from elastic.core.inprocess import words
 from elastic.core.policies import at_most, shift
 from elastic.core.rendezvous import (
@@ -21,6 +21,7 @@ from elastic.core.rendezvous import (
     Raise,
     RendezvousState,
     Reserve,
+    Settings,
     Settled,
     handlers,
 )
@@ -42,8 +43,15 @@ def told(
 def test_a_world_is_active_or_reserve_and_big_enough_or_not() -> None:
     assert told(WORLD) == words.Ready(0, active=True, enough=True)
     assert entered(TERMS, WORLD, B) == words.Ready(0, active=False, enough=True)
+    assert entered(Terms(), WORLD, A).enough and entered(Terms(), running("a").world, A).enough
     assert not entered(Terms(min_world_size=3), WORLD, A).enough
     assert not entered(Terms(at_most(1), min_active_world_size=2), WORLD, A).enough
+
+
+def test_ranks_help_one_another_sooner_than_nodes_do() -> None:
+    of_ranks = Settings(helping_above=HELPING_ABOVE, helping_patience=HELPING_PATIENCE_S)
+    assert of_ranks.helping_above < Settings().helping_above
+    assert of_ranks.helping_patience < Settings().helping_patience
 
 
 def test_a_rank_with_another_policy_has_not_agreed() -> None:
@@ -55,7 +63,9 @@ def test_a_rank_with_another_policy_has_not_agreed() -> None:
 def test_the_call_hears_what_the_register_answers() -> None:
     assert told(Over(3, None)) == words.Over(3)
     assert told(Settled(), handler=handlers.leave) == words.Left()
-    assert told(Settled(), handler=handlers.done) is None
+    for state in (None, running("a b", "1:3")):
+        assert told(Settled(), state, handlers.done) is None
+    assert told(Settled(), None, handlers.end) is None
     assert told(Raise(Fail(Why.TIMEOUT), "")) == words.Refused(Why.TIMEOUT)
 
 
@@ -79,8 +89,18 @@ def test_a_verdict_counts_for_a_rank_whose_seat_is_done() -> None:
         assert told(closed.closed, closed, who="d") == words.Closed(closed.closed, False)
 
 
+def test_a_verdict_that_is_read_anew_a_thousand_rounds_in_counts_too() -> None:
+    done = edited(evolve(running("a b", "1:3"), round=1_000), "a", Done(1_000))
+    closed = edited(done, "b", Close(Verdict(Ending.CANCELLED, int("1000"), B, Why.ASKED)))
+    assert closed.closed is not None
+    assert told(evolve(closed.closed), closed) == words.Closed(closed.closed, True)
+
+
 def test_a_verdict_on_an_earlier_round_counts_for_no_rank() -> None:
     cancelled = Verdict(Ending.CANCELLED, 0, B, Why.ASKED)
+    again = arrived(edited(running("a b c", "1:3"), "b", Evict(frozenset({A}))), "b c")
+    again = edited(edited(again, "b", Done(1)), "c", Close(cancelled))
+    assert told(cancelled, again, who="b") == words.Closed(cancelled, False)
     later = edited(edited(running("a b", "1:3"), "b", Evict(frozenset({A}))), "b", Close(cancelled))
     assert told(cancelled, later) == words.Closed(cancelled, False)
     assert told(cancelled, None) == words.Closed(cancelled, False)

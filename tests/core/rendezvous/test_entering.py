@@ -225,7 +225,7 @@ def test_of_all_proposals_those_to_enter_in_the_era_are_read() -> None:
     others = {node(who): proposal(who, era) for who, era in eras.items()}
     back = {node("a"): Proposal(ERA, Arrive(profile("a")))}
     for who, era in eras.items():
-        assert entrants({**others, **back}, era) == {node(who): others[node(who)]}
+        assert entrants({**others, **back}, Token(*era)) == {node(who): others[node(who)]}
     assert entrants({**others, **back}, None) == {}
 
 

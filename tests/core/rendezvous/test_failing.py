@@ -496,9 +496,10 @@ def test_forged_failures_are_refused(forged: bytes) -> None:
 @pytest.mark.parametrize(
     ("failures", "cooldown_s"), [(0, 1.0), (COUNT_MAX + 1, 1.0), (1, -1.0), (1, math.nan), (1, 2 * COOLDOWN_MAX_S)]
 )
-def test_what_a_node_tells_refuses_bad_values(failures: int, cooldown_s: float) -> None:
+def test_what_a_node_tells_refuses_bad_values_only(failures: int, cooldown_s: float) -> None:
     with pytest.raises(ValueError, match=r"failures|cooldown_s"):
         Failing(failures, cooldown_s)
+    assert Failing(COUNT_MAX, COOLDOWN_MAX_S).is_too_often and not Failing(1, 0.0).is_too_often
 
 
 @pytest.mark.parametrize(("failures", "within"), [(0, 1.0), (FAILURES_MAX + 1, 1.0), (1, 0.0), (1, math.inf)])

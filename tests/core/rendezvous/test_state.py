@@ -60,6 +60,7 @@ def test_a_round_is_over_for_a_node_by_a_later_round_by_a_verdict_or_by_another_
     assert not shows_over(None, node("a"), 0)
     assert not shows_over(state, node("a"), 0)
     assert shows_over(state, node("c"), 0)
+    assert shows_over(evolve(state, round=1_000), node("c"), int("1000"))
     assert not shows_over(state, node("c"), 1)
     assert not shows_over(arrived(register("3"), "a b"), node("c"), 0)
     assert shows_over(edited(state, "a", End(0, Why.FAILED)), node("a"), 0)
