@@ -48,6 +48,7 @@ REPEATED = evolve(led(ready(), OK, settings=Settings(max_repeats=2)), mark="a fa
         ("I3", RUNNING, {"abort": Aborting.RUNNING}),
         ("C2", UNWINDING, {"result": 0}),
         ("C2", RETURNED, {"result": 1}),
+        ("C2", evolve(RETURNED, round=1, result=1), {"result": 0}),
         ("C2", RETURNED, {"active": False}),
         ("C3", JOINING, {"outcome": Returned(None)}),
         ("C3", JOINING, {"phase": Phase.ENDED}),
@@ -70,7 +71,11 @@ def test_a_call_that_cannot_be_is_refused(number: str, call: Call, changes: dict
         ("C6", RUNNING, {}, (Run(Span.FUNCTION, 3),)),
         ("C6", JOINING, {"token": 2, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 2),)),
         ("C6", JOINING, {"token": 1}, (Run(Span.FUNCTION, 1), Finish(Returned(None)))),
+        ("C6", JOINING, {"token": 2, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 1),)),
+        ("C6", JOINING, {"token": 1, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 2),)),
+        ("C6", JOINING, {"token": 1, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 0),)),
         ("I2", RUNNING, {"span": Span.FINALIZE}, ()),
+        ("I2", evolve(RUNNING, token=1_000), {"span": Span.FINALIZE, "token": int("1000")}, ()),
         ("C7", UNWINDING, {}, (Abort(),)),
         ("C8", RUNNING, {}, (Abort(), End(0, Cause.EXCEPTION))),
         ("C8", RUNNING, {}, (Inject(2), Want(2))),
@@ -94,3 +99,13 @@ def test_a_legal_call_and_a_legal_step_are_not_refused() -> None:
     verify_step(RUNNING, Over(0), led(ready(), OK, Over(0)), (Want(2),))
     verify_step(UNWINDING, AbortEnded(), led(ready(), OK, How.FAILED, AbortEnded()), (Run(Span.FINALIZE, 3),))
     verify_step(RETURNED, Closed(verdict(Ending.SUCCEEDED)), evolve(RETURNED, result=None), ())
+
+
+def test_a_thousand_rounds_in_a_legal_call_is_still_legal() -> None:
+    verify(evolve(RETURNED, round=1_000, result=int("1000")))
+    joining = evolve(JOINING, token=1_000)
+    verify_step(joining, Left(), evolve(joining, token=1_001, span=Span.FUNCTION), (Run(Span.FUNCTION, int("1001")),))
+
+
+def test_a_failure_may_repeat_less_often_than_it_is_allowed() -> None:
+    verify(evolve(REPEATED, repeats=1))

@@ -524,6 +524,8 @@ def test_watch_ends_the_round_for_a_party_once_all_of_it_is_there() -> None:
     assert action(watch, held, now=17) == End(0, Why.UPSCALE)
     both = saw(held, in_party(first, "d", two), 9, 9)
     assert action(watch, both, now=9) == End(0, Why.UPSCALE)
+    more = saw(held, in_party(in_party(first, "d", two), "e", two), 9, 9)
+    assert action(watch, more, now=9) == End(0, Why.UPSCALE)
     assert action(watch, saw(held, in_party(first, "d", Party("m", 2)), 9, 9), now=9) == Sync(17)
     assert action(watch, saw(held, in_party(first, "d", Party("m", 1)), 9, 9), now=9) == End(0, Why.UPSCALE)
 

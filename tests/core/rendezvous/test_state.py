@@ -44,6 +44,7 @@ def test_limits_reach_from_one_node_without_restarts_to_as_many_as_can_be_writte
     assert Limits(1, NODES_MAX, COUNT_MAX - 1).max_nodes == NODES_MAX
     with pytest.raises(ValueError, match="max_restarts"):
         Limits(1, 1, COUNT_MAX + 1)
+    assert Limits(agreed="x" * NAME_MAX).agreed
     for text in ("a\nb", "x" * (NAME_MAX + 1)):
         with pytest.raises(ValueError, match=r"^agreed: at most 256 printable characters, not '"):
             Limits(agreed=text)
