@@ -2,11 +2,13 @@
 
 The wrapper marks its own functions with `own`. An exception that is raised into user code never lands in a marked function,
 although user code called it. A context manager that user code enters is therefore a class with marked methods: a generator
-would bring frames of `contextlib` along.
+would bring frames of `contextlib` along. The functions that lock a handler of `logging` are marked as well: a handler that
+stays locked blocks every thread that logs, the driver too.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -28,6 +30,10 @@ def own(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Mark a function of the wrapper that may run while user code runs."""
     OWN.add(id(cast(FunctionType, function).__code__))
     return function
+
+
+own(logging.Handler.acquire)
+own(logging.Handler.release)
 
 
 def call_users(code: Callable[[], object]) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
+import logging
 import os
 import queue
 import select
@@ -298,6 +299,56 @@ def test_an_import_is_not_broken_off_but_what_follows_it(
     ended = on.ended(train, begun=lambda: hasattr(sys.modules.get("slow_to_load"), "whole"))
     assert ended.how is How.INJECTED
     assert sys.modules.pop("slow_to_load").whole
+
+
+class Slow(logging.Handler):
+    """A handler, and the lock of it: a signal finds it locked, while it does `then`."""
+
+    def __init__(self, then: Code) -> None:
+        self._taken, self._then = threading.Lock(), then
+        super().__init__()
+
+    def createLock(self) -> None:
+        self.lock: Any = types.SimpleNamespace(acquire=self._take, release=self._taken.release)
+
+    def _take(self) -> None:
+        self._taken.acquire()
+        self._then()
+
+    def write(self) -> None:
+        """As `handle` does."""
+        self.acquire()
+        try:
+            assert self.is_locked
+        finally:
+            self.release()
+
+    @property
+    def is_locked(self) -> bool:
+        return self._taken.locked()
+
+
+def test_a_handler_of_a_log_does_not_stay_locked(on: Stage) -> None:
+    handler = Slow(lambda: time.sleep(CLEAN_UPS_S))
+
+    def train() -> None:
+        handler.write()
+        compute()
+
+    assert on.ended(train).how is How.INJECTED
+    assert not handler.is_locked
+
+
+def test_a_drain_that_finds_a_handler_of_a_log_locked_waits_until_it_is_free(on: Stage) -> None:
+    handler = Slow(lambda: signal.raise_signal(signal.SIGTERM))
+
+    def train() -> None:
+        handler.write()
+        on.gate.inject()
+        compute()
+
+    assert isinstance(on.run(train).error, Drained)
+    assert not handler.is_locked
 
 
 def test_a_function_that_a_module_calls_while_it_is_imported_can_be_left(
