@@ -60,7 +60,7 @@ from .shared_page import (
     Seen,
 )
 from .thread_events import Drained, Ended, Finished, FromGate, How, Injected, LeftAtomic, Order, PutOff, Signalled
-from .user_stack import call_users, is_importing, is_users, own, stack
+from .user_stack import call_users, is_importing, is_users, own, related, stack
 
 SIGNUM: Final = signal.SIGURG
 
@@ -214,12 +214,7 @@ class Gate:
         token, until = self._clean_until
         if token != words[ARMED] or time.monotonic_ns() >= until:
             return False
-        error = sys.exc_info()[1]
-        while error is not None:
-            if isinstance(error, Injected) and error.token == token:
-                return True
-            error = error.__context__
-        return False
+        return any(isinstance(each, Injected) and each.token == token for each in related(sys.exc_info()[1]))
 
     @own
     def only_main(self, what: str) -> None:
@@ -308,9 +303,15 @@ class Gate:
         return None
 
 
+GRAVEST: Final = (How.INTERRUPT, How.BASE, How.INJECTED, How.EXCEPTION)
+"""The members of a group of exceptions that decide, in their order: tasks of asyncio raise groups."""
+
+
 def _how(error: BaseException, token: int) -> How:
     """Return how the span ended. An Injected of an older span that user code kept and raised again is a failure."""
     match error:
+        case BaseExceptionGroup():
+            return min((_how(each, token) for each in error.exceptions), key=GRAVEST.index)
         case Injected():
             return How.INJECTED if error.token == token else How.EXCEPTION
         case KeyboardInterrupt():

@@ -86,6 +86,19 @@ def _without_own(steps: Iterable[tuple[FrameType, int]]) -> StackSummary:
     return StackSummary.extract((step for step in steps if id(step[0].f_code) not in OWN), lookup_lines=False)
 
 
+def related(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield this error, the members of a group, what caused it, and what was being handled when it was raised: each once."""
+    found, seen = [error], set[int]()
+    while found:
+        each = found.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        members = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        found += (*members, each.__cause__, each.__context__)
+
+
 def place(error: BaseException) -> str:
     """Return where this error was raised, as `file:line in function`."""
     return innermost(StackSummary.extract(traceback.walk_tb(error.__traceback__), limit=-1, lookup_lines=False))

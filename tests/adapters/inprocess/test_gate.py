@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import importlib
 import importlib.util
@@ -132,6 +133,17 @@ def loop_first_in_a_try() -> None:
         time.sleep(0)
 
 
+def in_a_group_of_tasks() -> None:
+    async def task() -> None:
+        compute()
+
+    async def train() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(task())
+
+    asyncio.run(train())
+
+
 HANGS: dict[str, AbstractContextManager[Code]] = {
     "computing": nullcontext(compute),
     "sleeping": nullcontext(lambda: time.sleep(FOR_EVER_S)),
@@ -146,6 +158,7 @@ HANGS: dict[str, AbstractContextManager[Code]] = {
     "Popen.wait": waiting_for_a_program(),
     "swallowing": nullcontext(swallow_twice),
     "in a try that begins with a loop": nullcontext(loop_first_in_a_try),
+    "in a group of tasks": nullcontext(in_a_group_of_tasks),
 }
 """What they need is made before, and let go of after: a raise may land at once."""
 
@@ -195,7 +208,15 @@ def in_except(done: list[str]) -> None:
         raise
 
 
-@pytest.mark.parametrize("code", [in_finally, in_with, in_except])
+def after_a_group(done: list[str]) -> None:
+    try:
+        in_a_group_of_tasks()
+    finally:
+        time.sleep(CLEAN_UPS_S)
+        done.append("removed")
+
+
+@pytest.mark.parametrize("code", [in_finally, in_with, in_except, after_a_group])
 def test_clean_up_is_not_broken_off(on: Stage, code: Callable[[list[str]], None]) -> None:
     on.clean_s = FOR_EVER_S
     done = list[str]()
@@ -389,6 +410,23 @@ def test_a_function_that_ends_is_told_as_it_ended(on: Stage) -> None:
 
 def test_systemexit_is_neither_a_failure_nor_an_interrupt(on: Stage) -> None:
     assert on.run(lambda: exit(3)).how is How.BASE
+
+
+@pytest.mark.parametrize(
+    ("members", "how"),
+    [
+        ((ValueError(), OSError()), How.EXCEPTION),
+        ((ValueError(), SystemExit(3)), How.BASE),
+        ((SystemExit(3), BaseExceptionGroup("of a child", [KeyboardInterrupt()])), How.INTERRUPT),
+    ],
+)
+def test_a_group_of_exceptions_is_as_grave_as_its_gravest_member(
+    on: Stage, members: tuple[BaseException, ...], how: How
+) -> None:
+    def fail() -> None:
+        raise BaseExceptionGroup("of tasks", members)
+
+    assert on.run(fail).how is how
 
 
 def test_a_signal_without_a_wish_changes_nothing(on: Stage) -> None:
