@@ -20,6 +20,7 @@ from .gate import Gate
 from .master_wait import wait_in_python
 from .shared_page import Span
 from .thread_events import Finished, Order, Release, ToMain
+from .user_stack import related
 
 
 def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
@@ -61,12 +62,8 @@ def _raise(error: BaseException) -> NoReturn:
 def _let_go(errors: tuple[BaseException, ...]) -> None:
     """Clear the errors' frames, which hold the iteration's models and process groups, and collect the garbage."""
     for error in errors:
-        seen: set[int] = set()
-        each: BaseException | None = error
-        while each is not None and id(each) not in seen:
-            seen.add(id(each))
+        for each in related(error):
             traceback.clear_frames(each.__traceback__)
-            each = each.__cause__ or each.__context__
     if errors:
         del errors
         gc.collect()

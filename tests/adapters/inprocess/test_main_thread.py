@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import weakref
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 
@@ -118,3 +119,30 @@ def test_what_the_program_has_frozen_out_of_the_collector_stays_frozen(on: Stage
         orders.put(order)
     serve(on.gate, orders)
     assert (frozen, bool(gc.get_freeze_count())) == ([True], by_program)
+
+
+class Model:
+    """What a frame of the function holds."""
+
+
+def fails(held: list[weakref.ref[Model]], error: Exception) -> Exception:
+    """Return the error, raised from a frame with a model."""
+    try:
+        model = Model()
+        held.append(weakref.ref(model))
+        raise error
+    except (OSError, KeyError, ExceptionGroup) as raised:
+        return raised
+
+
+def test_an_error_s_relations_let_go_of_their_frames_as_it_does(on: Stage) -> None:
+    held: list[weakref.ref[Model]] = []
+    cause, member = fails(held, OSError()), fails(held, KeyError())
+    error = fails(held, ExceptionGroup("of tasks", [member]))
+    error.__cause__, error.__context__ = cause, fails(held, TimeoutError())
+    assert all(each() for each in held)
+    orders = SimpleQueue[ToMain]()
+    for order in (Release((error,)), Finished(None, None)):
+        orders.put(order)
+    serve(on.gate, orders)
+    assert [each() for each in held] == [None] * 4
