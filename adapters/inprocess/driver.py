@@ -40,7 +40,7 @@ from . import user_stack
 from .bytecode_progress import Progress, marks
 from .deadlines import Late
 from .gate import Gate
-from .outcomes import RestartAbort, raised
+from .outcomes import RestartAbort, raised, said
 from .shared_page import BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
 from .task import Task, mark
 from .thread_events import (
@@ -345,8 +345,8 @@ class Driver:
                 self._task.faulted(ended.error)
             span = kept.span.value if kept.span else ""
             told = ended.error if ended.how is How.EXCEPTION else None
-            text, where = "rank %s, iteration %s: %s ended by %r", (self._me.slot, self._call.round, span)
-            self._untold = partial(log.error, text, *where, ended.error, exc_info=told)
+            text, where = "rank %s, iteration %s: %s ended by %s", (self._me.slot, self._call.round, span)
+            self._untold = partial(log.error, text, *where, said(ended.error), exc_info=told)
 
     def _told(self, told: Told) -> core.Event | None:
         match told.answer:

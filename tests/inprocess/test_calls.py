@@ -183,6 +183,25 @@ def test_a_signal_that_comes_while_user_code_calls_the_wrapper_is_user_code_s_at
     assert type(ended.value) is Drained
 
 
+class Mute(Exception):
+    """An error that fails to say what it is."""
+
+    def __str__(self) -> str:
+        raise AttributeError("text")
+
+    __repr__ = __str__
+
+
+def test_the_log_names_an_error_that_cannot_be_printed_and_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    def train() -> None:
+        raise Mute
+
+    with pytest.raises(Stopped):
+        wrapper(max_iterations=1)(train)()
+    assert "rank 0, iteration 0: function ended by Mute\n" in caplog.text
+    assert "in train\n    raise Mute\n" in caplog.text
+
+
 def test_an_initialize_that_fails_is_a_fault_of_its_rank() -> None:
     own = of(inprocess.initialize.Initialize, fails)
     with pytest.raises(RestartAbort):
