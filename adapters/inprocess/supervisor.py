@@ -29,7 +29,7 @@ from .. import threads
 from ..clean_up import run_all
 from ..secret_variables import without_secrets
 from .alarm import Alarm
-from .shared_page import Page, to_inherit
+from .shared_page import BYE, Page, to_inherit
 
 log = logging.getLogger("elastic.inprocess")
 
@@ -199,8 +199,8 @@ class Supervisor:
         while self._wait_for_death():
             assert self._process
             code = self._process.wait()
-            if code == 0:
-                return  # the page says that the call is over
+            if code == 0 and self._page.words[BYE]:
+                return  # the call is over; a child that others reap, or nobody has to, has the code 0 too
             log.warning("the monitor process of %s died (%s); starting another", self._charge.node, code)
             short = time.monotonic() - self._started_at < SHORT_LIFE_S
             if not short:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -52,6 +54,28 @@ def test_a_monitor_that_is_done_before_it_is_let_go_of_is_followed_by_none(caplo
         finally:
             supervisor.close(TIMEOUT_S)
         assert (supervisor.starts, caplog.messages) == (1, [])
+
+
+@pytest.fixture
+def unreaped() -> Iterator[None]:
+    """The kernel keeps no child's exit code, as where a program ignores SIGCHLD."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.usefixtures("unreaped")
+def test_a_monitor_that_is_killed_is_followed_by_another_though_its_exit_code_is_lost() -> None:
+    with closing(Page.new()) as page:
+        supervisor = Supervisor(page, Charge(node("a"), {"relay": "/none", "space": "one"}, Rules(), 1.0))
+        supervisor.start()
+        try:
+            assert supervisor.pid
+            os.kill(supervisor.pid, signal.SIGKILL)
+            assert comes_true(lambda: supervisor.starts == 2)
+        finally:
+            page.words[BYE] = Bye.SETTLED
+            supervisor.close(TIMEOUT_S)
 
 
 @pytest.mark.parametrize("closed", [("0",), ("0", "1", "2")])
