@@ -7,10 +7,12 @@ handler runs on the main thread, between two bytecodes. It raises `Injected` the
     armed and (want = armed or want_monitor = armed)   this very span must end: a token is never used twice, so a late
                                                        signal or an old request hits nothing
     depth = 0                                          the main thread is in no atomic section
-    the frame is the user's                            the main thread is not in the wrapper, which user code may call
+    the frame is the user's                            the main thread is not in the wrapper, which user code may call, nor
+                                                       in a destructor
     no import is under way                             a module that is left half-way stays broken for the process's life
     nothing of this span is being cleaned up           what was raised before is being handled, by `finally`, `with` or
-                                                       `except`, and has time for that (`Order.clean`)
+                                                       `except`, also of a generator that is closed, and has time for
+                                                       that (`Order.clean`)
 
 Between this look and the raise the main thread does nothing else, so nothing is raised after it has disarmed the gate. A
 signal may come too early, may be merged with another, or may be swallowed: then it is sent again. Only disarming clears
@@ -214,7 +216,7 @@ class Gate:
         token, until = self._clean_until
         if token != words[ARMED] or time.monotonic_ns() >= until:
             return False
-        return any(isinstance(each, Injected) and each.token == token for each in related(sys.exc_info()[1]))
+        return any(_asks_to_clean_up(each, token) for each in related(sys.exc_info()[1]))
 
     @own
     def only_main(self, what: str) -> None:
@@ -320,6 +322,11 @@ def _how(error: BaseException, token: int) -> How:
             return How.EXCEPTION
         case _:
             return How.BASE
+
+
+def _asks_to_clean_up(error: BaseException, token: int) -> bool:
+    """Return True for what was raised in this span, and for what is raised in a generator that its loop has let go of."""
+    return isinstance(error, GeneratorExit) or (isinstance(error, Injected) and error.token == token)
 
 
 def _blocked(task: int) -> set[signal.Signals]:

@@ -46,11 +46,12 @@ USERS: Final = call_users.__code__
 
 @own
 def is_users(frame: FrameType | None) -> bool:
-    """Return True if the interrupted code is the user's: no frame between it and `call_users` is the wrapper's.
+    """Return True if the interrupted code is the user's: no frame between it and `call_users` is the wrapper's, or that of a
+    destructor, which no exception leaves: Python prints it, and goes on.
 
     The innermost frame alone does not tell: a tracing function or a destructor may run on top of the wrapper's frame.
     """
-    return all(id(each.f_code) not in OWN for each in _above_users(frame))
+    return all(id(each.f_code) not in OWN and each.f_code.co_name != "__del__" for each in _above_users(frame))
 
 
 @own

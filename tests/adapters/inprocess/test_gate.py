@@ -216,7 +216,43 @@ def after_a_group(done: list[str]) -> None:
         done.append("removed")
 
 
-@pytest.mark.parametrize("code", [in_finally, in_with, in_except, after_a_group])
+class Loader:
+    """An iterator that its loop is the last to hold, as those of torch's loaders are."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    def __iter__(self) -> Loader:
+        return self
+
+    def __next__(self) -> None:
+        pass
+
+    def __del__(self) -> None:
+        time.sleep(CLEAN_UPS_S)
+        self._done.append("removed")
+
+
+def generated(done: list[str]) -> Iterator[None]:
+    with lock_file(done):
+        while True:
+            yield
+
+
+def in_a_destructor(done: list[str]) -> None:
+    for _ in Loader(done):
+        compute()
+
+
+def in_a_generator(done: list[str]) -> None:
+    for _ in generated(done):
+        compute()
+
+
+CLEAN_UPS = [in_finally, in_with, in_except, after_a_group, in_a_destructor, in_a_generator]
+
+
+@pytest.mark.parametrize("code", CLEAN_UPS)
 def test_clean_up_is_not_broken_off(on: Stage, code: Callable[[list[str]], None]) -> None:
     on.clean_s = FOR_EVER_S
     done = list[str]()
@@ -370,6 +406,19 @@ def test_a_drain_that_finds_a_handler_of_a_log_locked_waits_until_it_is_free(on:
 
     assert isinstance(on.run(train).error, Drained)
     assert not handler.is_locked
+
+
+def test_a_drain_that_comes_in_a_destructor_waits_for_its_end(on: Stage) -> None:
+    class Signals:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    def train() -> None:
+        Signals()
+        on.gate.inject()
+        compute()
+
+    assert isinstance(on.run(train).error, Drained)
 
 
 def test_a_function_that_a_module_calls_while_it_is_imported_can_be_left(
