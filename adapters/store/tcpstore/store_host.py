@@ -46,8 +46,10 @@ def main(descriptor: int, outlives: bool) -> None:
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     with socket.socket(fileno=os.dup(descriptor)) as listening:
-        host, port = listening.getsockname()[:2]
-    _served = TCPStore(host, port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
+        port = listening.getsockname()[1]
+    # torch's constructor raises, minutes later, if its own client cannot connect. All addresses of this host are served,
+    # but a host that listens on "::" may have no address of IPv6.
+    _served = TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
     _serves.set()
     end.join()
 

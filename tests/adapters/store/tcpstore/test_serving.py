@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from netlab import network
 from processes import comes_true, dies, is_alive
 
 from elastic.adapters.store.tcpstore.serving import CannotServe, address_towards, serve
@@ -105,6 +106,28 @@ def test_the_store_outlives_the_signals_of_a_terminal_but_not_its_agent(nothing_
         agent.kill()
     assert dies(pid)
     assert comes_true(lambda: not answers(address))
+
+
+def connections(pid: int, port: int) -> int:
+    """How many connections to this port stand on the host of this process."""
+    tables = "".join(Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6"))
+    rows = [line.split() for line in tables.splitlines()]
+    return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+
+def test_the_store_of_a_host_that_has_no_ipv6_has_its_own_client(nothing_left: str) -> None:
+    """The server ends minutes later if torch's own client cannot connect."""
+    with network() as lab:
+        host = lab.host("a")
+        off = [f"net.ipv6.conf.{name}.disable_ipv6=1" for name in ("all", "default")]
+        subprocess.run([*host.under, "sysctl", "-qw", *off], check=True)
+        command = [*host.under, sys.executable, "-c", AGENT]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:
+            assert agent.stdout
+            pid, port = map(int, agent.stdout.readline().split())
+            assert comes_true(lambda: connections(pid, port) == 1, ANSWER_S / 2)
+            agent.kill()
+        assert dies(pid)
 
 
 RANK = """
