@@ -10,7 +10,7 @@ import click
 
 from ..adapters.launch_settings import HANDLED
 from ..adapters.secret_variables import STORE_TOKEN
-from ..adapters.store.tcpstore.serving import CannotServe
+from ..adapters.store.tcpstore.serving import CannotServe, address_towards
 from ..adapters.store.tcpstore.store_server import Ended, Signalled, serve_until_signalled
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.error_files import exit_sentence, signal_name
@@ -31,6 +31,9 @@ writes nothing to disk, and it never holds a job's token: only the agents have t
 Exit codes:  2 a mistake in the command line, or the store cannot be served there · 3 its process died
              128+n stopped by signal n
 """
+
+_ANY = ("0.0.0.0", "::")
+"""The addresses that mean all of a host's own, so they lead each host to itself."""
 
 
 @click.command(
@@ -69,7 +72,8 @@ def store(endpoint: tuple[str, int | None] | None) -> int:
 
 
 def _ready(address: Address) -> None:
-    _say(f"store {address} serves · nodes meet there with --rdzv-endpoint={address}")
+    meeting = Address(address_towards(address), address.port) if address.host in _ANY else address
+    _say(f"store {address} serves · nodes meet there with --rdzv-endpoint={meeting}")
 
 
 def _say(text: str, err: bool = False) -> None:

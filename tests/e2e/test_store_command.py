@@ -6,6 +6,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,10 +29,10 @@ READY = re.compile(r"elastic  store localhost:(\d+) serves · nodes meet there w
 
 
 @contextmanager
-def command(*under: str) -> Iterator[Command]:
+def command(*under: str, host: str = "localhost") -> Iterator[Command]:
     """The real command, in a session of its own as in a terminal."""
     with subprocess.Popen(
-        [*under, ELASTIC, "store", "--endpoint=localhost:0"],
+        [*under, ELASTIC, "store", f"--endpoint={host}:0"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -88,6 +89,14 @@ def test_it_serves_from_its_first_line_on_until_a_signal_comes(nothing_left: str
         out, err = process.communicate(timeout=SOON_S)
     assert (process.returncode, out, err) == (128 + signum, "", f"elastic  store stopped by {signum.name}\n")
     assert left_after(nothing_left, 0.0) == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_who_serves_at_all_addresses_is_told_one_that_leads_other_nodes_there(nothing_left: str, host: str) -> None:
+    with command(host=host) as process:
+        assert process.stdout
+        store, meeting = re.findall(r"(\S+):\d+(?= serves|\n)", process.stdout.readline())
+        assert (store, meeting) == (host, f"--rdzv-endpoint={socket.gethostname()}")
 
 
 def test_a_signal_while_it_still_starts_ends_it_too(nothing_left: str) -> None:
