@@ -13,6 +13,7 @@ from ..adapters.secret_variables import STORE_TOKEN
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards
 from ..adapters.store.tcpstore.store_server import Ended, Signalled, serve_until_signalled
 from ..adapters.store.tcpstore.wire import Address
+from ..adapters.terminal import why
 from ..adapters.workers.error_files import exit_sentence, signal_name
 from . import values
 from .exit_codes import RENDEZVOUS, SIGNALLED
@@ -59,6 +60,8 @@ def store(endpoint: tuple[str, int | None] | None) -> int:
         end = serve_until_signalled(Address(host, PORT if port is None else port), HANDLED, _ready)
     except CannotServe as reason:
         raise Mistake(f"--endpoint={reason}") from None
+    except OSError as error:
+        raise Mistake(f"no store can run on this host: {why(error)}") from None
     match end:
         case Signalled(signum):
             _say(f"store stopped by {signal_name(signum)}", err=True)

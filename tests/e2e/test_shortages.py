@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
+import pytest
 from launches import ELASTIC, PROGRAMS, TIMEOUT_S, Launcher
 from wrapped import comes_to, job
 
@@ -18,6 +19,9 @@ THREADLESS = PROGRAMS / "threadless.py"
 NO_THREAD = "this host has no thread left for it (see ulimit -u, and pids.max of the container)"
 HUGE_STACKS = 'ulimit -v 4000000; ulimit -s 8000000; exec "$@"'
 """Threads whose stacks do not fit into the address space."""
+
+FEW_DESCRIPTORS = 'ulimit -n 7; exec "$@"'
+"""Enough to listen, and too few to start a process."""
 
 
 @contextmanager
@@ -86,6 +90,28 @@ def test_a_host_without_a_free_thread_is_told_in_one_line() -> None:
     assert ended.returncode == 2, ended.stderr
     assert "no agent can run on this host" in ended.stderr and "thread" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+STORE = ("store", "--endpoint=localhost:0")
+AGENT = ("launch", "--nnodes=1", "--rdzv-endpoint=localhost:0", "--no-python", "true")
+
+
+@pytest.mark.parametrize(
+    ("limit", "command", "reason"),
+    [
+        (HUGE_STACKS, STORE, NO_THREAD),
+        (FEW_DESCRIPTORS, STORE, "too many open files"),
+        (FEW_DESCRIPTORS, AGENT, "too many open files"),
+    ],
+)
+def test_a_host_that_cannot_start_a_store_is_told_in_one_line(
+    limit: str, command: tuple[str, ...], reason: str
+) -> None:
+    ended = subprocess.run(
+        ["sh", "-c", limit, "sh", ELASTIC, *command], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert reason in ended.stderr.lower() and len(ended.stderr.splitlines()) == 1, ended.stderr
 
 
 def test_a_wrapped_call_that_no_thread_is_left_for_says_so(launch: Launcher) -> None:

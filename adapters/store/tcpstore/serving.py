@@ -126,7 +126,11 @@ def _served(address: Address, listening: socket.socket, outlives: bool = False) 
         listening.close()
         raise CannotServe(f"{address}: this node is to serve the store there, which needs torch; pip install torch")
     bound = Address(address.host, listening.getsockname()[1])
-    host = StoreHost(listening, outlives)
+    try:
+        host = StoreHost(listening, outlives)
+    except OSError as error:
+        remedy = "see ulimit -n, ulimit -u, and pids.max of the container"
+        raise CannotServe(f"{address}: the store's process cannot be started: {why(error)}; {remedy}") from error
     if outlives:
         _lasting[bound] = host
     return host, bound

@@ -55,7 +55,8 @@ _Inbox = SimpleQueue[Signalled | _Died | _Answered]
 def serve_until_signalled(
     address: Address, signals: Iterable[signal.Signals], ready: Callable[[Address], None]
 ) -> Signalled | Ended:
-    """Serve a store at `address` until one of `signals` comes or its helper dies. Raises CannotServe, NoThread.
+    """Serve a store at `address` until one of `signals` comes or its helper dies. Raises CannotServe, and OSError
+    if this host has no thread or descriptor left.
 
     `ready` is called with the real address once the store answers. No process is left afterwards."""
     inbox: _Inbox = SimpleQueue()
@@ -63,7 +64,7 @@ def serve_until_signalled(
         host, served = serve_alone(address)
         try:
             for told_by, given in ((_tell_death, os.pidfd_open(host.pid)), (_tell_answer, served)):
-                threads.start(threading.Thread(target=told_by, args=(given, inbox), daemon=True))
+                threads.start(threading.Thread(target=told_by, args=(given, inbox), name="elastic-store", daemon=True))
             while True:
                 match inbox.get():
                     case _Answered():
