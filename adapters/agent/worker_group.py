@@ -119,7 +119,8 @@ class WorkerGroup:
             self._hangs.follow(self._followers(world))
 
     def start_again(self, local_rank: int) -> StartedAgain | Exit:
-        """Start a worker that has ended once more, in the same round; return its end if it cannot be started."""
+        """Start a worker that has ended once more, in the same round; return its end if it cannot be started. Its error file
+        then says why."""
         self.restarts += 1
         self._workers.drain(_OUTPUT_TIMEOUT_S)
         attempt = again(self._attempts[local_rank], self.restarts)
@@ -130,7 +131,8 @@ class WorkerGroup:
             (pid,) = self._started([attempt.spec])
             self._pids[local_rank] = self._uncollected[local_rank] = pid
             self._follow()
-        except (CannotStart, Shortage, OSError):
+        except (CannotStart, Shortage, OSError) as error:
+            leave_error_file(attempt.error_file, str(error))
             now = self._clock.now()
             return self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now))
         return StartedAgain(local_rank, pid, self._clock.now())

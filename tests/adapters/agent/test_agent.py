@@ -160,6 +160,18 @@ def test_the_memory_of_gpus_is_waited_for_also_where_a_worker_starts_again_alone
     assert awaited == [{fault.pid} for fault in result.faults[:2]]
 
 
+def test_the_failure_of_a_worker_that_cannot_be_started_again_says_why(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "program"
+    file.write_text("#!/bin/sh\nrm $0\nexit 3\n")
+    file.chmod(0o755)
+    made = settings("", environment=environment, group=group.Settings(alone=group.Alone(1)), logs=Logs(f"{tmp_path}"))
+    result = alone(evolve(made, program=Program(Kind.BINARY, str(file))), Notes())
+    assert [fault.exit_code for fault in result.faults] == [3, 127]
+    assert result.faults[1].message == f"{file}: no such file"
+
+
 def test_a_program_that_cannot_be_started_ends_the_job_and_starts_nothing() -> None:
     notes = Notes()
     made = settings("", restarts=3)
