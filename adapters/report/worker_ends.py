@@ -114,7 +114,9 @@ class WorkerEnds:
         """Have the end of this worker put on record as a failure."""
         ended = self._ended[local_rank]
         ended.is_failure = True
-        self._put(partial(read_fault, ended.attempt, ended.exit, self._wall_text(), self._drain))
+        self._put(
+            partial(read_fault, ended.attempt, ended.exit, self._wall_text(), self._drain, ended.attempt.log_ends)
+        )
 
     def record_unstartable(self, text: str) -> None:
         """Have it put on record that this node could not start its workers."""
@@ -160,12 +162,14 @@ def how_it_ended(code: int, died_at: float, stopped_at: float | None) -> How:
     return How.STOPPED if stopped else How.SUCCEEDED
 
 
-def read_fault(attempt: Attempt, ended: Exit, when: str, drain: Callable[[float], None]) -> Fault:
+def read_fault(
+    attempt: Attempt, ended: Exit, when: str, drain: Callable[[float], None], log_ends: int | None = None
+) -> Fault:
     """Return what is known of a worker's failure: from its exit code, its error file and the end of its log. Whatever is
     missing or unreadable is left out, or the text says so; nothing is raised."""
     drain(_DRAIN_TIMEOUT_S)
     log = attempt.log
-    lines = tail(log, _SEARCHED, attempt.log_begins) if log else ()
+    lines = tail(log, _SEARCHED, attempt.log_begins, log_ends) if log else ()
     found = read_error_file(attempt.error_file) if attempt.error_file else None
     message, where = (found.message, found.where) if found else last_exception(lines)
     return Fault(

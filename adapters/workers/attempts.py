@@ -40,6 +40,13 @@ class Attempt:
                 return sink.file
         return None
 
+    @property
+    def log_ends(self) -> int | None:
+        """Where in its log the output of this start ends, once it has ended and before the next; None where the pump writes
+        the log, which may be behind."""
+        sinks = {sink.file: sink for sink in (self.spec.stdout, self.spec.stderr)}
+        return None if self.log is None or sinks[self.log].console else size(self.log)
+
 
 def attempts(
     settings: LaunchSettings,

@@ -200,10 +200,10 @@ def _make_new(base: Path, name: str, chance: Callable[[int], bytes] = os.urandom
 _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
-def tail(path: Path, lines: int = 20, begins: int = 0) -> tuple[str, ...]:
+def tail(path: Path, lines: int = 20, begins: int = 0, ends: int | None = None) -> tuple[str, ...]:
     """The last lines of a log, made harmless for a terminal; none if there is no such file. What stands before the byte
-    `begins` is not looked at, unless the file is shorter by now."""
-    text = _end_of(path, begins).decode("utf-8", "replace")
+    `begins` is not looked at, unless the file is shorter by now, nor what follows the byte `ends`."""
+    text = _end_of(path, begins, ends).decode("utf-8", "replace")
     found = text.removesuffix("\n").split("\n")[-lines:] if text else []
     return tuple(_harmless(line) for line in found)
 
@@ -216,7 +216,7 @@ def size(path: Path) -> int:
         return 0
 
 
-def _end_of(path: Path, begins: int) -> bytes:
+def _end_of(path: Path, begins: int, ends: int | None) -> bytes:
     """Return at most TAIL_BYTES_MAX, from a line's start if there is one in them."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as log:
@@ -224,8 +224,9 @@ def _end_of(path: Path, begins: int) -> bytes:
             if not stat.S_ISREG(status.st_mode):
                 return b""
             begins = begins if begins <= status.st_size else 0
-            start = max(begins, status.st_size - TAIL_BYTES_MAX)
-            data = os.pread(log.fileno(), TAIL_BYTES_MAX, start)
+            end = status.st_size if ends is None or ends < begins else min(ends, status.st_size)
+            start = max(begins, end - TAIL_BYTES_MAX)
+            data = os.pread(log.fileno(), end - start, start)
     except OSError:
         return b""
     return data if start == begins else data.partition(b"\n")[2] or data

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from elastic.adapters.report.worker_ends import UNSTARTABLE, read_fault, unstartable_fault
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.rendezvous.loop import ToRecord
+from elastic.adapters.report.worker_ends import UNSTARTABLE, WorkerEnds, read_fault, unstartable_fault
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.workers.attempts import Attempt
 from elastic.adapters.workers.logs import NOWHERE
 from elastic.adapters.workers.worker_port import Exit, Sink, WorkerSpec
@@ -95,6 +98,17 @@ def test_the_worker_s_output_is_complete_before_it_is_read(tmp_path: Path) -> No
 
     found = read_fault(attempt(tmp_path, stderr=Sink(log)), Exit(1, 1, 1, 0.0, 0.0), "", drain)
     assert found.tail == ("late words",)
+
+
+def test_a_failure_that_is_read_late_is_not_told_of_by_the_output_of_the_worker_s_next_start(tmp_path: Path) -> None:
+    log, submitted = tmp_path / "stderr.log", list[ToRecord]()
+    backend = MemoryBackend(MemoryStore(), SystemClock())
+    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "", lambda timeout_s: None)
+    log.write_text("of this start\n")
+    ends.add(attempt(tmp_path, stderr=Sink(log, console=False)), Exit(1, 1, 1, 0.0, 0.0))
+    ends.record_failure(1)
+    log.write_text("of this start\nof the next\n")
+    assert [each.read().tail for each in submitted] == [("of this start",)]
 
 
 def test_a_program_that_cannot_be_executed_is_charged_to_the_node_s_first_worker() -> None:
