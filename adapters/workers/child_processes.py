@@ -76,6 +76,9 @@ class SubprocessWorkers:
         self._spawner = spawner or Executing()
         self._counter = cgroups.counter()
         self._killed: int | None = None
+        """The count of kills when the generation began, and those since then that explain a worker that started again."""
+        self._explained = 0
+        """How many workers' ends such kills have explained since the last start."""
         self._pump = LogPump(failed)
 
     def prepare(self) -> None:
@@ -138,6 +141,7 @@ class SubprocessWorkers:
         self._release(worker)
         died_at = self._clock() if worker.died_at is None else worker.died_at
         kills = self._kills() if death.code else None
+        self._explained += bool(kills and kills.count and death.code == -signal.SIGKILL)
         return Exit(local_rank, worker.process.pid, death.code, worker.started_at, died_at, death.dumped, kills)
 
     def drain(self, timeout_s: float) -> None:
@@ -169,7 +173,7 @@ class SubprocessWorkers:
         self.prepare()
         if any(sink.console and sink.file for spec in specs for sink in (spec.stdout, spec.stderr)):
             self._pump.start()
-        self._killed = self._counter.read() if self._counter else None
+        self._count_kills()
         self._guard.expect()
         for spec in specs:
             self._running[spec.local_rank] = self._spawn(spec)
@@ -205,6 +209,15 @@ class SubprocessWorkers:
     def _died(self, local_rank: int, worker: _Worker, seen_at: float) -> None:
         worker.died_at = seen_at
         self._on_exit(local_rank, worker.process.pid)
+
+    def _count_kills(self) -> None:
+        """Count the kernel's kills from now on; beside workers that run, those of others that are dead and not collected yet
+        too."""
+        if self._running and self._killed is not None:
+            self._killed += self._explained
+        else:
+            self._killed = self._counter.read() if self._counter else None
+        self._explained = 0
 
     def _kills(self) -> Kills | None:
         """Return the kills for want of memory since the generation began."""

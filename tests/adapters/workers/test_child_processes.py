@@ -19,6 +19,7 @@ from processes import TIMEOUT_S, comes_true, is_alive
 
 from elastic.adapters.workers import child_processes as module
 from elastic.adapters.workers import process_groups as groups
+from elastic.adapters.workers.cgroups import Counter
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.guard import Guard
 from elastic.adapters.workers.worker_port import CannotStart, Exit, Shortage, Sink, WorkerSpec
@@ -172,6 +173,27 @@ def test_what_a_worker_leaves_in_shared_memory_is_removed_behind_it(node: Node, 
         node.collect(node.dead())
     assert not is_alive(int(child))
     assert comes_true(lambda: not (Path("/dev/shm") / name).exists())
+
+
+def test_a_kill_for_memory_explains_one_worker_also_if_another_starts_again_before_it_is_collected(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = tmp_path / "memory.events"
+    events.write_text("oom_kill 3\n")
+    monkeypatch.setattr(node.workers, "_counter", Counter(events, True))
+
+    def kills(local_rank: int) -> int:
+        found = node.collect(local_rank).kills
+        assert found is not None
+        return found.count
+
+    node.start(FOREVER, FOREVER)
+    events.write_text("oom_kill 5\n")
+    assert kills(0) == 2
+    node.start_these([spec(0, FOREVER)])
+    assert (kills(1), kills(0)) == (1, 1)
+    node.start(FOREVER)
+    assert kills(0) == 0
 
 
 def test_a_worker_collected_alive_is_killed(node: Node) -> None:
