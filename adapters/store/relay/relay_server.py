@@ -46,6 +46,7 @@ class Relay:
     def __init__(self, open_space: Callable[[str], Backend]) -> None:
         """Serve at once. Raises OSError if no socket can be made."""
         self._open_space = open_space
+        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._socket_name = boot()[-12:]
         """It names this host, for agents of other hosts that share this directory: a socket refuses them."""
@@ -55,7 +56,6 @@ class Relay:
         self._spaces: Spaces | None = None
         self._connections: set[Connection] = set()
         self._thread = threading.Thread(target=self._run, name="elastic-relay", daemon=True)
-        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._listen()
             threads.start(self._thread)
@@ -146,8 +146,11 @@ class Relay:
             self._connections.discard(connection)
 
     def _remove(self) -> None:
+        """Remove socket and folder. `rmtree` would need a descriptor, and there may be none left."""
         self._listening.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        for remove, path in ((os.unlink, self.path), (os.rmdir, self._directory)):
+            with suppress(OSError):  # it was not made, or somebody else has removed it
+                remove(path)
 
 
 def _remove_left_over(parent: Path, socket_name: str) -> None:

@@ -163,6 +163,20 @@ def test_a_relay_that_cannot_look_for_what_others_left_serves_all_the_same(tmp_p
         _remove_left_over(tmp_path, "socket")
 
 
+def test_an_agent_that_can_open_nothing_leaves_no_folder_of_a_relay(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("t")  # a socket's path is short
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with no_descriptor_left(), pytest.raises(OSError, match="Too many open files"):
+        Relay(in_memory)
+    assert not [*tmp_path.iterdir()], "one that was never served"
+    served = Relay(in_memory)
+    with no_descriptor_left():
+        served.close()
+    assert not [*tmp_path.iterdir()], "one that ends"
+
+
 def test_while_the_agent_can_open_nothing_a_client_waits_and_the_agent_does_not_spin(relay: Relay) -> None:
     """Measured in processor time, of which a loaded machine gives less and never more."""
     cpu = time.pthread_getcpuclockid(relay._thread.ident or 0)
