@@ -140,7 +140,8 @@ class ClientServer(Generic[C]):
 
     def _hang_up(self, client: C) -> None:
         del self._clients[client.connection.fileno()]
-        self._selector.unregister(client.connection)
+        with suppress(KeyError):  # a client that has said all is watched no more
+            self._selector.unregister(client.connection)
         with suppress(OSError):
             client.connection.shutdown(socket.SHUT_WR)
         client.connection.close()

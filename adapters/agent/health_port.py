@@ -72,7 +72,9 @@ class HealthServer(ClientServer[_Client]):
         except OSError:
             data = b""
         client.request += data
-        if not data or len(client.request) > REQUEST_MAX:
+        if not data and client.asked_at is not None:  # it has said all, and may still wait for its answer
+            self._selector.unregister(client.connection)
+        elif not data or len(client.request) > REQUEST_MAX:
             self._hang_up(client)
         elif client.asked_at is None and b"\r\n\r\n" in client.request:
             self._take(client)

@@ -93,6 +93,20 @@ def test_a_client_that_says_nothing_is_hung_up_on() -> None:
         assert idle.recv(1) == b""
 
 
+def test_a_client_that_has_said_all_still_gets_its_answer() -> None:
+    asked: SimpleQueue[Answer] = SimpleQueue()
+    now = 100.0
+    server = HealthServer(0, asked.put, 60.0, lambda: now)
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) as client:
+            now += 1.0
+            client.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(4_096).startswith(b"HTTP/1.0 200 OK")
+    finally:
+        server.close()
+
+
 def test_only_this_host_is_served_unless_told_otherwise() -> None:
     def listening(port: int) -> set[str]:
         tables = "".join(Path(f"/proc/net/{table}").read_text() for table in ("tcp", "tcp6"))
