@@ -74,6 +74,10 @@ class LostWorlds:
         due_at = now + KEPT_BEATS * self.interval + delays
         if self.lost is not None and (register is None or register.world_id in (None, self.lost.id)):
             self.lost.due_at = due_at  # it is lost again, before it was judged
+            well = self._those(those, lambda each: True, now)  # a loss may cost a heartbeat, and two of them a fence
+            self.lost.members &= well
+            self.lost.spares &= well
+            self._excuses()
             return
         self.drops()
         if register is None or register.world_id is None or register.closed:
