@@ -194,13 +194,16 @@ def of_ranks(world: World, ranks: Mapping[Node, Ranks]) -> Iterator[Finding]:
 def _of_order(before: RendezvousState, after: RendezvousState) -> Iterator[Finding]:
     """Yield which neighbours of a world that is complete now are in the wrong order.
 
-    A node has a number by the seats as they stood before. Who comes with this write comes last. In the first round the
-    number is by place and host. Two nodes of one group are compared by their places, then by these numbers. Two nodes of
-    unlike groups are compared by the first numbers of the widest groups in which they differ.
+    A node has a number by the seats as they stood before. Who comes with this write comes last; several that do may stand in
+    any order. In the first round the number is by place and host. Two nodes of one group are compared by their places, then
+    by these numbers. Two nodes of unlike groups are compared by the first numbers of the widest groups in which they differ.
     """
     profiles = {node: after.seats[node].profile for node in after.members}
-    arrived = {node: before.seats[node].order if node in before.seats else before.next_order for node in profiles}
-    numbers: dict[Node, tuple[Any, ...]] = {node: (order,) for node, order in arrived.items()}
+    arrived: dict[Node, tuple[Any, ...]] = {
+        node: (before.seats[node].order,) if node in before.seats else (before.next_order, rank)
+        for rank, node in enumerate(profiles)
+    }
+    numbers = arrived
     if after.round == 0:
         numbers = {node: (its.given_place, natural(its.host), arrived[node]) for node, its in profiles.items()}
     keys = profiles[min(profiles, key=lambda node: numbers[node])].rank_keys
