@@ -14,7 +14,7 @@ from .environment import PARTY, command, environment, party
 from .logs import ERROR_FILE_VARIABLE, NOWHERE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory, size
 from .progress import VARIABLE as PROGRESS
 from .progress import page_again, page_path
-from .worker_port import LogsLost, WorkerSpec
+from .worker_port import LogsLost, Sink, WorkerSpec
 
 
 @frozen
@@ -30,22 +30,25 @@ class Attempt:
     error_file: Path | None
     stacks_file: Path | None = None
     log_begins: int = 0
-    """Where in its log the output of this start begins. The starts of one round share it."""
+    """The output of this start begins at that byte of its log. The starts of one round share it."""
 
     @property
     def log(self) -> Path | None:
-        """The file in which a failing program would have said why."""
-        for sink in (self.spec.stderr, self.spec.stdout):
-            if sink.file is not None and sink.file != NOWHERE:
-                return sink.file
-        return None
+        """Return the file in which a failing program would have said why."""
+        sink = self._log_sink
+        return sink.file if sink else None
 
     @property
     def log_ends(self) -> int | None:
-        """Where in its log the output of this start ends, once it has ended and before the next; None where the pump writes
-        the log, which may be behind."""
-        sinks = {sink.file: sink for sink in (self.spec.stdout, self.spec.stderr)}
-        return None if self.log is None or sinks[self.log].console else size(self.log)
+        """Return at which byte of its log the output of this start ends, once it has ended and before the next. Return None
+        where the pump writes the log, which may be behind."""
+        sink = self._log_sink
+        return size(sink.file) if sink and sink.file and not sink.console else None
+
+    @property
+    def _log_sink(self) -> Sink | None:
+        sinks = (self.spec.stderr, self.spec.stdout)
+        return next((sink for sink in sinks if sink.file not in (None, NOWHERE)), None)
 
 
 def attempts(
