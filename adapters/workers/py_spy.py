@@ -35,12 +35,13 @@ def py_spy() -> str | None:
 
 def texts_of(pids: Collection[int], timeout_s: float) -> Mapping[int, str]:
     """Return the texts of those of these processes that can be read in time."""
-    program = py_spy() if pids else None
+    pythons = [pid for pid in pids if _is_python(pid)]
+    program = py_spy() if pythons else None
     if program is None:
         return {}
     running: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
     try:
-        for pid in pids:
+        for pid in pythons:
             file = os.memfd_create("elastic-py-spy", os.MFD_CLOEXEC)
             try:
                 running[pid] = _started(program, pid, file), file
@@ -61,6 +62,13 @@ def texts_of(pids: Collection[int], timeout_s: float) -> Mapping[int, str]:
                 process.kill()
                 process.wait()
             os.close(file)
+
+
+def _is_python(pid: int) -> bool:
+    """Return False for a process that has no file of Python in its memory: a look by py-spy would be spent in vain."""
+    with suppress(OSError):
+        return b"ython" in Path(f"/proc/{pid}/maps").read_bytes()
+    return False
 
 
 def _started(program: str, pid: int, file: int) -> subprocess.Popen[bytes]:

@@ -140,17 +140,19 @@ def cause_found(before: RendezvousState | None, after: RendezvousState) -> list[
         return []
     if before.ended.why is not Why.FAILED or after.ended.why is not Why.LOST:
         return []
-    gone = [who(node, before.seats[node].profile.host, before) for node in before.expected if node not in after.seats]
+    gone = known_as(before, [node for node in before.expected if node not in after.seats])
     return [f"{', '.join(gone)} lost · that is why workers failed, no restart spent"]
 
 
 def aside(before: RendezvousState | None, after: RendezvousState, wall: float) -> list[str]:
     """Return a sentence for each node that was set aside, is called back, or comes back. `wall` is the time of day, as
     people's clocks have it; nothing is decided by it."""
-    were = before.those(Status.ASIDE) if before else ()
+    were = frozenset(before.those(Status.ASIDE) if before else ())
+    concerned = were.union(after.those(Status.ASIDE))
+    names = names_of(after) if concerned else {}
     told = []
-    for node, seat in after.seats.items():
-        name = who(node, seat.profile.host, after)
+    for node in (node for node in after.seats if node in concerned):
+        seat, name = after.seats[node], names[node]
         if seat.status is Status.ASIDE and seat.failing and node not in were:
             until = strftime("%H:%M:%S", localtime(wall + seat.failing.cooldown_s))
             told.append(f"{name} is {set_aside(seat)}, until {until}")

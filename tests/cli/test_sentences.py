@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
@@ -264,3 +265,20 @@ def test_a_node_that_is_set_aside_is_named_once_with_the_reason_and_the_time_and
     assert sentences.aside(state, lost, 0.0) == []
     alone = edited(edited(state, "a", Evict(nodes("c"))), "a", Evict(nodes("a")))
     assert sentences.aside(state, alone, 0.0) == ["b is called back: without it there are too few nodes"]
+
+
+def test_a_look_at_a_register_asks_for_the_names_of_all_nodes_no_more_than_once() -> None:
+    """An agent looks at every version. A name for each node, each found among all nodes, took most of its CPU time."""
+
+    def calls(names: str) -> int:
+        before = running(names)
+        after = edited(before, names.split()[0], End(0, Why.FAILED))
+        seen = list[str]()
+        sys.setprofile(lambda frame, event, _: seen.append(event) if "call" in event else None)
+        try:
+            assert sentences.cause_found(before, after) + sentences.aside(before, after, 0.0) == []
+        finally:
+            sys.setprofile(None)
+        return len(seen)
+
+    assert calls(" ".join(f"n{number}" for number in range(128))) < calls("a b") + 16

@@ -99,6 +99,21 @@ def test_what_is_no_python_is_left_to_the_kernel_and_hides_no_other(worker: subp
             other.kill()
 
 
+def test_what_is_no_python_is_not_even_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Else each node of a job of shell scripts would start one more process at each failure."""
+    program, asked = tmp_path / "py-spy", tmp_path / "asked"
+    monkeypatch.setattr(py_spy, "py_spy", lambda: str(program))
+    program.write_text(f'#!/bin/sh\necho "$*" >> {asked}\n')
+    program.chmod(0o700)
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        try:
+            comes_true(lambda: Path(f"/proc/{other.pid}/comm").read_text() == "sleep\n")
+            assert texts_of([other.pid, os.getpid()], LONG_S) == {}
+        finally:
+            other.kill()
+    assert [line.split()[-1] for line in asked.read_text().splitlines()] == [str(os.getpid())]
+
+
 @pytest.mark.parametrize("program", [None, "/nowhere/py-spy"])
 def test_a_host_without_it_leaves_all_to_the_kernel(monkeypatch: pytest.MonkeyPatch, program: str | None) -> None:
     monkeypatch.setattr(py_spy, "py_spy", lambda: program)
