@@ -299,25 +299,27 @@ class Agent:
     def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...], at: float) -> None:
         self._trace.took(transition, event, commands, at)
         self._is_known_to_leave |= isinstance(event, Gone | Closed)
-        looks = event is not None and self._settings.stacks_signal is not None and asks_for_stacks(event, before, after)
+        round = self._round_on_record(event, before, after)
+        seen = None
         for command_ in commands:
-            if looks and isinstance(command_, Signal):
-                looks = self._see()
+            if round is not None and seen is None and isinstance(command_, Signal):
+                seen = self._workers.see()
             self._carry_out(command_)
-        if looks:
-            self._see()
+        if round is not None:  # now that the workers have their signal: nothing waits for this
+            self._stacks.put(round, self._workers.see() if seen is None else seen)
         now = self._clock.now()
         self._observer.saw(Step(event, before, after, commands, now))
         if self._standbys and (after.phase is not before.phase or StartAgain in map(type, commands)):
             self._standbys.rest(now, bool(after.running))
             self._tell_of_standbys()
 
-    def _see(self) -> bool:
-        """Put on record what the workers are doing; return False: that is done. Of workers that hang it is on record, with
-        the one that was blamed and is dead."""
-        if self._workers.world and self._workers.world.round != self._stands_still:
-            self._stacks.put(self._workers.world.round, self._workers.see())
-        return False
+    def _round_on_record(self, event: Event | None, before: Group, after: Group) -> int | None:
+        """Return the round of which it goes on record what the workers were doing; None if none does, or if it is on record:
+        workers that hang, with the one that was blamed and is dead."""
+        world = self._workers.world
+        if event is None or world is None or world.round == self._stands_still or self._settings.stacks_signal is None:
+            return None
+        return world.round if asks_for_stacks(event, before, after) else None
 
     # --- events in
 
@@ -534,6 +536,9 @@ class Agent:
             self._reserved.renew()
         if request := requested(command_, self._profile, self._holds_back):
             self._rendezvous.submit(request)
+        if isinstance(command_, Join):
+            with suppress(OSError):  # the first worker needs what is prepared here, and says what is missing
+                self._prepare()
 
     def _start(self, world: World) -> None:
         try:
