@@ -68,12 +68,13 @@ def kill_groups(held: set[str]) -> None:
             _kill(-group)
 
 
-def kill_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> bool:
-    """Kill every process that has the token in its environment and wait for its death; return True if there was one. What
-    cleans up behind the others is spared."""
-    found = [pid for pid in carriers(token) if not cleans_up(pid)]
-    _kill_all(found, dying_timeout_s)
-    return bool(found)
+def kill_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> tuple[bool, list[int]]:
+    """Kill every process that has the token in its environment and wait for its death; return True if there was one, and the
+    processes that clean up behind the others: these are spared."""
+    found = {pid: cleans_up(pid) for pid in carriers(token)}
+    killed = [pid for pid, cleans in found.items() if not cleans]
+    _kill_all(killed, dying_timeout_s)
+    return bool(killed), [pid for pid, cleans in found.items() if cleans]
 
 
 def cleans_up(pid: int) -> bool:
@@ -90,10 +91,12 @@ def carriers(token: bytes) -> list[int]:
 
 def kill_all_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> None:
     """Kill the carriers, and those that they start meanwhile; then what has not finished cleaning up behind them."""
-    passes = 1
-    while kill_carriers(token, dying_timeout_s) and passes < _PASSES_MAX:
-        passes += 1
-    if cleaning := carriers(token):
+    cleaning: list[int] = []
+    for _ in range(_PASSES_MAX):
+        killed, cleaning = kill_carriers(token, dying_timeout_s)
+        if not killed:
+            break
+    if cleaning:
         _wait_for(cleaning, min(_CLEANING_TIMEOUT_S, dying_timeout_s))
         _kill_all(carriers(token), dying_timeout_s)
 
@@ -126,7 +129,7 @@ def _shown(pid: int, file: str, place: tuple[int, int]) -> bytes:
     read again."""
     for _ in range(_READS_MAX):
         try:
-            with open(f"/proc/{pid}/{file}", "rb") as shows:
+            with open(f"/proc/{pid}/{file}", "rb", buffering=0) as shows:
                 found = shows.read()
             if found or not _may_yet_show_it(pid, place):
                 return found

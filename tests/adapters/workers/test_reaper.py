@@ -167,9 +167,23 @@ def test_a_group_that_is_gone_is_no_error(start: Start) -> None:
 
 def test_carriers_are_dead_when_the_kill_returns(start: Start, token: str) -> None:
     carriers = [sleeper(start, token=token) for _ in range(3)]
-    assert reaper.kill_carriers(token.encode())
+    assert reaper.kill_carriers(token.encode()) == (True, [])
     assert not any(is_alive(carrier.pid) for carrier in carriers)
-    assert not reaper.kill_carriers(token.encode())
+    assert reaper.kill_carriers(token.encode()) == (False, [])
+
+
+def test_where_nothing_is_left_each_process_of_the_host_is_looked_at_once(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, look = list[int](), reaper.environment_of
+
+    def noted(pid: int) -> bytes:
+        looked.append(pid)
+        return look(pid)
+
+    monkeypatch.setattr(reaper, "environment_of", noted)
+    reaper.kill_all_carriers(token.encode())
+    assert os.getppid() in looked and len(looked) == len(set(looked))
 
 
 @pytest.fixture
