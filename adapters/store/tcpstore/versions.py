@@ -51,6 +51,15 @@ class Sights:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.latest: Sight | None = None
+        self._decoding = threading.Lock()
+        self._decoded: tuple[bytes, RendezvousState] | None = None
+
+    def decoded(self, data: bytes) -> RendezvousState:
+        """Return the state in these bytes. Of clients that read a version at once, one decodes it. Raises Refused."""
+        with self._decoding:
+            if self._decoded is None or self._decoded[0] != data:
+                self._decoded = data, codec.decode(data)
+            return self._decoded[1]
 
     def tell(self, sight: Sight) -> None:
         """Take this sight, unless a later one of the same instance is known."""
@@ -242,7 +251,7 @@ class Versions:
 
     def _decoded(self, data: bytes, key: str) -> RendezvousState:
         try:
-            return codec.decode(data)
+            return self._sights.decoded(data)
         except codec.Refused as error:
             raise self._keys.not_ours(f"{key}: {error}") from error
 

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from queue import Empty
@@ -189,6 +190,25 @@ def test_what_was_seen_first_is_not_taken_for_what_was_seen_last() -> None:
     assert sights.latest == Sight(b"root", first, second)
     sights.tell(Sight(b"another", first, first))
     assert sights.latest == Sight(b"another", first, first)
+
+
+def test_of_clients_that_read_a_version_at_once_one_decodes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode, decoded = codec.decode, list[bytes]()
+
+    def slowly(data: bytes) -> RendezvousState:
+        decoded.append(data)
+        time.sleep(0.01)  # so that the others come meanwhile
+        return decode(data)
+
+    monkeypatch.setattr(codec, "decode", slowly)
+    sights, data, other = Sights(), codec.encode(born()), codec.encode(evolve(born(), version=9))
+    with ThreadPoolExecutor(8) as threads:
+        states = list(threads.map(sights.decoded, [data] * 8))
+    assert states == [born()] * 8 and decoded == [data]
+    assert sights.decoded(other).version == 9 and decoded == [data, other]
+    with pytest.raises(codec.Refused):
+        sights.decoded(b"rubbish")
+    assert sights.decoded(other).version == 9 and len(decoded) == 3
 
 
 @pytest.fixture
