@@ -22,6 +22,7 @@ from ..core.replay.history import History, histories
 from ..core.replay.lanes import Lanes
 from ..core.replay.lines import Corrupt, traces
 from ..core.replay.plain import plain
+from ..core.replay.steps import Header
 from ..core.replay.timeline import Recovery, Round, lanes, recoveries, rounds
 from ..core.world import Node
 from . import values
@@ -90,6 +91,7 @@ def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     what happened when.
     """
     read = [each for path in files for each in _read(path)]
+    _refuse_copies(read)
     judged = [_Judged(history, judgement(history)) for history in histories(each.run for each in read)]
     if as_json:
         say_data(_data(read, judged))
@@ -110,6 +112,18 @@ def _read(path: str) -> list[_Read]:
         raise Mistake(f"{path}: is a directory; name its files: {path.rstrip('/')}/*.ndjson") from None
     except OSError as error:
         raise Mistake(f"{path}: {why(error)}") from None
+
+
+def _refuse_copies(read: Sequence[_Read]) -> None:
+    """Raise Mistake for a trace that comes twice: its workers would seem to start twice."""
+    first = dict[Header, str]()
+    for each in read:
+        header = each.run.trace.header
+        if header in first:
+            raise Mistake(
+                f"{each.path}: holds the trace of {header.node} that {first[header]} holds too; name one of them"
+            )
+        first[header] = each.path
 
 
 def _draw(path: str, judged: Sequence[_Judged]) -> None:

@@ -194,6 +194,15 @@ def test_a_file_that_cannot_be_read_is_a_mistake(
     assert replay(tmp_path / "t") == (USAGE, f"elastic: {tmp_path}/t: {why}\n")
 
 
+def test_a_trace_that_is_named_twice_is_a_mistake_and_no_violation(replay: Replay, tmp_path: Path) -> None:
+    a, b = written(tmp_path, (pair := finished()).a, pair.b)
+    copy = tmp_path / "copy"
+    copy.write_bytes(a.read_bytes())
+    for first, again in ((a, a), (a, copy)):
+        told = f"elastic: {again}: holds the trace of a#1 that {first} holds too; name one of them\n"
+        assert replay(first, b, again) == (USAGE, told)
+
+
 def test_files_must_be_named(replay: Replay) -> None:
     code, text = replay()
     assert code == USAGE
