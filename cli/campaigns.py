@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from functools import partial
 from types import FrameType
@@ -17,6 +18,7 @@ from attrs import define
 from ..adapters.simulations.campaign import Calls, Campaign, campaign
 from ..adapters.terminal import printed
 from ..core.sim.tally import Tally
+from .mistakes import Mistake
 from .render.last_line import DUMB, LastLine, LiveLastLine, PlainLastLine, Wait
 from .render.text import many
 from .simulate_options import RUNS, SimulateOptions
@@ -26,16 +28,24 @@ PLAIN_EVERY_S = 10.0
 
 
 def run_campaign(what: Campaign | Calls, options: SimulateOptions, tally: Tally) -> tuple[Stopped, float]:
-    """Add what the runs show to the tally; return the signal that stopped them, if any did, and the seconds they took."""
+    """Add what the runs show to the tally; return the signal that stopped them, if any did, and the seconds they took.
+    Raises Mistake if one of their processes is killed."""
     began_at, runs = time.monotonic(), options.runs or (None if options.steps else RUNS)
     progress = Progress(sys.stderr, runs, began_at)
     jobs = options.jobs or len(os.sched_getaffinity(0))
     with _until_signalled() as stopped, closing(campaign(what, runs, jobs)) as showed:
-        for one in showed:
-            tally.adds(one)
-            progress.shows(tally, time.monotonic())
-            if stopped.signum is not None or (options.steps is not None and tally.steps >= options.steps):
-                break
+        try:
+            for one in showed:
+                tally.adds(one)
+                progress.shows(tally, time.monotonic())
+                if stopped.signum is not None or (options.steps is not None and tally.steps >= options.steps):
+                    break
+        except BrokenProcessPool:
+            progress.clear()
+            raise Mistake(
+                f"--jobs={jobs}: one of these processes was killed, for want of memory or by a property, after "
+                f"{many(tally.runs, 'run')} of seed {what.seed:#x}; write --jobs=1"
+            ) from None
     progress.clear()
     return stopped, time.monotonic() - began_at
 

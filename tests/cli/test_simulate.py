@@ -49,6 +49,11 @@ def interrupts(judge, fact):
     return ()
 
 
+def kills(judge, fact):
+    """End the process as the kernel does when memory is short."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 pressed = []
 number = 1
 '''
@@ -404,6 +409,13 @@ def test_an_error_in_a_property_is_a_mistake_and_no_violation(
     assert mistaken(*given.split(), f"--property=slips.py:{name}") == (
         f"--property=slips.py:{name}: {slip}; it is called with the judge and a fact, and yields pairs of text: a name and "
         "a sentence"
+    )
+
+
+def test_a_process_that_is_killed_is_told_in_one_line_and_is_no_violation(mistaken: Callable[..., str]) -> None:
+    assert mistaken("--seed=7", "--jobs=2", "--property=own.py:kills") == (
+        "--jobs=2: one of these processes was killed, for want of memory or by a property, after 0 runs of seed 0x7; write "
+        "--jobs=1"
     )
 
 
