@@ -18,7 +18,7 @@ from ..adapters.simulations.own_property import loaded
 from ..core.properties.judge import Property
 from ..core.rendezvous.state import NODES_MAX
 from ..core.sim.story import Backend, Kind
-from ..core.sim.swarm import DRAWN, Shape
+from ..core.sim.swarm import DRAWN, WORKERS_MOST, Shape
 from . import values
 from .mistakes import Mistake
 from .option import Section
@@ -160,6 +160,8 @@ def calls_asked_for(options: SimulateOptions, ctx: click.Context) -> Calls:
         if param.name not in FOR_CALLS:
             raise Mistake(f"{param.opts[0]}: is for nodes; leave it out, or --calls")
     over = any(param.name == "nodes" for param in _given(ctx))
+    if over and options.nodes > NODES_MAX // WORKERS_MOST:
+        raise Mistake(f"--nodes={options.nodes}: at most {NODES_MAX // WORKERS_MOST} with --calls")
     return Calls(_chosen_seed(options), options.property, options.nodes if over else None)
 
 

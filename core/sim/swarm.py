@@ -114,6 +114,8 @@ SLOWED: tuple[Kind, ...] = (
     *(Kind.PAUSE, Kind.PAUSE_HEART, Kind.PAUSE_LOOP, Kind.PAUSE_WAITER, Kind.CUT, Kind.CUT_OUT, Kind.CUT_IN),
     *(Kind.REFUSE, Kind.MUTE, Kind.FULL, Kind.OUTAGE, Kind.OLDER, Kind.PASS, Kind.NOTICE),
 )
+WORKERS_MOST = 2
+"""So many workers a node has at most, where nodes are alike."""
 WEIGHTS = (0, 0, 1, 4)
 GAPS_S = (0.001, 0.02, 0.02, 0.3, 1.0, 2.5, 6.0)
 """Seconds between two operations."""
@@ -154,7 +156,7 @@ def setting(choose: Choose, shape: Shape) -> Setting:
         min=least,
         max=most,
         restarts=one(choose, (0, 1, 3, 8)),
-        workers=1 + choose(2),
+        workers=1 + choose(WORKERS_MOST),
         backend=shape.backend or one(choose, tuple(Backend)),
         seed=1 + choose(2**32),
         drift=one(choose, (0.0, 1e-4, 1e-2)),

@@ -79,6 +79,10 @@ def test_an_option_for_nodes_is_a_mistake_with_calls(simulate: Simulate) -> None
     assert simulate("--only=1")[2].startswith("elastic: --only: a run of which seed?")
 
 
+def test_more_nodes_than_a_register_has_seats_for_their_ranks_are_a_mistake(simulate: Simulate) -> None:
+    assert simulate("--nodes=2049", "--runs=1") == (2, "", "elastic: --nodes=2049: at most 2048 with --calls\n")
+
+
 def test_ranks_can_live_in_the_workers_of_nodes(simulate: Simulate) -> None:
     code, out, _ = simulate("--nodes=3", "--runs=6", "--seed=7", "--jobs=1")
     assert code == 0
