@@ -7,7 +7,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 
 from ...caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
 from ...evolving import evolve
@@ -104,15 +104,20 @@ class Rank:
         return self.alive and self.returned is None
 
 
+def _no_debt(instance: object, attribute: Attribute[int], value: int) -> None:
+    if not value >= 0:
+        raise ValueError(f"{attribute.name}: at least 0, not {value}")
+
+
 @frozen
 class Budget:
     """How much may still happen besides the usual course."""
 
-    faults: int = 0
-    sections: int = 0
+    faults: int = field(default=0, validator=_no_debt)
+    sections: int = field(default=0, validator=_no_debt)
     """Atomic sections that may be entered."""
-    respawns: int = 0
-    losses: int = 0
+    respawns: int = field(default=0, validator=_no_debt)
+    losses: int = field(default=0, validator=_no_debt)
     """How often the store may forget, or leave a rank without the outcome of a write."""
 
 
@@ -173,8 +178,13 @@ class Shape:
     can happen."""
 
     def __attrs_post_init__(self) -> None:
-        if self.ranks < 1:
-            raise ValueError(f"ranks: at least 1, not {self.ranks}")
+        if not 1 <= self.ranks <= NODES_MAX:
+            raise ValueError(f"ranks: 1 to {NODES_MAX}, not {self.ranks}")
+        least = {"min_ranks": self.min_ranks, "min_world_size": self.terms.min_world_size}
+        for name, value in {**least, "min_active_world_size": self.terms.min_active_world_size}.items():
+            if value > self.ranks:
+                raise ValueError(f"{name}: at most ranks, {self.ranks}, not {value}")
+        settings_of(self)  # refused here, not in the middle of a run
 
 
 LIFE = Life("calls")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -464,9 +465,22 @@ def test_i16_no_thread_waits_for_ever() -> None:
     broken("I16", lambda: laws.ended(RUNNING.world))
 
 
-def test_a_world_has_a_rank() -> None:
-    with pytest.raises(ValueError, match="ranks: at least 1, not 0"):
-        Shape(0)
+@pytest.mark.parametrize(
+    ("shape", "complaint"),
+    [
+        (lambda: Shape(0), "^ranks: 1 to 4096, not 0"),
+        (lambda: Shape(4_097), "^ranks: 1 to 4096, not 4097"),
+        (lambda: Shape(2, min_ranks=3), "^min_ranks: at most ranks, 2, not 3"),
+        (lambda: Shape(2, terms=Terms(min_world_size=3)), "^min_world_size: at most ranks, 2, not 3"),
+        (lambda: Shape(2, terms=Terms(min_active_world_size=3)), "^min_active_world_size: at most ranks, 2, not 3"),
+        (lambda: Shape(2, last_call_s=math.inf), "^last_call_timeout: a span of 0 or more seconds, not inf"),
+        (lambda: Budget(faults=-1), "^faults: at least 0, not -1"),
+        (lambda: Budget(losses=-1), "^losses: at least 0, not -1"),
+    ],
+)
+def test_a_shape_in_which_no_world_can_begin_is_refused(shape: Callable[[], object], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        shape()
 
 
 def test_a_walk_names_the_law_that_broke() -> None:
