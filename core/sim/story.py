@@ -18,7 +18,7 @@ from attrs import Attribute, asdict, field, fields, frozen
 from ..group import Alone
 from ..group import Settings as GroupSettings
 from ..rendezvous import FailureLimit, Limits, Settings
-from ..world import Endpoint, Node, Party, Profile, World, place_label, rank_policy_label
+from ..world import LOCAL_WORLD_SIZE_MAX, Endpoint, Node, Party, Profile, World, place_label, rank_policy_label
 
 OPERATIONS_MAX = 100_000
 SPAN_MAX = 1e6
@@ -179,10 +179,10 @@ class Operation:
         return " ".join(word for word in words if word)
 
 
-def _at_least(low: float) -> Any:
+def _at_least(low: float, most: float = SPAN_MAX) -> Any:
     def check(instance: object, attribute: Attribute[float], value: float) -> None:
-        if not low <= value <= SPAN_MAX:
-            raise ValueError(f"{attribute.name}: {low:g} to {SPAN_MAX:g}, not {value}")
+        if not low <= value <= most:
+            raise ValueError(f"{attribute.name}: {low:g} to {most:g}, not {value}")
 
     return check
 
@@ -254,7 +254,7 @@ class Setting:
     """1: a check of each node decides if it joins."""
     reserves: int = field(default=0, validator=_at_least(0))
     """So many members of each world, the last ones, are its reserves; but never all of them."""
-    party: int = field(default=1, validator=_at_least(1))
+    party: int = field(default=1, validator=_at_least(1, LOCAL_WORLD_SIZE_MAX))
     """So many slots, one after the other, are a party: a newcomer of one waits for the others. 1: nobody waits."""
     party_wait: float = 10.0
     """How long a newcomer waits for the rest of its party."""
@@ -272,6 +272,9 @@ class Setting:
         if self.drift > 0.1:
             raise ValueError(f"drift: at most 0.1, not {self.drift}")
         self.rendezvous, self.group  # noqa: B018  refused here, not in the middle of a run
+        workers = self.workers + min(self.unlike, self.nodes) - 1
+        if workers > LOCAL_WORLD_SIZE_MAX:
+            raise ValueError(f"workers: at most {LOCAL_WORLD_SIZE_MAX} on a node, not {workers}")
         if self.min > self.nodes:
             raise ValueError(f"min: at most nodes, {self.nodes}, not {self.min}")
         for given in ("last_call", "standbys"):

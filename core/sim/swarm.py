@@ -6,10 +6,12 @@ bit of everything. The draw is written down as a story, so that a run can be tol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import define, evolve, field, frozen
 
+from ..rendezvous.state import NODES_MAX
 from .chance import Choose, one
 from .simulation import World
 from .story import Backend, Kind, Operation, Setting, parsed_operation
@@ -136,12 +138,14 @@ class Shape:
     def __attrs_post_init__(self) -> None:
         if others := sorted(self.faults - {*DRAWN}, key=str):
             raise ValueError(f"faults: {', '.join(map(str, others))}: none of DRAWN, as Kind.CRASH is")
-        if self.nodes < 1 or self.operations < 0:
-            raise ValueError(f"at least 1 node and no less than 0 operations, not {self.nodes} and {self.operations}")
+        if not 1 <= self.nodes <= NODES_MAX:
+            raise ValueError(f"nodes: 1 to {NODES_MAX}, not {self.nodes}")
+        if not 0 <= self.operations < math.inf:
+            raise ValueError(f"operations: 0 or more, not {self.operations}")
         if self.min is not None and not 1 <= self.min <= min(self.nodes, self.max or self.nodes):
             raise ValueError(f"min: 1 to {min(self.nodes, self.max or self.nodes)}, not {self.min}")
-        if self.max is not None and self.max < 1:
-            raise ValueError(f"max: at least 1, not {self.max}")
+        if self.max is not None and not 1 <= self.max <= NODES_MAX:
+            raise ValueError(f"max: 1 to {NODES_MAX}, not {self.max}")
 
 
 def setting(choose: Choose, shape: Shape) -> Setting:

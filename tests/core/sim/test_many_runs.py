@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 
@@ -30,15 +31,18 @@ def test_a_run_s_seed_is_the_same_for_ever() -> None:
 @pytest.mark.parametrize(
     ("given", "refusal"),
     [
-        ({"nodes": 0}, "at least 1 node"),
-        ({"operations": -1}, "no less than 0 operations"),
+        ({"nodes": 0}, "nodes: 1 to 4096, not 0"),
+        ({"nodes": 4_097}, "nodes: 1 to 4096, not 4097"),
+        ({"operations": -1}, "operations: 0 or more, not -1"),
+        ({"operations": math.inf}, "operations: 0 or more, not inf"),
         ({"min": 6}, "min: 1 to 5, not 6"),
         ({"min": 0}, "min: 1 to 5, not 0"),
         ({"min": 3, "max": 2}, "min: 1 to 2, not 3"),
-        ({"max": 0}, "max: at least 1, not 0"),
+        ({"max": 0}, "max: 1 to 4096, not 0"),
+        ({"max": 4_097}, "max: 1 to 4096, not 4097"),
     ],
 )
-def test_a_shape_that_no_world_can_have_is_refused(given: dict[str, int], refusal: str) -> None:
+def test_a_shape_that_no_world_can_have_is_refused(given: dict[str, float], refusal: str) -> None:
     with pytest.raises(ValueError, match=refusal):
         Shape(**given)  # type: ignore[arg-type]
 
