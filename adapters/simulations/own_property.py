@@ -66,6 +66,8 @@ def _function(path: str, name: str, file: str) -> Any:
     if spec is None or spec.loader is None:
         raise ValueError("is no Python file")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    if (folder := os.path.dirname(file)) not in sys.path:
+        sys.path.append(folder)  # for the modules beside it; last, so that none hides Python's own
     try:
         spec.loader.exec_module(module)
     except OSError as error:

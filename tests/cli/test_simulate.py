@@ -412,6 +412,20 @@ def test_an_error_in_a_property_is_a_mistake_and_no_violation(
     )
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_property_imports_the_modules_beside_it(
+    simulate: Simulate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    folder = tmp_path / f"laws{jobs}"
+    folder.mkdir()
+    (folder / f"most{jobs}.py").write_text("NOTHING = ()\n")
+    (folder / "own.py").write_text(f"from most{jobs} import NOTHING\n\n\ndef quiet(judge, fact):\n    return NOTHING\n")
+    code, out = simulate("--seed=7", "--runs=3", f"--jobs={jobs}", f"--property={folder}/own.py:quiet")
+    assert code == 0
+    assert " violations  none\n" in out
+
+
 def test_a_process_that_is_killed_is_told_in_one_line_and_is_no_violation(mistaken: Callable[..., str]) -> None:
     assert mistaken("--seed=7", "--jobs=2", "--property=own.py:kills") == (
         "--jobs=2: one of these processes was killed, for want of memory or by a property, after 0 runs of seed 0x7; write "
