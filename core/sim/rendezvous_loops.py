@@ -90,7 +90,8 @@ class Links(Protocol):
 
 
 ASKS_MAX = 60
-"""A process that asks more often than this within a second, and four times for each node, waits for nothing."""
+"""A process that asks more often than this within a second, and four times for each node, waits for nothing. Where
+heartbeats come more often than once a second, it may ask as much more often."""
 PASSED, WOKE = Passed(), Woke()
 _holds = maker(Holds)
 
@@ -257,7 +258,9 @@ class RendezvousLoops:
         second = int(self.future.now)
         if process.second != second:
             process.second, process.asked_before = second, process.requests
-        elif process.requests - process.asked_before > ASKS_MAX + 4 * self.setting.nodes:
+        elif process.requests - process.asked_before > (ASKS_MAX + 4 * self.setting.nodes) / min(
+            self.setting.interval, 1.0
+        ):
             raise Violation("L6", f"{process.name} asks without end")
         self.witness.traffic.asks(process, question, self.future.now)
         self.network.ask(process, question)

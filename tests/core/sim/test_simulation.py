@@ -136,6 +136,11 @@ def test_L6_a_process_that_asks_without_end_is_seen() -> None:
         made.does(Operation(Kind.PASS, span=0.5))
 
 
+def test_L6_nodes_whose_heartbeats_come_often_may_ask_as_often() -> None:
+    story = parsed(["world interval=0.01", "start a", "start b", "pass 5", "fail a", "pass 5", "crash b", "pass 5"])
+    assert tell(story).violation is None
+
+
 def test_L2_a_node_that_gives_up_in_a_world_that_is_well_is_found() -> None:
     made = world("start a", setting="world nodes=2 min=2 max=2 join=15")
     made.witness.well_at = 10.0
