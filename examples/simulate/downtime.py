@@ -21,6 +21,8 @@ SETTLED_S = 60.0
 """The pause between two incidents, so that each is measured alone."""
 DAY_S = 86_400
 HOURS = click.FloatRange(min=0, min_open=True)
+COUNT = click.IntRange(min=1)
+SPAN = click.FloatRange(0, DAY_S)
 
 
 @define
@@ -122,8 +124,8 @@ def table(rows: list[Row]) -> Iterator[str]:
 
 @click.command()
 @click.option("--nodes", default=8, show_default=True, help="Number of nodes, spares included.")
-@click.option("--min", "least", type=int, help="Nodes that the job needs. [default: all]")
-@click.option("--max", "most", type=int, help="Nodes that the job takes at most. [default: all]")
+@click.option("--min", "least", type=COUNT, help="Nodes that the job needs. [default: all]")
+@click.option("--max", "most", type=COUNT, help="Nodes that the job takes at most. [default: all]")
 @click.option(
     "--mtbf", default=1_000.0, type=HOURS, show_default=True, help="Hours until one node is lost, on average."
 )
@@ -133,13 +135,13 @@ def table(rows: list[Row]) -> Iterator[str]:
 @click.option(
     "--drained-every", default=2_000.0, type=HOURS, show_default=True, help="Hours until one node is drained."
 )
-@click.option("--back", default=60.0, show_default=True, help="Seconds until a lost or drained node is replaced.")
+@click.option(
+    "--back", default=60.0, type=SPAN, show_default=True, help="Seconds until a lost or drained node is replaced."
+)
 @click.option("--heartbeat", default=1.0, show_default=True, help="Seconds between two heartbeats.")
 @click.option("--missed", default=5, show_default=True, help="Heartbeats missed before a node is lost.")
 @click.option("--last-call", default=5.0, show_default=True, help="Seconds to wait for more nodes than the minimum.")
-@click.option(
-    "--times", default=12, type=click.IntRange(1), show_default=True, help="How often each incident is simulated."
-)
+@click.option("--times", default=12, type=COUNT, show_default=True, help="How often each incident is simulated.")
 @click.option("--seed", default=1, show_default=True)
 def main(
     nodes: int,

@@ -78,10 +78,14 @@ def test_a_job_that_never_starts_is_said_to_be_one(downtime: ModuleType) -> None
     assert "this job never starts" in result.output
 
 
-def test_settings_that_cannot_be_are_refused(downtime: ModuleType) -> None:
-    result = CliRunner().invoke(downtime.main, ["--missed=1"])
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [("--missed=1", "keep_alive_max_attempt"), ("--back=-1", "--back"), ("--back=inf", "--back"), ("--min=0", "--min")],
+)
+def test_settings_that_cannot_be_are_refused(downtime: ModuleType, given: str, named: str) -> None:
+    result = CliRunner().invoke(downtime.main, [given])
     assert result.exit_code == 2
-    assert "keep_alive_max_attempt" in result.output
+    assert named in result.output
 
 
 def test_the_bare_core_comes_back_after_a_failure_with_a_dictionary_for_a_store() -> None:
