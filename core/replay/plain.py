@@ -199,7 +199,10 @@ def _number(data: Any) -> float:
         return math.inf
     if type(data) not in (int, float):
         raise ValueError(f"a number is wanted, not {data!r}")
-    return float(data)
+    try:
+        return float(data)
+    except OverflowError:
+        raise ValueError(f"a number is wanted, not one of {len(str(data))} digits") from None
 
 
 def _state(data: Any) -> RendezvousState:

@@ -123,6 +123,7 @@ def test_text_that_is_no_text_is_made_one() -> None:
         (True, int, "a whole number is wanted, not True"),
         ("1", float, "a number is wanted, not '1'"),
         (True, float, "a number is wanted, not True"),
+        (10**400, float, "a number is wanted, not one of 401 digits"),
         ("hatched", Why, "'hatched' is not known (why)"),
         ([], Why, "[] is not known (why)"),
         ({"is": "flight"}, Command, "'flight' is not known (one of join, end,"),
