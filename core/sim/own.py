@@ -15,7 +15,7 @@ from attrs import Attribute, field, frozen
 from ..caller import Terms, signature
 from ..group import Settings as GroupSettings
 from ..policies import Policy
-from ..rendezvous import Decision, Held, Operation, Settings, turn
+from ..rendezvous import Action, Context, Decision, Held, Operation, Settings, turn
 from ..rendezvous.client import Turn
 from ..rendezvous.context import Handler
 from ..rendezvous.handlers import declare_dead
@@ -39,13 +39,18 @@ def _of_the_core(instance: object, attribute: Attribute[Any], value: Mapping[Han
             raise ValueError(f"handlers: {each!r} is no handler of the core's, as handlers.watch is")
 
 
+def _is_policy(instance: object, attribute: Attribute[Any], value: Policy | None) -> None:
+    if value is not None and not isinstance(value, Policy):
+        raise ValueError(f"policy: {value!r} is no Policy of core.policies, as at_most(8) is")
+
+
 @frozen
 class Own:
     """The user's parts. What is not given is the core's."""
 
     handlers: Mapping[Handler, Handler] = field(factory=dict, validator=_of_the_core)
     """The core's handler → the user's, which decides in its place."""
-    policy: Policy | None = None
+    policy: Policy | None = field(default=None, validator=_is_policy)
     """The rank policy of every node. The node that completes a world writes the digest of it (`RendezvousState.policy`)."""
     settings: Callable[[Settings], Settings] = lambda settings: settings
     """Takes the settings that `Setting` makes for the rendezvous, and returns the nodes' own."""
@@ -57,8 +62,9 @@ class Own:
         """The turn in which the user's handlers decide."""
 
         def turns(operation: Operation, held: Held, now: float) -> Decision:
-            return turn(operation, held, now, self.handlers.get(operation.handler))
+            return turn(operation, held, now, decides.get(operation.handler))
 
+        decides = {each: _held_to_actions(own) for each, own in self.handlers.items()}
         return turns if self.handlers else turn
 
     @property
@@ -72,6 +78,16 @@ class Own:
         _refuse_other(own[0], rendezvous)
         _refuse_other(own[1], group)
         return own
+
+
+def _held_to_actions(handler: Handler) -> Handler:
+    def decides(ctx: Context, deadline: float) -> Action:
+        action = handler(ctx, deadline)
+        if not isinstance(action, Action):
+            raise TypeError(f"{handler!r} returns {action!r}, which is no action, as Sync(deadline) is")
+        return action
+
+    return decides
 
 
 def _refuse_other(given: object, its: object) -> None:

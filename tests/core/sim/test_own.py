@@ -69,6 +69,19 @@ def test_a_handler_is_given_for_one_of_the_core_s() -> None:
         sim.Own({"watch": lets_nobody_in})  # type: ignore[dict-item]
 
 
+def test_a_policy_is_one_of_the_core_s_kind() -> None:
+    with pytest.raises(ValueError, match=r"policy: <function .*> is no Policy of core.policies, as at_most.8. is"):
+        sim.Own(policy=lambda world: world)  # type: ignore[arg-type]
+
+
+def test_a_handler_that_returns_no_action_is_named() -> None:
+    def forgets(ctx: Context, deadline: float) -> Action:
+        return None  # type: ignore[return-value]
+
+    with pytest.raises(TypeError, match=r"forgets at .* returns None, which is no action, as Sync.deadline. is"):
+        done(sim.Own({handlers.watch: forgets}))
+
+
 def test_a_run_is_shrunk_and_drawn_in_the_world_in_which_it_was_found() -> None:
     own = sim.Own({handlers.watch: lets_nobody_in})
     runs = (sim.wander(seed, sim.Shape(nodes=4), own=own) for seed in range(100))
