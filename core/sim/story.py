@@ -384,7 +384,7 @@ def parsed(lines: Iterable[str]) -> Story:
     """Return the story that this text tells; empty lines and comments (#) are for the reader. Raises StoryError."""
     setting, operations = None, list[Operation]()
     for number, line in enumerate(lines, 1):
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
             if setting is None:

@@ -55,7 +55,7 @@ def test_a_story_is_read_as_it_was_written() -> None:
 
 
 def test_comments_and_empty_lines_are_for_the_reader() -> None:
-    assert parsed(["# why", "", "world", "# then", "start a"]) == Story(QUICK, (Operation(Kind.START, "a"),))
+    assert parsed(["# why", "", "world", "  # then", "start a"]) == Story(QUICK, (Operation(Kind.START, "a"),))
 
 
 @pytest.mark.parametrize(
