@@ -55,6 +55,8 @@ QUICK = (
     " or renewing_is or only_looks or begins_again_after or lasts_as_long or time_is_over)"
 )
 """The tests of a store that do not wait for seconds."""
+DEFAULTS = ("tests/test_protocol.py", "-k", "not test_protocol or default_that_the_code_has")
+"""The tests that hold the defaults in docs/protocol.md to the code's."""
 FILES: Mapping[str, tuple[str, ...]] = {
     "rendezvous/apply.py": (f"{RENDEZVOUS}/test_apply.py",),
     "rendezvous/handlers.py": (f"{RENDEZVOUS}/test_handlers.py",),
@@ -79,8 +81,8 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "inprocess/verify.py": (f"{CALLS}/test_verify.py",),
     "inprocess/timers.py": (f"{CALLS}/test_progress_limits.py",),
     "inprocess/progress_limits.py": (f"{CALLS}/test_progress_limits.py",),
-    "inprocess/monitoring.py": (f"{CALLS}/test_monitoring.py",),
-    "inprocess/settings.py": (f"{CALLS}/test_settings.py",),
+    "inprocess/monitoring.py": (f"{CALLS}/test_monitoring.py", *DEFAULTS),
+    "inprocess/settings.py": (f"{CALLS}/test_settings.py", *DEFAULTS),
     "policies.py": ("tests/core/test_policies.py",),
     "caller.py": ("tests/core/test_caller.py",),
     "adapters/rendezvous/loop.py": (f"{LOOPS}/test_loop.py",),
