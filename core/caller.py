@@ -43,7 +43,7 @@ def entered(terms: Terms, world: World, me: Node) -> words.Ready:
     """Return the event by which a member hears of its world."""
     placing = place(terms.policy, world)
     active = placing.active_world_size
-    enough = placing.world_size >= terms.min_world_size and active >= max(terms.min_active_world_size, 1)
+    enough = placing.world_size >= terms.min_world_size and active >= terms.min_active_world_size
     agreed = world.policy in ("", digest(terms.policy, placing))
     return words.Ready(world.round, placing.places[me].active, enough, agreed)
 

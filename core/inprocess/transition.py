@@ -106,7 +106,7 @@ def _sent_away(call: Call, event: Event) -> Step | None:
         case Terminated():
             return _leave(call, Reason.DRAINED, Leave())
         case Refused(why):
-            return _stop(_goes(call, _REFUSALS.get(why, Reason.REFUSED), left=True))
+            return _stop(_goes(evolve(call, left=True), _REFUSALS.get(why, Reason.REFUSED)))
         case _:
             return None
 
@@ -225,7 +225,7 @@ def _reserve(call: Call, event: Event) -> Step:
 def _short(call: Call, event: Event) -> Step:
     match event:
         case Closed(verdict) if call.asked and verdict.ending is Ending.LIMIT:
-            return _stop(_goes(call, _why_short(call), left=True))
+            return _stop(_goes(call, _why_short(call)))
         case Over() | Closed():
             return _stop(call)
         case Elapsed(deadline) if deadline.timer is Timer.SHORT:
@@ -394,15 +394,15 @@ def _leave(call: Call, reason: Reason, command: Command) -> Step:
     """Leave for good. The register is told at once, unless it has its verdict or already knows."""
     told = call.verdict is not None or (call.leaving is not None and isinstance(command, Leave))
     commands = () if told else (command,)
-    call = evolve(call, closing=call.closing or isinstance(command, Close))
-    return _first(*commands, then=_stop(_goes(call, reason, left=call.left if told else False)))
+    call = evolve(call, closing=call.closing or isinstance(command, Close), left=told and call.left)
+    return _first(*commands, then=_stop(_goes(call, reason)))
 
 
-def _goes(call: Call, reason: Reason, left: bool) -> Call:
+def _goes(call: Call, reason: Reason) -> Call:
     """Note that the rank leaves. The first reason stands. A value is kept for the caller if its outcome is unknown."""
     reason = call.leaving or reason
     result = call.result if reason is Reason.OUTCOME_UNKNOWN else None
-    return evolve(call, leaving=reason, result=result, left=left or call.verdict is not None)
+    return evolve(call, leaving=reason, result=result, left=call.left or call.verdict is not None)
 
 
 def _stop(call: Call) -> Step:
@@ -446,7 +446,7 @@ def _told(call: Call, ending: Ending) -> Step:
     """End the call by the job's verdict, on a rank without a result that counts."""
     if ending is Ending.SUCCEEDED:
         return _finish(call, Returned(None))
-    return _run(_goes(call, JOB_ENDED[ending], left=True), Phase.LEAVING, Span.TERMINATE)
+    return _run(_goes(call, JOB_ENDED[ending]), Phase.LEAVING, Span.TERMINATE)
 
 
 def _overrun(call: Call, timer: Timer) -> Step:

@@ -8,7 +8,7 @@ from worlds import arrived, edited, holding, node, profile, running
 
 from elastic.core.caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, entered, heard, requested, signature
 from elastic.core.inprocess import words
-from elastic.core.policies import at_most, shift
+from elastic.core.policies import at_most, multiple_of, shift
 from elastic.core.rendezvous import (
     Close,
     Done,
@@ -46,6 +46,7 @@ def test_a_world_is_active_or_reserve_and_big_enough_or_not() -> None:
     assert entered(Terms(), WORLD, A).enough and entered(Terms(), running("a").world, A).enough
     assert not entered(Terms(min_world_size=3), WORLD, A).enough
     assert not entered(Terms(at_most(1), min_active_world_size=2), WORLD, A).enough
+    assert not entered(Terms(multiple_of(3)), WORLD, A).enough
 
 
 def test_ranks_help_one_another_sooner_than_nodes_do() -> None:

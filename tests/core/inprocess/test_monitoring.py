@@ -204,6 +204,7 @@ def test_after_a_standstill_a_span_that_must_end_has_all_its_time_again() -> Non
     watched.look(110.0)
     watched.wakes(400.0)
     assert watched.watch(400.0, 429.0) == []
+    assert until(watched.monitor, watched.sight, RULES) == 400.0 + RULES.unwind_s
     watched.sight = evolve(called, unwind_at=420.0)
     assert watched.look(420.0) == (Terminate(),)
     mine = Watched(evolve(TRAINS, over=True, soft_s=math.inf, hard_s=math.inf))

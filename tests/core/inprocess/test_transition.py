@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 from calls import elapsed, ended, led, ready, told, verdict
 
 from elastic.core.inprocess import Call, Event, OnInterrupt, Phase, Settings, deadlines, transition
@@ -209,11 +210,24 @@ def test_a_round_beyond_max_iterations_closes_the_job() -> None:
     assert told(ready(2), settings=Settings(max_iterations=3))[1] == (Run(Span.INITIALIZE, 1),)
 
 
+def test_a_rank_whose_first_round_is_beyond_max_iterations_closes_the_job_too() -> None:
+    asked, commands = told(ready(5), settings=Settings(max_iterations=3))
+    assert commands == (Close(Ending.LIMIT),)
+    assert transition(asked, Closed(verdict(Ending.LIMIT)))[0].leaving is Reason.ITERATIONS_SPENT
+
+
+def test_a_world_that_stays_too_small_before_max_iterations_is_reached_says_so() -> None:
+    short = led(ready(1, enough=False), settings=Settings(max_iterations=3))
+    asked, _ = transition(short, elapsed(short, Timer.SHORT))
+    assert transition(asked, Closed(verdict(Ending.LIMIT)))[0].leaving is Reason.TOO_FEW
+
+
 def test_a_rank_with_too_many_failures_closes_the_job() -> None:
     once = Settings(max_faults=1)
     again = (*RUNNING, EXC, AbortEnded(), OK, OK, ready(1), OK, EXC)
     assert told(*RUNNING, EXC, settings=once)[1] == (End(0, Cause.EXCEPTION), Abort())
     assert told(*again, settings=once)[1] == (Close(Ending.LIMIT), Abort())
+    assert told(*RUNNING, EXC, settings=Settings(max_faults=2))[1] == (End(0, Cause.EXCEPTION), Abort())
 
 
 ONCE_MORE = Settings(max_repeats=1)
@@ -234,6 +248,8 @@ def test_a_rank_that_repeats_one_failure_too_often_closes_the_job() -> None:
     assert told(*failing(HERE, HERE), settings=ONCE_MORE)[1] == (End(1, Cause.EXCEPTION), Abort())
     call, commands = told(*failing(HERE, HERE, HERE), settings=ONCE_MORE)
     assert (call.leaving, commands) == (Reason.CRASH_LOOP, (Close(Ending.LIMIT), Abort()))
+    anew = ["".join(HERE) for _ in range(3)]  # equal, and not the same object
+    assert led(*failing(*anew), settings=ONCE_MORE).leaving is Reason.CRASH_LOOP
 
 
 def test_another_failure_in_between_begins_the_count_anew() -> None:
@@ -335,6 +351,13 @@ def test_a_rank_that_has_two_reasons_to_leave_tells_the_register_once() -> None:
     assert told(*RUNNING, Terminated(), How.EXITED)[1] == (Abort(),)
 
 
+def test_a_rank_that_the_register_shows_as_gone_waits_for_it_again_only_to_close_the_job() -> None:
+    gone = (*RUNNING, Terminated(), Left())
+    assert told(*gone, How.EXITED, AbortEnded(), OK)[1] == (Finish(Raised(Reason.DRAINED)),)
+    assert told(*gone, How.INTERRUPTED, AbortEnded(), OK)[1] == ()
+    assert told(*gone, How.INTERRUPTED, AbortEnded(), OK, Closed(verdict()))[1] == (Finish(Raised(Reason.DRAINED)),)
+
+
 def test_a_leave_that_is_not_confirmed_ends_by_its_timer() -> None:
     call = led(Terminated(), OK)
     assert transition(call, elapsed(call, Timer.LEAVE))[1] == (Finish(Raised(Reason.DRAINED)),)
@@ -402,6 +425,18 @@ def test_a_reserve_gives_a_lost_store_up_after_its_timeout() -> None:
     assert led(ready(active=False), OK, StoreLost(), StoreBack()).store_lost is False
 
 
+def test_a_reserve_whose_store_answers_waits_for_ever() -> None:
+    assert deadlines(led(ready(active=False), OK)) == ()
+
+
+@pytest.mark.parametrize("round", [0, 1, 1_000])
+def test_a_timer_of_a_round_is_named_by_the_round(round: int) -> None:
+    short, returned = led(ready(round, enough=False)), led(ready(round), OK, OK)
+    reserve = led(ready(round, active=False), OK, StoreLost())
+    timers = [(each.timer, each.of) for call in (short, returned, reserve) for each in deadlines(call)]
+    assert timers == [(Timer.SHORT, round), (Timer.COMPLETION, round), (Timer.STORE, round)]
+
+
 def test_an_exception_that_the_monitor_injected_is_no_failure_of_this_rank() -> None:
     call, commands = told(*RUNNING, How.INJECTED)
     assert (call.faults, commands) == (0, (Abort(),))
@@ -418,6 +453,12 @@ def test_an_event_with_an_old_token_or_round_changes_nothing() -> None:
     ]
     for event in stale:
         assert transition(call, event) == (call, ())
+
+
+def test_an_event_of_the_thousandth_round_and_token_is_not_stale() -> None:
+    call = evolve(led(*RUNNING), round=1_000, token=1_000)
+    assert transition(call, Over(int("1000")))[1] == (Want(1_000),)
+    assert transition(call, SpanEnded(int("1000"), OK))[1] == (MarkDone(1_000),)
 
 
 def test_the_first_verdict_stands() -> None:

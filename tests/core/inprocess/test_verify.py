@@ -71,6 +71,7 @@ def test_a_call_that_cannot_be_is_refused(number: str, call: Call, changes: dict
         ("C6", RUNNING, {}, (Run(Span.FUNCTION, 3),)),
         ("C6", JOINING, {"token": 2, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 2),)),
         ("C6", JOINING, {"token": 1}, (Run(Span.FUNCTION, 1), Finish(Returned(None)))),
+        ("C6", JOINING, {"token": 2, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 1), Run(Span.FUNCTION, 2))),
         ("C6", JOINING, {"token": 2, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 1),)),
         ("C6", JOINING, {"token": 1, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 2),)),
         ("C6", JOINING, {"token": 1, "span": Span.FUNCTION}, (Run(Span.FUNCTION, 0),)),
