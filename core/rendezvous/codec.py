@@ -132,7 +132,7 @@ class _Limits(_Wire):
     agreed: Text
 
 
-class _Profile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _Profile(_Wire, omit_defaults=True):
     address: Name
     port: Port
     local_world_size: LocalWorldSize
@@ -145,7 +145,7 @@ class _Profile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     party: PartyWire | None = None
 
 
-class _Seat(_Profile, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class _Seat(_Profile, kw_only=True):
     slot: Name
     incarnation: Count
     status: Status
@@ -228,7 +228,7 @@ def decode(data: bytes) -> RendezvousState:
     """Return the state in these bytes. Raise Refused, with the reason, if there is none."""
     if len(data) > BYTES_MAX:
         raise Refused(f"{len(data)} bytes, more than the {BYTES_MAX} that a register may hold")
-    if data[:1] == _COMPRESSED:
+    if data.startswith(_COMPRESSED):
         data = _inflated(data)
     try:
         return _from_wire(_state.decode(data))
@@ -456,7 +456,7 @@ def _life(life: Life) -> tuple[str, int]:
     return (life.nonce, life.epoch)
 
 
-class _Arrival(_Profile, array_like=True, frozen=True, forbid_unknown_fields=True):
+class _Arrival(_Profile, array_like=True):
     pass
 
 

@@ -29,9 +29,17 @@ def test_a_node_that_stays_out_survives_the_journey_and_what_is_no_such_record_i
     longest = codec.encode_unfit(Unfit(NODE, "☃" * 9_999, "x" * 9_999, "☃" * 9_999))
     foreign = json.dumps({**json.loads(data), "format": codec.FORMAT + 1}).encode()
     others = (b"", b"{}", b"[" * 100_000, data[:-1], data + b" " * codec.FAULT_BYTES_MAX, foreign)
-    assert codec.unfit_of((data, *others)) == (UNFIT,) and len(codec.unfit_of((longest,))) == 1
+    assert codec.unfit_of((*others, data, *others)) == (UNFIT,) and len(codec.unfit_of((longest,))) == 1
     spelled = Unfit(NODE, "\udcff", "\udcff", "\udcff")
     assert codec.unfit_of((codec.encode_unfit(spelled),)) == (spelled,) and spelled.reason == r"\udcff"
+
+
+def test_as_many_bytes_as_stacks_may_have_are_read_and_no_more() -> None:
+    assert codec.STACKS_BYTES_MAX == 512 * 1024
+    data = codec.encode_stacks(STACKS)
+    assert codec.decode_stacks(data.ljust(codec.STACKS_BYTES_MAX)) == STACKS
+    with pytest.raises(codec.Refused, match=f"{codec.STACKS_BYTES_MAX + 1} bytes, more than the"):
+        codec.decode_stacks(data.ljust(codec.STACKS_BYTES_MAX + 1))
 
 
 def test_the_longest_stacks_are_readable() -> None:
@@ -63,8 +71,9 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 
 
 def test_what_nobody_can_read_or_stands_under_another_name_is_left_out() -> None:
-    data = codec.encode_stacks(STACKS)
-    assert codec.stacks_of({NODE: data, Node("b", 1): data, Node("c", 1): b"{"}) == (STACKS,)
+    data, foreign = codec.encode_stacks(STACKS), codec.encode_stacks(Stacks(NODE, 4, STACKS.places))
+    records = {Node("a", 1): b"{", Node("b", 1): foreign, NODE: data, Node("h", 1): foreign, Node("i", 1): b"{"}
+    assert codec.stacks_of(records) == (STACKS,)
 
 
 def test_a_place_is_printable_and_a_rank_is_a_number() -> None:
