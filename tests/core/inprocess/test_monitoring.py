@@ -29,7 +29,12 @@ from elastic.core.inprocess.monitoring import (
 from elastic.core.inprocess.state import LONGEST_PAUSE_S
 
 RULES = Rules(patience_s=0.02, leave_patience_s=1.0, unwind_s=30.0, grace_s=5.0, leave_s=5.0)
-TRAINS = Sight(token=7, round=3, guarded=True, stamp=100.0, soft_s=60.0, hard_s=90.0)
+TRAINS = Sight(token=7_000, round=3, guarded=True, stamp=100.0, soft_s=60.0, hard_s=90.0)
+
+
+def anew(sight: Sight) -> Sight:
+    """Return an equal sight. Each look reads the page, so no number of it is the last look's object."""
+    return evolve(sight, token=int(str(sight.token)), stamp=float(str(sight.stamp)))
 
 
 class Watched:
@@ -42,7 +47,7 @@ class Watched:
         self.did: list[tuple[float, Act]] = []
 
     def look(self, now: float) -> tuple[Act, ...]:
-        self.monitor, acts = step(self.monitor, self.sight, now, self.rules)
+        self.monitor, acts = step(self.monitor, anew(self.sight), now, self.rules)
         self.did += [(now, act) for act in acts]
         return acts
 
@@ -50,13 +55,13 @@ class Watched:
         """From now to the end; what it did, and when."""
         self.did.clear()
         self.look(now)
-        while (at := until(self.monitor, self.sight, self.rules)) <= end:
+        while (at := until(self.monitor, anew(self.sight), self.rules)) <= end:
             self.look(at)
         return self.did
 
     def wakes(self, now: float) -> None:
         """So late, for the look that it meant to take next."""
-        self.monitor = woke(self.monitor, self.sight, until(self.monitor, self.sight, self.rules), now)
+        self.monitor = woke(self.monitor, anew(self.sight), until(self.monitor, self.sight, self.rules), now)
 
 
 def firsts(did: list[tuple[float, Act]]) -> dict[Act, float]:
@@ -81,13 +86,13 @@ def test_a_hang_that_the_driver_does_not_see_ends_the_round_and_then_the_span() 
     assert watched.watch(100.0, 161.0) == [(160.02, SayEnd(3))]
     watched.sight = evolve(TRAINS, over=True)
     did = watched.watch(161.0, 162.0)
-    assert firsts(did) == {Want(7): 161.0}
+    assert firsts(did) == {Want(7_000): 161.0}
     assert len(did) == 10  # after 1, 2, 4 ... 512 ms
 
 
 def test_the_signal_is_repeated_with_growing_pauses_up_to_the_longest() -> None:
     did = Watched(evolve(TRAINS, over=True, hard_s=math.inf)).watch(100.0, 125.0)
-    times = [at for at, act in did if act == Want(7)]
+    times = [at for at, act in did if act == Want(7_000)]
     pauses = [after - before for before, after in pairwise(times)]
     assert pauses == pytest.approx([min(0.001 * 2**tries, LONGEST_PAUSE_S) for tries in range(len(pauses))])
     assert pauses[-1] == pytest.approx(LONGEST_PAUSE_S)
@@ -96,6 +101,29 @@ def test_the_signal_is_repeated_with_growing_pauses_up_to_the_longest() -> None:
 def test_the_monitor_leaves_a_hang_to_a_driver_that_acts() -> None:
     watched = Watched(evolve(TRAINS, wanted=True))
     assert watched.watch(160.1, 189.0) == []
+
+
+def test_a_look_that_comes_late_does_what_was_due() -> None:
+    hangs = Watched()
+    assert (hangs.look(190.5), hangs.look(195.0), hangs.look(195.6)) == ((Terminate(),), (), (Kill(),))
+    leaves = Watched(evolve(TRAINS, leaving=True))
+    assert (leaves.look(150.0), leaves.look(151.5)) == ((), (SayLeave(),))
+    over = Watched(evolve(TRAINS, over=True))
+    assert (over.look(110.0), over.look(110.5)) == ((), (Want(7_000),))
+    assert (over.look(110.5005), over.look(110.6)) == ((), (Want(7_000),))
+    dead = Watched(evolve(TRAINS, dead=True))
+    assert (dead.look(101.0), dead.look(106.5)) == ((SayDead(),), (Quit(),))
+
+
+def test_the_first_span_of_a_process_is_watched_as_each_other_one() -> None:
+    first = evolve(TRAINS, token=1)
+    assert Watched(first).watch(100.0, 161.0) == [(160.02, SayEnd(3))]
+    assert Watched(evolve(first, over=True)).watch(110.0, 110.0205) == [(110.02, Want(1))]
+    late = Watched(Sight())
+    late.wakes(99.0)
+    late.sight = first
+    late.wakes(230.0)
+    assert late.watch(230.0, 291.0) == [(290.02, SayEnd(3))]
 
 
 def test_a_hanging_reserve_leaves_and_ends_no_round() -> None:
@@ -111,7 +139,7 @@ def test_callbacks_end_by_the_driver_or_by_the_hard_limit() -> None:
 def test_the_monitor_ends_user_code_of_a_round_that_is_over_after_the_driver_s_time() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     did = watched.watch(110.0, 111.0)
-    assert did[0] == (110.02, Want(7))
+    assert did[0] == (110.02, Want(7_000))
     assert SayEnd(3) not in firsts(did)
 
 
@@ -122,14 +150,14 @@ def test_the_monitor_leaves_a_round_alone_that_stands_again() -> None:
     watched.sight = TRAINS
     assert watched.watch(110.01, 150.0) == []
     watched.sight = evolve(TRAINS, over=True)
-    assert watched.watch(150.0, 150.021) == [(150.02, Want(7))]
+    assert watched.watch(150.0, 150.021) == [(150.02, Want(7_000))]
 
 
 def test_the_driver_has_its_time_in_each_round_that_is_over() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     watched.watch(110.0, 111.0)
-    watched.sight = evolve(TRAINS, token=8, round=4, stamp=120.0, over=True)
-    assert watched.watch(120.0, 121.0)[0] == (120.02, Want(8))
+    watched.sight = evolve(TRAINS, token=8_000, round=4, stamp=120.0, over=True)
+    assert watched.watch(120.0, 121.0)[0] == (120.02, Want(8_000))
 
 
 def test_the_monitor_asks_nothing_of_a_span_that_ends_in_time() -> None:
@@ -139,10 +167,17 @@ def test_the_monitor_asks_nothing_of_a_span_that_ends_in_time() -> None:
     assert watched.watch(110.01, 200.0) == []
 
 
+def test_the_monitor_sleeps_when_the_span_that_it_wanted_to_end_is_over() -> None:
+    watched = Watched(evolve(TRAINS, over=True))
+    watched.watch(110.0, 111.0)
+    watched.sight = Sight()
+    assert (watched.look(111.0), until(watched.monitor, watched.sight, RULES)) == ((), math.inf)
+
+
 def test_the_next_span_is_not_taken_for_the_last_one() -> None:
     watched = Watched(evolve(TRAINS, over=True))
     watched.watch(110.0, 110.1)
-    watched.sight = evolve(TRAINS, token=8, round=4, stamp=110.2)
+    watched.sight = evolve(TRAINS, token=8_000, round=4, stamp=110.2)
     assert watched.watch(110.2, 170.0) == []
     assert watched.watch(170.2, 170.2201) == [(170.22, SayEnd(4))]
 
@@ -177,6 +212,10 @@ def test_a_host_that_stands_still_just_when_a_span_begins_costs_that_span_no_tim
     assert watched.watch(230.0, 320.0) == [(290.02, SayEnd(3)), (320.0, Terminate())]
 
 
+def test_a_monitor_that_is_started_while_no_user_code_runs_has_not_stood_still() -> None:
+    assert woke(Monitor(), Sight(), 50.0, 50.0).awake_since == -math.inf
+
+
 def test_a_monitor_that_is_started_again_gives_the_span_all_its_time_once() -> None:
     """Found by the simulator (I22): the last one had died in a standstill of the host, which the new one cannot know."""
     watched = Watched()
@@ -205,6 +244,7 @@ def test_after_a_standstill_a_span_that_must_end_has_all_its_time_again() -> Non
     watched.wakes(400.0)
     assert watched.watch(400.0, 429.0) == []
     assert until(watched.monitor, watched.sight, RULES) == 400.0 + RULES.unwind_s
+    assert until(watched.monitor, evolve(called, unwind_at=400.0), RULES) == 400.0
     watched.sight = evolve(called, unwind_at=420.0)
     assert watched.look(420.0) == (Terminate(),)
     mine = Watched(evolve(TRAINS, over=True, soft_s=math.inf, hard_s=math.inf))
