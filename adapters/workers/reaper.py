@@ -17,9 +17,9 @@ Last come the processes that only remove what the others leave in shared memory 
 The kernel's parent-death signal (setpriv) kills the workers themselves without this program. It does not reach their
 children, nor a worker that had not asked for it yet.
 
-Cheap to start, since it does so beside the first worker: `_signal` is the C half of `signal`, whose import is a third of
-the start-up. Only SIGKILL ends this program: a service that stops the agent and all its helpers at once by SIGTERM would
-otherwise take away the one that must be last.
+Cheap to start, since that may take time from the first worker's start: `_signal` is the C half of `signal`, whose import
+is a third of the start-up. Only SIGKILL ends this program: a service that stops the agent and all its helpers at once by
+SIGTERM would otherwise take away the one that must be last.
 """
 
 from __future__ import annotations
