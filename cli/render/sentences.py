@@ -147,12 +147,12 @@ def cause_found(before: RendezvousState | None, after: RendezvousState) -> list[
 def aside(before: RendezvousState | None, after: RendezvousState, wall: float) -> list[str]:
     """Return a sentence for each node that was set aside, is called back, or comes back. `wall` is the time of day, as
     people's clocks have it; nothing is decided by it."""
-    were = frozenset(before.those(Status.ASIDE) if before else ())
-    concerned = were.union(after.those(Status.ASIDE))
-    names = names_of(after) if concerned else {}
-    told = []
-    for node in (node for node in after.seats if node in concerned):
-        seat, name = after.seats[node], names[node]
+    were = before.those(Status.ASIDE) if before else ()
+    if not were and not after.those(Status.ASIDE):
+        return []  # as nearly always: the names of all nodes are not looked up then
+    names, told = names_of(after), []
+    for node, seat in after.seats.items():
+        name = names[node]
         if seat.status is Status.ASIDE and seat.failing and node not in were:
             until = strftime("%H:%M:%S", localtime(wall + seat.failing.cooldown_s))
             told.append(f"{name} is {set_aside(seat)}, until {until}")
