@@ -522,12 +522,16 @@ class Agent:
 
     def _check(self) -> None:
         """Have this node checked. What the check leaves behind dies with the workers' orphans."""
-        with suppress(OSError):  # the first worker needs what is prepared here, and says what is missing
-            self._prepare()
+        self._prepare_ahead()
         if self._orphans:
             self._orphans.adopt()
         if self._checks:
             self._checks.start()
+
+    def _prepare_ahead(self) -> None:
+        """Start what watches and guards processes, while there is time. What is missing for it the first worker says."""
+        with suppress(OSError):
+            self._prepare()
 
     def _ask_rendezvous(self, command_: Command) -> None:
         """Submit a command to the rendezvous. A node joins each round with a port that no worker has used."""
@@ -537,8 +541,7 @@ class Agent:
         if request := requested(command_, self._profile, self._holds_back):
             self._rendezvous.submit(request)
         if isinstance(command_, Join):
-            with suppress(OSError):  # the first worker needs what is prepared here, and says what is missing
-                self._prepare()
+            self._prepare_ahead()
 
     def _start(self, world: World) -> None:
         try:
