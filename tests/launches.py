@@ -119,7 +119,7 @@ class Launch:
         """Whether it says this in so short a time: for what must not be said."""
         ends_at = time.monotonic() + span_s
         while text not in self._err.text and time.monotonic() < ends_at and not self.has_ended():
-            _ready([self._err.descriptor], 0.1)
+            _ready([self._err.descriptor], min(0.1, span_s))
             self._read()
         return text in self._err.text
 
