@@ -113,6 +113,8 @@ def _wanted(state: RendezvousState) -> str:
 def _seats_taken(state: RendezvousState) -> str:
     if state.finishing:
         return f"the running round is finishing ({_nodes(len(state.members))})"
+    if state.draining and state.room > 0:
+        return f"the running round goes on until its drained nodes leave ({named(state, state.draining)})"
     return f"{state.limits.max_nodes} of {state.limits.max_nodes} seats are taken"
 
 

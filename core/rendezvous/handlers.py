@@ -247,9 +247,6 @@ def _last_call_at(ctx: Context) -> float:
 
 
 def _upscale_at(ctx: Context) -> float:
-    """Return when I must end the round for a newcomer. Who comes with others waits for them, but not for ever. A drained
-    member will end the round soon, and its script may be saving a checkpoint: nobody ends it before."""
-    if ctx.state is not None and ctx.state.draining:
-        return math.inf
+    """Return when I must end the round for a newcomer. Who comes with others waits for them, but not for ever."""
     after, alone_after = ctx.settings.upscale_after, max(ctx.settings.upscale_after, ctx.settings.party_timeout)
     return min(ctx.due(Fact.NEWCOMER, after), ctx.due(Fact.PART, alone_after))

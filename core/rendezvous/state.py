@@ -319,14 +319,16 @@ class RendezvousState:
 
     @derived
     def wait_list(self) -> tuple[Node, ...]:
-        """The waiting nodes that the next round has room for."""
-        if self.finishing or not self.census[Status.WAITING]:
+        """The waiting nodes that the next round has room for, and for which this round may be ended. Nobody ends it while a
+        drained member is at work: its script may be saving a checkpoint, and it ends the round itself in time."""
+        if not self.census[Status.WAITING] or self.finishing or self.draining:
             return ()
         return self.those(Status.WAITING)[: max(self.room, 0)]
 
     @derived
     def redundancy_list(self) -> tuple[Node, ...]:
-        """The spares: waiting nodes without room or behind a finishing round, and the nodes that are set aside."""
+        """The spares: waiting nodes without room, or behind a round that is finishing or has a drained member at work, and
+        the nodes that are set aside."""
         if not self.census[Status.WAITING] and not self.census[Status.ASIDE]:
             return ()
         return (*self.those(Status.WAITING)[len(self.wait_list) :], *self.those(Status.ASIDE))

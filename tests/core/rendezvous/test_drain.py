@@ -80,6 +80,17 @@ def test_a_spare_takes_the_place_of_a_drained_node_in_the_write_by_which_it_leav
     assert seats(left) == {"a": "expected", "c": "in"}
 
 
+def test_beside_a_drained_member_every_waiter_is_a_spare_and_has_no_deadline() -> None:
+    waits = arrived(running("a b", "1:3"), "c")
+    assert waits.wait_list == (node("c"),) and waits.redundancy_list == ()
+    notice = drained(waits, "b", LATER)
+    assert notice.wait_list == () and notice.redundancy_list == (node("c"),) and notice.is_spare(node("c"))
+    assert isinstance(action(join, holding("c", notice), now=10, deadline=10), Sync)
+    assert action(join, holding("c", waits), now=10, deadline=10) == Leave()
+    assert seats(edited(notice, "b", Leave())) == {"a": "expected", "c": "in"}
+    assert edited(notice, "b", Done(0)).redundancy_list == (node("c"),)  # the round is finishing
+
+
 def test_a_node_without_a_world_is_on_its_way_out_at_once() -> None:
     ended = arrived(edited(THREE, "a", End(0, Why.FAILED)), "a")
     assert seats(drained(ended, "b")) == {"a": "in", "b": "leaving", "c": "expected"}

@@ -6,9 +6,9 @@ import pytest
 from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, running
 
-from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, explain
+from elastic.core.rendezvous import Arrive, Close, Done, Drain, End, Evict, Leave, RendezvousState, explain
 from elastic.core.rendezvous.explain import clock, hint, named
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Notice, Verdict, Why
 
 FAILED = edited(running("a b c", size="2:4", restarts=1), "a", End(0, Why.FAILED))
 CANCELLED = edited(running(), "a", Close(Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)))
@@ -58,6 +58,11 @@ def test_a_spare_is_told_why_it_waits() -> None:
     assert explain(full, node("c")) == "round 0: spare, 2 of 2 seats are taken"
     finishing = edited(arrived(running(), "c"), "a", Done(0))
     assert explain(finishing, node("c")) == "round 0: spare, the running round is finishing (2 nodes)"
+    drain = Drain(node("b"), Notice(900.0, "an operator"))
+    drained = edited(arrived(running(size="1:3"), "c"), "operator", drain)
+    text = "round 0: spare, the running round goes on until its drained nodes leave (b)"
+    assert explain(drained, node("c")) == text
+    assert explain(edited(full, "operator", drain), node("c")) == "round 0: spare, 2 of 2 seats are taken"
 
 
 def test_nodes_are_named_by_their_host_or_by_their_slot_where_several_share_one() -> None:
