@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from textwrap import wrap
 
+from ...adapters.terminal import printable
 from ...core.replay.lanes import Lanes, Mark, Span
 from .layout import (
     BAR,
@@ -70,6 +71,11 @@ def picture(lanes: Lanes, title: str) -> str:
     )
 
 
+def _escaped(text: str) -> str:
+    """Return the text as XML has it. What no text of XML may hold, or nobody sees, is spelled out."""
+    return escape(printable(text))
+
+
 # --- what is drawn
 
 
@@ -78,10 +84,10 @@ def _broken(marks: Sequence[Mark]) -> list[str]:
 
 
 def _title(title: str, broken: Sequence[Mark]) -> Iterator[str]:
-    yield f'<text x="{LEFT}" y="24" font-size="15" font-weight="bold" fill="#212121">{escape(title)}</text>'
+    yield f'<text x="{LEFT}" y="24" font-size="15" font-weight="bold" fill="#212121">{_escaped(title)}</text>'
     for index, line in enumerate(_broken(broken)):
         look = f'font-size="11" font-weight="bold" fill="{VIOLATION}"'
-        yield f'<text x="{LEFT}" y="{44 + 16 * index}" {look}>{escape(line)}</text>'
+        yield f'<text x="{LEFT}" y="{44 + 16 * index}" {look}>{_escaped(line)}</text>'
 
 
 def _legend(lanes: Lanes, y: int) -> Iterator[str]:
@@ -139,7 +145,7 @@ def _lanes(rows: Sequence[Row], scale: Scale, top: int) -> Iterator[str]:
         bar = top + row.height - GAP - BAR
         yield f'<path d="M{scale.left:.1f},{bar + BAR / 2} H{WIDTH - RIGHT}" stroke="#dddddd" stroke-width="0.8"/>'
         look = 'text-anchor="end" font-size="11" fill="#212121"'
-        yield f'<text x="{scale.left - 8:.1f}" y="{bar + 12}" {look}>{escape(_shortened(row.name))}</text>'
+        yield f'<text x="{scale.left - 8:.1f}" y="{bar + 12}" {look}>{_escaped(_shortened(row.name))}</text>'
         for span in row.spans:
             yield from _span(span, scale, bar, [scale.x(mark.at) for mark in row.marks])
         for label in row.labels:
@@ -163,7 +169,7 @@ def _span(span: Span, scale: Scale, bar: int, marks: Sequence[float]) -> Iterato
     told = f"{span.node} {span.kind} {span.label} · {span.start:.3f} to {span.end:.3f} s"
     yield (
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}" fill="{COLOURS[span.kind]}">'
-        f"<title>{escape(told)}</title></rect>"
+        f"<title>{_escaped(told)}</title></rect>"
     )
     start = beside(marks, x + 4, len(span.label) * CHAR)
     if span.kind == "running" and start + len(span.label) * CHAR < x + width - 4:
@@ -183,7 +189,7 @@ def _labelled(label: Label, bar: int) -> Iterator[str]:
 def _glyph(kind: str, x: float, y: float, told: str = "") -> str:
     path, colour, _ = GLYPHS[kind]
     fill = colour if path.endswith("Z") else "none"
-    tip = f"<title>{escape(told)}</title>" if told else ""
+    tip = f"<title>{_escaped(told)}</title>" if told else ""
     return (
         f'<path transform="translate({x:.1f},{y:.1f})" d="{path}" fill="{fill}" stroke="{colour}" stroke-width="1.4">'
         f"{tip}</path>"
@@ -201,5 +207,5 @@ def _text(x: float, y: float, text: str, colour: str, bold: bool = False) -> str
     return (
         f'<text x="{x:.1f}" y="{y}" font-family="DejaVu Sans Mono, Menlo, monospace" font-size="{FONT}" '
         f'textLength="{len(text) * CHAR:.1f}" lengthAdjust="spacingAndGlyphs" '
-        f'fill="{colour}"{weight}{rim}>{escape(text)}</text>'
+        f'fill="{colour}"{weight}{rim}>{_escaped(text)}</text>'
     )

@@ -5,6 +5,7 @@ off by the end of its agent is no error: it has no end, or the next agent that w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import msgspec
 from ..rendezvous import RendezvousState
 from ..rendezvous.codec import BYTES_MAX, encode_plain
 from .plain import made, plain
-from .steps import Header, Step, Trace
+from .steps import Header, Step, Trace, step_at
 
 NAME = "elastic trace"
 FORMAT = 7
@@ -107,7 +108,11 @@ def decoded(line: bytes, last: RendezvousState | None) -> tuple[Header | Step, R
         )
     for place, key in registers(data):
         last = place[key] = _state(place[key], last)
-    return made(data, Header | Step), last
+    entry: Header | Step = made(data, Header | Step)
+    times = (entry.now, entry.wall) if isinstance(entry, Header) else (step_at(entry),)
+    if math.inf in times:
+        raise ValueError("a time that no clock shows")
+    return entry, last
 
 
 def _state(data: Any, last: RendezvousState | None) -> RendezvousState:

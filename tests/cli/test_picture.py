@@ -71,6 +71,13 @@ def texts(lanes: Lanes) -> list[str]:
     return ["".join(each.itertext()) for each in tree(lanes).iter(f"{SVG}text")]
 
 
+def test_what_xml_may_not_hold_is_spelled_out() -> None:
+    """A finding, or the name of a node, may have any characters."""
+    mark = Mark(A, 4.0, "violation", "own: half \ud800 of a pair, a bell \x07 and <b>")
+    drawn = texts(Lanes(TWO.nodes, TWO.spans, (*TWO.marks, mark)))
+    assert "at 4.000 s: own: half \\ud800 of a pair, a bell \\x07 and <b>" in drawn
+
+
 def boxes(lanes: Lanes) -> Iterator[Box]:
     """Return all labels, whose widths the SVG sets."""
     for each in tree(lanes).iter(f"{SVG}text"):

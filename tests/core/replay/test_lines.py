@@ -140,6 +140,8 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
             lambda line: b'{"is":"asked","now":0,"fed":{"is":"shown","state":{"same":1}}}\n',
             "line 3: refers to version 1",
         ),
+        (1, changed(wall="inf"), "line 1: a time that no clock shows"),
+        (4, changed(now="inf"), "line 4: a time that no clock shows"),
         (4, changed(surprise=1), "line 4: asked: 'surprise' is not known"),
         (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
         (6, changed(fed={"is": "shown", "state": {"format": 7}}), "line 6: no register state"),
