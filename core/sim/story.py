@@ -224,8 +224,8 @@ class Setting:
     unlike: int = field(default=1, validator=_at_least(1))
     """So many kinds of nodes: each kind has a role and a rack of its own, and one worker more than the last. Where there are
     three or more, a rank policy makes the nodes of a rack neighbours."""
-    interval: float = 1.0
-    """From one heartbeat to the next."""
+    interval: float = field(default=1.0, validator=_at_least(0.01, 3600))
+    """From one heartbeat to the next: ten messages at least, and an hour at most."""
     attempts: int = 5
     """How many heartbeats may be missed. A node is dead after a silence of so many intervals."""
     join: float = 600.0
@@ -269,6 +269,10 @@ class Setting:
     none."""
 
     def __attrs_post_init__(self) -> None:
+        for each in fields(Setting):
+            value = getattr(self, each.name)
+            if str(each.type) == "int" and type(value) is not int:
+                raise ValueError(f"{each.name}: a whole number, not {value}")
         if self.drift > 0.1:
             raise ValueError(f"drift: at most 0.1, not {self.drift}")
         self.rendezvous, self.group  # noqa: B018  refused here, not in the middle of a run

@@ -170,10 +170,8 @@ def test_the_picture_has_the_nodes_to_which_something_happened_last() -> None:
 
 
 def test_what_a_page_is_told_is_bounded() -> None:
-    faults = tuple(
-        evolve(fault(node("b"), 0, n), callstack="x" * 16_384, tail=("y" * 4_096,) * 20, message="z" * 4_096)
-        for n in range(4_096)
-    )
+    large = dict[str, Any](callstack="x" * 16_384, tail=("y" * 4_096,) * 20, message="z" * 4_096)
+    faults = tuple(evolve(fault(node("b"), 0, n), **large) for n in range(4_096))
     stacks = Stacks(node("a"), 0, tuple((rank, f"{rank}{'z' * 256}") for rank in range(256)))
     history = observed(seen(TWO), evolve(seen(TWO).job, faults=faults, stacks=(stacks,)), 2)
     assert len(told(history)["stacks"]) == PLACES_MAX and told(history)["stacked"] == 256

@@ -73,6 +73,8 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world nodes=2 min=3", "min: at most nodes, 2, not 3"),
         ("world join=15 last_call=120", "last_call: less than join, 15, not 120"),
         ("world standbys=100", "standbys: less than join, 60, not 100"),
+        ("world interval=0.005", "interval: 0.01 to 3600, not 0.005"),
+        ("world interval=1e6", "interval: 0.01 to 3600, not 1000000"),
         ("world backend=tape", "line 1"),
         ("world workers=70000", "workers: at most 65536 on a node, not 70000"),
         ("world workers=65535 unlike=9", "workers: at most 65536 on a node, not 65537"),
@@ -89,6 +91,12 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
 def test_an_illegible_line_is_named_with_its_number(text: str, complaint: str) -> None:
     with pytest.raises(StoryError, match=complaint):
         parsed(text.splitlines())
+
+
+def test_a_setting_of_one_s_own_counts_in_whole_numbers() -> None:
+    for count in ("nodes", "min", "restarts", "seed", "attempts", "first_target"):
+        with pytest.raises(ValueError, match=f"{count}: a whole number, not 2.5"):
+            Setting(**dict[str, Any]({count: 2.5}))
 
 
 def test_a_story_has_an_end() -> None:
