@@ -129,8 +129,9 @@ class WireClient:
             self._read(1)
             return True
         self._send(bytes([CANCEL]))
-        while self._read(1) != CANCELLED:
-            pass  # the keys came in this very moment
+        # a byte comes before it if the keys came in this very moment
+        if self._read(1) != CANCELLED and self._read(1) != CANCELLED:
+            raise Broken("the answer is no TCPStore's")
         return False
 
     def abort(self) -> None:

@@ -49,7 +49,7 @@ from elastic.adapters.store.tcpstore.seal import UNSEALED, Seal, seal
 from elastic.adapters.store.tcpstore.serving import StoreHost
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.versions import Sight, Sights, Versions
-from elastic.adapters.store.tcpstore.wire import Address, Oversized, Unsent, WireClient
+from elastic.adapters.store.tcpstore.wire import Address, Broken, Oversized, Unsent, WireClient
 from elastic.core.rendezvous import (
     Arrive,
     Done,
@@ -668,6 +668,18 @@ def test_a_host_without_a_store_is_out_of_reach_at_once() -> None:
         with pytest.raises(OutOfReach):
             client().set(born(), None)
         assert time.monotonic() - began < SOON_S
+
+
+def test_what_never_says_that_a_wait_is_over_is_no_store() -> None:
+    def endless(connection: socket.socket) -> None:
+        while not connection.recv(1 << 16).endswith(bytes([wire.CANCEL])):
+            pass
+        while True:
+            connection.sendall(bytes(1 << 16))
+
+    ends = pytest.raises(Broken, match="no TCPStore")
+    with listener(endless) as address, WireClient(address, ANSWER_S, bytes_max=1_000) as client, ends:
+        client.wait(["key"], 0.0)
 
 
 @contextmanager
