@@ -35,6 +35,8 @@ from elastic.core.rendezvous import (
     Linked,
     Look,
     Over,
+    Passed,
+    Pause,
     Proposal,
     Pushed,
     Raise,
@@ -698,6 +700,26 @@ def test_the_waiter_waits_once_for_each_version(house: House) -> None:
             loop.submit(ToRecord(lambda: fault("a")))
             until(steps, lambda step: isinstance(step.ask, Wait))
     assert plan.calls.count("wait") == 1
+
+
+def test_what_was_to_be_done_at_a_time_that_has_passed_is_done_at_once(house: House) -> None:
+    """The loop stood still between its decision to pause and the pause."""
+    clock, plan, fed = Ticking(), Plan(), SimpleQueue[Input]()
+    plan.next("get", out_of_reach)
+
+    def took(function: object, input: Input, now: float, ask: Ask | None) -> None:
+        fed.put(input)
+        if isinstance(ask, Pause):
+            clock.at = ask.until + 1.0
+
+    held = Held(node("a"), profile("a"), ALONE, Life("life"))
+    loop = RendezvousLoop(Planned(house.backend, plan), held, clock, lambda notice: None, escapes, took)
+    loop.submit(Request(handlers.join))
+    loop.start()
+    try:
+        assert [type(fed.get(timeout=ANSWER_S)) for _ in range(4)] == [Submitted, Drawn, Silent, Passed]
+    finally:
+        loop.stop()
 
 
 # --- the end
