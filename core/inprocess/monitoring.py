@@ -180,15 +180,16 @@ def woke(monitor: Monitor, sight: Sight, meant_at: float, now: float) -> Monitor
 
     If it has stood still since then, the process has all its time again. That happens once for each mark of progress, or a
     process that hangs would live on for as long as its host is slow. A span's beginning calls the monitor. So one that looks
-    long after a span began, for the first time since, has stood still too; or it was started in the place of one that died,
-    and does not know if the host stood still before.
+    long after a span began, for the first time since, has stood still too. Or it was started in the place of one that died,
+    and does not know if the host stood still before: a pause of its own time is still to be forgiven.
     """
+    is_new = monitor.seen is None
     began = sight.token not in (0, monitor.seen)
     late = stood_still(meant_at, now) or (began and stood_still(sight.stamp, now))
     monitor = monitor if monitor.seen == sight.token else evolve(monitor, seen=sight.token)
     if not late or monitor.forgave == sight.stamp:
         return monitor
-    return evolve(monitor, awake_since=now, forgave=sight.stamp)
+    return evolve(monitor, awake_since=now, forgave=None if is_new else sight.stamp)
 
 
 def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:

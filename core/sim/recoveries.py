@@ -26,7 +26,7 @@ from .narration import standing
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
 from .simulated_store import Store
-from .story import Kind, Setting
+from .story import Backend, Kind, Setting
 from .workers import CHECK_TIMEOUT_S
 
 REACH_S = 0.7
@@ -52,9 +52,11 @@ def _waits(setting: Setting) -> float:
 
 
 def _silences(setting: Setting) -> float:
-    """Return after how many TTLs a silence is noticed at the latest. Where not all nodes stand in for the coordinator, it
+    """Return after how many TTLs a silence is noticed at the latest. The coordinator may be dead too: others are watched
+    once it was silent for half a TTL, or when its lease has ended. Where not all nodes stand in for the coordinator, it
     takes half a TTL more to see that those who do are dead too."""
-    return 1.5 if setting.nodes <= STAND_INS + 1 else 2.0
+    shown_after = 1.0 if setting.backend is Backend.LEASE else 0.5
+    return shown_after + (1.0 if setting.nodes <= STAND_INS + 1 else 1.5)
 
 
 PARTS: Mapping[str, Callable[[Setting], float]] = {

@@ -226,6 +226,17 @@ def test_a_monitor_that_is_started_again_gives_the_span_all_its_time_once() -> N
     assert soon.watch(101.0, 190.0) == [(160.02, SayEnd(3)), (190.0, Terminate())]
 
 
+def test_a_monitor_that_is_started_again_still_forgives_a_standstill_of_its_own_time() -> None:
+    """Found by the simulator (I22): its beginning counted as the one standstill, so that of the host was not forgiven."""
+    watched = Watched()
+    watched.monitor = woke(watched.monitor, watched.sight, 130.0, 130.0)
+    assert watched.watch(130.0, 131.0) == []
+    watched.wakes(830.0)
+    assert watched.watch(830.0, 889.0) == []
+    watched.wakes(1_600.0)
+    assert watched.look(1_600.0) == (Terminate(),)
+
+
 def test_a_hang_is_forgiven_once_and_only_after_a_real_standstill() -> None:
     late = Watched()
     for now in (100.0, 161.0):
