@@ -114,6 +114,7 @@ class Network:
         leg = self.delay(process)
         if process.late_write and isinstance(question, Write | Propose):
             leg, process.late_write = leg + process.late_write, 0.0
+            process.late_until = self.future.now + min(leg, ANSWER_TIMEOUT_S)
         now = self.future.now
         lost = process.cut_out_until > now
         if lost or leg > ANSWER_TIMEOUT_S:
@@ -161,6 +162,7 @@ class Network:
         lost = process.cut_in_until > now
         if process.lose_reply and isinstance(question, Write | Propose):
             lost, process.lose_reply = True, False
+            process.late_until = sent + ANSWER_TIMEOUT_S
         if lost and landed:
             self.witness.seen("a reply lost after commit")
         if lost or now + leg - sent > ANSWER_TIMEOUT_S:

@@ -119,7 +119,7 @@ class Process:
     late_write: float = 0.0
     late_reply: float = 0.0
     late_until: float = 0.0
-    """An answer to it that is late comes then."""
+    """A question of its is out until then: the answer is late, or lost."""
     twice: float = 0.0
     gap: bool = False
     refuses_until: float = 0.0

@@ -16,6 +16,8 @@ from ...inprocess.monitoring import Rules
 from ...inprocess.words import Deadline, Timer
 from ...properties.call_laws import Broken, is_over
 from ...properties.strength import Strength
+from ...rendezvous import RendezvousState
+from ...world import Node
 from .call_world import At, Rank, World
 from .moves import GUARDED, Move
 
@@ -108,7 +110,7 @@ class TimeLaws:
         page, token = rank.page, rank.page.armed
         if not token:
             return
-        if memory.over[0] != token and is_over(world.known, rank.node, page.armed_round):
+        if memory.over[0] != token and _is_told(world.known, rank.node, page.armed_round):
             memory.over = token, now
         if memory.wanted[0] != token and token in (page.want, page.want_monitor):
             memory.wanted = token, now
@@ -194,3 +196,12 @@ class TimeLaws:
             yield memory.wanted[1] + self.rules.unwind_s
         guards = rank.main.span in GUARDED
         yield memory.stamp + (settings.hard_timeout if guards else settings.callback_timeout + settings.unwind_timeout)
+
+
+def _is_told(register: RendezvousState | None, node: Node, round: int) -> bool:
+    """Return True if the register tells a monitor that this round is over. A store that forgot may hold an earlier round, or
+    an open one of the same number, as it did before the round began."""
+    if register is None or register.closed:
+        return register is not None
+    lacks = register.complete and node not in register.seats
+    return register.round > round or (register.round == round and lacks)

@@ -25,6 +25,7 @@ from elastic.core.sim.calls.moves import Move, prompt
 from elastic.core.sim.calls.time_laws import TimeLaws
 from elastic.core.sim.calls.walk import UNLIKE, walked
 from elastic.core.sim.chance import seeded
+from elastic.core.sim.run import run_seed
 
 RULES = rules_of(Settings())
 
@@ -259,3 +260,8 @@ def test_a_rank_whose_time_is_over_is_forgotten() -> None:
     """A world in which nobody lives any more, and no monitor speaks, comes to rest."""
     gone = changed(changed(TRAINS, alive=False, monitor=False), 1, alive=False, monitor=False)
     assert Clockwork(seeded(1), gone, RULES, Strength()).next() is None
+
+
+def test_a_store_that_forgot_and_holds_an_open_world_of_the_same_number_does_not_say_that_a_round_is_over() -> None:
+    """Found by I21: to a monitor it may be what was there before the round began. The judge took the round for over."""
+    assert walked(run_seed(0xAD0DA3DD, 5250)).broken is None
