@@ -18,9 +18,10 @@ from ..world import Life, Node
 from .process import Process
 from .story import Setting
 
-OWN: Mapping[type, int] = {Write: 1, Look: 1, Propose: 0, Gather: 0, Observe: 1}
+OWN: Mapping[type, int] = {Write: 1, Look: 1, Propose: 0, Gather: 0, Observe: 2}
 """A node may ask so many questions of this kind in one round, beside one for each version that it was shown, one for each
-prompt and, of heartbeats, one for each interval and each half TTL."""
+prompt and, of heartbeats, one for each interval and each half TTL. It reads three times at once where it finds the
+coordinator dead, and then those who stand in for it."""
 VERSIONS = 5
 """A node writes at most so many versions in one round, beside restores and evictions."""
 KINDS: Mapping[type, str] = {
