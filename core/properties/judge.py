@@ -63,8 +63,8 @@ class Judge:
     """The memory by which the next fact of a run is judged.
 
     `fenced`: the agents run with --on-store-loss=stop. `assign` is the policy that gives a world its ranks. `excused` maps
-    each node whose agent was paused to when that ends, by its clock: a paused agent cannot stop its workers in time. `also`
-    are a user's own properties, asked after ours.
+    each node whose agent was paused to when that ends, by its clock: a paused agent cannot stop its workers in time, nor can
+    a dead one whose workers outlive its TTL. `also` are a user's own properties, asked after ours.
     """
 
     fenced: bool = False

@@ -46,7 +46,7 @@ ALWAYS = {
     "S2": "all who run a world hold the same one",
     "S3": "ranks are dense, and prefix sums of the local world sizes",
     "S9": "when workers of a world start, those of earlier ones are dead, but for those of a node that is no member of it",
-    "S9 strong": "with the fence on these too, unless their agent was paused, leaves, is superseded or a link lied",
+    "S9 strong": "with the fence on these too, unless their agent paused, left, was outlived or superseded, or a link lied",
     "S14b": "DONE says that the node's workers succeeded in this round, and RESERVE that they have no work in it",
     "S15": "who has left is never seated again, but by a restore of an older register",
     "S19": "a batch seats who proposes to enter in its era of an open round, and ends that era",

@@ -129,10 +129,18 @@ def _beside(client: Client, fed: Input, now: float) -> Client:
             return _take(client, fed, now)[0]
         case Submitted() | Linked() if client.out is not None:
             return _take(client, fed, now)[0]
+        case Pushed() if client.out is not None and _is_from_before_sleep(client.held, fed):
+            # it tells nothing, except that the store is there, and nothing more after the answer
+            return evolve(client, held=saw(client.held, fed.state, fed.sent_at, now, fed.here), armed=False)
         case Pushed() | Missed() if client.out is not None:
             return evolve(client, pushed=fed)
         case _:
             raise Misfit(f"{fed} is no answer to {client.out}")
+
+
+def _is_from_before_sleep(held: Held, pushed: Pushed) -> bool:
+    """Return True if the waiter began to wait for this before a sleep after which I have not looked yet."""
+    return held.woke_at is not None and pushed.sent_at < held.woke_at
 
 
 def _take(client: Client, fed: Input, now: float) -> _Taken:

@@ -122,7 +122,10 @@ class Faults:
             process.workers.clear()
             self.witness.judge.saw(Reaped(process.node))
         else:
-            self.future.at(self.future.now + span, self.links.dies, process)
+            ends_at = self.future.now + span
+            self.future.at(ends_at, self.links.dies, process)
+            if process.clock(ends_at) - process.beaten_at > self.witness.setting.rendezvous.ttl:
+                self.witness.judge.excused[process.node] = process.clock(ends_at)  # nobody can stop them in time
         self.links.breaks(process)
 
     def befall_store(self, kind: Kind, span: float) -> None:

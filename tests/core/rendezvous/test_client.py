@@ -239,6 +239,18 @@ def test_what_is_pushed_while_a_question_is_out_is_heard_after_its_answer() -> N
     assert told[0] == Seen(RUNNING, 2.0)
 
 
+@pytest.mark.parametrize(("sent_at", "state"), [(3.0, None), (4.0, RUNNING)])
+def test_a_push_from_before_a_sleep_tells_a_sleeper_nothing_also_after_the_answer(
+    sent_at: float, state: RendezvousState | None
+) -> None:
+    client, ask, _ = fed(waiting(), Woke(), Passed(), at=4.0)
+    assert ask == Look()
+    client, _, _ = fed(client, Pushed(RUNNING, sent_at), at=5.0)
+    assert client.armed is (state is not None)
+    client, _, _ = fed(client, Shown(None), at=6.0)
+    assert client.held.state == state and not client.armed
+
+
 def test_what_was_pushed_waits_for_the_pause_after_no_answer() -> None:
     client, ask, told = fed(joining(), Pushed(RUNNING, 1.0), Silent("gone"))
     assert isinstance(ask, Pause) and client.held.state is None
