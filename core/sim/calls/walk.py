@@ -153,10 +153,11 @@ def walked(
                 broken = None
                 break
             moves.append(move)
+            if work:
+                times.append(work.now)
             before, world = world, step(world, move, note)
             call_strength.counts_step(strength, before, move, world)
             if work:
-                times.append(work.now)
                 world = work.took(move, world, note)
             for holds in also:
                 for name, fact in holds(before, move, world):

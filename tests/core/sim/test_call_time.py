@@ -17,6 +17,7 @@ from elastic.core.inprocess.words import Deadline, Raised, Reason, Span, Timer
 from elastic.core.properties.call_laws import Broken
 from elastic.core.properties.strength import Strength
 from elastic.core.sim.calls import gate_words as gate
+from elastic.core.sim.calls import walk
 from elastic.core.sim.calls.call_world import At, Budget, Main, Shape, World
 from elastic.core.sim.calls.clockwork import LOOKS_MAX, Clockwork, rules_of
 from elastic.core.sim.calls.effects import beginning, step
@@ -268,3 +269,13 @@ def test_an_open_world_of_a_store_that_forgot_neither_says_that_a_round_is_over_
 ) -> None:
     """To a monitor it may be what was there before its round began. A restore of a later round replaces it."""
     assert walked(run_seed(seed, run)).broken is None
+
+
+def test_each_move_has_its_time_also_the_one_that_breaks_a_law_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*of: object) -> None:
+        raise Broken("I0", "a law of the test")
+
+    seed = next(seed for seed in range(100) if walked(seed).times)
+    monkeypatch.setattr(walk, "step", breaks)
+    run = walked(seed)
+    assert run.broken == ("I0", "I0: a law of the test") and len(run.times) == len(run.moves) == 1
