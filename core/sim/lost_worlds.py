@@ -106,8 +106,8 @@ class LostWorlds:
         since = max(now - unanswered_s, 0.0)
         late = process.late_until > now  # it hears of the loss after that
         goes = process.group.notice is not None
-        woke = process.stands_until == now or process.held.woke_at is not None  # its memory does not count yet
-        stands = process.stands_until > now or cut_until > since or process.delay > 0 or late or goes or woke
+        woke = process.held.woke_at is not None  # its memory does not count yet
+        stands = process.stands_until >= now or cut_until > since or process.delay > 0 or late or goes or woke
         return process.alive and not stands and process.stopped_since is None and (heard or not self.fenced)
 
     @property

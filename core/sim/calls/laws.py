@@ -103,8 +103,7 @@ def wrote(world: World, before: RendezvousState | None, after: RendezvousState, 
     unseated_stay_away(world.unseated, after)
     if after.closed and after.closed.ending is Ending.SUCCEEDED and not (before and before.closed):
         _succeeded(world, after)
-    ends = before is not None and before.complete and after.round > before.round  # a restore may replace an open round
-    if before and ends and after.ended and after.ended.why is not Why.UPSCALE:
+    if before and before.complete and after.round > before.round and after.ended and after.ended.why is not Why.UPSCALE:
         ended_by_active(before, after, _active(world.terms, before))
 
 

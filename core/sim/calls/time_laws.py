@@ -200,7 +200,7 @@ class TimeLaws:
 
 def _is_told(register: RendezvousState | None, node: Node, round: int) -> bool:
     """Return True if the register tells a monitor that this round is over. A store that forgot may hold an earlier round, or
-    an open one of the same number, as it did before the round began."""
+    an open one of the same number, as it did before the round began. Apart from `shows_over`, which this judges."""
     if register is None or register.closed:
         return register is not None
     lacks = register.complete and node not in register.seats
