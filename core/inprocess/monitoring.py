@@ -108,6 +108,8 @@ class Monitor:
     """The last mark of progress that the process had left by then."""
     seen: int | None = None
     """The span that the last look showed; None before the first look."""
+    unwind_at: float = math.inf
+    """The driver's own limit that the last look showed."""
 
 
 @frozen
@@ -179,17 +181,22 @@ def woke(monitor: Monitor, sight: Sight, meant_at: float, now: float) -> Monitor
     """Return the monitor as it looks again, after it meant to look by `meant_at`.
 
     If it has stood still since then, the process has all its time again. That happens once for each mark of progress, or a
-    process that hangs would live on for as long as its host is slow. A span's beginning calls the monitor. So one that looks
-    long after a span began, for the first time since, has stood still too. Or it was started in the place of one that died,
-    and does not know if the host stood still before: a pause of its own time is still to be forgiven.
+    process that hangs would live on for as long as its host is slow. A standstill that was over when the mark came does not
+    count. A span's beginning calls the monitor, and so does the driver's own limit. So one that looks long after a span
+    began, or after that limit, for the first time since, has stood still too. Or it was started in the place of one that
+    died, and does not know if the host stood still before: a pause of its own time is still to be forgiven.
     """
     is_new = monitor.seen is None
     began = sight.token not in (0, monitor.seen)
+    asked = sight.unwind_at != monitor.unwind_at
     late = stood_still(meant_at, now) or (began and stood_still(sight.stamp, now))
-    monitor = monitor if monitor.seen == sight.token else evolve(monitor, seen=sight.token)
+    late = late or (asked and stood_still(sight.unwind_at, now))
+    if asked or monitor.seen != sight.token:
+        monitor = evolve(monitor, seen=sight.token, unwind_at=sight.unwind_at)
     if not late or monitor.forgave == sight.stamp:
         return monitor
-    return evolve(monitor, awake_since=now, forgave=None if is_new else sight.stamp)
+    counts = not is_new and stood_still(sight.stamp, now)
+    return evolve(monitor, awake_since=now, forgave=sight.stamp if counts else None)
 
 
 def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:

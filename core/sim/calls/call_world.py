@@ -187,7 +187,6 @@ class Shape:
         settings_of(self)  # refused here, not in the middle of a run
 
 
-LIFE = Life("calls")
 PROFILE = Profile(Endpoint("h", 1), party=Party("alone", 1))
 JITTER = 0.0
 
@@ -197,7 +196,8 @@ def born(
 ) -> Rank:
     """Return a rank whose process has just started."""
     node = Node(slot, incarnation)
-    return Rank(node, Held(node, profile, settings, LIFE, policy=partial(signature, terms)), Call(calls))
+    nonce = Life(str(node))  # no two ranks begin the same life
+    return Rank(node, Held(node, profile, settings, nonce, policy=partial(signature, terms)), Call(calls))
 
 
 FIRST_CALL_S = 90.0

@@ -21,6 +21,7 @@ from ...inprocess.timers import IDLE, Timers
 from ...inprocess.words import Span
 from ...properties.call_laws import Broken
 from ...properties.strength import Strength
+from ...rendezvous import RendezvousState
 from ..chance import Choose, one
 from .call_world import Note, Rank, World
 from .monitor_sight import marks, moves_of, sight
@@ -84,6 +85,8 @@ class Clock:
     """The last mark of progress."""
     still_until: float = 0.0
     """The host stands still until then."""
+    shown: RendezvousState | None = None
+    """The last register that the monitor was shown."""
     rings_by: tuple[Rank, Timers, float] | None = None
     """By these values the driver's limits were looked at last: while nothing of them changes, `rings_at` stands."""
     rings_at: float = math.inf
@@ -156,7 +159,7 @@ class Clockwork:
         if move.what == "starts again":
             self.clocks[place] = clock = Clock(looks_at=self.now, meant_at=self.now, still_until=clock.still_until)
         if move.what == "monitor starts again":
-            clock.monitor, clock.meant_at = Monitor(), self.now
+            clock.monitor, clock.meant_at, clock.shown = Monitor(), self.now, None
         if move.what == "has time again":
             meant_at = of_driver.until(clock.timers, marks(now, clock.stamp))
             clock.timers = of_driver.resumed(clock.timers, meant_at, self.now)
@@ -165,8 +168,14 @@ class Clockwork:
         all_change = after.register is not before.register or (was.alive, was.monitor) != (now.alive, now.monitor)
         for each in range(len(after.ranks)) if all_change else (place,):
             self.clocks[each].looks_at = min(self.clocks[each].looks_at, self.now)
+            self._shows(self.clocks[each])
             self._plans(each)
         return after
+
+    def _shows(self, clock: Clock) -> None:
+        """Show the register to a monitor, if there is one and its host has time."""
+        if self.world.register is not None and self.now >= clock.still_until:
+            clock.shown = self.world.register
 
     # --- what is planned
 
@@ -215,7 +224,9 @@ class Clockwork:
     def _looks(self, place: int) -> None:
         """Let the monitor look."""
         clock, rank = self.clocks[place], self.world.ranks[place]
-        seen = sight(self.world, place, clock.stamp, clock.timers)
+        self._shows(clock)
+        self.laws.looks(self.world, place, self.now)
+        seen = sight(self.world, place, clock.stamp, clock.timers, clock.shown)
         awake = woke(clock.monitor, seen, clock.meant_at, self.now)
         was, (clock.monitor, acts) = clock.monitor, step(awake, seen, self.now, self.rules)
         clock.looks_at = clock.meant_at = until(clock.monitor, seen, self.rules)

@@ -10,7 +10,7 @@ from ...inprocess.monitoring import Act, Bye, Kill, Quit, SayDead, SayEnd, SayLe
 from ...inprocess.progress_limits import UNGUARDED, Marks, guarded
 from ...inprocess.timers import Timers
 from ...inprocess.words import Timer
-from ...rendezvous.state import shows_over
+from ...rendezvous.state import RendezvousState, shows_over
 from .call_world import At, Rank, World
 from .moves import GUARDED, Move, is_seated
 
@@ -23,8 +23,9 @@ def marks(rank: Rank, stamp: float) -> Marks | None:
     return Marks(0.0, UNGUARDED) if rank.main.at is not At.ORDERED else None
 
 
-def sight(world: World, place: int, stamp: float, timers: Timers) -> Sight:
-    """Return what one look shows. `stamp` is the last mark of progress, `timers` are those of the driver."""
+def sight(world: World, place: int, stamp: float, timers: Timers, shown: RendezvousState | None) -> Sight:
+    """Return what one look shows. `stamp` is the last mark of progress, `timers` are those of the driver, and `shown` is the
+    last register that the monitor was shown: an empty store shows none."""
     rank = world.ranks[place]
     page, settings, is_guarded = rank.page, rank.call.settings, rank.main.span in GUARDED
     limits = guarded(settings)
@@ -43,7 +44,7 @@ def sight(world: World, place: int, stamp: float, timers: Timers) -> Sight:
         bye=_bye(rank),
         unwind_at=min((at + each.after_s for each, at in began), default=math.inf),
         dead=not rank.alive,
-        over=shows_over(world.register, rank.node, page.armed_round),
+        over=shows_over(shown, rank.node, page.armed_round),
         settled=not is_seated(world, rank) and world.forgotten is None,
     )
 

@@ -46,7 +46,7 @@ from ...rendezvous import (
     verify_step,
 )
 from ...rendezvous.actions import entrants
-from ...rendezvous.context import NOBODY, Fact, Proposed, context
+from ...rendezvous.context import NOBODY, Fact, Found, Proposed, context
 from ...rendezvous.handlers import declare_dead
 from ...rendezvous.memory import saw, unanswered
 from ...rendezvous.sightings import Sighting, Sightings
@@ -146,7 +146,7 @@ def _shown(held: Held, register: RendezvousState | None, at: float) -> Held:
     return saw(held, register, 0.0, at)
 
 
-KEPT = ("profile", "mine", "ran", "done_in", "reserve_in", "owed")
+KEPT = ("nonce", "profile", "mine", "ran", "done_in", "reserve_in", "owed")
 
 
 def _kept(before: Held, after: Held) -> Held:
@@ -162,10 +162,16 @@ def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[Wo
     if isinstance(ask, Write):
         if rank.unheard is not None:
             return _unheard(world, rank, ask, when)
-        return landed(world, ask, waited=when is not When.NOW), rank, None
+        return landed(world, ask, waited=when is not When.NOW), _began(rank, ask), None
     if isinstance(ask, Propose):
         return _put_down(world, rank, ask.proposal)
     return world, rank, heard(ask.handler, ask.answer, world.terms, evolve(held, state=world.register))
+
+
+def _began(rank: Rank, write: Write) -> Rank:
+    """Return the rank after it was shown what it wrote. One that has begun a life begins another one with the next nonce."""
+    begun = write.state.life.nonce == rank.held.nonce.nonce
+    return evolve(rank, held=_kept(rank.held, _shown(rank.held, write.state, 0.0))) if begun else rank
 
 
 def _put_down(world: World, rank: Rank, proposal: Proposal) -> tuple[World, Rank, None]:
@@ -180,9 +186,8 @@ def _put_down(world: World, rank: Rank, proposal: Proposal) -> tuple[World, Rank
 def _unheard(world: World, rank: Rank, ask: Write, when: When) -> tuple[World, Rank, None]:
     """Return the world and the rank after a write whose outcome it does not know. It looks before it decides again."""
     lost = rank.unheard is Unheard.LOST
-    held = rank.held
-    if not isinstance(ask.edit, Restore):
-        held = evolve(unanswered(held, ask.token, 0.0), unsure_at=None)
+    found = Found(world.register, ask.edit.held, 0.0) if isinstance(ask.edit, Restore) else None
+    held = evolve(unanswered(evolve(rank.held, found=found), ask.token, 0.0), found=None, unsure_at=None)
     rank = evolve(rank, held=held, unheard=None, under_way=None if lost else (ask, when is not When.NOW))
     return landed(world, ask, waited=when is not When.NOW) if lost else world, rank, None
 
@@ -198,7 +203,8 @@ def landed(world: World, write: Write, waited: bool = False) -> World:
     if not isinstance(deed, Restore):
         return written(world, after, waited)
     verify_restore(deed, world.register, after)
-    return evolve(world, register=after, forgotten=None)
+    unseated = world.unseated.difference(after.seats)  # a restore that comes late, and is older, may seat them again
+    return evolve(world, register=after, forgotten=None, unseated=unseated)
 
 
 def given_up(rank: Rank) -> Rank:

@@ -14,7 +14,7 @@ from attrs import define, field
 from ...inprocess import deadlines
 from ...inprocess.monitoring import Rules
 from ...inprocess.words import Deadline, Timer
-from ...properties.call_laws import Broken, is_over
+from ...properties.call_laws import Broken
 from ...properties.strength import Strength
 from ...rendezvous import RendezvousState
 from ...world import Node
@@ -41,6 +41,7 @@ PAUSE_S = 1.0
 """A pause above this is none of user code's time."""
 SLACK_S = 1.5
 TINY_S = 1e-6
+NOT_OVER = (0, math.inf)
 
 
 @define
@@ -52,15 +53,19 @@ class Memory:
     woke_at: float = -math.inf
     """When its host, its driver or its monitor had time again last."""
     still_until: float = 0.0
-    over: tuple[int, float] = (0, math.inf)
-    """The token of a span whose round is over, and since when."""
+    shown: RendezvousState | None = None
+    """The last register that its monitor was shown: an empty store shows none."""
+    over: tuple[int, float] = NOT_OVER
+    """The token of a span whose round is over by that register, and since when."""
     wanted: tuple[int, float] = (0, math.inf)
     """The token of the last span that was asked to end, and when that was."""
     leaving_at: float = math.inf
     pauses: int = 0
-    """How often its host stood still since the last mark."""
+    """How often its host stood still since the last mark, or as that came."""
     said: int = 0
     """The token of the last span for which the monitor ended the round."""
+    called: int = 0
+    """The token of the last span that the monitor asked to end."""
     terminated_at: float = math.inf
     """When the monitor asked the process to go; after that it kills it, whatever the process still does."""
 
@@ -90,11 +95,11 @@ class TimeLaws:
             self.memories[place] = Memory(still_until=self.memories[place].still_until)
         memory = self.memories[place]
         if move.what in STAMPS:
-            memory.stamp, memory.pauses = now, 0
+            memory.stamp, memory.pauses = now, int(now < memory.still_until)
         if move.what in ("has time again", "monitor starts again"):
             memory.woke_at = now
         if move.what == "monitor starts again":
-            memory.terminated_at = math.inf
+            memory.terminated_at, memory.shown = math.inf, None
         if rank.call is not before.ranks[place].call or move.what == "starts again":
             memory.began_at = {each: memory.began_at.get(each, now) for each in deadlines(rank.call)}
             if rank.call.leaving and memory.leaving_at == math.inf:
@@ -106,12 +111,19 @@ class TimeLaws:
             for late in self._late(after, one, self.memories[each], now):
                 raise Broken("I21", f"{one.node}: {late}")
 
+    def looks(self, world: World, place: int, now: float) -> None:
+        """Remember what the monitor of this rank is shown as it looks."""
+        self._remembers(world, world.ranks[place], self.memories[place], now)
+
     def _remembers(self, world: World, rank: Rank, memory: Memory, now: float) -> None:
         page, token = rank.page, rank.page.armed
+        if world.register is not None and now >= memory.still_until:
+            memory.shown = world.register
         if not token:
             return
-        if memory.over[0] != token and _is_told(world.known, rank.node, page.armed_round):
-            memory.over = token, now
+        over = memory.shown is not None and _is_told(memory.shown, rank.node, page.armed_round)
+        if over != (memory.over[0] == token):
+            memory.over = (token, now) if over else NOT_OVER
         if memory.wanted[0] != token and token in (page.want, page.want_monitor):
             memory.wanted = token, now
 
@@ -163,6 +175,8 @@ class TimeLaws:
             raise Broken("I22", f"{rank.node}: {move} though its driver is not late")
         if move.what in ("monitor ends", "monitor leaves"):
             memory.said = rank.page.armed
+        elif move.what == "monitor wants":
+            memory.called = rank.page.armed
         elif move.what == "monitor terminates":
             memory.terminated_at = now
 
@@ -170,10 +184,12 @@ class TimeLaws:
         settings, rules, at = rank.call.settings, self.rules, now + TINY_S
         silent = rank.main.span in GUARDED and at >= memory.stamp + settings.soft_timeout + rules.patience_s
         match move.what:
-            case "monitor wants" | "monitor signals again":
-                over = is_over(world.known, rank.node, rank.page.armed_round) and rank.main.span in GUARDED
+            case "monitor wants":
+                over = memory.over[0] == rank.page.armed and rank.main.span in GUARDED
                 said = memory.said == rank.page.armed
                 return over and (said or at >= memory.over[1] + rules.patience_s)
+            case "monitor signals again":
+                return memory.called == rank.page.armed
             case "monitor terminates":
                 limits_at = min(self._killed_at(rank, memory))
                 forgiven = now == memory.woke_at and memory.pauses == 1 and limits_at < now - PAUSE_S
@@ -198,10 +214,10 @@ class TimeLaws:
         yield memory.stamp + (settings.hard_timeout if guards else settings.callback_timeout + settings.unwind_timeout)
 
 
-def _is_told(register: RendezvousState | None, node: Node, round: int) -> bool:
+def _is_told(register: RendezvousState, node: Node, round: int) -> bool:
     """Return True if the register tells a monitor that this round is over. A store that forgot may hold an earlier round, or
     an open one of the same number, as it did before the round began. Apart from `shows_over`, which this judges."""
-    if register is None or register.closed:
-        return register is not None
+    if register.closed:
+        return True
     lacks = register.complete and node not in register.seats
     return register.round > round or (register.round == round and lacks)

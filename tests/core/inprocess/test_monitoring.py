@@ -34,7 +34,9 @@ TRAINS = Sight(token=7_000, round=3, guarded=True, stamp=100.0, soft_s=60.0, har
 
 def anew(sight: Sight) -> Sight:
     """Return an equal sight. Each look reads the page, so no number of it is the last look's object."""
-    return evolve(sight, token=int(str(sight.token)), stamp=float(str(sight.stamp)))
+    return evolve(
+        sight, token=int(str(sight.token)), stamp=float(str(sight.stamp)), unwind_at=float(str(sight.unwind_at))
+    )
 
 
 class Watched:
@@ -59,9 +61,11 @@ class Watched:
             self.look(at)
         return self.did
 
-    def wakes(self, now: float) -> None:
-        """So late, for the look that it meant to take next."""
-        self.monitor = woke(self.monitor, anew(self.sight), until(self.monitor, self.sight, self.rules), now)
+    def wakes(self, now: float, sees: Sight | None = None) -> None:
+        """So late, for the look that it meant to take next. It sees this, or what it saw."""
+        meant_at = until(self.monitor, self.sight, self.rules)
+        self.sight = sees or self.sight
+        self.monitor = woke(self.monitor, anew(self.sight), meant_at, now)
 
 
 def firsts(did: list[tuple[float, Act]]) -> dict[Act, float]:
@@ -235,6 +239,51 @@ def test_a_monitor_that_is_started_again_still_forgives_a_standstill_of_its_own_
     assert watched.watch(830.0, 889.0) == []
     watched.wakes(1_600.0)
     assert watched.look(1_600.0) == (Terminate(),)
+
+
+def test_a_host_that_stands_still_just_when_the_driver_sets_its_limit_costs_the_process_no_time() -> None:
+    """Found by the simulator (I22): no user code ran, so the monitor meant to sleep for ever."""
+    watched = Watched(Sight())
+    watched.wakes(100.0)
+    assert watched.watch(100.0, 101.0) == []
+    watched.wakes(800.0, Sight(unwind_at=130.0))
+    assert watched.watch(800.0, 850.0) == [
+        (830.0, Terminate()),
+        (835.0, Kill()),
+        *((835.0 + s, Kill()) for s in range(1, 16)),
+    ]
+
+
+def test_each_limit_of_the_driver_may_come_with_a_standstill_and_only_the_first_look_at_it_counts() -> None:
+    watched = Watched(Sight())
+    for now, limit_at in ((100.0, math.inf), (101.0, 131.0), (102.0, math.inf), (800.0, 132.0)):
+        watched.sight = Sight(unwind_at=limit_at)
+        watched.monitor = woke(watched.monitor, watched.sight, now, now)
+    assert watched.monitor.awake_since == 800.0
+    new = woke(Monitor(), watched.sight, 800.0, 800.0)
+    assert (new.awake_since, new.forgave) == (800.0, None)
+    assert woke(new, anew(watched.sight), 802.0, 802.0) == new
+
+
+def test_a_driver_that_wants_its_process_killed_now_gets_that() -> None:
+    watched = Watched(Sight())
+    watched.wakes(100.0)
+    watched.watch(100.0, 101.0)
+    watched.wakes(130.01, Sight(unwind_at=130.0))
+    assert watched.look(130.01) == (Terminate(),)
+
+
+def test_a_mark_that_comes_as_the_host_goes_on_has_its_own_standstill_forgiven() -> None:
+    """Found by the simulator (I22): the monitor looked after the mark, and took the standstill before it for the mark's."""
+    watched = Watched()
+    watched.wakes(100.0)
+    assert watched.watch(100.0, 101.0) == []
+    watched.wakes(400.001, evolve(TRAINS, stamp=400.0))
+    assert watched.watch(400.001, 401.0) == []
+    watched.wakes(1_100.0)
+    assert watched.watch(1_100.0, 1_159.0) == []
+    watched.wakes(1_800.0)
+    assert watched.look(1_800.0) == (Terminate(),)
 
 
 def test_a_hang_is_forgiven_once_and_only_after_a_real_standstill() -> None:
