@@ -316,7 +316,7 @@ class Recoveries:
             return not living
         if not register.complete or not all(_in_place(register, each) for each in living):
             return False
-        return not self._dead(register)
+        return self.store.here and not self._dead(register)  # a copy is yet to be restored
 
     def _is_slow_to_return(self, register: RendezvousState) -> bool:
         """Return True if the coordinator is slow, and on its way back: each of its questions on the way takes its time."""

@@ -191,7 +191,7 @@ class TimeLaws:
             case "monitor signals again":
                 return memory.called == rank.page.armed
             case "monitor terminates":
-                limits_at = min(self._killed_at(rank, memory))
+                limits_at = min(self._killed_at(rank, memory), default=math.inf)
                 forgiven = now == memory.woke_at and memory.pauses == 1 and limits_at < now - PAUSE_S
                 return at >= limits_at and not forgiven
             case "monitor ends":
@@ -210,8 +210,10 @@ class TimeLaws:
         yield from (at + settings.unwind_timeout for each, at in memory.began_at.items() if each.timer is Timer.UNWIND)
         if rank.page.armed == memory.wanted[0]:
             yield memory.wanted[1] + self.rules.unwind_s
-        guards = rank.main.span in GUARDED
-        yield memory.stamp + (settings.hard_timeout if guards else settings.callback_timeout + settings.unwind_timeout)
+        if rank.page.armed:
+            guards = rank.main.span in GUARDED
+            callback_s = settings.callback_timeout + settings.unwind_timeout
+            yield memory.stamp + (settings.hard_timeout if guards else callback_s)
 
 
 def _is_told(register: RendezvousState, node: Node, round: int) -> bool:

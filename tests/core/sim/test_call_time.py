@@ -315,6 +315,11 @@ def test_a_mark_that_comes_while_the_host_stands_still_has_that_standstill_count
     assert walked(1_023_142).broken is None
 
 
+def test_a_limit_of_user_code_that_is_over_is_not_one_to_forgive() -> None:
+    """Found by the simulator (I22): the driver's own limit was what passed, and that just then."""
+    assert walked(7_591_991_645_550).broken is None
+
+
 def test_each_move_has_its_time_also_the_one_that_breaks_a_law_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*of: object) -> None:
         raise Broken("I0", "a law of the test")
