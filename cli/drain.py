@@ -31,6 +31,8 @@ Exit codes:  0 the node was told · 1 the job is over · 2 a mistake, or the job
 """
 
 DRAINED = Section("The drain")
+UNDER_TORCHRUN = "/torchrun-"
+"""What the slots of torchrun's nodes have in them (adapters/torch/torchrun_plugin.py)."""
 
 
 @frozen
@@ -68,6 +70,8 @@ def _drain(name: str, options: DrainOptions) -> int:
             say(f"elastic drain: job {job.run_id} is over: {state.closed.ending.value}", err=True)
             return FAILED
         node = _node(state, name)
+        if UNDER_TORCHRUN in node.slot:
+            raise Mistake(f"{name}: runs under torchrun, which hears of no notice; end it by SIGTERM, the others go on")
         notice = Notice(options.deadline, f"an operator ({operator_name()})"[:NAME_MAX])
         request = Request(handlers.drain, drain=Drain(node, notice), forced=options.force or None)
         return _told(job, state, node, notice, asked(job.backend, request, NO_NODE, SystemClock()))

@@ -61,6 +61,7 @@ def _silences(setting: Setting) -> float:
 
 PARTS: Mapping[str, Callable[[Setting], float]] = {
     "ask": lambda setting: ANSWER_TIMEOUT_S + setting.interval,
+    "again": lambda setting: ANSWER_TIMEOUT_S + setting.interval,
     "look": lambda setting: setting.interval,
     "detect": lambda setting: _silences(setting) * setting.rendezvous.ttl + 2 * setting.interval + _patience(setting),
     "stop": _stop,
@@ -97,10 +98,10 @@ NEEDS: Mapping[Kind, tuple[str, ...]] = {
     Kind.CUT: _AWAY,
     Kind.CUT_OUT: _AWAY,
     Kind.CUT_IN: _AWAY,
-    Kind.LOSE_REPLY: (),
-    Kind.LATE_WRITE: (),
+    Kind.LOSE_REPLY: ("again",),
+    Kind.LATE_WRITE: ("again",),
     Kind.TWICE: (),
-    Kind.LATE_REPLY: (),
+    Kind.LATE_REPLY: ("again",),
     Kind.GAP: ("look",),
     Kind.OUTAGE: ("stop", "gather", "grow"),
     Kind.FULL: ("stop", "gather", "grow"),

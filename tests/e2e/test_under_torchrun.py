@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,6 +89,20 @@ def test_a_job_grows_is_robbed_of_a_node_grows_again_and_ends_well(
     assert worlds(run([first])) == {(-1, "restart 0 of 1 workers")}
     assert why_ended(shared_store, run_id) is Why.LEFT
     assert codes(end([first])) == [0]
+
+
+def test_elastic_drain_names_what_takes_a_node_of_torchrun_out(
+    torchrun: Torchrun, shared_store: Address, run_id: str
+) -> None:
+    """A notice would have no effect, and newcomers would wait until its node has left."""
+    agent = torchrun("--nnodes=1:2", STAY)
+    run([agent])
+    drain = (sys.executable, "-m", "elastic", "drain", os.uname().nodename)
+    where = (f"--rdzv-endpoint={shared_store}", f"--rdzv-id={run_id}")
+    refused = subprocess.run([*drain, *where], check=False, capture_output=True, text=True, timeout=110)
+    assert refused.returncode == 2
+    assert "runs under torchrun, which hears of no notice; end it by SIGTERM" in refused.stderr
+    assert codes(end([agent])) == [0]
 
 
 def test_when_one_agent_has_failed_for_good_the_other_ends_too_and_leaves_no_worker(torchrun: Torchrun) -> None:
