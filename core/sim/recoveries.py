@@ -159,9 +159,10 @@ _ends = attrgetter(
 
 
 def bound(setting: Setting, kinds: Collection[Kind]) -> float:
-    """Return how long a world may take from calm to rest after these faults."""
-    needs = {*ALWAYS, *(part for kind in kinds for part in NEEDS.get(kind, ()))}
-    return sum(PARTS[part](setting) for part in sorted(needs))
+    """Return how long a world may take from calm to rest after these faults. Each part counts once, but for `again`."""
+    parts = [part for kind in kinds for part in NEEDS.get(kind, ())]
+    needs = sorted({*ALWAYS, *parts} - {"again"}) + ["again"] * parts.count("again")
+    return sum(PARTS[part](setting) for part in needs)
 
 
 def bound_of_the_dead(setting: Setting) -> float:

@@ -107,6 +107,8 @@ def test_the_bound_of_two_faults_is_that_of_the_parts_of_both() -> None:
     assert bound(QUICK, {Kind.FAIL}) == bound(QUICK, ()) + of["stop"]
     assert bound(QUICK, {Kind.FAIL, Kind.CRASH}) == bound(QUICK, {Kind.CRASH})
     assert bound(QUICK, {Kind.FAIL, Kind.GAP}) == pytest.approx(bound(QUICK, {Kind.FAIL}) + of["look"])
+    unanswered = {Kind.LOSE_REPLY, Kind.LATE_WRITE, Kind.LATE_REPLY}
+    assert bound(QUICK, unanswered) == pytest.approx(bound(QUICK, ()) + 3 * of["again"])
     assert set(NEEDS) == set(Kind) - {Kind.PASS}
     assert {*ALWAYS, *(part for parts in NEEDS.values() for part in parts)} == PARTS.keys()
 
