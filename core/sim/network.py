@@ -247,9 +247,13 @@ class Network:
         for process in waiting.values():
             if process.gap or process.cut_in_until > now:
                 process.gap = False
-                self.future.at(now + self.interval, self._watches, process)
+                self.future.at(now + self.interval, self._watches_again, process, self.store.losses)
             else:
                 self.future.at(now + self.delay(process), self._changed, process, self._pushed(process), now)
+
+    def _watches_again(self, process: Process, losses: int) -> None:
+        """Let the waiter look again. One whose store has been lost meanwhile has lost its connection too, and says so."""
+        (self._watches if self.store.losses == losses else self._misses)(process)
 
     def _pushed(self, process: Process) -> Pushed | Missed:
         """Return what the waiter of this process is shown now, by the question that it asked when it began to wait."""
