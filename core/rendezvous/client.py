@@ -103,11 +103,12 @@ def step(client: Client, fed: Input, now: float, turn: Turn = this_turn) -> Step
     """
     if type(fed) not in TAKES[type(client.out)]:
         return _beside(client, fed, now), None, ()
+    asked = client.out
     client, ask, notices = _take(client, fed, now)
     if ask is None and client.pushed is not None:
         client, ask, more = _take(evolve(client, pushed=None), client.pushed, now)
         notices += more
-    return _decide(client, notices, now, turn) if ask is None else (client, ask, notices)
+    return _decide(client, asked, notices, now, turn) if ask is None else (client, ask, notices)
 
 
 TAKES: Mapping[type, frozenset[type]] = {
@@ -232,8 +233,9 @@ def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
     return evolve(client, held=held, out=None, unanswered=count), pause, told if count == TOLD_AT else ()
 
 
-def _decide(client: Client, notices: tuple[Notice, ...], now: float, turn: Turn) -> Step:
-    """Return what is asked now."""
+def _decide(client: Client, asked: Question | None, notices: tuple[Notice, ...], now: float, turn: Turn) -> Step:
+    """Return what is asked now, after this question. Between two reads of heartbeats the waiter is told to wait: where each
+    takes longer than an interval nothing else would show a change of the register."""
     agenda, held = client.agenda, client.held
     if agenda.operation is None:
         return client, DRAW if agenda.due else IDLE, notices
@@ -247,6 +249,8 @@ def _decide(client: Client, notices: tuple[Notice, ...], now: float, turn: Turn)
             return _told(client, agenda.operation, end.outcome, notices)
         case Raise() as refusal:
             return _told(client, agenda.operation, refusal, notices)
+        case Observe() if isinstance(asked, Observe) and not client.armed:
+            return _waits(client, Wait(held.token, now), notices)
         case question:
             ask = question
     return _born(held, agenda, ask, now, None, client.armed, client.unanswered), ask, notices

@@ -1,14 +1,14 @@
 # a refused write costs the sightings
-# L10: a#1 died 16.00 s ago: round 0 complete [d:in a:waiting e:waiting]
-world nodes=5 max=1 seed=2 links=1
+# L10: a#1, b#1 died 15.42 s ago: round 1 complete [b:in c:waiting e:waiting]
+world nodes=6 max=1 seed=1 links=1
 start a
 start b
 start c
-start d
-start e
 pass 1
-slow d 0.6
+slow c 0.6
+pass 2
 crash a
 crash b
-crash c
-pass 16
+pass 8.4
+start e
+pass 30

@@ -163,6 +163,17 @@ def ask_state(client: Client) -> RendezvousState | None:
     return client.held.state
 
 
+def test_between_two_reads_that_take_longer_than_an_interval_the_waiter_is_told_to_wait() -> None:
+    """Found by the simulator (L10): a slow node read heartbeats one after the other, and heard of no change."""
+    slowly = 2.0 + 2 * PAIR.keep_alive_interval
+    client, ask = beats(in_a_world(), at=slowly)
+    assert ask == Wait(RUNNING.token, slowly, arm=True)
+    client, ask, _ = fed(client, Passed(), at=slowly)
+    assert ask == Observe((node("b"),))
+    client, ask = beats(client, at=2 * slowly)
+    assert ask == Observe((node("b"),)) and client.armed
+
+
 def test_a_waiter_is_armed_once_and_again_when_it_has_told() -> None:
     client = waiting()
     client, ask, _ = fed(client, Passed(), at=4.0)
