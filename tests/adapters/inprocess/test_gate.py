@@ -292,29 +292,35 @@ def test_a_clean_up_that_goes_on_for_too_long_is_broken_off(on: Stage) -> None:
 
 
 def test_a_thread_that_pings_is_not_ended(on: Stage) -> None:
-    alive, over = list[bool](), threading.Event()
+    begins, over, pings, went_on = threading.Event(), threading.Event(), [0], list[bool]()
+
+    def ping() -> None:
+        begins.wait()
+        while not over.is_set():
+            on.gate.ping()
+            pings[0] += 1
+
+    thread = threading.Thread(target=ping)
 
     def code() -> None:
-        def ping() -> None:
-            while not over.is_set():
-                on.gate.ping()
-                alive.append(True)
-
-        thread = threading.Thread(target=ping)
-        thread.start()
         try:
+            begins.set()
             compute()
         finally:
-            pings = len(alive)
-            while thread.is_alive() and len(alive) == pings:
+            before = pings[0]
+            while thread.is_alive() and pings[0] == before:
                 time.sleep(0)
-            alive[:] = [thread.is_alive()]
-            over.set()
-            thread.join()
+            went_on.append(thread.is_alive())
 
     on.clean_s = FOR_EVER_S
-    assert on.ended(code).how is How.INJECTED
-    assert alive[0]
+    thread.start()
+    try:
+        assert on.ended(code, begins.is_set).how is How.INJECTED
+    finally:
+        over.set()
+        begins.set()
+        thread.join()
+    assert went_on == [True]
 
 
 SLOW_MODULE = """
