@@ -77,8 +77,8 @@ def is_unheard(world: World, move: Move, note: Note, how: Unheard) -> World:
 
 
 def store_forgets(world: World, move: Move, note: Note) -> World:
-    """The store forgets the register. Whoever had a seat there, or has run a world, remembers it; unless what it remembers
-    from before counts for more, because it was not written back yet."""
+    """The store forgets the register. Whoever had a seat there, has run a world, or remembers an older one, remembers it;
+    unless what it remembers from before counts for more, because it was not written back yet."""
     note(f"fault: {move.what}")
     register = world.register
     if register is None:
@@ -90,7 +90,7 @@ def store_forgets(world: World, move: Move, note: Note) -> World:
 
 def _holds(rank: Rank, register: RendezvousState) -> bool:
     """Return True if this rank holds the register that stands."""
-    knows = rank.runs and (rank.node in register.seats or bool(rank.held.ran))
+    knows = rank.runs and (rank.node in register.seats or bool(rank.held.ran) or rank.remembers is not None)
     return knows and not outranks(rank.remembers, register)
 
 

@@ -606,6 +606,11 @@ def test_an_older_restore_that_comes_late_may_seat_a_rank_again_that_has_left() 
     assert run.broken is None and run.seen["fault: the store forgets"] == 2
 
 
+def test_who_has_written_an_older_register_back_remembers_a_newer_one_too() -> None:
+    """Found by the simulator (I5): a rank that had left, and had run no world, wrote back what it had once written back."""
+    assert walked(2_254_785_930_038).broken is None
+
+
 def test_no_two_lives_have_one_name() -> None:
     """Found by the simulator (seed 0xc1c19ac1, run 2737): two lives had one name, and a proposal for the one seated a rank
     in the other, which it had left."""
