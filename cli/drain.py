@@ -32,7 +32,7 @@ Exit codes:  0 the node was told · 1 the job is over · 2 a mistake, or the job
 
 DRAINED = Section("The drain")
 UNDER_TORCHRUN = "/torchrun-"
-"""What the slots of torchrun's nodes have in them (adapters/torch/torchrun_plugin.py)."""
+"""The slot of a node of torchrun's has this in it (adapters/torch/torchrun_plugin.py, which imports torch, names them)."""
 
 
 @frozen

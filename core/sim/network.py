@@ -111,11 +111,10 @@ class Network:
     def ask(self, process: Process, question: Question) -> None:
         process.requests += 1
         process.request = number = process.requests
-        leg = self.delay(process)
+        now, leg = self.future.now, self.delay(process)
         if process.late_write and isinstance(question, Write | Propose):
             leg, process.late_write = leg + process.late_write, 0.0
-            process.late_until = self.future.now + min(leg, ANSWER_TIMEOUT_S)
-        now = self.future.now
+            process.late_until = now + min(leg, ANSWER_TIMEOUT_S)
         lost = process.cut_out_until > now
         if lost or leg > ANSWER_TIMEOUT_S:
             self.future.at(now + ANSWER_TIMEOUT_S, self._times_out, process, number, question)
@@ -253,7 +252,10 @@ class Network:
 
     def _watches_again(self, process: Process, losses: int) -> None:
         """Let the waiter look again. One whose store has been lost meanwhile has lost its connection too, and says so."""
-        (self._watches if self.store.losses == losses else self._misses)(process)
+        if self.store.losses == losses:
+            self._watches(process)
+        else:
+            self._misses(process)
 
     def _pushed(self, process: Process) -> Pushed | Missed:
         """Return what the waiter of this process is shown now, by the question that it asked when it began to wait."""

@@ -46,6 +46,11 @@ def _stop(setting: Setting) -> float:
     return setting.grace + KILL_S
 
 
+def _ask(setting: Setting) -> float:
+    """Return how long a question may take that nobody answers, and the pause after it."""
+    return ANSWER_TIMEOUT_S + setting.interval
+
+
 def _waits(setting: Setting) -> float:
     """Return how long a newcomer waits for its standbys, and then for the rest of its party."""
     return setting.standbys + (setting.party_wait if setting.party > 1 else 0.0)
@@ -60,8 +65,8 @@ def _silences(setting: Setting) -> float:
 
 
 PARTS: Mapping[str, Callable[[Setting], float]] = {
-    "ask": lambda setting: ANSWER_TIMEOUT_S + setting.interval,
-    "again": lambda setting: ANSWER_TIMEOUT_S + setting.interval,
+    "ask": _ask,
+    "again": _ask,
     "look": lambda setting: setting.interval,
     "detect": lambda setting: _silences(setting) * setting.rendezvous.ttl + 2 * setting.interval + _patience(setting),
     "stop": _stop,
@@ -70,9 +75,7 @@ PARTS: Mapping[str, Callable[[Setting], float]] = {
     "check": lambda setting: CHECK_TIMEOUT_S if setting.checks else 0.0,
     "join": lambda setting: setting.join,
     "leave": lambda setting: setting.rendezvous.leave_timeout,
-    "messages": lambda setting: (
-        1.0 + 0.1 * setting.nodes + TAILS * min(setting.tail, ANSWER_TIMEOUT_S + setting.interval)
-    ),
+    "messages": lambda setting: 1.0 + 0.1 * setting.nodes + TAILS * min(setting.tail, _ask(setting)),
     "delays": lambda setting: 2 * TURNS * REACH_S,
 }
 """The parts of a recovery, and how long each may last."""

@@ -41,7 +41,8 @@ PAUSE_S = 1.0
 """A pause above this is none of user code's time."""
 SLACK_S = 1.5
 TINY_S = 1e-6
-NOT_OVER = (0, math.inf)
+NO_SPAN = (0, math.inf)
+"""This stands for the token of a span, and a time, where there is none."""
 
 
 @define
@@ -55,9 +56,9 @@ class Memory:
     still_until: float = 0.0
     shown: RendezvousState | None = None
     """The last register that its monitor was shown: an empty store shows none."""
-    over: tuple[int, float] = NOT_OVER
+    over: tuple[int, float] = NO_SPAN
     """The token of a span whose round is over by that register, and since when."""
-    wanted: tuple[int, float] = (0, math.inf)
+    wanted: tuple[int, float] = NO_SPAN
     """The token of the last span that was asked to end, and when that was."""
     leaving_at: float = math.inf
     pauses: int = 0
@@ -123,7 +124,7 @@ class TimeLaws:
             return
         over = memory.shown is not None and _is_told(memory.shown, rank.node, page.armed_round)
         if over != (memory.over[0] == token):
-            memory.over = (token, now) if over else NOT_OVER
+            memory.over = (token, now) if over else NO_SPAN
         if memory.wanted[0] != token and token in (page.want, page.want_monitor):
             memory.wanted = token, now
 
