@@ -13,7 +13,7 @@ from typing import TypeAlias
 from attrs import Attribute, field, frozen
 
 from ..spans import span_or_never, span_or_zero
-from ..world import Ending, Generation, Node, Notice, Verdict, Why, World
+from ..world import Ending, Generation, Node, Notice, Origin, Verdict, Why, World
 
 SIGKILL = 9
 SIGTERM = 15
@@ -21,6 +21,10 @@ HEARD_S = 30.0
 """How long a node whose worker has heard that another one ended the job waits for the word of that one's node."""
 KILL_S = 1.0
 """How long workers may take to die of SIGKILL."""
+SPARED_S = 2.0
+"""How long a worker that raised, or began to end by itself, has before it is asked to end: it prints, flushes, uploads."""
+ECHO_S = 0.5
+"""How long the end of a round waits for its cause, where only echoes of a peer's failure are known."""
 
 
 class Phase(Enum):
@@ -44,6 +48,8 @@ class Phase(Enum):
     """The node was told to go, or is drained [STOPPED]."""
     ENDED = "ended"
     """No worker lives, and nothing is left to do."""
+
+    __hash__ = object.__hash__  # as for the register's Status
 
 
 # --- events: facts, each with the time `at` which it happened on this node's clock ------------------------------------
@@ -109,6 +115,33 @@ class Exited:
     code: int
     died_at: float
     at: float
+    is_echo: bool | None = None
+    """True: its record reads like an echo of a peer's failure. A trace leaves out None."""
+    began_at: float | None = None
+    """When the worker reported that its interpreter began to end; None: it did not."""
+    entered: bool | None = None
+    """False: no process of this rank has entered a wrapped call since all workers started, so no other rank knows that it is
+    missing. A trace leaves out None: nobody asks."""
+
+
+@frozen
+class Raised:
+    """A worker reported at `raised_at` that an exception is not caught. It has not ended yet."""
+
+    local_rank: int
+    raised_at: float
+    at: float
+    is_echo: bool | None = None
+    """True: the exception reads like an echo of a peer's failure. A trace leaves out None."""
+
+
+@frozen
+class Exiting:
+    """A worker reported at `began_at` that its interpreter began to end. How it ends is not known yet."""
+
+    local_rank: int
+    began_at: float
+    at: float
 
 
 @frozen
@@ -120,7 +153,7 @@ class Reaped:
 
 @frozen
 class Unstartable:
-    """The workers cannot be started. `passes`: for want of something that the host may have again; a restart can help."""
+    """The workers cannot be started. `passes`: the host lacks something that it may have again; a restart can help."""
 
     text: str
     at: float
@@ -176,6 +209,8 @@ Event: TypeAlias = (
     | Gone
     | Beaten
     | Exited
+    | Raised
+    | Exiting
     | Reaped
     | Unstartable
     | Signalled
@@ -201,6 +236,8 @@ class End:
     """Rendezvous: end the round."""
 
     why: Why
+    is_open: bool | None = None
+    """True: which failure came first is open, so none counts against this node. A trace leaves out None."""
 
 
 @frozen
@@ -257,9 +294,13 @@ class StartAgain:
 
 @frozen
 class Signal:
-    """Send a signal to every worker that lives."""
+    """Send a signal to every worker that lives, but for those with these local ranks."""
 
     signum: int
+    spared: frozenset[int] | None = None
+    """None: no worker is spared, which a trace leaves out."""
+    children: bool | None = None
+    """True: the signal is for the processes that the workers started, not for the workers. A trace leaves out None."""
 
 
 @frozen
@@ -274,11 +315,16 @@ class Tell:
 
 @frozen
 class Record:
-    """Write the failure record of this worker, before the other nodes hear that the round is over."""
+    """Write the failure record of this worker, before the other nodes hear that the round is over.
+
+    `code` is None where the worker has raised and has not ended: a second record completes this one. `died_at` is when it
+    raised, began to end or died, as `origin` tells."""
 
     local_rank: int
-    code: int
+    code: int | None
     died_at: float
+    origin: Origin | None = None
+    """None: its end alone is known, which a trace leaves out."""
 
 
 @frozen
@@ -328,13 +374,16 @@ class Alone:
     """Restart of single workers: a failed worker starts again by itself, while the round goes on."""
 
     restarts_max: int = field(default=0)
-    """Restarts in one round, over all workers of this node. A worker that fails after that stays missing."""
+    """Restarts in one round, over all workers of this node. A worker that fails after that stays missing, or ends the round
+    if it has never entered a wrapped call."""
     final: frozenset[int] = frozenset()
     """Exit codes after which a worker stays missing."""
     job_over: frozenset[int] = frozenset()
     """Exit codes by which a worker says that it has ended the job for all. The round has failed then."""
     heard: frozenset[int] = frozenset()
     """Exit codes by which a worker says that another one, perhaps elsewhere, has ended the job. Its node waits for that."""
+    cancelled: frozenset[int] = frozenset()
+    """Exit codes by which a worker says that the job was cancelled, by itself or another one. No round follows."""
 
     @restarts_max.validator
     def _not_negative(self, attribute: Attribute[int], value: int) -> None:
@@ -416,7 +465,20 @@ class Cause(Enum):
     """Not on this node, or nothing has failed."""
     UNKNOWN = "unknown"
     """A worker of this node failed, and the register has not told yet whose write ended the round."""
+    OPEN = "open"
+    """This node has ended the round, and knows only failures that say a peer is gone."""
     HERE = "here"
+
+
+@frozen
+class Failures:
+    """The failures that the workers of this world reported: local ranks of those that raised, and of those whose
+    interpreters began to end."""
+
+    raised: frozenset[int] = frozenset()
+    ending: frozenset[int] = frozenset()
+    echo_at: float | None = None
+    """When the first failure was that ended this world: an echo, and the end of the round waits for its cause."""
 
 
 @frozen
@@ -438,15 +500,20 @@ class Group:
     succeeded: bool = False
     """A worker of this node has succeeded in this world. Kept only if `alone` is set."""
     cause: Cause = Cause.ELSEWHERE
-    """Where the failure was that ended this world. Kept only if `checks` is set."""
+    """The place of the failure that ended this world. Kept only if `checks` is set, but for OPEN."""
     failed: bool = False
     """A worker has failed on the way into the next world, and that world has to end for it."""
     joins: bool = False
     """The workers ran on as this node asked for the next world, and no answer has come."""
+    failures: Failures = Failures()
+    ask_at: float | None = None
+    """When the workers that were spared the first signal get one, if all others are gone by then; None: none was spared."""
     stopped_at: float | None = None
     """When the workers of this world were sent their first signal."""
     kill_at: float | None = None
     """When SIGKILL follows that signal."""
+    spares_children: bool = False
+    """The workers alone were sent that signal. The processes that they started get one KILL_S before SIGKILL."""
     held_at: float | None = None
     """When this node heard of the world in which it is HELD."""
     last_try_by: float | None = None
@@ -464,7 +531,7 @@ class Group:
     gone_by: float | None = None
     """When the node must be gone."""
     ready: frozenset[int] = frozenset()
-    """Local ranks of the workers that said they are ready to leave."""
+    """Local ranks of the workers that said they are ready to leave. One that starts again is not ready."""
     drained: bool = False
     """The node leaves because it has notice."""
     verdict: Verdict | None = None
@@ -479,15 +546,15 @@ class Group:
             case Phase.HELD:
                 return self.start_by
             case Phase.RUNNING:
-                return _soonest(_soonest(self.fence_at, self.goes_at), self.heard_by)
+                return _soonest(_soonest(self.fence_at, self.goes_at), _soonest(self.heard_by, self.alone_by))
             case Phase.MOVING:
-                return self.fence_at if self.running else None
+                return _soonest(self.fence_at, self.alone_by) if self.running else None
             case Phase.STOPPING:
-                return self.kill_by
+                return _soonest(self._next_signal, self.decide_by)
             case Phase.BARRIER:
                 return _soonest(_soonest(self.barrier_by, self.goes_at), self.heard_by)
             case Phase.LEAVING:
-                return _soonest(self.kill_by, None if self.left else self.leave_by)
+                return _soonest(self._next_signal, None if self.left else self.leave_by)
             case _:
                 return None
 
@@ -495,6 +562,26 @@ class Group:
     def goes_at(self) -> float | None:
         """When a drained node stops its workers, if they are not ready before; None if it is not drained."""
         return None if self.gone_by is None else self.gone_by - self.settings.grace - KILL_S
+
+    @property
+    def spared(self) -> frozenset[int]:
+        """The local ranks of the workers that end by themselves."""
+        return (self.failures.raised | self.failures.ending) & self.running
+
+    @property
+    def ask_by(self) -> float | None:
+        """When the workers that were spared get SIGTERM: not before all others are gone."""
+        return self.ask_at if self.running <= self.spared else None
+
+    @property
+    def alone_by(self) -> float | None:
+        """When the next signal is due for workers that raised, while the others run on: SIGTERM, then SIGKILL."""
+        return _soonest(self.ask_at, self.kill_at)
+
+    @property
+    def decide_by(self) -> float | None:
+        """When the round ends although only echoes are known; None: its end waits for nothing."""
+        return None if self.failures.echo_at is None or self.stopped_at is None else self.stopped_at + ECHO_S
 
     @property
     def fence_at(self) -> float | None:
@@ -528,6 +615,17 @@ class Group:
         if self.kill_at is None or self.fence_at is None:
             return self.kill_at
         return min(self.kill_at, self.fence_at)
+
+    @property
+    def children_by(self) -> float | None:
+        """When the children of workers that are being stopped get SIGTERM; None: they have, or nothing is killed."""
+        if not (self.spares_children and self.running) or self.kill_by is None:
+            return None
+        return self.kill_by - KILL_S
+
+    @property
+    def _next_signal(self) -> float | None:
+        return _soonest(_soonest(self.kill_by, self.ask_by), self.children_by)
 
     @property
     def outcome(self) -> Outcome | None:

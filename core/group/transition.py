@@ -8,14 +8,15 @@ the job has succeeded.
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Any, assert_never
 
 from ..evolving import evolve
-from ..world import Ending, Generation, Node, Why, World
+from ..world import Ending, Generation, Node, Origin, Why, World
 from .state import (
     KILL_S,
     SIGKILL,
     SIGTERM,
+    SPARED_S,
     Alone,
     Beat,
     Beaten,
@@ -30,6 +31,8 @@ from .state import (
     End,
     Event,
     Exited,
+    Exiting,
+    Failures,
     Gone,
     Group,
     Join,
@@ -39,6 +42,7 @@ from .state import (
     Noticed,
     Over,
     Phase,
+    Raised,
     Ready,
     ReadyToLeave,
     Reaped,
@@ -65,7 +69,11 @@ def begin(group: Group, at: float) -> Step:
 
 def transition(group: Group, event: Event) -> Step:
     """Return the group after this event, and the commands in their order."""
+    if isinstance(event, Raised) and not _counts(group, event):
+        return group, ()
     group = _noted(group, event)
+    if isinstance(event, Beaten) and group.phase is not Phase.HELD:
+        return group, ()  # by far the most; only a group that is HELD waits for one
     match group.phase:
         case Phase.CHECKING:
             return _checking(group, event)
@@ -94,7 +102,7 @@ def _noted(group: Group, event: Event) -> Group:
     match event:
         case _ if group.phase is Phase.ENDED:
             return group
-        case Beaten(sent_at, at):  # by far the most
+        case Beaten(sent_at, at):
             last = sent_at if group.acked_at is None else group.acked_at
             heard_again_at = at if _is_stale(group, sent_at - last) else group.heard_again_at
             return evolve(group, acked_at=max(sent_at, last), heard_again_at=heard_again_at)
@@ -105,7 +113,11 @@ def _noted(group: Group, event: Event) -> Group:
         case Ready() | Over() if group.joins and group.phase is not Phase.JOINING:
             return evolve(group, joins=False)
         case Exited(local_rank):
-            return evolve(group, running=group.running - {local_rank})
+            return _without(group, local_rank)
+        case Raised(local_rank):
+            return _reported(group, raised=group.failures.raised | {local_rank})
+        case Exiting(local_rank):
+            return _reported(group, ending=group.failures.ending | {local_rank})
         case Reaped():
             return evolve(group, running=frozenset())
         case Signalled(signum):
@@ -116,6 +128,27 @@ def _noted(group: Group, event: Event) -> Group:
             return evolve(group, ready=group.ready | {local_rank})
         case _:
             return group
+
+
+def _reported(group: Group, **changes: Any) -> Group:
+    """Return the group with these changes to what is known of its workers' failures."""
+    return evolve(group, failures=evolve(group.failures, **changes))
+
+
+def _without(group: Group, local_rank: int) -> Group:
+    """Return the group without this worker. While the others run, no signal is due when none that raised is left."""
+    left = evolve(group, running=group.running - {local_rank})
+    runs = group.phase in (Phase.RUNNING, Phase.MOVING)
+    return evolve(left, ask_at=None, kill_at=None) if runs and not left.failures.raised & left.running else left
+
+
+def _counts(group: Group, event: Raised) -> bool:
+    """Return True if this is news: a worker that lives raised for the first time, and not because this node stops it."""
+    lives = event.local_rank in group.running - group.failures.raised
+    return lives and group.phase in _WORKING and _by_itself(group, event.raised_at)
+
+
+_WORKING = (Phase.RUNNING, Phase.MOVING, Phase.STOPPING)
 
 
 def _checking(group: Group, event: Event) -> Step:
@@ -137,8 +170,9 @@ def _join_again(group: Group) -> Step:
     """Join the next world; a node on which a worker failed first is checked before."""
     group = evolve(group, world=None, kill_at=None)
     match group.cause:
-        case Cause.ELSEWHERE:
-            return evolve(group, phase=Phase.JOINING), () if group.joins else (Join(),)
+        case Cause.ELSEWHERE | Cause.OPEN:
+            joining = evolve(group, phase=Phase.JOINING, cause=Cause.ELSEWHERE)
+            return joining, () if group.joins else (Join(),)
         case Cause.UNKNOWN:
             return evolve(group, phase=Phase.CHECKING), ()
         case Cause.HERE:
@@ -225,10 +259,13 @@ def _start(group: Group, world: World) -> Step:
     fresh = evolve(
         group,
         restarted=0,
+        ready=frozenset(),
         succeeded=False,
         failed=False,
         cause=Cause.ELSEWHERE,
         stopped_at=None,
+        failures=Failures(),
+        ask_at=None,
         done_at=None,
         heard_at=None,
     )
@@ -237,15 +274,20 @@ def _start(group: Group, world: World) -> Step:
 
 def _running(group: Group, event: Event) -> Step:
     match event:
-        case Exited(code=0) if group.notice and group.ready:
+        case Exited() if not _fails(group, event) and group.notice and group.ready:
             return _go_if_ready(group, event.at)
-        case Exited(code=0):
+        case Exited() if not _fails(group, event):
             succeeded = evolve(group, succeeded=True) if group.settings.alone else group
             return (succeeded, ()) if group.running else _done(succeeded, event.at)
         case Exited(code=code) if (alone := group.settings.alone) and code not in alone.job_over:
             return _failed_alone(group, alone, event)
-        case Exited(local_rank, code, died_at, at):
-            return _stop(_failed(group), at, Record(local_rank, code, died_at), End(Why.FAILED))
+        case Raised() if group.settings.alone:
+            return _raised_alone(group, event)
+        case Exited(at=at) | Raised(at=at) if _is_echo(group, event):
+            recorded = _record(group, event)
+            return _stop(_reported(group, echo_at=recorded.died_at), at, recorded)
+        case Exited(at=at) | Raised(at=at):
+            return _stop(_failed(group), at, _record(group, event), End(Why.FAILED))
         case Unstartable(text, at, passes):
             word = End(Why.FAILED) if passes else Close(Ending.FAILED, Why.CANNOT_START)
             words = RecordUnstartable(text), word
@@ -262,6 +304,8 @@ def _running(group: Group, event: Event) -> Step:
             return _stop(_failed(group), at, End(Why.FAILED))
         case Elapsed(at) | Noticed(at=at) if _is_time_to_go(group, at):
             return _go(group, at)
+        case Elapsed(at) if group.alone_by is not None and at >= group.alone_by:
+            return _hurry_raised(group, at)
         case Signalled():
             return _leave(group, event)
         case Noticed():
@@ -272,20 +316,76 @@ def _running(group: Group, event: Event) -> Step:
             return group, ()
 
 
+def _fails(group: Group, event: Exited) -> bool:
+    """Return True if this is the end of a worker that failed: one that raised has failed whatever its exit code says."""
+    return event.code != 0 or event.local_rank in group.failures.raised
+
+
+def _record(group: Group, event: Exited | Raised) -> Record:
+    """Return the command that puts this failure on record, or that completes the record of a raise."""
+    match event:
+        case Raised(local_rank, raised_at):
+            return Record(local_rank, None, raised_at, Origin.RAISE)
+        case Exited(local_rank, code, died_at) if local_rank in group.failures.raised:
+            return Record(local_rank, code, died_at, Origin.RAISE)
+        case Exited(local_rank, code, began_at=float() as began_at):
+            return Record(local_rank, code, began_at, Origin.ENDING)
+        case Exited(local_rank, code, died_at):
+            return Record(local_rank, code, died_at)
+        case other:
+            assert_never(other)
+
+
+def _is_echo(group: Group, event: Exited | Raised) -> bool:
+    """Return True if this failure reads like an echo of a peer's. A worker without peers hears no echo. A worker that began
+    to end before the first echo has decided that by itself."""
+    if isinstance(event, Exited) and event.began_at is not None:
+        echo_at = group.failures.echo_at
+        return echo_at is not None and event.began_at > echo_at
+    profiles = group.world.profiles if group.world else ()
+    return bool(event.is_echo) and sum(each.local_world_size for each in profiles) > 1
+
+
+def _raised_alone(group: Group, event: Raised) -> Step:
+    """Put it on record. What follows is decided when the worker has ended, which it does soon, or is told to."""
+    due = evolve(group, ask_at=event.at + SPARED_S, kill_at=event.at + max(group.settings.grace, SPARED_S))
+    return due, (_record(group, event),)
+
+
+def _hurry_raised(group: Group, at: float) -> Step:
+    """Tell the workers that raised to end, while the others run on; or kill them, when they have had their grace."""
+    others = group.running - group.failures.raised or None
+    if group.kill_at is not None and at >= group.kill_at:
+        return evolve(group, ask_at=None, kill_at=None), (Signal(SIGKILL, others),)
+    return evolve(group, ask_at=None), (Signal(SIGTERM, others),)
+
+
 def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
     """Start a failed worker again, or leave it missing. When no worker is left, the success of any other one counts. If one
-    has heard that another ended the job, the round ends for that one's failure, or when nobody has told of it for long."""
-    recorded = Record(event.local_rank, event.code, event.died_at)
+    has heard that another ended the job, the round ends for that one's failure, or when nobody has told of it for long. If
+    the last one says that the job was cancelled, the job ends. A
+    missing worker that the others would wait for ends the round."""
+    recorded = _record(group, event)
     if again := _again(group, alone, event):
         return again, (recorded, StartAgain(event.local_rank))
+    if _is_missed(alone, event):
+        return _stop(_failed(group), event.at, recorded, End(Why.FAILED))
     group = _hears(group, alone, event)
     if group.running:
         return group, (recorded,)
     if group.succeeded:
         return _done(group, event.at, recorded)
+    if event.code in alone.cancelled:
+        return _stop(group, event.at, recorded, Close(Ending.CANCELLED, Why.ASKED))
     if group.heard_at is not None:
         return evolve(group, phase=Phase.BARRIER), (recorded,)
     return _stop(_failed(group), event.at, recorded, End(Why.FAILED))
+
+
+def _is_missed(alone: Alone, event: Exited) -> bool:
+    """Return True if other ranks would wait for this worker, which does not start again: in no wrapped call have they met
+    it, so none can go on without it."""
+    return event.entered is False and not _is_final(alone, event)
 
 
 def _hears(group: Group, alone: Alone, event: Exited) -> Group:
@@ -301,9 +401,21 @@ def _failed(group: Group) -> Group:
 
 def _again(group: Group, alone: Alone, event: Exited) -> Group | None:
     """Return the group in which this worker starts again; None if it stays missing."""
-    if event.code in alone.final or group.restarted >= alone.restarts_max:
+    if _is_final(alone, event) or group.restarted >= alone.restarts_max:
         return None
-    return evolve(group, running=group.running | {event.local_rank}, restarted=group.restarted + 1)
+    rank = frozenset((event.local_rank,))
+    return evolve(
+        group,
+        running=group.running | rank,
+        ready=group.ready - rank,
+        failures=evolve(group.failures, raised=group.failures.raised - rank, ending=group.failures.ending - rank),
+        restarted=group.restarted + 1,
+    )
+
+
+def _is_final(alone: Alone, event: Exited) -> bool:
+    """Return True if this worker said, by its exit code, that it must not start again. 0 says nothing: it raised."""
+    return event.code != 0 and event.code in alone.final
 
 
 def _lives_on(group: Group, generation: Generation | None) -> bool:
@@ -328,10 +440,12 @@ def _moving(group: Group, event: Event) -> Step:
             return _moved(group, world, at)
         case Ready(at=at) | Over(at=at):
             return _left_behind(evolve(group, joins=False), at)
-        case Exited(code=0):
+        case Exited() if not _fails(group, event):
             return evolve(group, succeeded=True), ()
         case Exited():
             return _failed_on_the_way(group, event)
+        case Raised():
+            return _raised_alone(group, event)
         case Unstartable(text, _, passes) if passes:
             return evolve(group, running=frozenset(), failed=True), (RecordUnstartable(text),)
         case Unstartable(text, at):
@@ -341,6 +455,8 @@ def _moving(group: Group, event: Event) -> Step:
             return _stop(evolve(group, joins=False), at) if group.running else _ended(group)
         case Elapsed(at) if group.fence_at is not None and at >= group.fence_at and group.running:
             return _stop(group, at, signum=SIGKILL)
+        case Elapsed(at) if group.alone_by is not None and at >= group.alone_by and group.running:
+            return _hurry_raised(group, at)
         case Signalled():
             return _leave(group, event)
         case Noticed(at=at):
@@ -379,34 +495,68 @@ def _failed_before(group: Group, world: World, at: float) -> Step:
 
 
 def _failed_on_the_way(group: Group, event: Exited) -> Step:
-    recorded, alone = Record(event.local_rank, event.code, event.died_at), group.settings.alone
+    recorded, alone = _record(group, event), group.settings.alone
     if alone is None or event.code in alone.job_over:
         return evolve(group, failed=True), (recorded,)
     if again := _again(group, alone, event):
         return again, (recorded, StartAgain(event.local_rank))
+    if _is_missed(alone, event):
+        return evolve(group, failed=True), (recorded,)
     return _hears(group, alone, event), (recorded,)
 
 
 def _stopping(group: Group, event: Event) -> Step:
     match event:
-        case Exited(local_rank, code, died_at) if code and _before_our_signal(group, died_at):
-            return group, (Record(local_rank, code, died_at),)
+        case Exited(local_rank) if local_rank in group.failures.raised:
+            return group, (_record(group, event),)
+        case Raised():
+            return _failed_too(group, event)
+        case Exited(code=code) if code and _ended_by_itself(group, event):
+            return _failed_too(group, event)
         case Over(by=by) if group.cause is Cause.UNKNOWN:
             return _told(group, by), ()
+        case Over(round, at=at) if group.failures.echo_at is not None and _is_mine(group, round):
+            return _reaped_if(_reported(group, echo_at=None), at)
+        case Closed(at=at) | Refused(at=at) if group.failures.echo_at is not None:
+            return _reaped_if(_reported(group, echo_at=None), at)
+        case Elapsed(at) if group.decide_by is not None and at >= group.decide_by:
+            opened = evolve(_reported(group, echo_at=None), cause=Cause.OPEN)
+            return _reaped_if(opened, at, End(Why.FAILED, is_open=True))
         case Elapsed(at) if group.kill_by is not None and at >= group.kill_by:
-            return evolve(group, kill_at=None), _signal(group, SIGKILL)
-        case Reaped() if group.verdict or group.refused:
-            return _ended(group)
-        case Reaped(at) if group.notice:
-            return _go(group, at)
+            return evolve(group, kill_at=None, ask_at=None), _signal(group, SIGKILL)
+        case Elapsed(at) if group.ask_by is not None and at >= group.ask_by:
+            return evolve(group, ask_at=None), _signal(group, SIGTERM)
+        case Elapsed(at) if group.children_by is not None and at >= group.children_by:
+            return evolve(group, spares_children=False), (Signal(SIGTERM, children=True),)
+        case Reaped(at) if group.failures.echo_at is None:
+            return _reaped(group, at)
         case Noticed():
             return _go_on(group, event.at)
-        case Reaped():
-            return _join_again(group)
         case Signalled():
             return _leave(group, event)
         case _:
             return group, ()
+
+
+def _failed_too(group: Group, event: Exited | Raised) -> Step:
+    """Put one more failure on record. If the end of the round waits for its cause, this may be it: an echo is none."""
+    recorded = _record(group, event)
+    if group.failures.echo_at is None or _is_echo(group, event):
+        return group, (recorded,)
+    return _reported(_failed(group), echo_at=None), (recorded, End(Why.FAILED))
+
+
+def _reaped(group: Group, at: float) -> Step:
+    """Go on when no worker lives."""
+    if group.verdict or group.refused:
+        return _ended(group)
+    return _go(group, at) if group.notice else _join_again(group)
+
+
+def _reaped_if(group: Group, at: float, *first: Command) -> Step:
+    """Go on if no worker lives; else when the last one is reaped."""
+    after, more = (group, ()) if group.running else _reaped(group, at)
+    return after, (*first, *more)
 
 
 def _done(group: Group, at: float, *first: Command) -> Step:
@@ -444,13 +594,25 @@ def _leaving(group: Group, event: Event) -> Step:
     match event:
         case Gone() | Closed() | Refused():
             return _gone_if(evolve(group, left=True))
+        case Exited(local_rank) if local_rank in group.failures.raised:
+            return group, (_record(group, event),)
         case Signalled():
-            return _gone_if(evolve(group, left=True, kill_at=None), *_signal(group, SIGKILL))
+            return _gone_if(evolve(group, left=True, kill_at=None, ask_at=None), *_signal(group, SIGKILL))
         case Elapsed(at):
             killing = group.kill_by is not None and at >= group.kill_by
+            asking = group.ask_by is not None and at >= group.ask_by
+            warning = group.children_by is not None and at >= group.children_by and not killing
             late = group.leave_by is not None and at >= group.leave_by
-            group = evolve(group, left=group.left or late, kill_at=None if killing else group.kill_at)
-            return _gone_if(group, *(_signal(group, SIGKILL) if killing else ()))
+            signal = _signal(group, SIGKILL if killing else SIGTERM) if killing or asking else ()
+            signal += (Signal(SIGTERM, children=True),) if warning else ()
+            group = evolve(
+                group,
+                left=group.left or late,
+                kill_at=None if killing else group.kill_at,
+                ask_at=None if killing or asking else group.ask_at,
+                spares_children=group.spares_children and not warning,
+            )
+            return _gone_if(group, *signal)
         case Reaped():
             return _gone_if(group)
         case Noticed(at=at):
@@ -479,14 +641,15 @@ def _go_if_ready(group: Group, at: float) -> Step:
 def _go(group: Group, at: float) -> Step:
     """Leave, because this node is drained. The others hear of it at once, and the workers have their grace."""
     kill_at = at + group.settings.grace if group.running else None
-    stopping = evolve(group, stopped_at=at, kill_at=kill_at)
+    stopping = evolve(group, stopped_at=at, kill_at=kill_at, ask_at=None, spares_children=_spares(kill_at, at))
     leaving, commands = _go_on(stopping, at)
     return leaving, (*commands, *_signal(group, SIGTERM))
 
 
 def _go_on(group: Group, at: float) -> Step:
     """Leave, with workers that are being stopped already."""
-    leaving = evolve(group, phase=Phase.LEAVING, drained=True, leave_by=at + group.settings.leave_timeout)
+    leave_by = at + group.settings.leave_timeout
+    leaving = evolve(_reported(group, echo_at=None), phase=Phase.LEAVING, drained=True, leave_by=leave_by)
     return _hurried(leaving, at), (Leave(),)
 
 
@@ -500,27 +663,45 @@ def _hurried(group: Group, at: float) -> Group:
 
 
 def _stop(group: Group, at: float, *first: Command, signum: int = SIGTERM) -> Step:
-    """Begin to stop the workers: a signal, the grace, SIGKILL. The commands in `first` come before the signal."""
+    """Begin to stop the workers: a signal, the grace, SIGKILL. The commands in `first` come before the signal. Workers that
+    end by themselves are spared at first."""
     kill_at = None if signum == SIGKILL else at + group.settings.grace
-    stopping = evolve(group, phase=Phase.STOPPING, stopped_at=at, kill_at=kill_at)
-    return stopping, (*first, *_signal(group, signum))
+    spared = frozenset[int]() if signum == SIGKILL else group.spared
+    ask_at = at + SPARED_S if spared else None
+    stopping = evolve(
+        group,
+        phase=Phase.STOPPING,
+        stopped_at=at,
+        kill_at=kill_at,
+        ask_at=ask_at,
+        spares_children=_spares(kill_at, at),
+    )
+    return stopping, (*first, *_signal(group, signum, spared))
 
 
 def _leave(group: Group, event: Signalled) -> Step:
     """Leave, and forward the signal. The workers have the shutdown timeout, the register has the leave timeout."""
     settings = group.settings
+    kill_at = event.at + settings.shutdown_timeout if group.running else None
     leaving = evolve(
-        group,
+        _reported(group, echo_at=None),
         phase=Phase.LEAVING,
         stopped_at=event.at,
-        kill_at=event.at + settings.shutdown_timeout if group.running else None,
+        kill_at=kill_at,
+        spares_children=_spares(kill_at, event.at),
+        ask_at=None,
         leave_by=event.at + settings.leave_timeout,
     )
     return leaving, (Leave(), *_signal(group, event.signum))
 
 
-def _signal(group: Group, signum: int) -> tuple[Command, ...]:
-    return (Signal(signum),) if group.running else ()
+def _spares(kill_at: float | None, at: float) -> bool:
+    """Return True if the grace leaves the workers' children time of their own."""
+    return kill_at is not None and kill_at - at > KILL_S
+
+
+def _signal(group: Group, signum: int, spared: frozenset[int] = frozenset()) -> tuple[Command, ...]:
+    return (Signal(signum, spared or None),) if group.running - spared else ()
 
 
 def _gone_if(group: Group, *commands: Command) -> Step:
@@ -536,6 +717,13 @@ def _is_mine(group: Group, round: int) -> bool:
     return group.world is not None and group.world.round == round
 
 
-def _before_our_signal(group: Group, died_at: float) -> bool:
-    """Return True if the worker failed by itself: it died before the first signal was sent."""
-    return group.stopped_at is not None and died_at <= group.stopped_at
+def _by_itself(group: Group, at: float) -> bool:
+    """Return True if what a worker did at this time was not because of our signal: none was sent before."""
+    return group.stopped_at is None or at <= group.stopped_at
+
+
+def _ended_by_itself(group: Group, event: Exited) -> bool:
+    """Return True if a worker died before our first signal, or had begun to end before it. One that was told to end since
+    counts only if no other worker can be the cause."""
+    began = event.began_at is not None and _by_itself(group, event.began_at)
+    return (began and (group.ask_at is not None or group.cause is Cause.OPEN)) or _by_itself(group, event.died_at)

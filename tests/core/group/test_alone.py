@@ -17,12 +17,14 @@ from elastic.core.group.state import (
     Elapsed,
     End,
     Event,
+    Exited,
     Join,
     Leave,
     MarkDone,
     Move,
     Noticed,
     Over,
+    ReadyToLeave,
     Reaped,
     Record,
     RecordUnstartable,
@@ -51,6 +53,15 @@ def test_a_worker_that_fails_is_started_again_and_the_others_run_on() -> None:
     assert alone(exited(0, -9)).running == {0, 1}
 
 
+def test_a_worker_that_was_ready_to_leave_and_starts_again_is_not_ready() -> None:
+    notice, ready_0, ready_1 = Noticed(Notice(60.0, "a test"), 0.0), ReadyToLeave(0, 1.0), ReadyToLeave(1, 3.0)
+    assert alone(notice, ready_0, exited(0, 1, at=2.0)).ready == frozenset()
+    assert told(alone(notice, ready_0, exited(0, 1, at=2.0)), ready_1) == (Phase.RUNNING, ())
+    both = told(alone(notice, ready_0, exited(0, 1, at=2.0), ready_1), ready_0)
+    assert both == (Phase.LEAVING, (Leave(), Signal(SIGTERM)))
+    assert alone(ready_0, over(), Reaped(2.0), ready(1, generation=1), beat(2.0)).ready == frozenset()
+
+
 def test_the_budget_is_the_node_s_in_this_world() -> None:
     spent = alone(exited(0, 1), exited(1, 1))
     assert told(spent, exited(0, 1)) == (Phase.RUNNING, (Record(0, 1, 0.0),))
@@ -64,6 +75,30 @@ def test_the_budget_is_the_node_s_in_this_world() -> None:
 
 def test_a_worker_with_a_final_exit_code_stays_missing_and_the_others_run_on() -> None:
     assert told(alone(), exited(0, 76)) == (Phase.RUNNING, (Record(0, 76, 0.0),))
+
+
+def never_entered(code: int = 1, local_rank: int = 0) -> Exited:
+    return evolve(exited(local_rank, code), entered=False)
+
+
+def test_a_missing_worker_that_never_entered_a_call_ends_the_round() -> None:
+    spent = alone(exited(0, 1), exited(1, 1))
+    fails = (Record(0, 1, 0.0), End(Why.FAILED))
+    assert told(spent, never_entered()) == (Phase.STOPPING, (*fails, Signal(SIGTERM)))
+    assert told(evolve(spent, running=frozenset({0})), never_entered()) == (Phase.STOPPING, fails)
+    assert told(spent, evolve(never_entered(), entered=True)) == (Phase.RUNNING, (Record(0, 1, 0.0),))
+    assert told(spent, never_entered(76)) == (Phase.RUNNING, (Record(0, 76, 0.0),))
+    assert told(alone(), never_entered()) == (Phase.RUNNING, (Record(0, 1, 0.0), StartAgain(0)))
+    succeeded = evolve(spent, succeeded=True, running=frozenset({0}))
+    assert told(succeeded, never_entered()) == (Phase.STOPPING, fails)
+
+
+def test_a_missing_worker_that_never_entered_a_call_ends_the_world_that_its_node_is_on_its_way_to() -> None:
+    spent = evolve(moving(), restarted=2)
+    assert told(spent, never_entered()) == (Phase.MOVING, (Record(0, 1, 0.0),))
+    ends = (Move(world(1)), End(Why.FAILED), Signal(SIGTERM))
+    assert told(spent, never_entered(), ready(1)) == (Phase.STOPPING, ends)
+    assert told(spent, evolve(never_entered(), entered=True), ready(1))[0] is Phase.RUNNING
 
 
 def test_when_the_last_worker_is_gone_the_success_of_another_counts() -> None:
@@ -80,6 +115,18 @@ def test_a_worker_that_says_that_all_have_given_up_ends_the_round(earlier: tuple
 
 HEARS = Settings(alone=Alone(0, frozenset({79}), frozenset({71}), frozenset({79})))
 LATE = Elapsed(HEARD_S)
+
+
+def test_a_job_that_an_interrupt_has_cancelled_ends_and_no_round_follows() -> None:
+    """The last worker of the node says so. Where one has succeeded that counts."""
+    cancels = Settings(alone=Alone(2, frozenset({76}), frozenset({71}), cancelled=frozenset({76})))
+    running = led(*RUN, settings=cancels)
+    one, first = transition(running, exited(0, 76))
+    assert (one.phase, [type(each) for each in first]) == (Phase.RUNNING, [Record])
+    both, last = transition(one, exited(1, 76))
+    assert (both.phase, last[1:]) == (Phase.STOPPING, (Close(Ending.CANCELLED, Why.ASKED),))
+    well = transition(transition(running, exited(0, 0))[0], exited(1, 76))[1]
+    assert well[1:] == (MarkDone(),)
 
 
 def hears(*events: Event, settings: Settings = HEARS) -> Group:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from groups import CHECKED, FAIL, FIT, commands, exited, led, over
+from groups import CHECKED, FAIL, FIT, RUN, commands, exited, led, over
 from worlds import node
 
 from elastic.core.group import Phase, transition
-from elastic.core.group.state import Check, Checked, Gone, Join, Leave, Over, Reaped, RecordUnfit, Refused
+from elastic.core.group.state import Check, Checked, Gone, Join, Leave, Over, Reaped, RecordUnfit, Refused, Unstartable
 from elastic.core.world import Node, Why
 
 FAILED = led(FIT, *FAIL, exited(1, -15), settings=CHECKED)
@@ -32,6 +32,12 @@ def test_a_failure_elsewhere_and_one_without_a_check_need_no_word() -> None:
         == Join()
     )
     assert commands(led(*FAIL, exited(1, -15)), Reaped(2.0)) == (Join(),)
+
+
+@pytest.mark.parametrize(("by", "then"), [("a", Check()), ("b", Join())])
+def test_a_node_whose_workers_cannot_start_is_checked_before_it_joins_again(by: str, then: Check | Join) -> None:
+    lacking = led(FIT, *RUN, Unstartable("no memory", 1.0, passes=True), settings=CHECKED)
+    assert commands(lacking, Reaped(1.0), told(node(by))) == commands(lacking, told(node(by)), Reaped(1.0)) == (then,)
 
 
 def test_an_unfit_node_says_why_leaves_and_ends_refused() -> None:

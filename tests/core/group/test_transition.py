@@ -17,6 +17,7 @@ from groups import (
     commands,
     exited,
     led,
+    noticed,
     over,
     ready,
     refused,
@@ -37,6 +38,7 @@ from elastic.core.group.state import (
     Join,
     Leave,
     MarkDone,
+    Noticed,
     Reaped,
     Record,
     RecordUnstartable,
@@ -48,7 +50,7 @@ from elastic.core.group.state import (
     Unstartable,
 )
 from elastic.core.rendezvous import Settings as RendezvousSettings
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Notice, Verdict, Why
 
 TERM, KILL = Signal(15), Signal(9)
 FAILED_0 = (Record(0, 1, 1.0), End(Why.FAILED), TERM)
@@ -94,7 +96,7 @@ def test_held_a_node_unheard_for_longer_than_the_fence_joins_again_instead_of_st
 def test_the_fence_falls_on_workers_that_are_being_stopped_too(by: Event) -> None:
     """Found by the simulator (S9 strong): a hung worker outlived the fence by the rest of its grace."""
     stopping = led(*RUN, by, settings=evolve(FENCED, grace=30.0, shutdown_timeout=30.0, leave_timeout=30.0))
-    assert stopping.until == 3.0
+    assert (stopping.until, stopping.kill_by) == (2.0, 3.0)
     after, commands = transition(stopping, Elapsed(3.0))
     assert (commands, after.kill_by) == ((Signal(SIGKILL),), None)
     assert after.until != 3.0
@@ -232,8 +234,8 @@ def test_running_without_a_fence_no_timer_runs() -> None:
 
 def test_stopping_SIGKILL_follows_when_the_grace_is_over() -> None:
     group = led(*FAIL)
-    assert group.until == 31.0
-    assert told(group, Elapsed(30.9)) == (Phase.STOPPING, ())
+    assert group.kill_by == 31.0
+    assert told(group, Elapsed(29.9)) == (Phase.STOPPING, ())
     for at in (31.0, 99.0):
         assert told(group, Elapsed(at)) == (Phase.STOPPING, (KILL,))
 
@@ -368,9 +370,18 @@ def test_leaving_waits_for_the_register_no_longer_than_the_leave_timeout() -> No
         assert told(group, Elapsed(at)) == (Phase.ENDED, ())
 
 
+def test_the_grace_of_a_restart_and_that_of_a_signal_are_two() -> None:
+    spans = Settings(grace=7.0, shutdown_timeout=11.0, leave_timeout=90.0)
+    assert led(*FAIL, settings=spans).kill_at == 1.0 + spans.grace
+    assert led(*RUN, over(at=1.0), settings=spans).kill_at == 1.0 + spans.grace
+    assert led(*RUN, noticed(60.0), over(at=1.0), settings=spans).kill_at == 1.0 + spans.grace
+    assert led(*LEAVING, settings=spans).kill_at == 1.0 + spans.shutdown_timeout
+    assert led(*FAIL, Signalled(15, 2.0), settings=spans).kill_at == 2.0 + spans.shutdown_timeout
+
+
 def test_leaving_workers_have_the_shutdown_timeout_then_SIGKILL() -> None:
     group = led(*LEAVING, Gone(1.5))
-    assert group.until == 31.0
+    assert group.kill_by == 31.0
     for at in (31.0, 99.0):
         assert told(group, Elapsed(at)) == (Phase.LEAVING, (KILL,))
     assert led(*LEAVING, Gone(1.5), Elapsed(31.0)).until is None
@@ -379,7 +390,41 @@ def test_leaving_workers_have_the_shutdown_timeout_then_SIGKILL() -> None:
 def test_leaving_with_workers_the_leave_timeout_passes_and_the_workers_still_have_theirs() -> None:
     assert led(*LEAVING).until == 6.0
     assert told(led(*LEAVING), Elapsed(6.0)) == (Phase.LEAVING, ())
-    assert led(*LEAVING, Elapsed(6.0)).until == 31.0
+    assert led(*LEAVING, Elapsed(6.0)).kill_by == 31.0
+
+
+CHILDREN = Signal(15, children=True)
+
+
+@pytest.mark.parametrize(
+    ("stops", "phase"), [(FAIL, Phase.STOPPING), ((*LEAVING, Gone(1.5)), Phase.LEAVING)], ids=["stopping", "leaving"]
+)
+def test_the_children_of_workers_have_one_second_of_the_grace_for_themselves(
+    stops: tuple[Event, ...], phase: Phase
+) -> None:
+    group = led(*stops)
+    assert group.until == 30.0
+    assert told(group, Elapsed(29.9)) == (phase, ())
+    for at in (30.0, 30.9):
+        assert told(group, Elapsed(at)) == (phase, (CHILDREN,))
+    warned = led(*stops, Elapsed(30.0))
+    assert warned.until == 31.0
+    assert told(warned, Elapsed(30.5)) == (phase, ())
+    assert told(warned, Elapsed(31.0)) == (phase, (KILL,))
+
+
+def test_no_signal_is_due_for_the_children_of_workers_that_are_dead_or_have_a_second_at_most() -> None:
+    ends = [exited(rank, -15, at=2.0) for rank in sorted(led(*LEAVING).running)]
+    assert led(*LEAVING, *ends).children_by is None
+    short = Settings(grace=1.0, shutdown_timeout=1.0)
+    assert led(*FAIL, settings=short).until == 2.0
+    assert told(led(*LEAVING, settings=short), Elapsed(1.9)) == (Phase.LEAVING, ())
+
+
+def test_a_drained_node_s_workers_have_children_too() -> None:
+    drained = led(*RUN, Noticed(Notice(3.5, "test"), 1.0))
+    assert (drained.phase, drained.kill_by, drained.children_by) == (Phase.LEAVING, 3.5, 2.5)
+    assert transition(drained, Elapsed(2.5))[1] == (CHILDREN,)
 
 
 def test_leaving_a_second_signal_kills_at_once_and_waits_for_no_register() -> None:
