@@ -5,17 +5,19 @@ passes their words on by these functions, as `node` does for a node whose worker
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import assert_never
 
 from attrs import frozen
 
+from .causes import choose, echo
 from .inprocess import words
 from .policies import Policy, chain, digest, place
-from .rendezvous import Fail, Held, Outcome, Over, Raise, Settled, Status, handlers
+from .rendezvous import Ended, Fail, Held, Outcome, Over, Raise, Settled, Status, handlers
 from .rendezvous.agenda import Request
 from .rendezvous.context import Handler
-from .world import Node, Profile, Verdict, Why, World
+from .world import Fault, Node, Profile, Verdict, Why, World
 
 HELPING_ABOVE = 2
 """More ranks than this that come back, or return, propose it, and the last of them writes for all. Each write wakes all
@@ -83,6 +85,30 @@ def heard(handler: Handler, answer: Outcome | Raise, terms: Terms, held: Held) -
             return words.Refused(failure.why)
         case other:
             assert_never(other)
+
+
+def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Return the failures on record by iteration: of each the cause first, and echoes of other ranks' failures last."""
+    by_round = groupby(sorted(faults, key=lambda fault: fault.round), key=lambda fault: fault.round)
+    return tuple(fault for _, of_one in by_round for fault in _cause_first(list(of_one)))
+
+
+def _cause_first(faults: Sequence[Fault]) -> Sequence[Fault]:
+    cause = choose(faults, None)
+    return sorted(faults, key=lambda fault: (cause is None or fault is not cause.fault, bool(echo(fault))))
+
+
+def is_open(faults: Iterable[Fault], round: int) -> bool:
+    """Return True if no failure of this iteration is on record, or nothing but echoes."""
+    cause = choose([fault for fault in faults if fault.round == round], None)
+    return cause is None or not cause.is_sure
+
+
+def culprits(faults: Iterable[Fault], ended: Ended) -> tuple[Node, ...]:
+    """Return the rank that failed first in the iteration that ended so; several where all on record are echoes. The rank
+    whose write has ended it may have failed for another one's failure."""
+    cause = choose([fault for fault in faults if fault.round == ended.round], ended.by)
+    return (cause.fault.node, *(other.node for other in cause.others)) if cause else (ended.by,)
 
 
 def _closed(verdict: Verdict, held: Held) -> words.Closed:

@@ -124,17 +124,23 @@ class Others:
 
     members: Collection[Node]
     stacks: tuple[Stacks, ...] = ()
+    absent: Collection[Node] = ()
+    """The members that are dead or out of reach, or have no work: they say nothing, and nobody waits for their word."""
+    on_record: bool = True
+    """False: the store answers, and does not show what this node has put there."""
+    is_idle: bool = False
+    """This node has no work, so it says nothing that its workers stand still."""
 
     @property
     def missing(self) -> tuple[Node, ...]:
         """The members that do not suspect a hang, or have not said so yet."""
-        told = {each.node for each in self.stacks if each.places}
+        told = {each.node for each in self.stacks if each.places} | {*self.absent}
         return tuple(node for node in self.members if node not in told)
 
 
 @frozen
 class Record:
-    """Put on record where this node's workers are."""
+    """Put on record where this node's workers are; once more if the store has lost that, or was away."""
 
 
 @frozen
@@ -164,6 +170,17 @@ Act: TypeAlias = Record | Withdraw | Report | Blame
 Step: TypeAlias = tuple[Watch, tuple[Act, ...]]
 
 
+def out_of_reach(
+    members: Collection[Node], me: Node, links: Mapping[Node, bool], silent_since: float | None, now: float, ttl: float
+) -> tuple[Node, ...]:
+    """Return the members that are dead or out of reach: the store has been silent for a TTL, and the link to them does not
+    stand. Without a link to them, no link stands at all."""
+    if silent_since is None or now - silent_since < ttl:
+        return ()
+    reaches_some = any(links.values())
+    return tuple(node for node in members if node != me and not links.get(node, reaches_some))
+
+
 def asks(watch: Watch, sights: Mapping[int, Sight]) -> tuple[int, ...]:
     """Return the ranks whose stacks this look needs: none if a worker has moved visibly, and none that calls for
     progress."""
@@ -175,7 +192,7 @@ def asks(watch: Watch, sights: Mapping[int, Sight]) -> tuple[int, ...]:
 def look(watch: Watch, sights: Mapping[int, Sight], others: Others, now: float, settings: Settings) -> Step:
     """Return the watch after this look, and what follows from it."""
     watch = _seen(watch, sights, now, settings)
-    moves = not sights or any(watch.at < _due_at(each, settings) for each in watch.silences.values())
+    moves = others.is_idle or not sights or any(watch.at < _due_at(each, settings) for each in watch.silences.values())
     if watch.blamed:
         ends = _awaits_its_end(watch, watch.blamed, sights, moves, settings)
         return (watch, ()) if ends else _afresh(watch)
@@ -222,14 +239,15 @@ def odd_rank(stacks: Collection[Stacks]) -> int | None:
 
 
 def _suspects(watch: Watch, sights: Mapping[int, Sight], others: Others, since: float, settings: Settings) -> Step:
+    lost = () if others.on_record or watch.at < since + settings.patience_s else (Record(),)
     missing, odd = others.missing, odd_rank(others.stacks)
     silent_s = watch.at - max(each.since for each in watch.silences.values())
     if missing:
         late = watch.at >= since + settings.patience_s
         if watch.told is not Told.NOTHING or not late:
-            return watch, ()
-        return evolve(watch, told=Told.PART), (Report(silent_s, odd, missing),)
-    report = () if watch.told is Told.WHOLE else (Report(silent_s, odd),)
+            return watch, lost
+        return evolve(watch, told=Told.PART), (*lost, Report(silent_s, odd, missing))
+    report = lost if watch.told is Told.WHOLE else (*lost, Report(silent_s, odd))
     watch = evolve(watch, told=Told.WHOLE)
     rank = min(rank for each in others.stacks for rank, _ in each.places) if odd is None else odd
     if not settings.restarts or rank not in sights:

@@ -14,7 +14,7 @@ from .rendezvous import Complete, Evict, Fail, Held, Over, Raise, RendezvousStat
 from .rendezvous.actions import Drain
 from .rendezvous.agenda import Request
 from .rendezvous.apply import is_sooner
-from .rendezvous.state import AWAY, Status
+from .rendezvous.state import AWAY, Status, known_as
 from .world import NAME_MAX, Ending, Generation, Life, Node, Profile, Verdict, Why, World, came_in
 
 CAME_LATE = "the job had succeeded before this node came"
@@ -62,13 +62,23 @@ def _generation(held: Held) -> Generation | None:
     return Generation(state.job, state.generation) if state and held.node in state.seats else None
 
 
+def workless(state: RendezvousState | None, world: World) -> tuple[Node, ...]:
+    """Return the members of this world that have no work, and so stand still: they are done, gone, or reserves. When its
+    round is over, all wait for the next one."""
+    if state is None:
+        return ()
+    if state.world_id != world.id:
+        return world.nodes
+    return state.those(Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
+
+
 def lost(before: RendezvousState, after: RendezvousState) -> frozenset[Node]:
     """Return the nodes that the register held and holds no longer because they were evicted. Who has left is none of them:
     its workers may still end in order. When several rounds have ended in between, not all may be known."""
     names = frozenset(after.ended.lost) if after.ended else frozenset[str]()
-    hosts = Counter(seat.profile.host for seat in before.seats.values())
-    gone = [(node, seat.profile.host) for node, seat in before.seats.items() if node not in after.seats]
-    return frozenset(node for node, host in gone if node.slot in names or (host in names and hosts[host] == 1))
+    gone = [node for node in before.seats if node not in after.seats]
+    named = zip(gone, known_as(before, gone), strict=True)
+    return frozenset(node for node, name in named if name in names or node.slot in names)
 
 
 def still_lost(known: Mapping[Node, int], before: RendezvousState | None, after: RendezvousState) -> Mapping[Node, int]:
@@ -145,8 +155,8 @@ def requested(command: group.Command, profile: Profile, holds_back: bool = False
     match command:
         case group.Join(alive):
             return Request(handlers.join, profile=profile, holds_back=True if holds_back else None, alive=alive)
-        case group.End(why):
-            return Request(handlers.end, why)
+        case group.End(why, is_open):
+            return Request(handlers.end, why, is_open=is_open)
         case group.MarkDone():
             return Request(handlers.done)
         case group.Leave():
@@ -170,7 +180,7 @@ def asks_for_stacks(event: group.Event, before: group.Group, after: group.Group)
     if before.phase is not group.Phase.RUNNING or after.phase is not group.Phase.STOPPING:
         return False
     match event:
-        case group.Exited():
+        case group.Exited() | group.Raised():
             return True
         case group.Over(why=why):
             return why in (Why.FAILED, Why.LOST, Why.FENCED)

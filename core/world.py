@@ -91,6 +91,16 @@ class Node(_Node):
         return f"{self.slot}#{self.incarnation}"
 
 
+_MADE_UP = re.compile(r".+/(torchrun-)?[0-9a-f]{8}")
+"""The slot of an agent that was given no node id: its address, and digits of its own."""
+
+
+def name_of(node: Node, host: str, labels: tuple[tuple[str, str], ...] = ()) -> str:
+    """Return what people call a node: the id that it was given, else its host. A node rank (of its `labels`) is no id."""
+    has_id = not _MADE_UP.fullmatch(node.slot) and not (labels and dict(labels).get(NODE_RANK) == node.slot)
+    return node.slot if has_id or not host else host
+
+
 class _Life(NamedTuple):
     nonce: str
     epoch: int
@@ -178,6 +188,8 @@ class Why(Enum):
     """No round was complete before the join deadline."""
     UNCONFIRMED = "unconfirmed"
     """The register did not answer before the operation's deadline."""
+    UNSERVED = "cannot serve the store"
+    """This node is to serve the store, and no process of it has ever answered."""
     LIMITS = "limits"
     """The limits in the register differ from this agent's."""
     PROGRAM = "another program"
@@ -186,12 +198,15 @@ class Why(Enum):
     """The check of this node says that no worker may run on it."""
     ILLEGAL = "illegal state"
     """The register holds a state that no node may write."""
+
     NO_JOB = "no such job"
     """An operator asks something of a job that is not there."""
     NO_NODE = "no such node"
     """An operator asks something of a node that has no seat."""
     NEEDED = "the job needs the node"
     """An operator's drain is refused: without the node the others would be below the minimum."""
+
+    __hash__ = object.__hash__  # as for the register's Status
 
 
 class Ending(Enum):
@@ -261,6 +276,8 @@ class Profile:
     """The port of `endpoint`'s address at which other agents watch this one; 0: they judge it by its heartbeats alone."""
     party: Party | None = None
     """Those with whom it comes; None: it comes alone."""
+    serves_store: bool | None = None
+    """True: its agent serves the store, which ends with the agent. For people: the core decides nothing by it."""
 
     @property
     def given_place(self) -> tuple[int, ...]:
@@ -394,12 +411,29 @@ def _tail(lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(_message(line) for line in lines[-TAIL_MAX:])
 
 
+class Origin(Enum):
+    """How a failure became known."""
+
+    RAISE = "raise"
+    """The worker reported an uncaught exception when it was raised."""
+    ENDING = "ending"
+    """The worker had reported that its interpreter began to end, before it ended with a failure."""
+    END = "end"
+    """By the end of the process alone."""
+
+
+def _point_in_time(instance: object, attribute: Attribute[float], value: float) -> None:
+    if not 0 <= value <= COUNT_MAX:
+        raise ValueError(f"{attribute.name}: 0 to {COUNT_MAX} seconds, not {value}")
+
+
 @frozen
 class Fault:
     """The failure record of one worker. It is bounded, and all of it can be UTF-8, because it travels through a store.
 
-    `exit_code` is that of subprocess: negative for a signal. `after_s` is how long the worker had run, `world_size` is the
-    number of workers in the round. `host` and `when` (the host's wall clock) are for people, and decide nothing. `remark` is
+    `exit_code` is that of subprocess: negative for a signal; None: the worker had not ended when this was put on record. A
+    second record then completes the first. `after_s` is how long the worker had run, `world_size` is the number of workers
+    in the round. `host` and `when` (the host's wall clock) are for people, and decide nothing. `remark` is
     what the host knows of the death beyond the exit code. `callstack` and `message` come from the error file on that host.
     """
 
@@ -408,7 +442,7 @@ class Fault:
     rank: int = field(validator=_between(0))
     local_rank: int = field(validator=_between(0))
     pid: int
-    exit_code: int
+    exit_code: int | None
     after_s: float
     world_size: int = field(default=1, validator=_between(1))
     host: str = field(default="", converter=_message)
@@ -420,6 +454,10 @@ class Fault:
     remark: str = field(default="", converter=_message)
     callstack: str = field(default="", converter=_callstack)
     error_file: str = field(default="", converter=_message)
+    origin: Origin = Origin.END
+    at_s: float = field(default=0.0, validator=_point_in_time)
+    """When the worker raised, began to end, or died, on its host's monotonic clock: compared within one node only. 0: not
+    known."""
 
 
 def _places(places: tuple[tuple[int, str], ...]) -> tuple[tuple[int, str], ...]:

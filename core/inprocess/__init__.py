@@ -16,12 +16,13 @@ posted it makes a step, and then begins the commands in their order:
   `Elapsed` to post. `progress_limits` judges the same for the monitor process, which sees only the marks of progress.
 """
 
+from ..violation import Violation
 from . import progress_limits, timers, words
 from .settings import OnInterrupt, Settings
 from .state import Call, Phase, deadlines
 from .table import MOVES, diagram
 from .transition import Step, begin, transition
-from .verify import Violation, verify, verify_step
+from .verify import verify, verify_step
 from .words import Command, Event, Outcome
 
 __all__ = [

@@ -46,6 +46,8 @@ class Bye(Enum):
     NOT_YET = "not yet"
     SETTLED = "settled"
     UNSETTLED = "unsettled"
+    REPLACED = "replaced"
+    """The launcher replaces this process once it has ended: its seat is kept."""
 
 
 @frozen
@@ -63,6 +65,8 @@ class Sight:
     wanted: bool = False
     """The driver has asked for the end of that span."""
     leaving: bool = False
+    replaced: bool = False
+    """It leaves, and the launcher replaces its process."""
     bye: Bye = Bye.NOT_YET
     unwind_at: float = math.inf
     """The driver's own limit. A time in the past means that the driver wants the process killed now."""
@@ -92,6 +96,8 @@ class Monitor:
     """A span's token, and since when the monitor has seen that the round of this span is over. A store that forgot may show
     that, and then the round's own world again."""
     leaving_since: float | None = None
+    bye_since: float | None = None
+    """Since when the monitor has seen that the call of a process that is to be replaced is over."""
     said: int = 0
     """The last span for which the monitor ended the round or left."""
     left: bool = False
@@ -121,7 +127,7 @@ class Want:
 
 @frozen
 class SayEnd:
-    """Tell the register that this rank has failed in this round."""
+    """Tell the register that this rank has failed in this round. The failure goes on record first."""
 
     round: int
 
@@ -137,6 +143,9 @@ class SayDead:
 
     replace_s: float = 0.0
     """How long its seat is kept for the process that replaces it."""
+    failed: bool = False
+    """It died in the middle of its call: that is a failure, and goes on record first. Its peers may have failed since, and
+    their records are echoes of this one."""
 
 
 @frozen
@@ -166,9 +175,11 @@ def step(monitor: Monitor, sight: Sight, now: float, rules: Rules) -> Step:
         return evolve(monitor, phase=Phase.QUIT), (Quit(),)
     if monitor.phase is Phase.SPEAK:
         return monitor, ()
-    if sight.dead or sight.bye is Bye.UNSETTLED:
+    if sight.dead or sight.bye is Bye.UNSETTLED or now >= _awaited_until(monitor, rules):
         replace_s = _replace_s(sight, rules)
-        return evolve(monitor, phase=Phase.SPEAK, next_at=now + replace_s + rules.leave_s), (SayDead(replace_s),)
+        return evolve(monitor, phase=Phase.SPEAK, next_at=now + replace_s + rules.leave_s), (
+            SayDead(replace_s, _has_failed(sight)),
+        )
     if monitor.phase is Phase.KILL:
         due = now >= monitor.next_at
         return (evolve(monitor, next_at=now + LONGEST_PAUSE_S), (Kill(),)) if due else (monitor, ())
@@ -211,14 +222,26 @@ def until(monitor: Monitor, sight: Sight, rules: Rules) -> float:
         case Phase.WATCH:
             again_at = monitor.again_at if monitor.want == sight.token else math.inf
             due = (_soft_at(monitor, sight, rules), _over_at(monitor, sight, rules), again_at)
-            return min(_kill_at(monitor, sight, rules), _leave_at(monitor, rules), *due)
+            gone = _leave_at(monitor, rules), _awaited_until(monitor, rules)
+            return min(_kill_at(monitor, sight, rules), *gone, *due)
         case other:
             assert_never(other)
 
 
 def _replace_s(sight: Sight, rules: Rules) -> float:
-    """Return how long the seat is kept. A rank that leaves is not waited for, nor one whose process lives."""
-    return rules.replace_s if sight.dead and not sight.leaving and sight.bye is Bye.NOT_YET else 0.0
+    """Return how long the seat is kept. A rank that leaves for good is not waited for, nor one whose process lives."""
+    return rules.replace_s if _has_failed(sight) or (sight.dead and sight.replaced) else 0.0
+
+
+def _has_failed(sight: Sight) -> bool:
+    """Return True if the process died in the middle of its call."""
+    return sight.dead and not sight.leaving and sight.bye is Bye.NOT_YET
+
+
+def _awaited_until(monitor: Monitor, rules: Rules) -> float:
+    """Return how long the monitor waits for the end of a process that is to be replaced. A program may go on after its
+    call."""
+    return math.inf if monitor.bye_since is None else monitor.bye_since + rules.leave_s
 
 
 def _noted(monitor: Monitor, sight: Sight, now: float) -> Monitor:
@@ -229,8 +252,10 @@ def _noted(monitor: Monitor, sight: Sight, now: float) -> Monitor:
         since = sight.token, now
     if since is not monitor.over_since:
         monitor = evolve(monitor, over_since=since)
-    if sight.leaving and monitor.leaving_since is None:
+    if sight.leaving and not sight.replaced and monitor.leaving_since is None:
         monitor = evolve(monitor, leaving_since=now)
+    if sight.bye is Bye.REPLACED and monitor.bye_since is None:
+        monitor = evolve(monitor, bye_since=now)
     return monitor
 
 

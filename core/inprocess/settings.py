@@ -27,6 +27,10 @@ RELATIONS = (
 """In each pair, the first span must be below the second."""
 
 
+NO_MEMORY_MAX = 2
+"""The same as `fresh_after`, at most, if memory is lacking: what holds it is mostly this very process."""
+
+
 class OnInterrupt(Enum):
     """The effect of a KeyboardInterrupt on one rank."""
 
@@ -68,7 +72,7 @@ class Settings:
     progress_watchdog_interval: float = _positive(1.0)
     last_call_wait: float = field(default=0.0, validator=span_or_zero)
     replace_wait: float = field(default=0.0, validator=span_or_zero)
-    """How long the next world waits for the process that replaces this one, if this one is killed."""
+    """How long the next world waits for the process that replaces this one, where one does."""
     termination_grace_time: float = field(default=5.0, validator=span_or_zero)
     """From SIGTERM to SIGKILL when this process is killed."""
     unwind_timeout: float = _positive(30.0)
@@ -91,6 +95,8 @@ class Settings:
     """How often the same failure of this rank may repeat in a row before it closes the job."""
     repeat_window: float = _positive(60.0)
     """User code that has run for so long has got on. A failure after that repeats no earlier one."""
+    fresh_after: int | None = field(default=5, validator=_count_or_none(1))
+    """How often in a row the same failure of this rank may come before any progress. A fresh process then takes over."""
     on_interrupt: OnInterrupt = OnInterrupt.CLOSE
 
     def __attrs_post_init__(self) -> None:

@@ -99,6 +99,8 @@ class Call:
     """The mark of the last failure, if that came soon after user code had begun."""
     repeats: int = 0
     """How often that failure has repeated in a row."""
+    barren: int = 0
+    """How often in a row that failure has come before any progress of its span."""
     store_lost: bool = False
     verdict: Verdict | None = None
     leaving: Reason | None = None
@@ -107,8 +109,16 @@ class Call:
     """The rank closes the job as it leaves. Only the verdict shows then that the register knows."""
     left: bool = False
     """The register shows that the rank left, or had its time."""
+    replaced: bool = False
+    """The rank leaves, and a new process will take its seat. The register is not told: the seat is kept, and this rank's
+    monitor speaks when the process is dead."""
     terminated: bool = False
     outcome: Outcome | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """True if nothing more is to be heard from the register before this call ends."""
+        return self.left or (self.replaced and not self.closing)
 
 
 def deadlines(call: Call) -> tuple[Deadline, ...]:
@@ -131,7 +141,7 @@ def deadlines(call: Call) -> tuple[Deadline, ...]:
         case Phase.UNWINDING:
             abort = Deadline(Timer.ABORT, round, settings.abort_timeout)
             return (*_of_span(call), abort) if call.abort is Aborting.RUNNING else _of_span(call)
-        case Phase.LEAVING if not call.left:
+        case Phase.LEAVING if not call.is_gone:
             return (*_of_span(call), Deadline(Timer.LEAVE, call.token, settings.leave_timeout))
         case Phase.FINALIZING | Phase.CHECKING | Phase.COMPLETING | Phase.LEAVING:
             return _of_span(call)

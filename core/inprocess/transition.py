@@ -15,7 +15,8 @@ from typing import assert_never
 
 from ..evolving import evolve
 from ..world import Ending, Why
-from .settings import OnInterrupt
+from .exits import REPLACED
+from .settings import NO_MEMORY_MAX, OnInterrupt
 from .state import JOB_ENDED, Aborting, Call, Phase, deadlines
 from .words import (
     Abort,
@@ -44,6 +45,7 @@ from .words import (
     Raised,
     Ready,
     Reason,
+    Record,
     Refused,
     Returned,
     Run,
@@ -103,8 +105,8 @@ def _sent_away(call: Call, event: Event) -> Step | None:
     match event:
         case Interrupted():
             return _leave(call, Reason.INTERRUPTED, _interrupted(call))
-        case Terminated():
-            return _leave(call, Reason.DRAINED, Leave())
+        case Terminated(hung):
+            return _leave(call, Reason.HUNG if hung else Reason.DRAINED, Leave())
         case Refused(why):
             return _stop(_goes(evolve(call, left=True), _REFUSALS.get(why, Reason.REFUSED)))
         case _:
@@ -176,8 +178,8 @@ def _starting(call: Call, event: Event) -> Step:
             return _run(call, Phase.RUNNING, Span.FUNCTION)
         case SpanEnded(how=How.RETURNED):
             return evolve(call, phase=Phase.RESERVE), ()
-        case SpanEnded(how=How.FAILED, mark=mark):
-            return _fault(_repeated(call, mark), Cause.INITIALIZE)
+        case SpanEnded(how=How.FAILED):
+            return _fault(_repeated(call, event), Cause.INITIALIZE, _fresh_after(call, event))
         case _:
             return _in_span(call, event)
 
@@ -187,8 +189,8 @@ def _running(call: Call, event: Event) -> Step:
         case SpanEnded(how=How.RETURNED):
             held = evolve(_steadied(call), phase=Phase.RETURNED, result=call.round, asked=False)
             return held, (MarkDone(_round(call)),)
-        case SpanEnded(how=How.FAILED, mark=mark):
-            return _fault(_repeated(call, mark), Cause.EXCEPTION)
+        case SpanEnded(how=How.FAILED):
+            return _fault(_repeated(call, event), Cause.EXCEPTION, _fresh_after(call, event))
         case _:
             return _in_span(call, event)
 
@@ -259,7 +261,7 @@ def _returned(call: Call, event: Event) -> Step:
 def _pending(call: Call, event: Event) -> Step:
     match event:
         case SpanEnded(how=how):
-            return _gone(call, how) or _unwound(call)
+            return _gone(call, how) or _first(*_was_failing(call, event), then=_unwound(call))
         case GateRead(token, depth) if depth == 0:
             aborting = evolve(call, phase=Phase.UNWINDING, abort=Aborting.RUNNING)
             return aborting, (Abort(), Inject(token))
@@ -274,7 +276,7 @@ def _pending(call: Call, event: Event) -> Step:
 def _unwinding(call: Call, event: Event) -> Step:
     match event:
         case SpanEnded(how=how):
-            return _gone(call, how) or _after(call)
+            return _gone(call, how) or _first(*_was_failing(call, event), then=_after(call))
         case AbortEnded():
             return _after(call)
         case Elapsed(deadline) if deadline.timer is Timer.ABORT:
@@ -343,8 +345,12 @@ def _round(call: Call) -> int:
     return call.round or 0
 
 
-def _fault(call: Call, cause: Cause) -> Step:
-    """Report a failure of this rank. An active rank ends the round for all. A reserve leaves, and disturbs nobody else."""
+def _fault(call: Call, cause: Cause, fresh_after: int | None = None) -> Step:
+    """Report a failure of this rank. An active rank ends the round for all. A reserve leaves, and disturbs nobody else.
+
+    `fresh_after`: how often this failure may come before any progress; then this rank leaves, for a process that replaces
+    it.
+    """
     call = evolve(call, faults=call.faults + 1)
     if not call.active:
         return _leave(call, Reason.UNFIT, Leave())
@@ -352,31 +358,58 @@ def _fault(call: Call, cause: Cause) -> Step:
         return _leave(call, Reason.TOO_MANY_FAULTS, Close(Ending.LIMIT))
     if call.settings.max_repeats is not None and call.repeats > call.settings.max_repeats:
         return _leave(call, Reason.CRASH_LOOP, Close(Ending.LIMIT))
+    if fresh_after is not None and call.barren >= fresh_after:
+        goes = End(_round(call), cause) if _is_replaced(call, Reason.STUCK) else Leave()
+        return _leave(call, Reason.STUCK, goes)
     return _first(End(_round(call), cause), then=_stop(call))
 
 
-def _repeated(call: Call, mark: str) -> Call:
-    """Count a failure of this rank's own. One that it only suffers from its peers mostly comes when the round is over.
+def _was_failing(call: Call, ended: SpanEnded) -> tuple[Command, ...]:
+    """Return what puts the failure on record of user code that was called back in the middle of it, in a `finally` say."""
+    counts = call.active and not call.leaving and ended.mark and not ended.is_echo
+    return (Record(_round(call), if_open=True),) if counts else ()
+
+
+def _repeated(call: Call, ended: SpanEnded) -> Call:
+    """Count a failure of this rank's own. One that it only suffers from its peers is an echo, or comes when the round is
+    over.
 
     Each rank counts for itself, so the register needs no field: all ranks report a failure that they share.
     """
-    if call.settings.max_repeats is None or not call.active:
+    settings = call.settings
+    is_counted = settings.max_repeats is not None or settings.fresh_after is not None
+    if not is_counted or not call.active or ended.is_echo:
         return call
-    return evolve(call, mark=mark, repeats=call.repeats + 1 if mark == call.mark else 0)
+    is_same = ended.mark == call.mark
+    barren = 0 if ended.got_on else 1 + (call.barren if is_same else 0)
+    return evolve(call, mark=ended.mark, repeats=call.repeats + 1 if is_same else 0, barren=barren)
+
+
+def _fresh_after(call: Call, ended: SpanEnded) -> int | None:
+    """Return how often this failure may come before any progress; None for an echo, and where there is no limit."""
+    limit = call.settings.fresh_after
+    if limit is None or ended.is_echo:
+        return None
+    return min(limit, NO_MEMORY_MAX) if ended.no_memory else limit
 
 
 def _steadied(call: Call) -> Call:
     """Forget the last failure, because user code has got on since."""
-    return call if call.mark is None else evolve(call, mark=None, repeats=0)
+    return call if call.mark is None else evolve(call, mark=None, repeats=0, barren=0)
 
 
-_GOES_BY = {How.EXITED: Reason.EXITED, How.INTERRUPTED: Reason.INTERRUPTED, How.GAVE_UP: Reason.GAVE_UP}
+_GOES_BY = {
+    How.EXITED: Reason.EXITED,
+    How.HUNG: Reason.HUNG,
+    How.INTERRUPTED: Reason.INTERRUPTED,
+    How.GAVE_UP: Reason.GAVE_UP,
+}
 
 
 def _gone(call: Call, how: How) -> Step | None:
     """Return the step by which this rank leaves because of how its span ended; None if it does not leave."""
     match how:
-        case How.EXITED:
+        case How.EXITED | How.HUNG:
             return _leave(call, _GOES_BY[how], Leave())
         case How.INTERRUPTED:
             return _leave(call, _GOES_BY[how], _interrupted(call))
@@ -390,12 +423,27 @@ def _interrupted(call: Call) -> Command:
     return Close(Ending.CANCELLED) if call.settings.on_interrupt is OnInterrupt.CLOSE else Leave()
 
 
+FAILURES = frozenset((Reason.UNFIT, Reason.UNHEALTHY, Reason.STUCK, Reason.ABORT_HUNG, Reason.ABORT_FAILED))
+"""The reasons of a rank that leaves for a failure of its own, and has ended no round for it."""
+
+
 def _leave(call: Call, reason: Reason, command: Command) -> Step:
-    """Leave for good. The register is told at once, unless it has its verdict or already knows."""
+    """Leave for good. The register is told at once, unless it has its verdict, already knows, or keeps the seat for a new
+    process of this rank. An `End` puts the failure on record by itself."""
+    replaced = _is_replaced(call, reason)
     told = call.verdict is not None or (call.leaving is not None and isinstance(command, Leave))
-    commands = () if told else (command,)
+    records = reason in FAILURES and call.leaving is None and not isinstance(command, End)
+    recorded = (Record(_round(call)),) if records else ()
+    commands = () if told else recorded if replaced and isinstance(command, Leave) else (*recorded, command)
     call = evolve(call, closing=call.closing or isinstance(command, Close), left=told and call.left)
+    call = evolve(call, replaced=True) if replaced else call
     return _first(*commands, then=_stop(_goes(call, reason)))
+
+
+def _is_replaced(call: Call, reason: Reason) -> bool:
+    """Return True if the others wait for the process that replaces this one."""
+    waits = call.settings.replace_wait > 0 and call.leaving is None and call.verdict is None
+    return waits and call.active and reason in REPLACED
 
 
 def _goes(call: Call, reason: Reason) -> Call:
@@ -462,7 +510,7 @@ def _overrun(call: Call, timer: Timer) -> Step:
 
 def _gone_if(call: Call) -> Step:
     """Finish once terminate is over and the register shows that the rank left, or had its time."""
-    if not (call.terminated and call.left and call.leaving):
+    if not (call.terminated and call.is_gone and call.leaving):
         return call, ()
     return _finish(call, Raised(call.leaving, call.result))
 

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..violation import Finding, check
 from .state import Aborting, Call, Phase, deadlines
-from .words import Abort, Command, End, Event, Finish, Inject, Join, Reason, Run, Span, Want
-
-
-class Violation(Exception):
-    """A call, or a step of one, that breaks an invariant."""
-
-    def __init__(self, number: str, fact: str) -> None:
-        super().__init__(f"{number}: {fact}")
-        self.number = number
-
-
-Finding = tuple[str, str]
-"""The number of a broken invariant, and what is wrong."""
+from .words import (
+    Abort,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Finish,
+    Inject,
+    Join,
+    Raised,
+    Reason,
+    Refused,
+    Run,
+    Span,
+    Timer,
+    Want,
+)
 
 SPANS: Mapping[Phase, frozenset[Span | None]] = {
     Phase.JOINING: frozenset({None}),
@@ -45,14 +50,13 @@ _WITHOUT_TIMER = (Phase.JOINING, Phase.RESERVE, Phase.ENDED)
 
 def verify(call: Call) -> None:
     """Raise a Violation for the first invariant that this call breaks."""
-    for number, fact in _of_call(call):
-        raise Violation(number, fact)
+    check(_of_call(call))
 
 
 def verify_step(before: Call, event: Event, after: Call, commands: tuple[Command, ...]) -> None:
     """Raise a Violation for the first invariant that this step breaks. Both calls must pass `verify`."""
-    for number, fact in _of_step(before, after, commands):
-        raise Violation(number, f"{fact} (at {event})")
+    findings = (*_of_step(before, after, commands), *_of_closing(before, event, after))
+    check((number, f"{fact} (at {event})") for number, fact in findings)
 
 
 def _of_call(call: Call) -> Iterator[Finding]:
@@ -71,11 +75,14 @@ def _of_call(call: Call) -> Iterator[Finding]:
         yield "C4", "leaving without a reason"
     if call.left and call.leaving is None:
         yield "C4", "gone, but it never left"
-    if call.repeats and call.mark is None:
-        yield "C10", f"{call.repeats} repetitions of no failure"
+    if (call.repeats or call.barren) and call.mark is None:
+        yield "C10", f"{call.repeats} repetitions of no failure, {call.barren} before any progress"
     limit = call.settings.max_repeats
     if limit is not None and call.repeats > limit and call.leaving is None:
         yield "C10", f"{call.repeats} repetitions, {limit} allowed, and it goes on"
+    fresh_after = call.settings.fresh_after
+    if fresh_after is not None and call.barren >= fresh_after and call.leaving is None:
+        yield "C10", f"the same failure {call.barren} times before any progress, {fresh_after} allowed, and it goes on"
     if call.phase not in _WITHOUT_TIMER and not deadlines(call):
         yield "C5", f"{call.phase.value} without a timer"
 
@@ -100,6 +107,20 @@ def _of_step(before: Call, after: Call, commands: tuple[Command, ...]) -> Iterat
         yield "I13", "who leaves joins again"
     if before.result is not None and after.result not in (before.result, None):
         yield "C2", f"the result of round {before.result} became that of round {after.result}"
+
+
+def _of_closing(before: Call, event: Event, after: Call) -> Iterator[Finding]:
+    """Yield what is wrong with the end of a call that has asked to close the job: only the verdict shows that the register
+    knows, unless the register cannot be asked any longer."""
+    if before.closing and not after.closing:
+        yield "C9", "asked to close the job, and does not wait for that any longer"
+    if not after.closing or before.left:
+        return
+    is_over = isinstance(event, Refused) or (isinstance(event, Elapsed) and event.deadline.timer is Timer.LEAVE)
+    if after.left and not (after.verdict or is_over):
+        yield "C9", "asked to close the job, and takes it for closed without a verdict"
+    if isinstance(after.outcome, Raised) and not after.left:
+        yield "C9", "asked to close the job, and ends before it is known to be closed"
 
 
 _ORDER = [End, Want, Abort, Inject, Run]

@@ -41,6 +41,14 @@ class How(Enum):
     """By a request for the end of all restarts."""
     INJECTED = "injected"
     """By the restart exception that the gate raised."""
+    HUNG = "hung"
+    """By the SIGTERM that its own monitor sent because a limit was passed, whatever that raised."""
+
+
+def ended_as(how: How, is_terminated: bool) -> How:
+    """Return how a span ended whose code ended like this. `is_terminated`: its own monitor had sent SIGTERM, which may raise
+    anything in user code."""
+    return How.HUNG if is_terminated and how not in (How.RETURNED, How.GAVE_UP) else how
 
 
 class Cause(Enum):
@@ -59,12 +67,14 @@ class Reason(Enum):
     INTERRUPTED = "interrupted"
     GAVE_UP = "user code gave up"
     DRAINED = "told to stop"
+    HUNG = "ended by its monitor at a limit"
     UNFIT = "a reserve failed to initialize"
     UNHEALTHY = "finalize or the health check failed"
     ABORT_HUNG = "abort did not end"
     ABORT_FAILED = "abort failed"
     TOO_MANY_FAULTS = "too many faults of this rank"
     CRASH_LOOP = "the same failure of this rank again and again"
+    STUCK = "the same failure of this rank again and again, before any progress"
     OTHER_POLICY = "the ranks follow different policies"
     OUTCOME_UNKNOWN = "the outcome is unknown"
     STORE_LOST = "the store is out of reach"
@@ -135,11 +145,17 @@ class StoreBack:
 @frozen
 class SpanEnded:
     """User code is over: the main thread has disarmed the gate and waits. `mark` tells failures apart, by the type of the
-    exception and its place."""
+    exception and its place. Code that was called back may have been failing: the mark is that of the exception before."""
 
     token: int
     how: How
     mark: str = ""
+    is_echo: bool | None = None
+    """The failure only tells of another rank's."""
+    got_on: bool | None = None
+    """The code had made progress before: it had called `ping`, or begun a section."""
+    no_memory: bool | None = None
+    """The failure is a MemoryError, or that of a GPU. (A trace leaves out None.)"""
 
 
 @frozen
@@ -172,6 +188,9 @@ class Interrupted:
 @frozen
 class Terminated:
     """SIGTERM came: this rank is drained."""
+
+    hung: bool | None = None
+    """True: its own monitor sent it, because a limit was passed. A trace leaves out None."""
 
 
 class Timer(Enum):
@@ -242,6 +261,18 @@ class End:
 
     round: int
     cause: Cause
+
+
+@frozen
+class Record:
+    """Rendezvous: put the failure of this rank's user code on record. (An end is followed by one, a close follows one.)
+
+    `if_open`: only where no failure of the round is on record but echoes. Its peers may have lost this rank, and ended the
+    round, before its own failure was known.
+    """
+
+    round: int
+    if_open: bool = False
 
 
 @frozen
@@ -327,4 +358,6 @@ class Finish:
     outcome: Outcome
 
 
-Command: TypeAlias = Join | End | MarkDone | MarkReserve | Leave | Close | Run | Want | Inject | Abort | Kill | Finish
+Command: TypeAlias = (
+    Join | End | Record | MarkDone | MarkReserve | Leave | Close | Run | Want | Inject | Abort | Kill | Finish
+)

@@ -6,13 +6,25 @@ import pytest
 from attrs import evolve
 from worlds import arrived, edited, holding, node, profile, running
 
-from elastic.core.caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, entered, heard, requested, signature
+from elastic.core.caller import (
+    HELPING_ABOVE,
+    HELPING_PATIENCE_S,
+    Terms,
+    culprits,
+    entered,
+    heard,
+    in_order,
+    is_open,
+    requested,
+    signature,
+)
 from elastic.core.inprocess import words
 from elastic.core.policies import at_most, multiple_of, shift
 from elastic.core.rendezvous import (
     Close,
     Done,
     End,
+    Ended,
     Evict,
     Fail,
     Leave,
@@ -27,7 +39,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Fault, Origin, Verdict, Why
 
 A, B = node("a"), node("b")
 TERMS = Terms(at_most(1), min_world_size=2)
@@ -47,6 +59,28 @@ def test_a_world_is_active_or_reserve_and_big_enough_or_not() -> None:
     assert not entered(Terms(min_world_size=3), WORLD, A).enough
     assert not entered(Terms(at_most(1), min_active_world_size=2), WORLD, A).enough
     assert not entered(Terms(multiple_of(3)), WORLD, A).enough
+
+
+def failure(slot: str, round: int, message: str, exit_code: int | None = None, origin: Origin = Origin.RAISE) -> Fault:
+    return Fault(node(slot), round, int(slot), 0, 1, exit_code, 1.0, message=message, origin=origin)
+
+
+GLOO = "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer"
+
+
+def test_the_cause_of_an_iteration_is_read_first_and_its_echoes_last() -> None:
+    echoes = [failure(slot, 0, GLOO) for slot in "13"]
+    killed = failure("2", 0, "killed by SIGKILL", -9, Origin.END)
+    hung = failure("0", 0, "soft timeout", origin=Origin.END)
+    later = failure("1", 1, "ValueError: boom")
+    assert in_order([later, echoes[0], hung, echoes[1], killed]) == (killed, hung, *echoes, later)
+    by_echo = Ended(0, Why.FAILED, node("1"))
+    assert culprits([echoes[0], killed, later], by_echo) == (node("2"),)
+    assert culprits(echoes, by_echo) == (node("1"), node("3"))
+    assert culprits([later], by_echo) == (node("1"),)
+    assert in_order([]) == ()
+    assert is_open(echoes, 0) and is_open([killed], 1)
+    assert not is_open([*echoes, killed], 0)
 
 
 def test_ranks_help_one_another_sooner_than_nodes_do() -> None:

@@ -24,6 +24,7 @@ from elastic.core.hangs import (
     asks,
     look,
     odd_rank,
+    out_of_reach,
     overdue,
     until,
 )
@@ -241,3 +242,45 @@ def test_a_node_looks_eight_times_within_the_span_and_sooner_while_it_waits_for_
 def test_a_span_is_a_number_of_seconds_above_0(span: float) -> None:
     with pytest.raises(ValueError, match=r"timeout_s=.*: a number of seconds above 0"):
         Settings(span)
+
+
+def test_a_member_that_is_dead_or_out_of_reach_counts_as_one_that_agrees() -> None:
+    alone = Others((A, B), (HERE,), (B,))
+    assert alone.missing == ()
+    assert looks(suspecting(RESTARTS), 9.0, others=alone, settings=RESTARTS)[1] == [
+        Report(9.0, None),
+        Blame(0, 9.0, is_odd=False),
+    ]
+
+
+def test_a_node_is_out_of_reach_when_the_store_is_silent_for_a_ttl_and_no_link_to_it_stands() -> None:
+    assert out_of_reach((A, B), A, {}, 10.0, 15.0, 5.0) == (B,)
+    assert out_of_reach((A, B), A, {}, 10.0, 14.9, 5.0) == ()
+    assert out_of_reach((A, B), A, {}, None, 15.0, 5.0) == ()
+    assert out_of_reach((A, B), A, {B: True}, 10.0, 15.0, 5.0) == ()
+
+
+def test_a_node_to_which_no_link_is_kept_is_in_reach_while_some_link_stands() -> None:
+    c = Node("c", 1)
+    assert out_of_reach((A, B, c), A, {B: True}, 10.0, 15.0, 5.0) == ()
+    assert out_of_reach((A, B, c), A, {B: False}, 10.0, 15.0, 5.0) == (B, c)
+    assert out_of_reach((A, B, c), A, {B: False, c: True}, 10.0, 15.0, 5.0) == (B,)
+
+
+def test_stacks_that_a_store_does_not_show_go_on_record_again() -> None:
+    """Found by the simulator: a store that was away at that moment never heard of it, and nobody was blamed."""
+    unheard = evolve(ALONE, on_record=False)
+    watch, acts = looks(suspecting(), 10.0, times=2, others=unheard)
+    assert acts == [Report(9.0, None)]
+    assert looks(watch, 11.0, others=unheard)[1] == [Record()]
+    assert looks(suspecting(), 11.0, times=3, others=evolve(unheard, members=(A, B)))[1] == [
+        Record(),
+        Report(11.0, None, (B,)),
+    ]
+
+
+def test_a_node_that_has_no_work_hangs_not() -> None:
+    """Found by the simulator: a reserve that was cut off blamed a worker of its own."""
+    idle = Others((A, B), (), (A, B), is_idle=True)
+    assert looks(Watch(), 20.0, times=20, others=idle)[1] == []
+    assert looks(suspecting(), 9.0, others=idle)[1] == [Withdraw()]

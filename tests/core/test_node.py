@@ -22,6 +22,7 @@ from elastic.core.group.state import (
     MarkDone,
     Move,
     Noticed,
+    Raised,
     Ready,
     Reaped,
     Record,
@@ -50,6 +51,7 @@ from elastic.core.node import (
     ranks_of,
     requested,
     still_lost,
+    workless,
 )
 from elastic.core.rendezvous import (
     Arrive,
@@ -77,6 +79,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import Close as CloseJob
 from elastic.core.rendezvous import End as EndRound
 from elastic.core.rendezvous import Leave as LeaveRound
+from elastic.core.rendezvous.actions import Reserve
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.state import Ended
@@ -234,6 +237,7 @@ def test_a_node_lingers_only_if_it_knows_the_verdict() -> None:
         (Unstartable("no such file", 1.0, False), False),
         (Elapsed(9.0), False),
         (exited(1, 0), False),
+        (Raised(1, 1.0, 1.0), True),
     ],
 )
 def test_stacks_are_asked_for_when_workers_are_stopped_for_a_failure_and_not_for_a_newcomer_or_on_a_person_s_word(
@@ -255,6 +259,16 @@ def test_a_notice_in_the_register_is_news_to_a_group_that_does_not_know_it() -> 
     knows, _ = transition(mine, told)
     assert noticed(state, knows, 2.0) is None
     assert noticed(state, transition(mine, Noticed(Notice(90.0, "the signal"), 1.0))[0], 2.0) is not None
+
+
+def test_members_that_are_done_or_reserves_have_no_work_and_nobody_has_any_between_two_rounds() -> None:
+    state = edited(running("a b c"), "a", Done(0))
+    made = state.world
+    assert made is not None
+    assert workless(state, made) == (node("a"),)
+    assert workless(edited(state, "c", Reserve(0)), made) == (node("a"), node("c"))
+    assert workless(None, made) == ()
+    assert workless(edited(state, "b", EndRound(0, Why.FAILED)), made) == made.nodes
 
 
 # --- the ranks of nodes that are lost

@@ -115,6 +115,10 @@ def test_groups_that_do_not_meet_the_condition_are_reserves() -> None:
     assert lined_up(filter_groups(by(lambda each: each.node.slot[-1]), count_is(2)), "0 10 1") == "0 10 | 1"
 
 
+def test_the_members_of_a_group_that_is_left_out_stand_before_those_that_were_reserves_already() -> None:
+    assert lined_up(chain(at_most(5), filter_groups(by_host(), count_is(2))), "0 1 2 4 5 6 7") == "0 1 4 5 | 2 6 7"
+
+
 def test_a_branch_has_its_own_reserves() -> None:
     hosts = tree(Layer(by_host(), at_most=1))
     assert lined_up(hosts, "0 1 2 3") == "0 2 | 1 3"

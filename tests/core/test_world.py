@@ -92,6 +92,12 @@ def test_a_world_says_its_round_and_its_members() -> None:
     assert (world.round, world.members) == (3, members)
 
 
+@pytest.mark.parametrize("at_s", [-1.0, 2.0**54, float("nan")])
+def test_a_failure_record_has_a_time_of_its_host_s_clock(at_s: float) -> None:
+    with pytest.raises(ValueError, match="at_s"):
+        Fault(Node("a", 1), 0, 0, 0, 1, 1, 1.0, at_s=at_s)
+
+
 def test_a_failure_record_is_bounded() -> None:
     fault = Fault(node("a"), 0, 0, 0, 1, 1, 0.0, message="m" * 9_999, tail=("x" * 9_999, *map(str, range(30))))
     assert (len(fault.message), len(fault.tail), fault.tail[-1]) == (MESSAGE_MAX, TAIL_MAX, "29")

@@ -116,7 +116,7 @@ def test_a_look_that_comes_late_does_what_was_due() -> None:
     assert (over.look(110.0), over.look(110.5)) == ((), (Want(7_000),))
     assert (over.look(110.5005), over.look(110.6)) == ((), (Want(7_000),))
     dead = Watched(evolve(TRAINS, dead=True))
-    assert (dead.look(101.0), dead.look(106.5)) == ((SayDead(),), (Quit(),))
+    assert (dead.look(101.0), dead.look(106.5)) == ((SayDead(failed=True),), (Quit(),))
 
 
 def test_the_first_span_of_a_process_is_watched_as_each_other_one() -> None:
@@ -316,7 +316,7 @@ def test_after_a_standstill_a_span_that_must_end_has_all_its_time_again() -> Non
 def test_the_monitor_speaks_for_a_dead_process_until_the_register_shows_it() -> None:
     watched = Watched()
     watched.sight = evolve(TRAINS, dead=True)
-    assert watched.look(101.0) == (SayDead(),)
+    assert watched.look(101.0) == (SayDead(failed=True),)
     assert watched.look(101.1) == ()
     watched.sight = evolve(TRAINS, dead=True, settled=True)
     assert watched.look(101.2) == (Quit(),)
@@ -326,30 +326,42 @@ def test_the_monitor_speaks_for_a_dead_process_until_the_register_shows_it() -> 
 
 def test_the_monitor_looks_again_at_once_when_the_register_already_shows_the_death() -> None:
     watched = Watched(evolve(TRAINS, dead=True, settled=True))
-    assert watched.look(101.0) == (SayDead(),)
+    assert watched.look(101.0) == (SayDead(failed=True),)
     assert until(watched.monitor, watched.sight, RULES) < 101.0
     assert watched.look(101.0) == (Quit(),)
 
 
 def test_the_monitor_gives_up_a_register_that_does_not_answer() -> None:
     watched = Watched(evolve(TRAINS, dead=True))
-    assert watched.watch(101.0, 200.0) == [(101.0, SayDead()), (106.0, Quit())]
+    assert watched.watch(101.0, 200.0) == [(101.0, SayDead(failed=True)), (106.0, Quit())]
 
 
 def test_the_seat_of_a_dead_process_is_kept_unless_it_was_leaving_or_lives() -> None:
     rules = evolve(RULES, replace_s=0.5)
     dead = Watched(evolve(TRAINS, dead=True), rules=rules)
-    assert dead.watch(101.0, 200.0) == [(101.0, SayDead(0.5)), (106.5, Quit())]
+    assert dead.watch(101.0, 200.0) == [(101.0, SayDead(0.5, failed=True)), (106.5, Quit())]
     assert Watched(evolve(TRAINS, dead=True, leaving=True), rules=rules).look(101.0) == (SayDead(),)
     assert Watched(evolve(TRAINS, dead=True, bye=Bye.UNSETTLED), rules=rules).look(101.0) == (SayDead(),)
     assert Watched(Sight(bye=Bye.UNSETTLED), rules=rules).look(1.0) == (SayDead(),)
+
+
+def test_a_process_that_leaves_and_is_replaced_is_waited_for() -> None:
+    rules = evolve(RULES, replace_s=0.5)
+    leaves = Watched(evolve(TRAINS, leaving=True, replaced=True), rules=rules)
+    assert leaves.watch(101.0, 105.0) == []
+    leaves.sight = Sight(bye=Bye.REPLACED, leaving=True, replaced=True)
+    assert leaves.watch(106.0, 108.0) == []
+    leaves.sight = evolve(leaves.sight, dead=True)
+    assert leaves.watch(108.5, 200.0) == [(108.5, SayDead(0.5)), (114.0, Quit())]
+    lives = Watched(Sight(bye=Bye.REPLACED, leaving=True, replaced=True), rules=rules)
+    assert lives.watch(1.0, 200.0) == [(1.0 + RULES.leave_s, SayDead()), (1.0 + 2 * RULES.leave_s, Quit())]
 
 
 def test_the_monitor_speaks_for_a_process_that_it_has_killed() -> None:
     watched = Watched()
     assert watched.look(190.0) == (Terminate(),)
     watched.sight = evolve(TRAINS, dead=True)
-    assert watched.look(190.5) == (SayDead(),)
+    assert watched.look(190.5) == (SayDead(failed=True),)
 
 
 def test_the_monitor_says_leave_for_a_leaving_rank_that_hangs_and_ends_no_round() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from attrs import evolve
 from calls import elapsed, ended, led, ready, told, verdict
 
 from elastic.core.inprocess import Call, Event, OnInterrupt, Phase, Settings, deadlines, transition
+from elastic.core.inprocess.exits import CANCELLED, EXIT_CODES, FINAL, exit_code
 from elastic.core.inprocess.state import Aborting
 from elastic.core.inprocess.words import (
     Abort,
@@ -30,6 +33,7 @@ from elastic.core.inprocess.words import (
     Over,
     Raised,
     Reason,
+    Record,
     Refused,
     Returned,
     Run,
@@ -40,6 +44,7 @@ from elastic.core.inprocess.words import (
     Terminated,
     Timer,
     Want,
+    ended_as,
 )
 from elastic.core.world import Ending, Why
 
@@ -112,14 +117,14 @@ def test_a_function_that_swallows_the_exception_gets_it_again_and_is_killed_in_t
 def test_a_process_whose_abort_hangs_never_runs_another_round() -> None:
     call = led(*RUNNING, EXC)
     stuck, commands = transition(call, elapsed(call, Timer.ABORT))
-    assert commands == (Leave(), Run(Span.TERMINATE, 3))
+    assert commands == (Record(0), Leave(), Run(Span.TERMINATE, 3))
     assert transition(stuck, AbortEnded())[1] == ()
     assert told(*RUNNING, EXC, elapsed(call, Timer.ABORT), Left(), OK)[1] == (Finish(Raised(Reason.ABORT_HUNG)),)
 
 
 def test_an_abort_that_failed_means_that_this_process_never_runs_another_round() -> None:
     failed = (*RUNNING, EXC, AbortEnded(failed=True))
-    assert told(*failed)[1] == (Leave(), Run(Span.TERMINATE, 3))
+    assert told(*failed)[1] == (Record(0), Leave(), Run(Span.TERMINATE, 3))
     assert told(*failed, Left(), OK)[1] == (Finish(Raised(Reason.ABORT_FAILED)),)
     assert led(*RUNNING, Over(0), GateRead(2, 0), AbortEnded(failed=True)).phase is Phase.UNWINDING
 
@@ -147,7 +152,7 @@ def test_an_unfit_reserve_leaves_and_ends_no_round(how: How | str) -> None:
     event = elapsed(call, Timer.SOFT) if isinstance(how, str) else ended(call, how)
     left, commands = transition(call, event)
     assert left.leaving is Reason.UNFIT
-    assert commands[0] == Leave()
+    assert commands[:2] == (Record(0), Leave())
 
 
 def test_a_reserve_returns_none_when_the_job_succeeds() -> None:
@@ -259,8 +264,75 @@ def test_another_failure_in_between_begins_the_count_anew() -> None:
 
 
 def test_without_a_limit_no_failure_is_remembered() -> None:
-    call = led(*failing(*[HERE] * 20))
+    call = led(*failing(*[HERE] * 20), settings=Settings(fresh_after=None))
     assert (call.mark, call.repeats, call.leaving) == (None, 0, None)
+
+
+THREE = Settings(fresh_after=3)
+
+
+def test_the_same_failure_before_any_progress_hands_over_to_a_fresh_process() -> None:
+    assert told(*failing(HERE, HERE), settings=THREE)[1] == (End(1, Cause.EXCEPTION), Abort())
+    call, commands = told(*failing(HERE, HERE, HERE), settings=THREE)
+    assert (call.leaving, commands) == (Reason.STUCK, (Record(2), Leave(), Abort()))
+    assert EXIT_CODES[Reason.STUCK] not in FINAL
+    waits = told(*failing(HERE, HERE, HERE), settings=evolve(THREE, replace_wait=0.5))
+    assert (waits[0].replaced, waits[1]) == (True, (End(2, Cause.EXCEPTION), Abort()))
+    assert led(*failing(*[HERE] * 4)).leaving is None and led(*failing(*[HERE] * 5)).leaving is Reason.STUCK
+
+
+@pytest.mark.parametrize("is_echo", [False, True])
+def test_neither_a_failure_after_progress_nor_an_echo_counts_as_one_before_any_progress(is_echo: bool) -> None:
+    rounds = [*failing(HERE, HERE, HERE)]
+    rounds[-1] = evolve(cast(SpanEnded, rounds[-1]), is_echo=is_echo, got_on=not is_echo)
+    call = led(*rounds, settings=THREE)
+    assert (call.leaving, call.barren) == (None, 2 if is_echo else 0)
+
+
+@pytest.mark.parametrize("how", [How.FAILED, How.INJECTED])
+@pytest.mark.parametrize("before", [(), (GateRead(2, 0),)])
+def test_code_that_was_failing_as_it_was_called_back_says_so(how: How, before: tuple[Event, ...]) -> None:
+    """Its connections were closed by a `finally`, and a peer that lost them has ended the round."""
+    over = (*RUNNING, Over(0), *before)
+    after = told(*over, SpanEnded(2, how))[1]
+    assert told(*over, SpanEnded(2, how, HERE))[1] == (Record(0, if_open=True), *after)
+    assert told(*over, SpanEnded(2, how, HERE, is_echo=True))[1] == after
+    reserve = (ready(active=False), Over(0), SpanEnded(1, how, HERE))
+    assert told(*reserve)[1] == (Abort(),)
+    leaves = (*RUNNING, Terminated(), *before, SpanEnded(2, how, HERE))
+    assert not [each for each in told(*leaves)[1] if isinstance(each, Record)]
+
+
+def test_a_rank_that_cancels_the_job_ends_with_the_code_of_those_that_hear_of_it() -> None:
+    assert exit_code(Reason.INTERRUPTED, closing=True) == EXIT_CODES[Reason.JOB_CANCELLED]
+    assert {exit_code(Reason.INTERRUPTED, closing=True)} == CANCELLED <= FINAL
+    assert exit_code(Reason.INTERRUPTED, closing=False) == EXIT_CODES[Reason.INTERRUPTED]
+
+
+def test_user_code_that_runs_for_long_has_made_progress_without_saying_so() -> None:
+    running = led(*failing(HERE, HERE), AbortEnded(), OK, OK, ready(2), OK, settings=THREE)
+    steady = transition(running, elapsed(running, Timer.STEADY))[0]
+    assert transition(steady, SpanEnded(steady.token, How.FAILED, HERE))[0].leaving is None
+
+
+def test_a_lack_of_memory_is_left_to_a_fresh_process_sooner() -> None:
+    def lacks(settings: Settings) -> Call:
+        rounds = failing(HERE, HERE)
+        return led(*(_lacking(each) for each in rounds), settings=settings)
+
+    assert lacks(Settings()).leaving is Reason.STUCK
+    assert lacks(Settings(fresh_after=None)).leaving is None
+    once = led(*(_lacking(each) for each in failing(HERE)), settings=Settings(fresh_after=1))
+    assert once.leaving is Reason.STUCK
+
+
+def _lacking(event: Event | How) -> Event | How:
+    return evolve(event, no_memory=True) if isinstance(event, SpanEnded) else event
+
+
+def test_the_limit_of_the_job_comes_before_the_fresh_process() -> None:
+    both = Settings(fresh_after=2, max_repeats=0)
+    assert led(*failing(HERE, HERE), settings=both).leaving is Reason.CRASH_LOOP
 
 
 def again(*before: Event | How) -> Call:
@@ -303,6 +375,7 @@ def test_ranks_with_different_policies_close_the_job() -> None:
     ("how", "reason", "command"),
     [
         (How.EXITED, Reason.EXITED, Leave()),
+        (How.HUNG, Reason.HUNG, Leave()),
         (How.INTERRUPTED, Reason.INTERRUPTED, Close(Ending.CANCELLED)),
         (How.GAVE_UP, Reason.GAVE_UP, Close(Ending.LIMIT)),
     ],
@@ -330,6 +403,39 @@ def test_a_drained_rank_leaves_and_its_function_is_ended() -> None:
     assert told(*left, OK)[1] == ()
     assert told(*left, OK, Left())[1] == (Finish(Raised(Reason.DRAINED)),)
     assert told(*left, Left(), OK)[1] == (Finish(Raised(Reason.DRAINED)),)
+
+
+def test_a_rank_that_its_monitor_ends_is_not_drained() -> None:
+    assert told(*RUNNING, Terminated(hung=True))[0].leaving is Reason.HUNG
+    assert [ended_as(how, is_terminated=True) for how in (How.EXITED, How.INTERRUPTED, How.FAILED)] == [How.HUNG] * 3
+    assert [ended_as(how, is_terminated=True) for how in (How.RETURNED, How.GAVE_UP)] == [How.RETURNED, How.GAVE_UP]
+    assert ended_as(How.EXITED, is_terminated=False) is How.EXITED
+    assert EXIT_CODES[Reason.HUNG] not in FINAL
+
+
+WAITS = Settings(replace_wait=0.5)
+
+
+def test_a_rank_that_the_launcher_replaces_keeps_its_seat() -> None:
+    hung = (*RUNNING, Over(0), How.HUNG)
+    call, commands = told(*hung, settings=WAITS)
+    assert (call.replaced, commands) == (True, (Abort(),))
+    unhealthy = (*RUNNING, EXC, AbortEnded(), EXC)
+    assert told(*unhealthy, settings=WAITS)[1][0] == Record(0)
+    assert Leave() not in told(*unhealthy, settings=WAITS)[1]
+    assert told(*hung, AbortEnded(), settings=WAITS)[1] == (Run(Span.TERMINATE, 3),)
+    assert told(*hung, AbortEnded(), OK, settings=WAITS)[1] == (Finish(Raised(Reason.HUNG)),)
+    assert told(*hung)[1] == (Leave(), Abort())
+    assert told(*RUNNING, How.EXITED, settings=WAITS)[1] == (Leave(), Abort())
+    reserve = (ready(active=False), How.HUNG)
+    assert told(*reserve, settings=WAITS)[1] == (Leave(), Abort())
+    assert told(*RUNNING, Closed(verdict()), How.HUNG, settings=WAITS)[0].replaced is False
+
+
+def test_a_rank_that_is_replaced_and_closes_the_job_waits_for_the_verdict() -> None:
+    closes = (*RUNNING, Over(0), Terminated(hung=True), How.INTERRUPTED, AbortEnded(), OK)
+    assert told(*closes, settings=WAITS)[1] == ()
+    assert told(*closes, Closed(verdict()), settings=WAITS)[1] == (Finish(Raised(Reason.HUNG)),)
 
 
 def test_the_first_reason_to_leave_stands_and_a_cancel_is_still_sent() -> None:
@@ -390,7 +496,7 @@ def test_a_rank_that_is_unhealthy_after_a_failure_leaves() -> None:
     for before in (fault, (*fault, OK)):
         for how in (EXC, How.INJECTED):
             call, commands = told(*before, how)
-            assert (call.leaving, commands[0]) == (Reason.UNHEALTHY, Leave())
+            assert (call.leaving, commands[:2]) == (Reason.UNHEALTHY, (Record(0), Leave()))
 
 
 def test_events_while_a_callback_runs_wait_for_its_end() -> None:

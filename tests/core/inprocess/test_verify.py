@@ -15,27 +15,34 @@ from elastic.core.inprocess.words import (
     AbortEnded,
     Cause,
     Closed,
+    Deadline,
+    Elapsed,
     End,
     Finish,
     How,
     Inject,
+    Interrupted,
     Join,
     Left,
     Over,
+    Raised,
     Reason,
+    Refused,
     Returned,
     Run,
     Span,
     Terminated,
+    Timer,
     Want,
 )
-from elastic.core.world import Ending
+from elastic.core.world import Ending, Why
 
 OK = How.RETURNED
 RUNNING = led(ready(), OK)
 RETURNED = led(ready(), OK, OK)
 UNWINDING = led(ready(), OK, How.FAILED)
 LEAVING = led(Terminated())
+CLOSING = led(Interrupted())
 JOINING = led()
 REPEATED = evolve(led(ready(), OK, settings=Settings(max_repeats=2)), mark="a failure", repeats=2)
 
@@ -57,6 +64,7 @@ REPEATED = evolve(led(ready(), OK, settings=Settings(max_repeats=2)), mark="a fa
         ("C5", UNWINDING, {"abort": Aborting.ENDED}),
         ("C10", RUNNING, {"repeats": 1}),
         ("C10", REPEATED, {"repeats": 3}),
+        ("C10", REPEATED, {"barren": 5}),
     ],
 )
 def test_a_call_that_cannot_be_is_refused(number: str, call: Call, changes: dict[str, Any]) -> None:
@@ -81,6 +89,9 @@ def test_a_call_that_cannot_be_is_refused(number: str, call: Call, changes: dict
         ("C8", RUNNING, {}, (Abort(), End(0, Cause.EXCEPTION))),
         ("C8", RUNNING, {}, (Inject(2), Want(2))),
         ("C9", LEAVING, {"leaving": Reason.EXITED}, ()),
+        ("C9", CLOSING, {"closing": False}, ()),
+        ("C9", CLOSING, {"left": True}, ()),
+        ("C9", CLOSING, {"phase": Phase.ENDED, "outcome": Raised(Reason.CRASH_LOOP)}, ()),
         ("I13", LEAVING, {}, (Join(),)),
         ("C2", RETURNED, {"result": 4}, ()),
     ],
@@ -100,6 +111,20 @@ def test_a_legal_call_and_a_legal_step_are_not_refused() -> None:
     verify_step(RUNNING, Over(0), led(ready(), OK, Over(0)), (Want(2),))
     verify_step(UNWINDING, AbortEnded(), led(ready(), OK, How.FAILED, AbortEnded()), (Run(Span.FINALIZE, 3),))
     verify_step(RETURNED, Closed(verdict(Ending.SUCCEEDED)), evolve(RETURNED, result=None), ())
+
+
+def test_a_call_that_has_asked_to_close_ends_by_the_verdict_a_refusal_or_when_its_time_is_over() -> None:
+    closed = Closed(verdict(Ending.LIMIT))
+    late, soon = (Elapsed(Deadline(timer, CLOSING.token, 1.0)) for timer in (Timer.LEAVE, Timer.LIMIT))
+    verify_step(CLOSING, closed, evolve(CLOSING, left=True, verdict=closed.verdict), ())
+    for event in (Refused(Why.TIMEOUT), late):
+        verify_step(CLOSING, event, evolve(CLOSING, left=True), ())
+        verify_step(
+            CLOSING, event, evolve(CLOSING, left=True, phase=Phase.ENDED, outcome=Raised(Reason.CRASH_LOOP)), ()
+        )
+    with pytest.raises(Violation, match=r"^C9: "):
+        verify_step(CLOSING, soon, evolve(CLOSING, left=True), ())
+    verify_step(evolve(CLOSING, left=True), Left(), evolve(CLOSING, left=True), ())
 
 
 def test_a_thousand_rounds_in_a_legal_call_is_still_legal() -> None:
