@@ -30,9 +30,9 @@ and None at the end:
                 case Observe(nodes):
                     input = backend.heartbeats(nodes)
                 case Propose(proposal):
-                    input = Counted(backend.put_proposal(client.held.node, proposal))
+                    input = Counted(backend.notes.put_proposal(client.held.node, proposal))
                 case Gather(nodes, era):
-                    input = Proposals(backend.proposals(nodes, era))
+                    input = Proposals(backend.notes.proposals(nodes, era))
                 case Errand(what):
                     input = what() or Did()
                 case Draw():
@@ -42,6 +42,7 @@ and None at the end:
                     input = inbox(ask)
 """
 
+from ..violation import Violation
 from .actions import (
     Action,
     Arrive,
@@ -64,10 +65,11 @@ from .actions import (
     Sync,
     Together,
 )
-from .agenda import Agenda, Errand, Prepared, Request
+from .agenda import Agenda, Prepared, Request
 from .apply import apply
 from .client import FIRST_PAUSE_S, Client, Misfit, step
 from .context import Context, Held, Operation
+from .errands import Errand
 from .exchange import (
     Answer,
     Ask,
@@ -93,6 +95,7 @@ from .exchange import (
     Seen,
     Shown,
     Silent,
+    Standstill,
     StoreBack,
     StoreSilent,
     Submitted,
@@ -108,7 +111,7 @@ from .operations import operation
 from .settings import FailureLimit, Settings
 from .state import Ended, Failing, Limits, RendezvousState, Seat, Status, Token, blank
 from .turn import Decision, Gather, Observe, Propose, Raise, Return, Wait, Write, turn
-from .verify import Violation, verify, verify_step
+from .verify import verify, verify_step
 
 __all__ = [
     "FIRST_PAUSE_S",
@@ -178,6 +181,7 @@ __all__ = [
     "Settled",
     "Shown",
     "Silent",
+    "Standstill",
     "Status",
     "StoreBack",
     "StoreSilent",

@@ -14,6 +14,7 @@ from ..evolving import evolve
 from ..world import Ending, Generation, Profile, Why, World
 from .actions import Drain, Outcome, Settled
 from .context import Handler, Held, Operation
+from .errands import NONE, Errand, Errands
 from .handlers import close, done, drain, join, leave, reserve, watch
 from .memory import introduced, joined, marked, reserved
 from .operations import operation
@@ -37,18 +38,13 @@ class Request:
     """True: it is wanted also where the others would be too few. Else None."""
     alive: Generation | None = None
     """The generation of the workers that run on while this node joins; None: none live."""
+    is_open: bool | None = None
+    """True: an `end` for a failure of which it is open where it began, so it does not count against this node. Else None."""
 
 
 @frozen
 class Prepared:
     """This node's workers can start at once from now on: no join of it holds back any longer."""
-
-
-@frozen
-class Errand:
-    """Work that the shell does in its turn, and that no register knows of."""
-
-    what: object
 
 
 @frozen
@@ -58,6 +54,8 @@ class Agenda:
     """The operation that is under way."""
     watching: bool = False
     """A world runs here: with nothing else to do, the node watches it."""
+    errands: Errands = NONE
+    """The errands that were asked for: a store may not have taken them, or may forget them."""
 
     @property
     def due(self) -> bool:
@@ -70,7 +68,8 @@ def submitted(agenda: Agenda, item: Request | Errand | Prepared) -> Agenda:
     queue, under_way = agenda.queue, agenda.operation
     if isinstance(item, Prepared):
         queue = tuple(evolve(each, holds_back=None) if isinstance(each, Request) else each for each in queue)
-        return Agenda(queue, evolve(under_way, holds_back=False) if under_way else None, agenda.watching)
+        under_way = evolve(under_way, holds_back=False) if under_way else None
+        return Agenda(queue, under_way, agenda.watching, agenda.errands)
     if under_way and under_way.handler is watch:
         under_way = None
     if isinstance(item, Request) and item.handler is leave:
@@ -79,7 +78,7 @@ def submitted(agenda: Agenda, item: Request | Errand | Prepared) -> Agenda:
     if isinstance(item, Request) and item.handler is close:
         queue = _without_join(queue)
         under_way = None if under_way and under_way.handler is join else under_way
-    return Agenda((*queue, item), under_way, agenda.watching)
+    return Agenda((*queue, item), under_way, agenda.watching, agenda.errands)
 
 
 def _without_join(queue: tuple[Request | Errand, ...]) -> tuple[Request | Errand, ...]:
@@ -90,10 +89,11 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
     """Begin what is due. Return the agenda with its operation under way, the memory, and the errand if it is one. `jitter`
     in [0, 1) is the shell's draw."""
     if not agenda.queue:
-        return Agenda((), operation(watch, held.settings, now, jitter), agenda.watching), held, None
+        under_way = operation(watch, held.settings, now, jitter)
+        return Agenda((), under_way, agenda.watching, agenda.errands), held, None
     first, *rest = agenda.queue
     if isinstance(first, Errand):
-        return Agenda(tuple(rest), agenda.operation, agenda.watching), held, first
+        return Agenda(tuple(rest), agenda.operation, agenda.watching, agenda.errands), held, first
     if first.profile:
         held = introduced(held, first.profile)
     under_way = operation(
@@ -107,8 +107,9 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
         first.drain,
         bool(first.forced),
         first.alive,
+        bool(first.is_open),
     )
-    return Agenda(tuple(rest), under_way, agenda.watching), held, None
+    return Agenda(tuple(rest), under_way, agenda.watching, agenda.errands), held, None
 
 
 def resumed(agenda: Agenda, now: float) -> Agenda:
@@ -135,4 +136,4 @@ def answered(agenda: Agenda, held: Held, answer: Outcome | Raise) -> tuple[Agend
     watches = handler in (done, reserve) or isinstance(answer, World)
     if agenda.operation is not None and agenda.operation.handler is drain:
         queue, watches = agenda.queue, agenda.watching  # nothing has changed for this node's own part
-    return Agenda(queue, watching=watches), held
+    return Agenda(queue, None, watches, agenda.errands), held

@@ -35,7 +35,10 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
             return _leave(state, me)
         case End(round, why, failing):
             ends = state.complete and round == state.round and status_of(state, me) in MEMBERS
-            return _told(_open_next(state, why, me, without=frozenset()), me, failing) if ends else state
+            if not ends:
+                return state
+            opened = _open_next(state, why, me, without=frozenset())
+            return _told(opened, me, failing) if why is Why.FAILED else opened
         case Done() | Reserve():
             return _reseated(state, {me: edit}) if me in state.seats else state
         case Evict(dead):
@@ -82,7 +85,7 @@ def _entered(state: RendezvousState, proposals: Mapping[Node, Proposal], me: Nod
     kin = frozenset(node for node in state.seats if node.slot == me.slot)
     own = profiles.pop(me, None)
     mine = own if all(node < me for node in kin) else None
-    before = _evict(state, kin, me, refund=False) if mine else state
+    before = _evict(state, kin, me, refund=state.provisional) if mine else state
     seats, order = dict(before.seats), before.next_order
     slots = {node.slot for node in seats}
     programs = {(seat.profile.role, seat.profile.program) for seat in seats.values()} | _programs(mine)
@@ -120,7 +123,7 @@ def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
     if any(node.incarnation > me.incarnation for node in kin):
         return state
     if kin:
-        state = _evict(state, frozenset(kin), me, refund=False)
+        state = _evict(state, frozenset(kin), me, refund=state.provisional)
     seated = {**state.seats, me: Seat(Status.WAITING, state.next_order, edit.profile)}
     return evolve(state, seats=seated, next_order=state.next_order + 1)
 
@@ -151,9 +154,10 @@ def _seat_after(state: RendezvousState, seat: Seat, edit: Arrive | Done | Reserv
 
 
 def _told(state: RendezvousState, me: Node, failing: Failing | None) -> RendezvousState:
-    """Return the state with what I tell of my failures, if I tell of them and come back."""
+    """Return the state with what I tell of my failures, if I come back. A failure that does not count against me drops what
+    I told before: the next one that counts tells all."""
     seat = state.seats.get(me)
-    if failing is None or seat is None:
+    if seat is None or seat.failing == failing:
         return state
     return evolve(state, seats={**state.seats, me: evolve(seat, failing=failing)})
 
@@ -196,7 +200,8 @@ def _evict(state: RendezvousState, dead: frozenset[Node], me: Node, refund: bool
     """Return the state without the dead nodes.
 
     A member that dies unnoticed makes the workers of its peers fail. So a charged failure is refunded if its true cause was
-    the loss of an expected member, or of a drained one, unless that member had ended the round itself.
+    the loss of an expected member, or of a drained one, unless that member had ended the round itself. The next incarnation
+    of a node refunds only in a restored life: there the node may have died with the store that it served.
     """
     present = frozenset(node for node in state.seats if node in dead and status_of(state, node) not in AWAY)
     if not present:

@@ -17,8 +17,9 @@ from attrs import frozen
 from ..backoff import pause_s
 from ..evolving import evolve, maker
 from .actions import Outcome
-from .agenda import Agenda, Errand, answered, begun, resumed, submitted
+from .agenda import Agenda, answered, begun, resumed, submitted
 from .context import Held, Operation
+from .errands import Errand, Errands, failed, forgotten, moved, next_due, succeeded
 from .exchange import (
     Ask,
     Counted,
@@ -42,6 +43,7 @@ from .exchange import (
     Seen,
     Shown,
     Silent,
+    Standstill,
     StoreBack,
     StoreSilent,
     Submitted,
@@ -49,7 +51,20 @@ from .exchange import (
     Unknown,
     Woke,
 )
-from .memory import gathered, heard, proposed, saw, silent, told_by_link, unanswered, unproposed, unreadable, woke
+from .memory import (
+    gathered,
+    heard,
+    proposed,
+    saw,
+    silent,
+    stands_still,
+    told_by_link,
+    unanswered,
+    unproposed,
+    unreadable,
+    unserved,
+    woke,
+)
 from .state import RendezvousState
 from .turn import Decision, Gather, Observe, Propose, Raise, Return, Wait, Write
 from .turn import turn as this_turn
@@ -118,7 +133,7 @@ TAKES: Mapping[type, frozenset[type]] = {
     Propose: frozenset({Counted, Silent, NoState}),
     Gather: frozenset({Proposals, Silent, NoState}),
     Errand: frozenset({Did, Silent}),
-    type(None): frozenset({Submitted, Pushed, Missed, Linked, Drawn, Passed}),
+    type(None): frozenset({Submitted, Pushed, Missed, Linked, Standstill, Drawn, Passed}),
 }
 """The question that is out (or none) -> the inputs after which the client decides."""
 
@@ -128,7 +143,7 @@ def _beside(client: Client, fed: Input, now: float) -> Client:
     match fed:
         case Woke():
             return _take(client, fed, now)[0]
-        case Submitted() | Linked() if client.out is not None:
+        case Submitted() | Linked() | Standstill() if client.out is not None:
             return _take(client, fed, now)[0]
         case Pushed() if client.out is not None and _is_from_before_sleep(client.held, fed):
             # it tells nothing, except that the store is there, and nothing more after the answer
@@ -166,7 +181,9 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
         case Proposals(of):
             return _heard(client, gathered(held, of, client.asked_at, now), now)
         case Did():
-            return _heard(client, held, now)
+            assert isinstance(client.out, Errand)
+            done = succeeded(client.agenda.errands, client.out)
+            return _heard(evolve(client, agenda=evolve(client.agenda, errands=done)), held, now)
         case Unknown():
             assert isinstance(client.out, Write)
             return evolve(client, out=None, held=unanswered(held, client.out.token, now)), None, ()
@@ -176,6 +193,8 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
             return _failed(evolve(client, armed=False), why, now)
         case Linked(node, says, beaten_at):
             return evolve(client, held=told_by_link(held, node, says, beaten_at, now)), None, ()
+        case Standstill(since):
+            return evolve(client, held=stands_still(held, since)), None, ()
         case Woke():
             return evolve(client, held=woke(held, now), agenda=resumed(client.agenda, now)), None, ()
         case other:
@@ -204,12 +223,25 @@ def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, arme
     """Take the register that was shown."""
     before, held = client.held, saw(client.held, shown.state, sent_at, now, shown.here)
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
-    notices = (*back, *_moved(before, held.state, now)) if held.state is not before.state else back
-    return _born(held, client.agenda, None, 0.0, client.pushed, armed, 0), None, notices
+    if held.state is before.state:
+        return _born(held, client.agenda, None, 0.0, client.pushed, armed, 0), None, back
+    agenda, errands = client.agenda, _owed(client.agenda.errands, before.state, held.state)
+    if errands is not agenda.errands:
+        agenda = evolve(agenda, errands=errands)
+    return _born(held, agenda, None, 0.0, client.pushed, armed, 0), None, (*back, *_moved(before, held.state, now))
+
+
+def _owed(errands: Errands, before: RendezvousState | None, after: RendezvousState | None) -> Errands:
+    """Return the errands after the register has moved, or another one stands."""
+    if before is None or after is None:
+        return errands
+    if after.job != before.job:
+        return Errands()
+    return moved(errands) if after.life == before.life else forgotten(errands)
 
 
 def _moved(before: Held, state: RendezvousState | None, now: float) -> tuple[Notice, ...]:
-    """Return what the owner is told of a register that is another one now."""
+    """Return the notices for the owner when the register is another one now."""
     if state is None:
         return ()
     if before.state is None or state.life == before.state.life:
@@ -223,20 +255,34 @@ def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
     """Take a question without an answer: nothing can be decided by that. The next try comes after a pause, or when
     something new is heard."""
     held, sent_at = client.held, -math.inf if client.out is None else client.asked_at
-    silence = isinstance(why, Silent)
-    held = silent(held, now, sent_at) if silence else unreadable(held, why.text, now, sent_at)
+    match why:
+        case Silent():
+            held = silent(held, now, sent_at)
+        case NoState(text, is_unserved=True):
+            held = unserved(held, text, now, sent_at)
+        case NoState(text):
+            held = unreadable(held, text, now, sent_at)
+        case other:
+            assert_never(other)
     if isinstance(client.out, Propose) and client.out.proposal.enters:
         held = unproposed(held, client.out.proposal, now)
+    agenda = client.agenda
+    if isinstance(client.out, Errand):
+        agenda = evolve(agenda, errands=failed(agenda.errands, client.out))
     count = client.unanswered + 1
     pause = Pause(now + pause_s(count, FIRST_PAUSE_S, held.settings.keep_alive_interval))
     told = (StoreSilent(why.text, now if held.silent_since is None else held.silent_since),)
-    return evolve(client, held=held, out=None, unanswered=count), pause, told if count == TOLD_AT else ()
+    return evolve(client, held=held, agenda=agenda, out=None, unanswered=count), pause, told if count == TOLD_AT else ()
 
 
 def _decide(client: Client, asked: Question | None, notices: tuple[Notice, ...], now: float, turn: Turn) -> Step:
     """Return what is asked now, after this question. Between two reads of heartbeats the waiter is told to wait: where each
     takes longer than an interval nothing else would show a change of the register."""
     agenda, held = client.agenda, client.held
+    if agenda.errands.due:
+        errand, others = next_due(agenda.errands)
+        agenda = evolve(agenda, errands=others)
+        return _born(held, agenda, errand, now, None, client.armed, client.unanswered), errand, notices
     if agenda.operation is None:
         return client, DRAW if agenda.due else IDLE, notices
     ask: Question

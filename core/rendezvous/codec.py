@@ -11,7 +11,7 @@ finds.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -35,6 +35,7 @@ from ..world import (
     Life,
     Node,
     Notice,
+    Origin,
     Party,
     Profile,
     Stacks,
@@ -143,6 +144,7 @@ class _Profile(_Wire, omit_defaults=True):
     content: Text
     link_port: LinkPort
     party: PartyWire | None = None
+    serves_store: bool = False
 
 
 class _Seat(_Profile, kw_only=True):
@@ -154,7 +156,7 @@ class _Seat(_Profile, kw_only=True):
     failing: FailingWire | None = None
 
 
-class _Columns(_Wire):
+class _Columns(_Wire, omit_defaults=True):
     """The seats of a compressed register: each field of them all, in the order of seats."""
 
     address: Annotated[tuple[Name, ...], SEATS]
@@ -175,6 +177,8 @@ class _Columns(_Wire):
     order: Annotated[tuple[Count, ...], SEATS]
     notice: Annotated[tuple[NoticeWire | None, ...], SEATS]
     failing: Annotated[tuple[FailingWire | None, ...], SEATS]
+    serving: Annotated[tuple[Count, ...], SEATS] = ()
+    """The places of the seats that serve the store: nearly always one."""
 
 
 class _State(_Wire):
@@ -285,14 +289,20 @@ def _to_wire(state: RendezvousState) -> _State:
 
 
 def _to_columns(seats: tuple[_Seat, ...]) -> _Columns:
-    return _Columns(*zip(*map(_row, seats), strict=True))
+    columns = list(zip(*map(_row, seats), strict=True))
+    serves = columns.pop(_SERVES)
+    wire = _Columns(*columns)
+    wire.serving = tuple([place for place, each in enumerate(serves) if each])
+    return wire
 
 
 _Row: TypeAlias = tuple[Any, ...]
-"""The fields of a seat. The first twelve say which node it is, and what that says of itself."""
+"""The fields of a seat. The first thirteen say which node it is, and what that says of itself."""
 _Column: TypeAlias = tuple[Any, ...]
 """One field of all seats."""
-_OWN = 12
+_OWN = 13
+_SERVES = 10
+"""The place of `serves_store` in a row."""
 
 
 def _row(seat: _Seat) -> _Row:
@@ -307,7 +317,12 @@ def _row(seat: _Seat) -> _Row:
 
 def _columns(seats: tuple[_Seat, ...] | _Columns) -> tuple[_Column, ...]:
     """Return the fields of all seats, in the order of `_row`; nothing for no seats."""
-    return astuple(seats) if isinstance(seats, _Columns) else tuple(zip(*map(_row, seats), strict=True))
+    if not isinstance(seats, _Columns):
+        return tuple(zip(*map(_row, seats), strict=True))
+    *columns, serving = astuple(seats)
+    places = frozenset(serving)
+    columns.insert(_SERVES, tuple([place in places for place in range(len(seats.address))]))
+    return tuple(columns)
 
 
 def _unmarked(slot: str, address: str) -> str:
@@ -335,19 +350,24 @@ def _seat_to_wire(node: Node, seat: Seat) -> _Seat:
     )
 
 
-_Told: TypeAlias = tuple[str, int, int, str, str, tuple[tuple[str, str], ...], str, str, int, tuple[str, int] | None]
+_Told: TypeAlias = tuple[
+    str, int, int, str, str, tuple[tuple[str, str], ...], str, str, int, tuple[str, int] | None, bool
+]
 
 
 def _profile_to_wire(profile: Profile) -> _Told:
     endpoint, party = profile.endpoint, profile.party
     told = profile.local_world_size, profile.role, profile.host, profile.labels, profile.program, profile.content
-    return endpoint.address, endpoint.port, *told, profile.link_port, (party.name, party.size) if party else None
+    further = profile.link_port, (party.name, party.size) if party else None, bool(profile.serves_store)
+    return endpoint.address, endpoint.port, *told, *further
 
 
 def _profile(wire: _Profile) -> Profile:
     endpoint = Endpoint(wire.address, wire.port)
     told = wire.local_world_size, wire.role, wire.host, wire.labels, wire.program, wire.content
-    return Profile(endpoint, *told, wire.link_port, Party(*wire.party) if wire.party else None)
+    return Profile(
+        endpoint, *told, wire.link_port, Party(*wire.party) if wire.party else None, wire.serves_store or None
+    )
 
 
 def _from_wire(wire: _State) -> RendezvousState:
@@ -435,9 +455,9 @@ def _found(own: tuple[_Column, ...], last: _People) -> _People:
 
 def _node_and_profile(
     address: str, port: int, size: int, role: str, host: str, labels: tuple[tuple[str, str], ...], program: str,
-    content: str, link_port: int, party: tuple[str, int] | None, slot: str, incarnation: int,
+    content: str, link_port: int, party: tuple[str, int] | None, serves: bool, slot: str, incarnation: int,
 ) -> tuple[Node, Profile]:  # fmt: skip
-    told = role, host or address, labels, program, content, link_port, Party(*party) if party else None
+    told = role, host or address, labels, program, content, link_port, Party(*party) if party else None, serves or None
     return Node(_unmarked(slot, address), incarnation), Profile(Endpoint(address, port), size, *told)
 
 
@@ -502,31 +522,14 @@ def _proposal_of(wire: _Proposal) -> Proposal:
     raise ValueError("it is to arrive, or to be done")
 
 
-def decode_proposals(data: Mapping[Node, bytes]) -> Iterator[tuple[Node, Proposal]]:
-    """Yield what can be read."""
-    for node, each in data.items():
-        try:
-            yield node, decode_proposal(each)
-        except Refused:
-            continue
-
-
 def encode_entrant(node: Node, proposal: Proposal) -> bytes:
     """Return the proposal of a node to enter, with its name: who reads it does not know yet who the entrants are."""
     return _encoder.encode(_Entrant(_pair(node), msgspec.Raw(encode_proposal(proposal))))
 
 
-def decode_entrants(data: Iterable[bytes], era: Token | None) -> Mapping[Node, Proposal]:
-    """Return the proposals to enter in this era, of what can be read; of several of one node the last."""
-    found = {}
-    for each in data:
-        try:
-            node, proposal = _read(each, PROPOSAL_BYTES_MAX, "proposal to enter", _entrant, _entrant_of)
-        except Refused:
-            continue
-        if proposal.enters and proposal.era == era:
-            found[node] = proposal
-    return found
+def decode_entrant(data: bytes) -> tuple[Node, Proposal]:
+    """Return the node that proposes to enter, and its proposal. Raise Refused, with the reason, if there is none."""
+    return _read(data, PROPOSAL_BYTES_MAX, "proposal to enter", _entrant, _entrant_of)
 
 
 def _entrant_of(wire: _Entrant) -> tuple[Node, Proposal]:
@@ -541,7 +544,7 @@ class _Fault(_Wire):
     rank: Count
     local_rank: Count
     pid: Count
-    exit_code: int
+    exit_code: int | None
     after_s: float
     world_size: Count
     host: Message
@@ -553,6 +556,8 @@ class _Fault(_Wire):
     remark: Message
     callstack: Annotated[str, Meta(max_length=CALLSTACK_MAX)]
     error_file: Message
+    origin: Origin = Origin.END  # older agents do not write these two
+    at_s: Annotated[float, Meta(ge=0, le=COUNT_MAX)] = 0.0
 
 
 _fault = msgspec.json.Decoder(_Fault)
@@ -581,6 +586,8 @@ def encode_fault(fault: Fault) -> bytes:
             fault.remark,
             fault.callstack,
             fault.error_file,
+            fault.origin,
+            fault.at_s,
         )
     )
 
@@ -593,7 +600,8 @@ def decode_fault(data: bytes) -> Fault:
 def _fault_of(wire: _Fault) -> Fault:
     place = wire.round, wire.rank, wire.local_rank, wire.pid, wire.exit_code, wire.after_s, wire.world_size
     said = wire.host, wire.when, wire.message, wire.where, wire.log, wire.tail
-    return Fault(_node(wire), *place, *said, wire.remark, wire.callstack, wire.error_file)
+    rest = wire.remark, wire.callstack, wire.error_file, wire.origin, wire.at_s
+    return Fault(_node(wire), *place, *said, *rest)
 
 
 class _Unfit(_Wire):
@@ -612,23 +620,13 @@ def encode_unfit(unfit: Unfit) -> bytes:
     return _encoder.encode(_Unfit(FORMAT, *unfit.node, unfit.host, unfit.when, unfit.reason))
 
 
-def unfit_of(records: Iterable[bytes]) -> tuple[Unfit, ...]:
-    """Return the nodes that stay out, of which each record tells that can be read."""
-    return tuple(_readable(records))
+def decode_unfit(data: bytes) -> Unfit:
+    """Return the node that stays out in these bytes. Raise Refused, with the reason, if there is none."""
+    return _read(data, FAULT_BYTES_MAX, "record of an unfit node", _unfit, _unfit_of)
 
 
-def _readable(records: Iterable[bytes]) -> Iterator[Unfit]:
-    for data in records:
-        try:
-            yield _read(
-                data,
-                FAULT_BYTES_MAX,
-                "record of an unfit node",
-                _unfit,
-                lambda wire: Unfit(_node(wire), wire.host, wire.when, wire.reason),
-            )
-        except Refused:
-            continue
+def _unfit_of(wire: _Unfit) -> Unfit:
+    return Unfit(_node(wire), wire.host, wire.when, wire.reason)
 
 
 class _Stacks(_Wire):
@@ -651,18 +649,3 @@ def decode_stacks(data: bytes) -> Stacks:
     return _read(
         data, STACKS_BYTES_MAX, "record of stacks", _stacks, lambda wire: Stacks(_node(wire), wire.round, wire.places)
     )
-
-
-def stacks_of(records: Mapping[Node, bytes]) -> tuple[Stacks, ...]:
-    """Return what can be read, and is of the node under whose name it stands."""
-    return tuple(_own_stacks(records))
-
-
-def _own_stacks(records: Mapping[Node, bytes]) -> Iterator[Stacks]:
-    for node, data in records.items():
-        try:
-            stacks = decode_stacks(data)
-        except Refused:
-            continue
-        if stacks.node == node:
-            yield stacks

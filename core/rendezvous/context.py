@@ -16,6 +16,7 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from ..evolving import evolve, maker
+from ..violation import Finding
 from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal
 from .settings import Settings
@@ -50,6 +51,8 @@ class Trouble:
 
     why: Why
     text: str
+    broken: Finding | None = None
+    """The property that is broken, if that is the fault."""
 
 
 @frozen
@@ -80,6 +83,8 @@ class Suspect:
     since: float
     beaten_at: float = -math.inf
     """When I had sent my last acknowledged heartbeat, as the evidence of its death came; never: there is no evidence."""
+    is_gone: bool = False
+    """Its link gave evidence of its death, whether that counts or not."""
     counter: int | None = None
     """Its heartbeat in the first read that I sent since then."""
     read: bool = False
@@ -135,6 +140,8 @@ class Held:
     """Since when the store does not answer; None while it does."""
     tried_at: float = -math.inf
     """When I sent the last question that the store left unanswered."""
+    still_since: float | None = None
+    """Since when no worker of mine has made progress; None: one does, or nobody has looked."""
     trouble: Trouble | None = None
 
     @property
@@ -347,6 +354,8 @@ class Operation:
     """This `join` asks for no seat while a world runs: the node's workers cannot start at once yet."""
     alive: Generation | None = None
     """Workers of this generation run on while this node joins."""
+    is_open: bool = False
+    """The failure for which this `end` is wanted may have begun on another node: it does not count against this one."""
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:
@@ -381,6 +390,16 @@ def gone(held: Held, now: float) -> frozenset[Node]:
     return frozenset(
         node for node, suspect in held.suspects.items() if suspect.beaten_at >= after and _counts(state.seats.get(node))
     )
+
+
+def stranded(held: Held, now: float) -> tuple[Node, ...]:
+    """Return the other members of my world, if their links say of all that they are dead, and no worker of mine has made
+    progress for `join_timeout`; else nobody."""
+    state, since = held.state, held.still_since
+    if state is None or since is None or now - since < held.settings.join_timeout:
+        return ()
+    others = tuple([node for node in state.members if node != held.node and state.seats[node].status not in AWAY])
+    return others if all((was := held.suspects.get(node)) and was.is_gone for node in others) else ()
 
 
 def _counts(seat: Seat | None) -> bool:

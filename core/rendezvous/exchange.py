@@ -13,8 +13,9 @@ from attrs import frozen
 
 from ..world import Life, Node
 from .actions import Outcome, Proposal
-from .agenda import Errand, Prepared, Request
+from .agenda import Prepared, Request
 from .context import Handler, Held
+from .errands import Errand
 from .links import Says
 from .state import RendezvousState
 from .turn import Gather, Observe, Propose, Raise, Wait, Write
@@ -78,9 +79,11 @@ class Silent:
 
 @frozen
 class NoState:
-    """The store answered with something that is no register."""
+    """The store answered with something else than a register, or will never answer."""
 
     text: str
+    is_unserved: bool | None = None
+    """True: this node is to serve the store and cannot, and the store has never answered. A trace leaves out None."""
 
 
 Answer: TypeAlias = Shown | Heartbeats | Counted | Proposals | Did | Unknown | Silent | NoState
@@ -121,6 +124,13 @@ class Linked:
 
 
 @frozen
+class Standstill:
+    """No worker of this node has made progress since this time on my clock; None: one has, since the last such word."""
+
+    since: float | None
+
+
+@frozen
 class Woke:
     """The process stood still for longer than a TTL."""
 
@@ -140,7 +150,7 @@ class Passed:
     """Nothing came until the ask's `until`; also the first input of all."""
 
 
-Input: TypeAlias = Answer | Submitted | Pushed | Missed | Linked | Woke | Drawn | Passed
+Input: TypeAlias = Answer | Submitted | Pushed | Missed | Linked | Standstill | Woke | Drawn | Passed
 
 # --- asks
 

@@ -5,13 +5,32 @@ The text uses the state and my own spans only. Seconds are written as `mm:ss`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
-from ..world import Node
+from ..world import Node, World, name_of
 from .state import RendezvousState, Seat, Status, known_as
 
 NAMES_MAX = 8
 """The most nodes that a sentence names."""
+
+
+Naming = Callable[[Node, str], str]
+"""It returns the name of a node that is on record with this host."""
+
+
+def naming(state: RendezvousState | None, world: World | None = None) -> Naming:
+    """Return the function that names nodes as people know them: those of the register, of this world, and of old records."""
+    profiles = {node: seat.profile for node, seat in state.seats.items()} if state else {}
+    profiles |= dict(zip(world.nodes, world.profiles, strict=True)) if world else {}
+    of_slots = {node.slot: name_of(node, its.host, its.labels) for node, its in profiles.items()}
+    shared = Counter(of_slots.values())
+
+    def name(node: Node, host: str) -> str:
+        found = of_slots.get(node.slot) or name_of(node, host)
+        return node.slot if shared[found] > 1 else found
+
+    return name
 
 
 def explain(state: RendezvousState | None, me: Node | None) -> str:
@@ -41,8 +60,8 @@ def set_aside(seat: Seat) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return the seconds as minutes and seconds: 00:14."""
-    whole = max(int(seconds), 0)
+    """Return the seconds as minutes and seconds: 00:14. A difference of two times may lack a hair of a whole second."""
+    whole = max(int(seconds + 1e-3), 0)
     return f"{whole // 60:02d}:{whole % 60:02d}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..world import Node, Verdict, Why
+from ..world import Verdict, Why
 from .actions import (
     Action,
     Arrive,
@@ -101,7 +101,8 @@ def end(ctx: Context, deadline: float) -> Action:
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
     spread = ctx.operation.since + ctx.operation.jitter * END_JITTER * (len(state.members) - 1)
-    failing = ctx.failing if ctx.operation.why is Why.FAILED else None
+    counts = ctx.operation.why is Why.FAILED and not ctx.operation.is_open
+    failing = ctx.failing if counts else None
     return End(state.round, ctx.operation.why, failing) if ctx.now >= spread else Sync(spread)
 
 
@@ -178,7 +179,7 @@ def drain(ctx: Context, deadline: float) -> Action:
         return Fail(Why.NO_NODE)
     if is_sooner(seat.notice, wanted.notice):
         return Finish(Settled())
-    if wanted.node != ctx.me and not ctx.operation.forced and _is_needed(state, wanted.node):
+    if wanted.node != ctx.me and not ctx.operation.forced and state.needs(wanted.node):
         return Fail(Why.NEEDED)
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Drain(wanted.node, wanted.notice)
 
@@ -189,17 +190,6 @@ def linger(ctx: Context, deadline: float) -> Action:
     if state is None or not state.closed or (confirmed_at is not None and confirmed_at >= ctx.operation.since):
         return Finish(Settled())
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Sync(ctx.now)
-
-
-def _is_needed(state: RendezvousState, node: Node) -> bool:
-    """Return True if the nodes that may be in the next world would be too few without this one."""
-    others = [
-        each for each, seat in state.seats.items() if seat.status not in _OUT and not seat.notice and each != node
-    ]
-    return len(others) < state.limits.min_nodes
-
-
-_OUT = (*AWAY, Status.LEAVING)
 
 
 def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
@@ -241,7 +231,7 @@ def _overdue_at(ctx: Context) -> float:
 
 def _last_call_at(ctx: Context) -> float:
     state = ctx.state
-    if state is None or ctx.status is not Status.IN or state.expected or state.over_budget:
+    if state is None or ctx.status is not Status.IN or state.expected:
         return math.inf
     return ctx.due(Fact.QUORUM, ctx.last_call)
 

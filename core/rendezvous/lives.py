@@ -13,10 +13,11 @@ from typing import TypeAlias
 from attrs import frozen
 
 from ..evolving import evolve
+from ..violation import Finding, check
 from ..world import Life
 from .actions import Edit
 from .state import BASE_MAX, NOTHING, Precedence, RendezvousState, Status
-from .verify import Finding, Violation, verify
+from .verify import verify
 
 UNATTESTED = (Status.WAITING, Status.LEAVING, Status.ASIDE)
 """What only presence can attest: a restore drops these seats."""
@@ -74,8 +75,7 @@ def _base(precedence: Precedence) -> Precedence:
 def verify_restore(deed: Restore, found: RendezvousState | None, after: RendezvousState) -> None:
     """Raise a Violation for the first rule that a restore breaks."""
     verify(after)
-    for number, fact in _of_restore(deed.held, found, after):
-        raise Violation(number, fact)
+    check(_of_restore(deed.held, found, after))
 
 
 def _of_restore(held: RendezvousState, found: RendezvousState | None, after: RendezvousState) -> Iterator[Finding]:

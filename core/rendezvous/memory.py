@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from ..evolving import evolve
+from ..violation import Finding, Violation
 from ..world import Life, Node, Profile, Why, WorldId
 from .actions import Proposal
 from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, dead
@@ -19,7 +20,7 @@ from .links import Says
 from .lives import outranks
 from .sightings import Sightings, observe, refreshed, signs_of_life
 from .state import RendezvousState, Status, Token
-from .verify import Violation, verify, verify_step
+from .verify import verify, verify_step
 
 
 def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool = True) -> Held:
@@ -45,7 +46,7 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, h
         if mine is not None and state.version == mine.version + 1:
             verify_step(mine, state)
     except Violation as violation:
-        return unreadable(held, str(violation), now, sent_at)
+        return unreadable(held, str(violation), now, sent_at, violation.finding)
     return _at(_moved(held, state, sent_at, now), now)
 
 
@@ -71,7 +72,7 @@ def _changed(held: Held, state: RendezvousState | None, sent_at: float, now: flo
         if state is not None:
             verify(state)
     except Violation as violation:
-        return unreadable(held, str(violation), now, sent_at)
+        return unreadable(held, str(violation), now, sent_at, violation.finding)
     better = held.state if outranks(held.state, state) else state
     if better is None or (better is state and here):
         return _at(_adopted(held, state, sent_at, now), now)
@@ -116,13 +117,22 @@ def woke(held: Held, now: float) -> Held:
 
     All spans begin anew, that of a silent store too: those whom I wait for may have slept as well.
     """
-    return evolve(held, woke_at=now, suspects={}, spans={}, silent_since=None)
+    return evolve(held, woke_at=now, suspects={}, spans={}, silent_since=None, still_since=None)
 
 
-def unreadable(held: Held, text: str, now: float, sent_at: float = -math.inf) -> Held:
-    """Return my memory after an answer that is no legal state. Nothing is restored over that. A store that shows nothing
+def unreadable(held: Held, text: str, now: float, sent_at: float = -math.inf, broken: Finding | None = None) -> Held:
+    """Return my memory after an answer that is not a legal state. Nothing is restored over that. A store that shows nothing
     else is as good as silent."""
-    return evolve(silent(held, now, sent_at), found=None, trouble=Trouble(Why.ILLEGAL, text))
+    return _troubled(held, Trouble(Why.ILLEGAL, text, broken), now, sent_at)
+
+
+def unserved(held: Held, text: str, now: float, sent_at: float) -> Held:
+    """Return my memory after the word that this node cannot serve its store, which has never answered."""
+    return _troubled(held, Trouble(Why.UNSERVED, text), now, sent_at)
+
+
+def _troubled(held: Held, trouble: Trouble, now: float, sent_at: float) -> Held:
+    return evolve(silent(held, now, sent_at), found=None, trouble=trouble)
 
 
 def _still(held: Held, sent_at: float, now: float) -> Held:
@@ -185,8 +195,15 @@ def _failed_at(held: Held, state: RendezvousState, now: float) -> tuple[float, .
     if limit is None or ended is None or ended == was or ended.by != held.node:
         return held.failed_at
     if ended.why is Why.FAILED:
-        return (*held.failed_at, now)[-limit.failures :]
-    return held.failed_at[:-1] if was is not None and was.round == ended.round else held.failed_at
+        return (*held.failed_at, now)[-limit.failures :] if _counts(state, held.node) else held.failed_at
+    refunded = was is not None and was.round == ended.round and held.state and _counts(held.state, held.node)
+    return held.failed_at[:-1] if refunded else held.failed_at
+
+
+def _counts(state: RendezvousState, node: Node) -> bool:
+    """Return False if the last failure of this node does not count against it: the register shows that it told nothing."""
+    seat = state.seats.get(node)
+    return seat is None or seat.failing is not None
 
 
 def _is_set_aside(held: Held, state: RendezvousState) -> bool:
@@ -290,15 +307,25 @@ def _unheard(
 def told_by_link(held: Held, node: Node, says: Says, beaten_at: float | None, now: float) -> Held:
     """Return my memory after a link has told this of its node. My last acknowledged heartbeat was sent at `beaten_at`.
 
-    Evidence without suspicion says nothing: the node has shown a sign of life since its link ended.
+    Evidence without suspicion says nothing: the node has shown a sign of life since its link ended. A port that refuses
+    while the store is silent evicts nobody.
     """
     suspects = dict(held.suspects)
-    was = suspects.pop(node, None)
+    was = suspects.get(node)
     if says is Says.SUSPECT:
         suspects[node] = Suspect(now)
-    elif says is Says.GONE and was is not None and beaten_at is not None:
-        suspects[node] = evolve(was, beaten_at=beaten_at)
+    elif says is Says.ANSWERS:
+        suspects.pop(node, None)
+    elif says is Says.REFUSES and held.silent_since is not None:
+        suspects[node] = evolve(was or Suspect(now), is_gone=True)
+    elif says is Says.GONE and was is not None:
+        suspects[node] = evolve(was, beaten_at=was.beaten_at if beaten_at is None else beaten_at, is_gone=True)
     return evolve(held, suspects=suspects)
+
+
+def stands_still(held: Held, since: float | None) -> Held:
+    """Return my memory after a look at my workers: none has made progress since then (None: one has)."""
+    return evolve(held, still_since=since)
 
 
 def proposed(held: Held, proposal: Proposal, count: int, sent_at: float, now: float) -> Held:
@@ -321,7 +348,7 @@ def gathered(held: Held, proposals: Mapping[Node, Proposal], sent_at: float, now
 def joined(held: Held, world: WorldId) -> Held:
     """Return my memory after a join, with the world that my workers will run in."""
     ran = frozenset(each for each in held.ran if each.life != world.life)
-    return evolve(held, mine=world, ran=ran | {world})
+    return evolve(held, mine=world, ran=ran | {world}, still_since=None)
 
 
 def marked(held: Held) -> Held:

@@ -26,6 +26,7 @@ def operation(
     wanted: Drain | None = None,
     forced: bool = False,
     alive: Generation | None = None,
+    is_open: bool = False,
 ) -> Operation:
     """Return an operation that begins now.
 
@@ -41,4 +42,4 @@ def operation(
         linger: LINGER_S,
     }
     deadline = now + spans.get(handler, math.inf)
-    return Operation(handler, now, deadline, jitter, why, ending, wanted, forced, holds_back, alive)
+    return Operation(handler, now, deadline, jitter, why, ending, wanted, forced, holds_back, alive, is_open)

@@ -18,7 +18,7 @@ from attrs import Attribute, Factory, field, frozen
 
 from ..derived import Memo, beside, derived
 from ..evolving import maker
-from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Node, Notice, Profile, Verdict, Why, World, WorldId
+from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Node, Notice, Profile, Verdict, Why, World, WorldId, name_of
 
 NODES_MAX = 4_096
 """The most seats of a register, whose size is bounded."""
@@ -68,6 +68,7 @@ MEMBERS = (Status.IN, Status.DONE, Status.GONE, Status.RESERVE, Status.ABSENT)
 """The statuses of the members of a complete round."""
 AWAY = (Status.GONE, Status.ABSENT)
 """The statuses of members that have left without an effect on the round."""
+_OUT = (*AWAY, Status.LEAVING)
 _PRESENT = tuple(status for status in Status if status not in AWAY)
 """The statuses of nodes that have not left."""
 _PLACELESS = (Status.WAITING, Status.LEAVING, Status.ASIDE)
@@ -333,6 +334,12 @@ class RendezvousState:
             return ()
         return (*self.those(Status.WAITING)[len(self.wait_list) :], *self.those(Status.ASIDE))
 
+    def needs(self, node: Node) -> bool:
+        """Return True if the nodes that may be in the next world would be too few without this one."""
+        seats = self.seats.items()
+        others = [each for each, seat in seats if seat.status not in _OUT and not seat.notice and each != node]
+        return len(others) < self.limits.min_nodes
+
     def is_spare(self, node: Node | None) -> bool:
         """Return True if this node, when it joins, waits for a later round: it is a spare, or a reserve that was held for
         lost, and its round goes on."""
@@ -404,11 +411,10 @@ def shows_over(state: RendezvousState | None, node: Node, round: int) -> bool:
 
 
 def known_as(state: RendezvousState, nodes: Iterable[Node]) -> list[str]:
-    """Return the names that people know: a node's host, or its slot if several slots share the host."""
-    slots = dict.fromkeys((seat.profile.host, node.slot) for node, seat in state.seats.items())
-    shared = Counter(host for host, _ in slots)
-    hosts = {node: state.seats[node].profile.host for node in nodes}
-    return [host if shared[host] == 1 else node.slot for node, host in hosts.items()]
+    """Return the names that people know: `name_of` each node, or its slot if several slots share that name."""
+    names = {node: name_of(node, seat.profile.host, seat.profile.labels) for node, seat in state.seats.items()}
+    shared = Counter(name for name, _ in dict.fromkeys((name, node.slot) for node, name in names.items()))
+    return [names[node] if shared[names[node]] == 1 else node.slot for node in nodes]
 
 
 def note_columns(

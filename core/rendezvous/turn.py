@@ -11,15 +11,16 @@ import math
 from attrs import frozen
 
 from ..evolving import evolve
+from ..violation import Finding, Violation
 from ..world import Node, Why
 from .actions import Arrive, Done, Edit, Fail, Finish, Outcome, Proposal, Sync, Together
 from .apply import apply
-from .context import Context, Found, Handler, Held, Operation, Trouble, context
-from .explain import explain
+from .context import Context, Found, Handler, Held, Operation, Trouble, context, stranded
+from .explain import explain, named
 from .handlers import join, watch
 from .lives import Deed, Restore, restored, verify_restore
 from .state import Limits, RendezvousState, Seat, Status, Token, blank
-from .verify import Violation, verify, verify_step
+from .verify import verify, verify_step
 
 _WORKING = (Status.IN, Status.DONE, Status.GONE)
 """The members whose workers run, or have succeeded."""
@@ -82,6 +83,8 @@ class Raise:
 
     failure: Fail
     text: str = ""
+    broken: Finding | None = None
+    """The property that the store's register breaks, or that what was to be written would break."""
 
 
 Decision = Write | Wait | Observe | Propose | Gather | Return | Raise
@@ -98,7 +101,7 @@ def turn(operation: Operation, held: Held, now: float, decides: Handler | None =
     ctx = context(operation, held, now)
     deadline = _deadline(operation, ctx)
     if (unsure and now >= deadline) or _given_up(operation, ctx, deadline):
-        return _raise(held.trouble) if held.trouble else Raise(Fail(Why.UNCONFIRMED))
+        return _raise(held.trouble) if held.trouble else Raise(Fail(Why.UNCONFIRMED), _why_stranded(ctx))
     if unsure:
         return Wait(held.token, now)
     if held.found:
@@ -126,14 +129,29 @@ def _deadline(operation: Operation, ctx: Context) -> float:
 
 def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
     """Return True if the store has not answered for as long as a join may take, or until the operation's deadline. A node
-    that watches goes on watching: neither running workers nor a reserve are stopped for that. A silence counts only if I
-    asked in its second half: my loop may have stood still, and the store may be back."""
+    that watches goes on watching: neither running workers nor a reserve are stopped for that, unless all other members are
+    dead and the workers stand still. A silence counts only if I asked in its second half: my loop may have stood still, and
+    the store may be back."""
     silent_since = ctx.held.silent_since
-    if silent_since is None or (operation.handler is watch and ctx.status in (Status.IN, Status.RESERVE)):
+    if silent_since is None or (_runs(operation, ctx) and not stranded(ctx.held, ctx.now)):
         return False
     silence = ctx.now - silent_since
     lasts = silence >= ctx.settings.join_timeout and ctx.held.tried_at >= ctx.now - silence / 2
     return lasts or ctx.now >= deadline
+
+
+def _runs(operation: Operation, ctx: Context) -> bool:
+    return operation.handler is watch and ctx.status in (Status.IN, Status.RESERVE)
+
+
+def _why_stranded(ctx: Context) -> str:
+    """Return why this node stops its workers, if it does; else nothing."""
+    state, others = ctx.state, stranded(ctx.held, ctx.now)
+    if state is None or not others or not _runs(ctx.operation, ctx):
+        return ""
+    still_s = ctx.now - (ctx.held.still_since or ctx.now)
+    dead = f"the other nodes of round {state.round} are dead ({named(state, others)})"
+    return f"{dead}, and no worker here has made progress for {still_s:.0f} s"
 
 
 def _wait(ctx: Context, until: float) -> Decision:
@@ -218,7 +236,7 @@ def _write(ctx: Context, edit: Edit) -> Decision:
         verify(after, before)
         verify_step(before, after)
     except Violation as violation:
-        return _raise(Trouble(Why.ILLEGAL, f"not written: {edit} of {ctx.me} breaks {violation}"))
+        return _not_written(edit, ctx, violation)
     return Write(after, ctx.held.token, edit)
 
 
@@ -240,12 +258,17 @@ def _restore(ctx: Context, found: Found) -> Decision:
         after = restored(deed, found.state)
         verify_restore(deed, found.state, after)
     except (Violation, ValueError) as violation:  # who forges a register may choose the last epoch that there is
-        return _raise(Trouble(Why.ILLEGAL, f"not written: {deed} of {ctx.me} breaks {violation}"))
+        return _not_written(deed, ctx, violation)
     return Write(after, token, deed)
 
 
+def _not_written(deed: Deed, ctx: Context, error: Violation | ValueError) -> Raise:
+    broken = error.finding if isinstance(error, Violation) else None
+    return Raise(Fail(Why.ILLEGAL), f"not written: {deed} of {ctx.me} breaks {error}", broken)
+
+
 def _raise(trouble: Trouble) -> Raise:
-    return Raise(Fail(trouble.why), trouble.text)
+    return Raise(Fail(trouble.why), trouble.text, trouble.broken)
 
 
 def _explained(failure: Fail, ctx: Context) -> str:

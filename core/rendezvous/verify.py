@@ -11,22 +11,11 @@ from collections.abc import Collection, Iterator
 from operator import attrgetter, lt
 
 from ..evolving import evolve
+from ..violation import Finding, check
 from ..world import Ending, Node, Profile, Why
 from .state import BASE_MAX, MEMBERS, Ended, RendezvousState, Seat, Status, status_of
 
 _slot = attrgetter("slot")
-
-
-class Violation(Exception):
-    """A state, or a step between two states, that breaks an invariant."""
-
-    def __init__(self, number: str, fact: str) -> None:
-        super().__init__(f"{number}: {fact}")
-        self.number = number
-
-
-Finding = tuple[str, str]
-"""The number of a broken invariant, and what is wrong."""
 
 
 LEGAL = "legal"
@@ -42,10 +31,8 @@ def verify(state: RendezvousState, known: RendezvousState | None = None) -> None
     state that was judged are not compared with each other again: of thousands that takes longest."""
     if LEGAL in state.memo:
         return
-    for number, fact in _of_any(state, known if known is not None and LEGAL in known.memo else None):
-        raise Violation(number, fact)
-    for number, fact in _of_complete(state) if state.complete else _of_open(state):
-        raise Violation(number, fact)
+    check(_of_any(state, known if known is not None and LEGAL in known.memo else None))
+    check(_of_complete(state) if state.complete else _of_open(state))
     state.memo[LEGAL] = True
 
 
@@ -53,11 +40,9 @@ def verify_step(before: RendezvousState, after: RendezvousState) -> None:
     """Raise a Violation for the first invariant that this write breaks. Both states must pass `verify`."""
     if after.memo.get(LEGAL_AFTER) is before:
         return
-    for number, fact in _of_step(before, after):
-        raise Violation(number, fact)
+    check(_of_step(before, after))
     ended = after.ended if after.round > before.round else None
-    for number, fact in _of_end(before, after, ended) if ended else _of_round(before, after):
-        raise Violation(number, fact)
+    check(_of_end(before, after, ended) if ended else _of_round(before, after))
     before.memo.pop(LEGAL_AFTER, None)  # or each state would keep all before it alive
     after.memo[LEGAL_AFTER] = before
 
@@ -226,7 +211,7 @@ def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Findi
 def _is_refund(before: RendezvousState, after: RendezvousState) -> bool:
     if before.ended is None or after.ended is None or before.complete:
         return False
-    replaced = {node.slot for node in after.seats}
+    replaced = set() if before.provisional else {node.slot for node in after.seats}
     missed = before.those(Status.EXPECTED, Status.LEAVING)
     lost = [node for node in missed if node != before.ended.by and node.slot not in replaced]
     charged, forgiven = before.ended, after.ended

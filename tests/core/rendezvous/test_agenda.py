@@ -8,8 +8,9 @@ import pytest
 from worlds import holding, profile, running
 
 from elastic.core.rendezvous import Fail, Over, Raise, Settled, close, done, end, join, leave, watch
-from elastic.core.rendezvous.agenda import Agenda, Errand, Prepared, Request, answered, begun, resumed, submitted
+from elastic.core.rendezvous.agenda import Agenda, Prepared, Request, answered, begun, resumed, submitted
 from elastic.core.rendezvous.context import Handler
+from elastic.core.rendezvous.errands import Errand
 from elastic.core.world import Ending, Verdict, Why
 
 HELD = holding("a", running())

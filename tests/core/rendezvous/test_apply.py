@@ -19,7 +19,9 @@ from elastic.core.rendezvous import (
     Limits,
     Overdue,
     RendezvousState,
+    Restore,
     apply,
+    restored,
 )
 from elastic.core.rendezvous.state import LOST_MAX
 from elastic.core.world import Ending, Verdict, Why
@@ -30,6 +32,11 @@ FAILED = End(0, Why.FAILED)
 def returning(names: str, size: str = "", restarts: int = 1, back: str = "") -> RendezvousState:
     """Return round 1 after the first node's failure has ended round 0. The nodes in `back` have returned."""
     return arrived(edited(running(names, size, restarts), names.split()[0], FAILED), back)
+
+
+def given_back(state: RendezvousState) -> RendezvousState:
+    """Return what a survivor writes into an empty store."""
+    return restored(Restore(state, "again"), None)
 
 
 def leaves_unchanged(state: RendezvousState, who: str, edit: Edit) -> bool:
@@ -125,6 +132,18 @@ def test_arrive_of_a_later_incarnation_does_not_end_the_round_that_the_earlier_o
 def test_arrive_of_the_next_incarnation_of_a_dead_node_refunds_nothing() -> None:
     # A hang that kills its own agent, again and again, would cost nothing for ever.
     state = edited(returning("a b", size="1:2"), "b#2", Arrive(profile("b")))
+    assert (state.failures, state.ended) == (1, Ended(0, Why.FAILED, node("a")))
+
+
+def test_arrive_of_the_next_incarnation_refunds_a_failure_in_a_restored_life() -> None:
+    # The node may have served the store, and have died with it.
+    state = edited(given_back(returning("a b", size="1:2", restarts=0)), "b#2", Arrive(profile("b")))
+    assert (state.failures, state.ended) == (0, Ended(0, Why.LOST, node("a")))
+    assert seats(edited(state, "a", Arrive(profile("a")))) == {"a": "in", "b#2": "in"}
+
+
+def test_arrive_of_the_culprits_next_incarnation_refunds_nothing_in_a_restored_life() -> None:
+    state = edited(given_back(returning("a b", size="1:2")), "a#2", Arrive(profile("a")))
     assert (state.failures, state.ended) == (1, Ended(0, Why.FAILED, node("a")))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from attrs import evolve
-from worlds import holding, node, profile, running
+from worlds import edited, holding, node, profile, running
 
 from elastic.core import rendezvous
 from elastic.core.rendezvous import (
@@ -19,6 +19,7 @@ from elastic.core.rendezvous import (
     Client,
     Counted,
     Did,
+    Done,
     Draw,
     Drawn,
     End,
@@ -45,6 +46,7 @@ from elastic.core.rendezvous import (
     Raise,
     RendezvousState,
     Request,
+    Restore,
     Restored,
     Seen,
     Settings,
@@ -65,6 +67,7 @@ from elastic.core.rendezvous import (
     end,
     join,
     leave,
+    restored,
     step,
     watch,
 )
@@ -218,8 +221,58 @@ def test_an_errand_is_done_in_its_order() -> None:
     assert ask == Look()
 
 
-def test_an_errand_that_the_store_did_not_answer_is_not_done_again() -> None:
-    assert fed(newborn(ALONE), Submitted((ERRAND,)), Drawn(0.0), Silent("gone"), Passed())[1] == Idle()
+def test_an_errand_that_the_store_did_not_answer_waits_for_the_register_to_move() -> None:
+    client, ask, _ = fed(in_a_world(), Submitted((ERRAND,)), Heartbeats({}, RUNNING.life), Drawn(0.0), at=2.0)
+    assert ask == ERRAND
+    client, ask, _ = fed(client, Silent("gone"), Passed(), at=5.0)
+    assert ask == Draw()
+    after = edited(RUNNING, "b", Done(0))
+    client, ask, _ = fed(client, Pushed(after, 6.0), at=7.0)
+    assert ask == ERRAND
+    client, ask, _ = fed(client, Did(), Pushed(edited(after, "b", Leave()), 8.0), at=8.0)
+    assert ask == Draw()
+
+
+def with_errands_done(*errands: Errand) -> Client:
+    client, ask, _ = fed(in_a_world(), Submitted(errands), Heartbeats({}, RUNNING.life), Drawn(0.0), at=2.0)
+    for errand in errands[1:]:
+        client, ask, _ = fed(client, Did(), Drawn(0.0), at=5.0)
+        assert ask == errand
+    return fed(client, Did(), at=7.0)[0]
+
+
+def test_what_is_on_record_is_given_back_once_to_a_store_that_has_forgotten_it() -> None:
+    another = Errand("read another log")
+    lost = restored(Restore(RUNNING, "again"), None)
+    client, ask, told = fed(with_errands_done(ERRAND, another), Pushed(lost, 8.0), at=9.0)
+    assert (ask, [type(notice) for notice in told]) == (ERRAND, [Restored, Seen])
+    client, ask, _ = fed(client, Did(), at=10.0)
+    assert ask == another
+    client, ask, _ = fed(client, Did(), at=11.0)
+    assert ask == Draw()
+    assert fed(client, Pushed(edited(lost, "b", Done(0)), 12.0), at=12.0)[1] == Draw()
+
+
+def test_what_is_given_back_twice_to_two_stores_is_given_back_once_to_each() -> None:
+    lost = restored(Restore(RUNNING, "again"), None)
+    client, ask, _ = fed(with_errands_done(ERRAND), Pushed(lost, 8.0), Did(), at=9.0)
+    assert ask == Draw()
+    client, ask, _ = fed(client, Pushed(restored(Restore(lost, "once more"), None), 12.0), at=12.0)
+    assert ask == ERRAND
+    assert fed(client, Did(), at=13.0)[1] == Draw()
+
+
+def test_another_job_is_given_no_record() -> None:
+    other = evolve(RUNNING, life=Life("other", 7), job="other", completed_in=Life("other", 7))
+    assert fed(with_errands_done(ERRAND), Pushed(other, 8.0), at=9.0)[1] == Draw()
+
+
+def test_what_the_store_does_not_take_back_waits_for_the_register_to_move() -> None:
+    lost = restored(Restore(RUNNING, "again"), None)
+    client, ask, _ = fed(with_errands_done(ERRAND, Errand("another")), Pushed(lost, 8.0), Silent("gone"), at=9.0)
+    assert isinstance(ask, Pause)
+    client, ask, _ = fed(client, Pushed(edited(lost, "b", Done(0)), 12.0), Did(), at=12.0)
+    assert ask == Errand("another")
 
 
 def test_a_copy_shows_no_life() -> None:
@@ -517,3 +570,9 @@ def test_nothing_waits_for_ever_that_is_under_a_deadline() -> None:
     ask = step(waiting(), Passed(), 4.0)[1]
     assert isinstance(ask, Wait) and not math.isinf(ask.until)
     assert [handler.__name__ for handler in (watch, end)] == ["watch", "end"]
+
+
+def test_a_node_that_can_never_serve_its_store_gives_up_at_once() -> None:
+    _, _, told = fed(joining(), NoState("cannot serve", is_unserved=True), Passed())
+    (refused,) = [each.answer for each in told if isinstance(each, Told)]
+    assert refused == Raise(Fail(Why.UNSERVED), "cannot serve")

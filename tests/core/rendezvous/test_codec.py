@@ -232,6 +232,17 @@ def test_a_host_that_is_the_address_takes_no_place_in_a_compressed_register() ->
     assert json.loads(zlib.decompress(encode(state)))["seats"]["host"] == [""] * 100
 
 
+def test_who_serves_the_store_is_written_where_there_is_one() -> None:
+    state = with_seats(("b", evolve(profile("b"), serves_store=True)))
+    assert wire(state)["seats"][-1]["serves_store"] is True
+    assert decode(encode(state)) == state
+    many = evolve(MANY, seats={**MANY.seats, **state.seats})
+    packed = json.loads(zlib.decompress(encode(many)))["seats"]
+    assert packed["serving"] == [list(many.seats).index(node("b"))]
+    assert decode(encode(many)) == many
+    assert "serving" not in json.loads(zlib.decompress(encode(MANY)))["seats"], "as an older version wrote it"
+
+
 @pytest.mark.parametrize(
     ("deadline_s", "failing"), [(60.0, Failing(2, 30.0)), (0.5, Failing(1, 0.5)), (0.0, Failing(1, 0.0))]
 )

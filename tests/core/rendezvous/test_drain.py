@@ -42,6 +42,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous.agenda import answered, begun, submitted
 from elastic.core.rendezvous.codec import Refused, decode, encode
 from elastic.core.rendezvous.context import context
+from elastic.core.rendezvous.state import AWAY
 from elastic.core.world import NAME_MAX, NOTICE_MAX_S, Ending, Notice, Verdict, Why
 
 SOON, LATER = Notice(10.0, "an operator"), Notice(60.0, "the signal SIGUSR1")
@@ -227,6 +228,12 @@ def test_an_operator_drains_a_node_that_the_job_does_not_need() -> None:
     assert asks(THREE, "operator", Drain(node("z"), SOON)) == Fail(Why.NO_NODE)
     verdict = Verdict(Ending.CANCELLED, 0, node("a"), Why.ASKED)
     assert asks(edited(THREE, "a", Close(verdict)), "operator", edit) == Finish(verdict)
+
+
+@pytest.mark.parametrize("status", AWAY)
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_node_that_has_gone_is_none_that_can_be_given_notice(status: Status, forced: bool) -> None:
+    assert asks(reseated(THREE, b=status), "operator", Drain(node("b"), SOON), forced) == Fail(Why.NO_NODE)
 
 
 def test_an_operator_who_does_not_insist_leaves_the_job_the_nodes_that_it_needs() -> None:

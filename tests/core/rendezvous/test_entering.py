@@ -26,6 +26,7 @@ from elastic.core.rendezvous import (
     Propose,
     Raise,
     RendezvousState,
+    Restore,
     Return,
     Settings,
     Settled,
@@ -37,6 +38,7 @@ from elastic.core.rendezvous import (
     gathered,
     join,
     proposed,
+    restored,
     saw,
     step,
     turn,
@@ -44,7 +46,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous.actions import entrants
 from elastic.core.rendezvous.agenda import Agenda
-from elastic.core.rendezvous.context import Handler
+from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import leave
 from elastic.core.world import Life, Node, Party, Why
 
@@ -85,6 +87,14 @@ def test_who_enters_a_later_round_proposes_only_if_its_party_is_many() -> None:
     for size, asks in ((2, Write), (3, Propose)):
         held = evolve(holding("b", state, settings), profile=evolve(profile("b"), party=Party("n", size)))
         assert type(turn(operation(join), held, 0.0)) is asks
+
+
+def test_of_a_party_that_is_larger_than_the_room_as_many_enter_as_there_is_room_for() -> None:
+    state = edited(running("a", size="1:4"), "a", End(0, Why.FAILED))
+    settings = Settings(state.limits, helping_above=3)
+    held = evolve(holding("b", state, settings), profile=evolve(profile("b"), party=Party("n", 9)))
+    assert context(operation(join), held, 0.0).entrants == state.room == 3
+    assert isinstance(turn(operation(join), held, 0.0), Write)
 
 
 def proposals(names: str, era: Token = ERA) -> Mapping[Node, Proposal]:
@@ -177,6 +187,12 @@ def test_the_next_incarnation_of_a_dead_node_refunds_nothing_when_it_writes_for_
     after = edited(state, "b#2", Together(proposals("b#2 c", state.era)))
     assert seats(after) == {"a": "expected", "b#2": "in", "c": "in"}
     assert (after.failures, after.ended) == (1, Ended(0, Why.FAILED, node("a")))
+
+
+def test_the_next_incarnation_refunds_a_failure_in_a_restored_life_when_it_writes_for_all() -> None:
+    state = restored(Restore(edited(running("a b", size="1:6"), "a", End(0, Why.FAILED)), "again"), None)
+    after = edited(state, "b#2", Together(proposals("b#2 c", state.era)))
+    assert (after.failures, after.ended) == (0, Ended(0, Why.LOST, node("a")))
 
 
 def test_an_earlier_incarnation_writes_for_the_others_only() -> None:

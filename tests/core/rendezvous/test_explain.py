@@ -7,7 +7,7 @@ from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, running
 
 from elastic.core.rendezvous import Arrive, Close, Done, Drain, End, Evict, Leave, RendezvousState, explain
-from elastic.core.rendezvous.explain import clock, hint, named
+from elastic.core.rendezvous.explain import clock, hint, named, naming
 from elastic.core.world import Ending, Notice, Verdict, Why
 
 FAILED = edited(running("a b c", size="2:4", restarts=1), "a", End(0, Why.FAILED))
@@ -65,9 +65,30 @@ def test_a_spare_is_told_why_it_waits() -> None:
     assert explain(edited(full, "operator", drain), node("c")) == "round 0: spare, 2 of 2 seats are taken"
 
 
-def test_nodes_are_named_by_their_host_or_by_their_slot_where_several_share_one() -> None:
-    state = on_host(on_host(on_host(register("4"), "x", "gpu-01"), "y", "gpu-02"), "z", "gpu-02")
-    assert explain(state, node("x")) == "round 0: waiting for 1 of 4 nodes · here: gpu-01, y, z · not yet seen: 1"
+MADE_UP = ("10.0.0.1/0123abcd", "10.0.0.2/1123abcd", "10.0.0.2/2123abcd")
+
+
+def test_a_node_is_named_by_its_id_else_by_its_host_or_by_its_slot_where_several_share_one() -> None:
+    x, y, z = MADE_UP
+    state = on_host(on_host(on_host(register("5"), x, "gpu-01"), y, "gpu-02"), z, "gpu-02")
+    told = f"round 0: waiting for 1 of 5 nodes · here: gpu-01, {y}, {z}, w · not yet seen: 1"
+    assert explain(on_host(state, "w", "gpu-03"), node(x)) == told
+
+
+def test_a_node_that_has_only_a_node_rank_is_named_by_its_host() -> None:
+    placed = evolve(profile("0"), host="gpu-01", labels=(("node_rank", "0"),))
+    state = edited(register("2"), "0", Arrive(placed))
+    assert " · here: gpu-01 · " in explain(state, node("0"))
+    assert naming(state)(node("0#7"), "gpu-01") == "gpu-01"  # an earlier one of its slot, on record with its host alone
+
+
+def test_a_record_names_its_node_as_the_register_does() -> None:
+    x, y, z = MADE_UP
+    state = on_host(on_host(register("4"), y, "gpu-02"), z, "gpu-02")
+    assert [naming(state)(node(each), "gpu-02") for each in (y, z)] == [y, z]
+    assert [naming(None)(node(each), "gpu-02") for each in (x, "rack/7", "gpu-9")] == ["gpu-02", "rack/7", "gpu-9"]
+    assert naming(None, running("a b").world)(node("a"), "gpu-02") == "a"
+    assert naming(None)(node(x), "") == x
 
 
 @pytest.mark.parametrize(

@@ -191,10 +191,10 @@ def test_what_a_node_proposed_before_it_was_set_aside_brings_it_back_no_longer()
     assert ASIDE.stale_before == ASIDE.version
 
 
-def test_what_a_node_has_told_stands_until_it_tells_of_another_failure() -> None:
+def test_what_a_node_has_told_stands_until_its_next_failure() -> None:
     told = arrived(failed(THREE, "b", FEW), "a b c")
-    for end_ in (End(1, Why.FENCED), End(1, Why.FAILED)):
-        assert seat(edited(told, "b", end_), "b").failing == FEW
+    assert seat(edited(told, "b", End(1, Why.FENCED)), "b").failing == FEW
+    assert seat(edited(told, "b", End(1, Why.FAILED)), "b").failing is None
     assert seat(failed(told, "b", MANY), "b").failing == MANY
 
 
@@ -321,6 +321,9 @@ def test_the_failures_of_others_and_other_ends_count_for_nothing() -> None:
         edited(THREE, "b", Leave()),
     ):
         assert shown(of_b(THREE), state, 1.0).failed_at == ()
+    back = arrived(failed(THREE, "b", FEW), "a b c")
+    held = shown(shown(of_b(THREE), failed(THREE, "b", FEW), 1.0), back, 2.0)
+    assert shown(held, failed(back, "a"), 3.0).failed_at == (1.0,)  # though its own last one counts
 
 
 def test_a_failure_that_is_refunded_is_counted_no_longer() -> None:
@@ -329,6 +332,18 @@ def test_a_failure_that_is_refunded_is_counted_no_longer() -> None:
     assert shown(held, edited(FAILED, "a", Evict(nodes("c"))), 2.0).failed_at == ()
     assert shown(held, arrived(FAILED, "a"), 2.0).failed_at == (1.0,)
     assert shown(held, edited(ASIDE, "a", End(1, Why.FENCED)), 2.0).failed_at == (1.0,)
+
+
+def test_a_failure_whose_cause_is_open_counts_for_nothing_nor_does_its_refund() -> None:
+    wanted = operation(end, deadline=math.inf, why=Why.FAILED)
+    assert isinstance(end(context(wanted, of_b(THREE), 1.0), math.inf), End)
+    assert end(context(evolve(wanted, is_open=True), of_b(THREE), 1.0), math.inf) == End(0, Why.FAILED)
+    counted = shown(shown(of_b(THREE), failed(THREE, "b", FEW), 1.0), arrived(failed(THREE, "b", FEW), "a b c"), 2.0)
+    ended = edited(counted.state, "b", End(1, Why.FAILED))  # type: ignore[arg-type]
+    held = shown(counted, ended, 3.0)
+    assert held.failed_at == (1.0,)
+    assert shown(held, edited(ended, "a", Evict(nodes("c"))), 4.0).failed_at == (1.0,)
+    assert seat(ended, "b").failing is None
 
 
 def test_a_refund_a_thousand_rounds_in_is_read_anew() -> None:

@@ -6,9 +6,10 @@ import json
 import pickle
 
 import pytest
+from attrs import evolve
 
 from elastic.core.rendezvous import codec
-from elastic.core.world import CALLSTACK_MAX, MESSAGE_MAX, TAIL_MAX, Fault, Node
+from elastic.core.world import CALLSTACK_MAX, MESSAGE_MAX, TAIL_MAX, Fault, Node, Origin
 
 FAULT = Fault(
     Node("gpu-02", 7),
@@ -37,6 +38,18 @@ def changed(**fields: object) -> bytes:
 
 def test_a_fault_survives_the_journey() -> None:
     assert codec.decode_fault(codec.encode_fault(FAULT)) == FAULT
+
+
+def test_a_raise_whose_worker_has_not_ended_survives_the_journey() -> None:
+    raised = evolve(FAULT, exit_code=None, origin=Origin.RAISE, at_s=12.5)
+    assert codec.decode_fault(codec.encode_fault(raised)) == raised
+
+
+def test_the_record_of_an_older_agent_is_read() -> None:
+    told = json.loads(codec.encode_fault(FAULT))
+    del told["origin"], told["at_s"]
+    assert codec.decode_fault(json.dumps(told).encode()) == FAULT
+    assert (FAULT.origin, FAULT.at_s) == (Origin.END, 0.0)
 
 
 def test_a_fault_with_text_that_is_no_unicode_survives_the_journey() -> None:
@@ -86,8 +99,11 @@ def test_as_many_bytes_as_a_fault_may_have_are_read_and_no_more() -> None:
         changed(unknown=1),
         changed(world_size=0),
         changed(callstack="x" * (CALLSTACK_MAX + 1)),
+        changed(origin="rumour"),
+        changed(at_s=-1.0),
+        changed(exit_code="1"),
     ],
-    ids=range(14),
+    ids=range(17),
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(codec.Refused):

@@ -46,6 +46,7 @@ from elastic.core.rendezvous.links import (
     Refused,
     Says,
     Tell,
+    followed,
     neighbours,
     transition,
 )
@@ -53,7 +54,7 @@ from elastic.core.rendezvous.memory import told_by_link
 from elastic.core.world import Ending, Life, Verdict, Why
 
 B = node("b")
-SUSPECT, GONE, ANSWERS = Says
+SUSPECT, GONE, ANSWERS, REFUSES = Says
 
 
 def linked(state: RendezvousState, without: str = "") -> RendezvousState:
@@ -166,6 +167,76 @@ def test_silence_and_unreachability_are_no_evidence_however_often() -> None:
     assert (link.suspected, link.over, commands) == (True, False, (Connect(11.0),))
 
 
+# --- while the store is silent
+
+
+def silenced(*events: Event) -> tuple[Link, tuple[Command, ...]]:
+    """Return the link to b after these events while the store is silent, and the commands of the last one."""
+    link, commands = Link(B), tuple[Command, ...]()
+    for at, event in enumerate(events):
+        link, commands = transition(link, event, float(at), silent=True)
+    return link, commands
+
+
+def test_a_port_that_refuses_twice_counts_while_the_store_is_silent_though_its_link_never_stood() -> None:
+    link, commands = silenced(Refused())
+    assert (link.is_gone, commands) == (False, (Connect(AGAIN_S),))
+    link, commands = silenced(Refused(), Refused())
+    assert (link.is_gone, link.over, commands) == (True, False, (Tell(REFUSES), Connect(1.02)))
+    assert silenced(Refused(), Refused(), Refused())[1] == (Tell(REFUSES), Connect(2.04))
+
+
+def test_a_node_that_answers_after_its_port_has_refused_is_not_gone() -> None:
+    assert silenced(Refused(), Refused(), UP) == (Link(B, up=True), (Tell(ANSWERS),))
+    assert not silenced(Refused(), Refused(), Failed())[0].is_gone
+    refused, _ = silenced(Refused(), Refused())
+    assert not transition(refused, Refused(), 3.0)[0].is_gone  # the store answers: heartbeats decide
+
+
+def test_evidence_is_evidence_while_the_store_is_silent() -> None:
+    link, commands = silenced(UP, BROKEN, Refused(), Refused())
+    assert (link.is_gone, link.over, commands) == (True, True, (Tell(GONE),))
+
+
+SIX = linked(running("a b c d e f"))
+
+
+def gone(*names: str) -> dict[str, Link]:
+    """Return the links to these nodes, which were up and whose ports refuse."""
+    return {each: Link(node(each), suspected=True, over=True) for each in names}
+
+
+def after_follow(links: dict[str, Link], silent: bool = True) -> str:
+    """Return the nodes that a follows in a world of six."""
+    kept = followed({node(each): link for each, link in links.items()}, SIX, node("a"), silent)
+    assert all(kept[node(each)] is link for each, link in links.items() if node(each) in kept and not link.over)
+    return " ".join(sorted(map(name, kept)))
+
+
+def test_links_move_on_from_dead_nodes_while_the_store_is_silent_until_all_are_known() -> None:
+    assert after_follow({}) == "b c d"
+    assert after_follow(gone("b")) == "b c d e"
+    assert after_follow(gone("b", "d")) == "b c d e f"
+    assert after_follow(gone("b", "c", "d", "e", "f")) == "b c d e f"
+    assert after_follow({**gone("c", "d"), "b": silenced(Refused(), Refused())[0]}) == "b c d e f"
+
+
+def test_links_stay_with_their_neighbours_while_the_store_answers() -> None:
+    assert after_follow(gone("b", "d"), silent=False) == "b c d"
+    assert after_follow({**gone("b"), "e": Link(node("e"), up=True)}, silent=False) == "b c d"
+
+
+def test_what_a_link_knows_is_kept_and_a_node_that_said_goodbye_is_asked_again_in_a_silence() -> None:
+    dead, parted = gone("b")["b"], Link(B, over=True)
+    assert followed({B: dead}, SIX, node("a"), silent=True)[B] is dead
+    assert followed({B: parted}, SIX, node("a"), silent=True)[B] == Link(B)
+    assert followed({B: parted}, SIX, node("a"), silent=False)[B] is parted
+
+
+def test_a_dead_node_that_has_lost_its_seat_is_followed_no_longer() -> None:
+    assert node("z") not in followed({node("z"): gone("z")["z"]}, SIX, node("a"), silent=True)
+
+
 # --- when evidence counts
 
 
@@ -185,6 +256,11 @@ def are_dead(held: Held, now: float = 10.0) -> str:
 def test_evidence_makes_a_node_dead_at_once_and_suspicion_alone_does_not() -> None:
     assert [are_dead(told(A_HOLDS, SUSPECT)), are_dead(told(A_HOLDS, SUSPECT, GONE))] == ["", "b"]
     assert are_dead(told(A_HOLDS, SUSPECT, now=0.0), 0.0) == ""
+
+
+@pytest.mark.parametrize("says", [(REFUSES,), (SUSPECT, REFUSES)])
+def test_a_port_that_refuses_in_a_silence_evicts_nobody(says: tuple[Says, ...]) -> None:
+    assert are_dead(told(evolve(A_HOLDS, silent_since=5.0), *says)) == ""
 
 
 def test_who_answers_is_no_suspect_any_longer() -> None:

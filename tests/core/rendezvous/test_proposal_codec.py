@@ -1,4 +1,4 @@
-"""A proposal's bytes: what is not exactly one is refused, and hides no other."""
+"""A proposal's bytes: what is not exactly one is refused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from elastic.core.rendezvous.codec import (
     FORMAT,
     PROPOSAL_BYTES_MAX,
     Refused,
-    decode_entrants,
+    decode_entrant,
     decode_proposal,
-    decode_proposals,
     encode_entrant,
     encode_proposal,
 )
@@ -54,7 +53,9 @@ def told(further: Sequence[object] = (), **changes: object) -> bytes:
 
 def test_a_proposal_names_no_fields() -> None:
     where, told = ["fe80::1", 65535, 8, "trainer", "gpu-01"], [[["rack", "r 7"], ["zone", "ü"]], "", "", 0, None]
-    assert json.loads(encode_proposal(BACK)) == [FORMAT, ["life", 3], 17, [*where, *told], None, False]
+    assert json.loads(encode_proposal(BACK)) == [FORMAT, ["life", 3], 17, [*where, *told, False], None, False]
+    older = [FORMAT, ["life", 3], 17, [*where, *told], None, False]
+    assert decode_proposal(json.dumps(older).encode()) == BACK
     assert json.loads(encode_entrant(node("a"), MARK)) == [["a", 1], [FORMAT, ["life", 3], 17, None, 4, False]]
 
 
@@ -76,7 +77,7 @@ def test_a_proposal_names_no_fields() -> None:
         (told(life=["a\nb", 1]), "no proposal: "),
         (told(stale_before="3"), "no proposal: "),
         (told(["red"]), "no proposal: Expected `array` of at most length 6"),
-        (told(arrive=[*json.loads(told())[3], "red"]), "no proposal: Expected `array` of at most length 10"),
+        (told(arrive=[*json.loads(told())[3], "red"]), "no proposal: Expected `array` of at most length 11"),
         (told(format=1), f"no proposal: format 1, this version reads format {FORMAT}"),
     ],
     ids=lambda value: f"{value[:24]!r}",
@@ -85,11 +86,6 @@ def test_what_is_no_proposal_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(Refused) as refused:
         decode_proposal(data)
     assert str(refused.value).startswith(why)
-
-
-def test_one_that_nobody_can_read_hides_no_other() -> None:
-    read = decode_proposals({node("a"): encode_proposal(BACK), node("b"): b"garbage", node("c"): encode_proposal(MARK)})
-    assert dict(read) == {node("a"): BACK, node("c"): MARK}
 
 
 def test_proposals_of_one_kind_and_era_have_a_name_in_common() -> None:
@@ -108,19 +104,7 @@ def entrant(*further: object, **changes: object) -> bytes:
 
 
 def test_a_proposal_to_enter_says_whose_it_is() -> None:
-    data = [encode_entrant(node("a"), ENTER), encode_entrant(node("b#2"), ENTER)]
-    assert decode_entrants(data, ERA) == {node("a"): ENTER, node("b#2"): ENTER}
-
-
-def test_of_several_proposals_of_a_node_to_enter_the_last_one_counts() -> None:
-    later = Proposal(ERA, Arrive(profile("a", 4711)), enters=True)
-    assert decode_entrants([encode_entrant(node("a"), each) for each in (ENTER, later)], ERA) == {node("a"): later}
-
-
-@pytest.mark.parametrize("other", [BACK, MARK, Proposal(Token(ERA.life, 3), BACK.edit, enters=True)])
-def test_what_is_not_to_enter_in_this_era_is_no_such_proposal(other: Proposal) -> None:
-    assert decode_entrants([encode_entrant(node("a"), other)], ERA) == {}
-    assert decode_entrants([encode_entrant(node("a"), ENTER)], None) == {}
+    assert decode_entrant(encode_entrant(node("b#2"), ENTER)) == (node("b#2"), ENTER)
 
 
 @pytest.mark.parametrize(
@@ -137,5 +121,6 @@ def test_what_is_not_to_enter_in_this_era_is_no_such_proposal(other: Proposal) -
     ],
     ids=lambda data: repr(data[:24]),
 )
-def test_a_proposal_to_enter_that_nobody_can_read_hides_no_other(data: bytes) -> None:
-    assert decode_entrants([data, encode_entrant(node("c"), ENTER)], ERA) == {node("c"): ENTER}
+def test_what_is_no_proposal_to_enter_is_refused(data: bytes) -> None:
+    with pytest.raises(Refused):
+        decode_entrant(data)

@@ -34,7 +34,8 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous.actions import Action
 from elastic.core.rendezvous.context import Context
-from elastic.core.rendezvous.memory import unreadable
+from elastic.core.rendezvous.links import Says
+from elastic.core.rendezvous.memory import stands_still, told_by_link, unreadable, woke
 from elastic.core.world import Endpoint, Life, Node, Profile, Why
 
 A, B = Node("a", 1), Node("b", 1)
@@ -110,6 +111,74 @@ def test_running_workers_and_reserves_are_not_stopped_for_it_however_long_it_las
         held = evolve(held, state=apply(held.state, Reserve(0), A))
     assert not given_up(turn(begun(handlers.watch), held, 1e9))
     assert given_up(turn(begun(handlers.end), held, 1e9))
+
+
+def stranded(reserve: bool = False, says: tuple[Says, ...] = (Says.SUSPECT, Says.GONE)) -> Held:
+    """Return the same, of a node whose only peer is dead by the word of its link, and whose workers stand still since 20."""
+    held = running(tried_at=1e9 - 1.0)
+    if reserve:
+        assert held.state
+        held = evolve(held, state=apply(held.state, Reserve(0), A))
+    for each in says:
+        held = told_by_link(held, B, each, None, 15.0)
+    return stands_still(held, 20.0)
+
+
+@pytest.mark.parametrize("reserve", [False, True])
+def test_workers_that_stand_still_are_stopped_where_all_others_are_dead(reserve: bool) -> None:
+    held = evolve(stranded(reserve), tried_at=619.0)
+    assert not given_up(turn(begun(handlers.watch), held, 619.9))
+    answer = turn(begun(handlers.watch), held, 620.0)
+    dead = "the other nodes of round 0 are dead (b), and no worker here has made progress for 600 s"
+    assert answer == Raise(Fail(Why.UNCONFIRMED), dead)
+
+
+def test_workers_are_not_stopped_before_the_store_was_silent_for_long() -> None:
+    assert not given_up(turn(begun(handlers.watch), evolve(stranded(), silent_since=9_500.0), 10_000.0))
+    assert not given_up(turn(begun(handlers.watch), evolve(stranded(), silent_since=None), 10_000.0))
+
+
+@pytest.mark.parametrize("says", [(Says.REFUSES,), (Says.SUSPECT, Says.REFUSES)])
+def test_a_port_that_refuses_in_the_silence_is_a_death_for_the_stranded(
+    says: tuple[Says, ...],
+) -> None:
+    assert given_up(turn(begun(handlers.watch), stranded(says=says), 1e9))
+    answers = told_by_link(evolve(running(), suspects={}, silent_since=None), B, Says.REFUSES, 15.0, 15.0)
+    assert not answers.suspects
+
+
+@pytest.mark.parametrize("says", [(), (Says.SUSPECT,), (Says.GONE,), (Says.SUSPECT, Says.GONE, Says.ANSWERS)])
+def test_workers_that_stand_still_are_not_stopped_while_another_node_may_live(says: tuple[Says, ...]) -> None:
+    assert not given_up(turn(begun(handlers.watch), stranded(says=says), 1e9))
+
+
+def test_workers_that_stand_still_are_not_stopped_while_a_third_node_may_live() -> None:
+    held, third = stranded(), Node("c", 1)
+    assert held.state
+    state = evolve(held.state, seats={**held.state.seats, third: evolve(held.state.seats[B], order=2)})
+    assert not given_up(turn(begun(handlers.watch), evolve(held, state=state), 1e9))
+
+
+def test_workers_that_make_progress_are_not_stopped_though_all_others_are_dead() -> None:
+    held = stranded()
+    for moves in (stands_still(held, None), stands_still(held, 1e9 - 599.0), woke(held, 30.0)):
+        assert not given_up(turn(begun(handlers.watch), evolve(moves, silent_since=40.0, woke_at=None), 1e9))
+
+
+def test_a_node_that_is_alone_in_its_world_waits_for_its_store() -> None:
+    state = apply(blank(LIFE, Limits(1, 1, 0)), Arrive(PROFILE), A)
+    held = joined(saw(Held(A, PROFILE, SETTINGS, LIFE), state, 0.0, 0.0), state.world.id)
+    held = silent(silent(held, 10.0, 8.0), 1e9, 1e9)
+    assert not given_up(turn(begun(handlers.watch), stands_still(held, 20.0), 1e9))
+
+
+def test_the_standstill_of_the_last_world_is_none_of_the_next() -> None:
+    held = stranded()
+    assert held.mine and joined(held, held.mine).still_since is None
+
+
+def test_another_operation_gives_up_in_its_own_words() -> None:
+    assert turn(begun(handlers.end), stranded(), 1e9) == Raise(Fail(Why.UNCONFIRMED))
 
 
 def test_nor_for_a_write_whose_outcome_is_unknown_however_short_the_exit_barrier_is() -> None:

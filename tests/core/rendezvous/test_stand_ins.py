@@ -87,5 +87,19 @@ def test_when_all_stand_ins_are_silent_too_everybody_reads_all() -> None:
     assert read[-1] == all_but(OTHER)
 
 
+def test_who_has_seen_a_node_die_reads_it_on_though_others_do_too() -> None:
+    """What shows that it lives after all is its heartbeat, so none of those who hold it for dead may look away."""
+    *_, dead, who = [node for node in OTHERS if node not in STANDING_IN]
+    held, state = holding(name(who), MANY, Settings(MANY.limits, patience=99.0), ran=0), operation(watch)
+    mute, read = {FIRST, dead, *STANDING_IN}, frozenset[Node]()
+    for now in range(18):
+        if isinstance(ask := turn(state, held, float(now)), Observe):
+            read = frozenset(ask.nodes)
+            alive = () if now < 14 else STANDING_IN
+            beats = {node: 0 if node in mute and node not in alive else now for node in ask.nodes}
+            held = heard(held, beats, float(now), float(now))
+    assert read == {FIRST, dead, *STANDING_IN}
+
+
 def test_one_stand_in_that_beats_is_enough() -> None:
     assert max(map(len, reads(OTHER, [FIRST, *STANDING_IN[1:]]))) == 1 + STAND_INS

@@ -21,9 +21,11 @@ from elastic.core.rendezvous import (
     Leave,
     Limits,
     RendezvousState,
+    Restore,
     Seat,
     Status,
     Violation,
+    restored,
     verify,
     verify_step,
 )
@@ -356,6 +358,14 @@ def test_the_life_of_the_first_write_is_the_one_that_stays() -> None:
 def test_B2_a_refund_is_no_violation() -> None:
     refunded = edited(ENDED, "a", Evict(nodes("b")))
     assert refunded.failures == 0
+
+
+def test_B2_a_next_incarnation_refunds_in_a_restored_life_only() -> None:
+    before = restored(Restore(ENDED, "again"), None)
+    refunded = edited(before, "b#2", Arrive(profile("b")))
+    assert refunded.failures == 0
+    pinned = [evolve(state, base=(), life=ENDED.life) for state in (before, refunded)]
+    assert step_refused(*pinned) == "B2"
 
 
 def test_B2_one_failure_of_many_is_refunded() -> None:

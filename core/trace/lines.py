@@ -1,0 +1,124 @@
+"""The lines of a trace: NDJSON, a header, then one line per step, in the order of the steps.
+
+Lines are bounded and checked. A state that equals the last one written is referred to by its version. A line that was cut
+off by the end of its agent is no error: it has no end, or the next agent that writes to the file has marked it (`CUT`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..rendezvous import RendezvousState
+from ..rendezvous.codec import BYTES_MAX, encode_plain
+from .plain import made, plain
+from .steps import Header, Step, Trace, step_at
+
+NAME = "elastic trace"
+FORMAT = 7
+READERS = {4: "elastic 0.1.0"}
+"""Format -> the version of elastic that reads it, for formats that this version does not read."""
+LINE_MAX = 2 * BYTES_MAX
+"""A longer line is refused unread."""
+CUT = b" ... cut off\n"
+"""The end of a line that its writer did not finish."""
+SAME = "same"
+"""The key of a reference: the version of the last state written."""
+
+
+class Corrupt(ValueError):
+    """A line that no agent of this version has written."""
+
+    def __init__(self, line: int, text: str) -> None:
+        super().__init__(f"line {line}: {text}")
+
+
+# --- out
+
+
+def encoded(step: Header | Step, last: RendezvousState | None) -> tuple[bytes, RendezvousState | None]:
+    """Return the line of a step, and the state that a later line may refer to; `last` is the one that an earlier line
+    wrote."""
+    data = plain(step, Header | Step)
+    for place, key in registers(data):
+        state = place[key]
+        place[key] = {SAME: state.version} if state == last else msgspec.Raw(encode_plain(state))
+        last = state
+    return msgspec.json.encode(data) + b"\n", last
+
+
+def registers(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the places of registers in a line, or in an ask, in the order of references: what was shown, what is restored,
+    what is written."""
+    ask = data.get("ask", data)
+    edit = ask.get("edit") if isinstance(ask, dict) else None
+    places = ((data.get("fed"), "state"), (edit, "held"), (ask, "state"))
+    return ((each, key) for each, key in places if isinstance(each, dict) and each.get(key) is not None)
+
+
+# --- in
+
+
+def traces(lines: Iterable[bytes]) -> Iterator[Trace]:
+    """Yield the traces of one file, one after the other. Raises Corrupt."""
+    header: Header | None = None
+    steps: list[tuple[int, Step]] = []
+    last: RendezvousState | None = None
+    cut = False
+    for number, line in enumerate(lines, 1):
+        if len(line) <= LINE_MAX and (not line.endswith(b"\n") or line.endswith(CUT)):
+            cut = True
+            continue
+        entry, last = _checked(number, line, last)
+        if isinstance(entry, Header):
+            if header:
+                yield _trace(header, steps, cut)
+            header, steps, last, cut = entry, [], None, False
+        elif header:
+            steps.append((number, entry))
+        else:
+            raise Corrupt(number, "a step before any header")
+    if header is None:
+        raise Corrupt(1, "no header: it is empty, or no trace")
+    yield _trace(header, steps, cut)
+
+
+def _trace(header: Header, steps: Sequence[tuple[int, Step]], cut: bool) -> Trace:
+    return Trace(header, tuple(step for _, step in steps), tuple(number for number, _ in steps), cut)
+
+
+def _checked(number: int, line: bytes, last: RendezvousState | None) -> tuple[Header | Step, RendezvousState | None]:
+    try:
+        return decoded(line, last)
+    except (ValueError, RecursionError) as reason:
+        raise Corrupt(number, str(reason)) from None
+
+
+def decoded(line: bytes, last: RendezvousState | None) -> tuple[Header | Step, RendezvousState | None]:
+    """Return the step of a line, and the state that a later line may refer to. Raises ValueError."""
+    if len(line) > LINE_MAX:
+        raise ValueError(f"more than the {LINE_MAX} bytes that a line may have")
+    data = msgspec.json.decode(line, type=dict[str, Any])
+    if (found := data.get("format", FORMAT)) != FORMAT or data.get("name", NAME) != NAME:
+        reader = next((f" (that is read by {READERS[old]})" for old in READERS if old == found), "")
+        raise ValueError(
+            f"{data.get('name', NAME)!r} of format {found!r}{reader}; this version reads {NAME!r} of format {FORMAT}"
+        )
+    for place, key in registers(data):
+        last = place[key] = _state(place[key], last)
+    entry: Header | Step = made(data, Header | Step)
+    times = (entry.now, entry.wall) if isinstance(entry, Header) else (step_at(entry),)
+    if math.inf in times:
+        raise ValueError("a time that no clock shows")
+    return entry, last
+
+
+def _state(data: Any, last: RendezvousState | None) -> RendezvousState:
+    if not (isinstance(data, dict) and data.keys() == {SAME}):
+        state: RendezvousState = made(data, RendezvousState)
+        return state
+    if last is None or data[SAME] != last.version:
+        raise ValueError(f"refers to version {data[SAME]!r}, which is not the last one written")
+    return last
