@@ -1,0 +1,336 @@
+"""The laws of the worker group: what one step of it may do (G, F).
+
+G4 and G6 say most: a failure in a running world ends the round, which waits only where the failure reads like an echo of a
+peer's, for `ECHO_S` at most. A worker that raised has time to end by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..group import MOVES, Group, Phase
+from ..group.state import (
+    ECHO_S,
+    KILL_S,
+    SIGKILL,
+    SIGTERM,
+    SPARED_S,
+    Cause,
+    Check,
+    Checked,
+    Close,
+    Command,
+    Elapsed,
+    End,
+    Event,
+    Exited,
+    Join,
+    Leave,
+    MarkDone,
+    Move,
+    Noticed,
+    Over,
+    Raised,
+    Ready,
+    ReadyToLeave,
+    Record,
+    RecordUnfit,
+    RecordUnstartable,
+    Signal,
+    Signalled,
+    Start,
+    StartAgain,
+)
+from .facts import Stepped
+from .law import ARMED, Answers, law
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+
+@law("a group moves", Stepped)
+def G1(judge: Judge, it: Stepped) -> Answers:
+    """The group moves by its table, workers start only into RUNNING, and a drained group leaves when its round is over."""
+    before, event, after, kinds = it.before, it.event, it.after, it.kinds
+    if it.moves or Start in kinds:
+        yield ARMED
+    if it.moves and after.phase not in MOVES.get((before.phase, type(event)), ()):
+        yield "not in the table"
+    if before.notice and isinstance(event, Over) and (before.phase, after.phase) == (Phase.RUNNING, Phase.STOPPING):
+        yield "stops, and does not leave, though it is drained and its round is over"
+    if Start in kinds and (after.phase is not Phase.RUNNING or not after.running):
+        yield "workers start outside RUNNING"
+    if Move in kinds and before.phase is not Phase.MOVING:
+        yield "workers move that wait for no world"
+
+
+@law("a group joins", Stepped)
+def G2(judge: Judge, it: Stepped) -> Answers:
+    """No node joins with a worker alive, except into MOVING, and no drained one joins."""
+    after, kinds = it.after, it.kinds
+    if Join in kinds:
+        yield ARMED
+    if (Join in kinds or Check in kinds) and after.running and after.phase is not Phase.MOVING:
+        yield f"joins while workers {sorted(after.running)} live"
+    if Join in kinds and after.notice:
+        yield "joins though it is drained"
+
+
+@law("a group with a check joins, or is checked again", Stepped)
+def G7(judge: Judge, it: Stepped) -> Answers:
+    """Only a group with a check is checked: it joins after a check that found its node fit, or after a round that no
+    failure of its node ended, and is checked again only after a failure of its own."""
+    kinds = it.kinds
+    if not kinds & {Join, Check}:
+        return
+    if not it.before.settings.checks:
+        if Check in kinds:
+            yield "is checked, and has no check"
+        return
+    yield ARMED
+    if Join in kinds and not _may_join(it.before, it.event):
+        yield "joins without the word of its check"
+    past = judge.past(it.after.node)
+    is_due = past.asks_whose or not past.is_checked
+    if is_due and Join in kinds:
+        yield f"{it.after.node} joins, and no check has found it fit since a failure of its own"
+    if not is_due and Check in kinds:
+        yield f"{it.after.node} is checked again, and no failure of its own has ended a round"
+
+
+def _may_join(before: Group, event: Event) -> bool:
+    """Return True if a group with a check may join: the check found its node fit, or no failure of it ended the round."""
+    match event:
+        case Checked(is_fit):
+            return is_fit
+        case Over(by=by) if before.cause is Cause.UNKNOWN:
+            return by not in (None, before.node)
+        case _:
+            return before.cause in (Cause.ELSEWHERE, Cause.OPEN) and before.phase is not Phase.CHECKING
+
+
+@law("a round ends, or begins, around workers that restart alone", Stepped)
+def G8(judge: Judge, it: Stepped) -> Answers:
+    """Where workers restart alone, the end or the beginning of a round of their generation signals no living worker of a
+    node that is not drained, and no worker lives on into another generation; elsewhere none lives on at all."""
+    before, event, after = it.before, it.event, it.after
+    if before.settings.alone is None:
+        if after.phase is Phase.MOVING:
+            yield "workers live on that restart with all others"
+        return
+    if isinstance(event, Over | Ready):
+        yield ARMED
+    if before.world is None or not before.running:
+        return
+    ended = isinstance(event, Over) and event.round == before.world.round and event.generation
+    entered = before.phase is Phase.MOVING and isinstance(event, Ready) and event.world.generation
+    stays = before.world.generation in (ended, entered)
+    if stays and Signal in it.kinds and not (before.failed or before.notice):
+        yield "a change of nodes stops living workers"
+    if not stays and (ended or entered) and after.phase in (Phase.RUNNING, Phase.MOVING):
+        yield "workers live on though a round has failed since they started"
+
+
+_ORDER: tuple[type[Command], ...] = (Record, RecordUnstartable, RecordUnfit, End, Close, Leave, Signal)
+"""The order of commands: what other nodes must know comes before this node's workers are stopped."""
+
+
+@law("workers are signalled", Stepped)
+def G3(judge: Judge, it: Stepped) -> Answers:
+    """What the others must know comes before the signal to the own workers, and no dead worker is signalled."""
+    if len(it.commands) < 2 and Signal not in it.kinds:
+        return
+    ranked = [_ORDER.index(kind) for command in it.commands if (kind := type(command)) in _ORDER]
+    if Signal in it.kinds:
+        yield ARMED
+    if ranked != sorted(ranked):
+        yield "in the wrong order"
+    if Signal in it.kinds and not it.before.running:
+        yield "signals workers that are dead"
+
+
+@law("a failure is recorded, or a success marked", Stepped)
+def G4(judge: Judge, it: Stepped) -> Answers:
+    """Success is marked only when all workers are gone, and a failure in a running world (not what a worker raises because
+    it is stopped) ends the round, an echo after 0.5 s, unless workers restart alone; there that of a worker does which is
+    not started again and never entered a wrapped call; a drained node of which a worker was ready to leave marks none."""
+    after, kinds = it.after, it.kinds
+    if Record in kinds or MarkDone in kinds:
+        yield ARMED
+    yield from _of_ends(it)
+    if isinstance(it.event, Raised) and it.commands and not _raises_by_itself(it.before, it.event):
+        yield "takes what a worker raises because it is stopped for a failure"
+    if _is_missed(it.before, it.event) and StartAgain not in kinds and not (End in kinds or after.failed):
+        yield "a worker is missing that never entered a call, and no round ends for it"
+    if MarkDone in kinds and after.running:
+        yield f"done while workers {sorted(after.running)} live"
+    if MarkDone in kinds and after.notice and after.ready and after.settings.alone is None:
+        yield f"done though workers {sorted(after.ready)} were ready to leave, and had work left"
+
+
+def _of_ends(it: Stepped) -> Iterator[str]:
+    """Yield what is wrong with the end of the round by this step, or without it."""
+    before, event = it.before, it.event
+    end = next((command for command in it.commands if isinstance(command, End)), None)
+    waits = before.phase is Phase.STOPPING and before.failures.echo_at is not None
+    if end is None and Record in it.kinds and _must_end(before, event, waits):
+        yield "a failure that ends no round"
+    if end and waits and isinstance(event, Elapsed) is not bool(end.is_open):
+        yield "does not know if the cause is open"
+    if end is not None and not waits and (end.is_open or _echoes(before, event)):
+        yield "ends the round before others that failed are heard"
+    since = before.stopped_at if waits else None
+    is_late = since is not None and isinstance(event, Elapsed) and event.at >= since + ECHO_S
+    if is_late and end is None and Signal not in it.kinds:
+        yield "an echo that ends no round"
+
+
+def _raises_by_itself(before: Group, event: Raised) -> bool:
+    """Return True if the worker raised before this node stopped it."""
+    return before.stopped_at is None or event.raised_at <= before.stopped_at
+
+
+def _echoes(before: Group, event: Event) -> bool:
+    """Return True if this failure reads like an echo of a peer's, in a world that has others."""
+    if not isinstance(event, Exited | Raised) or before.settings.alone is not None or before.world is None:
+        return False
+    began = event.began_at if isinstance(event, Exited) else None
+    peers = sum(each.local_world_size for each in before.world.profiles) > 1
+    return bool(event.is_echo) and began is None and peers
+
+
+def _must_end(before: Group, event: Event, waits: bool) -> bool:
+    """Return True if a failure that this event brings ends the round at once."""
+    runs = before.phase is Phase.RUNNING and before.settings.alone is None
+    completes = isinstance(event, Exited) and event.local_rank in before.failures.raised
+    return (runs or waits) and not completes and not (isinstance(event, Exited | Raised) and bool(event.is_echo))
+
+
+def _is_missed(before: Group, event: Event) -> bool:
+    """Return True if a worker failed that other ranks wait for: it has never entered a wrapped call."""
+    alone, runs = before.settings.alone, before.phase in (Phase.RUNNING, Phase.MOVING)
+    if alone is None or not runs or not isinstance(event, Exited) or event.entered is not False:
+        return False
+    return event.code != 0 and event.code not in alone.final
+
+
+@law("a group has ended", Stepped)
+def G5(judge: Judge, it: Stepped) -> Answers:
+    """ENDED is final, and nothing lives then."""
+    if it.after.phase is Phase.ENDED:
+        yield ARMED
+        if it.after.running:
+            yield f"ended while workers {sorted(it.after.running)} live"
+    if it.before.phase is Phase.ENDED and (it.commands or it.after != it.before):
+        yield "after the end"
+
+
+@law("a group stops, leaves or is signalled", Stepped)
+def G6(judge: Judge, it: Stepped) -> Answers:
+    """A group that stops or leaves has a timer, and heeds every signal; it kills its workers only when they have had their
+    grace, at the fence, 1 s before its node must be gone, or at a second signal; a worker that raised has 2 s to end by
+    itself."""
+    before, event, after, commands = it.before, it.event, it.after, it.commands
+    if after.phase in (Phase.STOPPING, Phase.LEAVING) or isinstance(event, Signalled):
+        yield ARMED
+    if stopped := [each for each in commands if isinstance(each, Signal) and _hits(each, it)]:
+        yield f"sends {stopped} to workers that raised before they had time to end"
+    if isinstance(event, Signalled) and after.phase not in (Phase.LEAVING, Phase.ENDED):
+        yield "a signal that is not heeded"
+    kills = [command for command in commands if isinstance(command, Signal) and command.signum == SIGKILL]
+    if (
+        isinstance(event, Signalled)
+        and before.phase is Phase.LEAVING
+        and before.running
+        and Signal(SIGKILL) not in commands
+    ):
+        yield "a second signal that does not kill"
+    if not all(_may_kill(before, event, before.running - (each.spared or frozenset())) for each in kills):
+        yield "kills workers that have time left"
+    raised = isinstance(event, Raised) and after.phase in _AT_WORK and after.kill_at != before.kill_at
+    if raised and after.kill_at is not None and after.kill_at < event.at + after.settings.grace:
+        yield "gives a worker that raised less than its grace"
+    if after.phase is Phase.LEAVING and not after.left and after.until is None:
+        yield "leaves without end"
+    stops = after.phase is Phase.STOPPING and before.phase is not Phase.STOPPING
+    if stops and after.running and after.until is None and Signal(SIGKILL) not in commands:
+        yield "stops without end"
+
+
+def _hits(signal: Signal, it: Stepped) -> bool:
+    """Return True if this asks a worker that raised to end, too early."""
+    hit = (it.after.failures.raised & it.after.running) - (signal.spared or frozenset())
+    return signal.signum == SIGTERM and not signal.children and bool(hit) and not _may_ask(it.before, it.event)
+
+
+def _may_ask(before: Group, event: Event) -> bool:
+    """Return True if workers that raised may be sent SIGTERM: they had their time, or the node is to leave."""
+    if before.notice or isinstance(event, Signalled | Noticed | ReadyToLeave):
+        return True
+    if not isinstance(event, Elapsed):
+        return False
+    if before.phase in (Phase.RUNNING, Phase.MOVING):  # they restart alone: each has its time since it raised
+        return before.ask_at is not None and event.at >= before.ask_at
+    others = before.running - before.failures.raised - before.failures.ending
+    return before.stopped_at is not None and event.at >= before.stopped_at + SPARED_S and not others
+
+
+_AT_WORK = (Phase.RUNNING, Phase.MOVING)
+"""In these phases a worker that raised has a grace of its own, where workers restart alone."""
+
+
+def _may_kill(before: Group, event: Event, those: frozenset[int]) -> bool:
+    """Return True if a second signal came, those workers have had their grace, the fence falls or the node must be gone."""
+    if not isinstance(event, Elapsed):
+        return isinstance(event, Signalled) and before.phase is Phase.LEAVING
+    settings, is_told = before.settings, before.phase is Phase.LEAVING and not before.drained
+    ends = (
+        (before.stopped_at, settings.shutdown_timeout if is_told else settings.grace),
+        (before.kill_at if before.phase in _AT_WORK and those <= before.failures.raised else None, 0.0),
+        (before.fence_at, 0.0),
+        (before.gone_by, -KILL_S),
+    )
+    return any(since is not None and event.at >= since + span for since, span in ends)
+
+
+@law("a group sets out for a world, or runs workers from now on", Stepped)
+def G10(judge: Judge, it: Stepped) -> Answers:
+    """On its way into a world a group without workers remembers no world, no success and no timer of a stop, and workers
+    that run were sent no signal."""
+    after = it.after
+    if after.phase is Phase.RUNNING and it.moves:
+        yield ARMED
+        if after.stopped_at is not None:
+            yield f"runs workers that were stopped at {after.stopped_at:g}"
+    if after.phase in (Phase.JOINING, Phase.CHECKING) and it.moves:
+        yield ARMED
+        of_old = after.world, after.done_at, after.kill_at
+        if after.running or of_old != (None, None, None):
+            yield f"sets out with {of_old}, and workers {sorted(after.running)}"
+
+
+@law("a worker starts again alone, or workers start where some were ready to leave", Stepped)
+def G11(judge: Judge, it: Stepped) -> Answers:
+    """A worker that starts is not ready to leave, whatever the one before it said."""
+    if StartAgain in it.kinds or (Start in it.kinds and it.before.ready):
+        yield ARMED
+        if others := it.after.ready - judge.past(it.after.node).ready:
+            yield f"workers {sorted(others)} are ready to leave as they start"
+
+
+@law("workers start with the fence on", Stepped)
+def F1(judge: Judge, it: Stepped) -> Answers:
+    """No worker starts less than a quarter of the TTL before its node would be fenced."""
+    fence_at = it.after.fence_at
+    if Start in it.kinds and fence_at is not None:
+        yield ARMED
+        if fence_at - it.at < it.after.settings.ttl / 4:
+            yield f"started at {it.at:g}, to be fenced at {fence_at:g}"
+
+
+def fences(before: Group, event: Event, after: Group) -> bool:
+    """Return True if this node stops its workers in this step because no heartbeat was acknowledged."""
+    runs = before.phase in (Phase.RUNNING, Phase.MOVING)
+    stops = runs and after.phase is Phase.STOPPING and isinstance(event, Elapsed)
+    return stops and before.fence_at is not None and event.at >= before.fence_at
